@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Meson does the work (meson.build); this puts the few commands one needs under their names.
-# `make help` lists them.
+# Short names for the common commands of Meson and of tools/. `make help` lists them.
 
 prefix  ?= /usr/local
 PREFIX  ?= $(prefix)
 DESTDIR ?=
-# The reference is Debian 12. With a newer compiler that finds something new: make WERROR=false
+# The reference is Debian 12. If a newer compiler has new warnings: make WERROR=false
 WERROR  ?= true
 FUZZ_SECONDS ?= 60
 
@@ -18,14 +17,14 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | while IFS='|' read -r l r; do \
 		printf '%-18s %s\n' "$$l" "$$r"; done
 
-deps: ## install what is missing (Debian 12; asks for sudo if need be)
+deps: ## install missing packages (Debian 12; uses sudo if needed)
 	@tools/deps
 
 build/build.ninja: | deps
 	$(SETUP) -Dunit_tests=false build
 build-clang/build.ninja: | deps
 	CC=clang $(SETUP) build-clang
-# Under the sanitizers gcc warns of what cannot happen; build has the warnings that count.
+# With the sanitizers gcc has false warnings; build has the warnings that count.
 build-asan/build.ninja: | deps
 	$(SETUP) -Dwerror=false -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false \
 		-Ddebug_checks=true -Dc_args=-fno-sanitize-recover=all build-asan
@@ -39,7 +38,7 @@ build-all build-clang-all build-asan-all build-fuzz-all: %-all: %/build.ninja de
 demo: build-all ## the noisy neighbour, and its end
 	build/weir demo --out out/demo
 
-test: deps ## what CI runs: every test, in three builds
+test: deps ## every test, in three builds, as in CI
 	@tools/run-tests
 
 soak: deps ## the long form of test: three seeds, many kills, fuzzing
@@ -59,11 +58,14 @@ results: build-all ## docs/results.md and docs/pictures, from a run of every exp
 	cp out/results/pictures/*.svg docs/pictures/
 	cp out/demo/latency.svg docs/pictures/demo.svg
 
+house: build-all ## docs/pictures/house.svg, the graph of the source folders
+	tools/house --svg docs/pictures/house.svg
+
 fuzz: build-fuzz-all ## every fuzz target for a minute
 	@for corpus in fuzz/corpus/*; do \
 		$(MAKE) --no-print-directory fuzz-$${corpus##*/} || exit 1; done
 
-# The dictionary of a target nbd_hello is fuzz/nbd.dict, of one without a dictionary YAML's.
+# The dictionary of a target nbd_hello is fuzz/nbd.dict; targets without a dictionary use that for YAML.
 fuzz-%: build-fuzz-all
 	@mkdir -p build-fuzz/corpus/$*
 	build-fuzz/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
@@ -73,7 +75,7 @@ fuzz-%: build-fuzz-all
 format: deps ## clang-format every C file
 	@tools/sources | xargs clang-format -i
 
-format-check: deps ## say which C files are not formatted
+format-check: deps ## list the C files that are not formatted
 	@tools/sources | xargs clang-format --dry-run -Werror
 
 install: build-all ## into DESTDIR and prefix (/usr/local)
@@ -82,8 +84,8 @@ install: build-all ## into DESTDIR and prefix (/usr/local)
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 	@echo "installed into $(DESTDIR)$(PREFIX)"
 
-clean: ## remove what was built
+clean: ## remove the builds
 	rm -rf build build-clang build-asan build-fuzz out
 
-.PHONY: all help deps demo test soak lint bench results fuzz format format-check install clean \
+.PHONY: all help deps demo test soak lint bench results house fuzz format format-check install clean \
 	build-all build-clang-all build-asan-all build-fuzz-all

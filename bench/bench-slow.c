@@ -2,16 +2,12 @@
 /* bench-slow: a short handshake (NBD_OPT_EXPORT_NAME), then one thread for all clients. */
 #include "bench/bench-slow.h"
 #include <weir/clock.h>
-#include "serve/loop/stream.h"
-#include "wire/bytes.h"
-#include "wire/nbd.h"
+#include "serve/back/nbd-link.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,30 +28,6 @@ struct slow {
 	pthread_t thread;
 	atomic_bool stop;
 };
-
-/* Send and receive a small message as a whole; the socket blocks. */
-static int exchange_bytes(int fd, const void *out, size_t n_out, void *in, size_t n_in)
-{
-	if (send(fd, out, n_out, MSG_NOSIGNAL) != (ssize_t)n_out)
-		return -EPIPE;
-	return recv(fd, in, n_in, MSG_WAITALL) == (ssize_t)n_in ? 0 : -EPROTO;
-}
-
-static int do_handshake(int fd, const char *export_)
-{
-	const uint64_t option = UINT64_C(0x49484156454f5054); /* "IHAVEOPT" */
-	size_t len = strlen(export_);
-	uint8_t hello[18], out[4 + 16 + 256], info[10];
-
-	if (len > 256 || recv(fd, hello, sizeof(hello), MSG_WAITALL) != sizeof(hello))
-		return -EPROTO;
-	bytes_put32(out, 3); /* fixed newstyle, no zeroes */
-	bytes_put64(out + 4, option);
-	bytes_put32(out + 12, 1); /* NBD_OPT_EXPORT_NAME */
-	bytes_put32(out + 16, (uint32_t)len);
-	memcpy(out + 20, export_, len);
-	return exchange_bytes(fd, out, 20 + len, info, sizeof(info));
-}
 
 static void send_requests(struct reader *r)
 {
@@ -95,20 +67,18 @@ static int connect_reader(
 	struct slow *s, const char *socket, const char *export_, struct weir_err *err)
 {
 	struct reader *r = &s->readers[s->n];
-	struct timeval patience = {.tv_sec = 10};
-	char address[140];
+	struct nbd_uri uri = {.tls = false};
+	struct nbd_link link;
 	int rc;
 
-	snprintf(address, sizeof(address), "unix:%s", socket);
-	rc = stream_connect(address, 10 * WEIR_SEC, &r->fd, err);
+	snprintf(uri.address, sizeof(uri.address), "unix:%s", socket);
+	snprintf(uri.name, sizeof(uri.name), "%s", export_);
+	rc = nbd_link_open(&link, &uri, NULL, 10 * WEIR_SEC, false, err);
 	if (rc < 0)
 		return rc;
-	r->size = s->n % 2 ? 65536 : 4096;
-	s->n++;
-	fcntl(r->fd, F_SETFL, fcntl(r->fd, F_GETFL) & ~O_NONBLOCK);
-	setsockopt(r->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	rc = do_handshake(r->fd, export_);
-	return rc < 0 ? weir_err_set(err, rc, "a slow reader: the handshake failed") : 0;
+	r->fd = link.stream.fd;
+	r->size = s->n++ % 2 ? 65536 : 4096;
+	return 0;
 }
 
 int slow_start(const char *socket, const char *export_, unsigned n, struct slow **ret_slow,

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as what a client sends after the handshake, to the front end itself, over a socket, with a
- * resource and a disk in memory behind it. The first byte chooses the form of the replies, where the
- * stream is cut and how much a socket takes. Whatever comes, the connection ends, and nothing of it is
- * left: no job, no chunk, no request. */
+/* Send any bytes after the handshake to the NBD front end over a socket, with a resource and a
+ * memory disk behind it. The first byte chooses the form of the replies, where the stream is cut
+ * and how much a socket accepts. For every input, the connection ends and leaves no job, chunk
+ * or request behind. */
 #include "fuzz.h"
-#include "serve/front/nbd/impl.h"
+#include "serve/front/impl.h"
+#include "serve/front/nbd/nbd.h"
+#include "serve/gateway/impl.h"
+#include "serve/resource/impl.h"
 #include "serve/loop/log.h"
 #include <fcntl.h>
 #include <string.h>
@@ -25,7 +28,7 @@ struct user {
 	size_t len, at, cut;
 };
 
-/* Replies are taken and forgotten; the input goes out in pieces of `cut` bytes. */
+/* Read and drop replies; send the input in pieces of `cut` bytes. */
 static void ready(struct loop_fd *f, uint32_t events)
 {
 	struct user *u = (struct user *)(void *)f;
@@ -51,9 +54,9 @@ static void ready(struct loop_fd *f, uint32_t events)
 
 static bool over(struct loop_turn *t, weir_time now)
 {
-	if (worker.fronts && front_nbd_count(&worker) == 0 && !resource_busy(resource))
+	if (front_count(worker.front) == 0 && !resource_busy(resource))
 		loop_stop(worker.loop);
-	return true; /* the front end's turn comes after this one: never wait, look again */
+	return true; /* the front end runs after this task: poll, never sleep */
 }
 
 static void begin(void)
@@ -71,7 +74,7 @@ static void begin(void)
 	back_config.pool = worker.pool;
 	MUST(back_memory_open("1M", &back_config, &back, NULL) == 0);
 	MUST(weir_policy_parse(text, strlen(text), "fuzz", &policy, NULL) == 0);
-	weir_policy_resource_default("disk", &spec);
+	policy_resource_default("disk", &spec);
 	config.back = back;
 	config.loop = worker.loop;
 	MUST(resource_new(&config, &resource) == 0);
@@ -82,21 +85,31 @@ static void begin(void)
 
 static void start(int fd, uint8_t how)
 {
-	struct front_nbd_start s = {.stream = {.fd = fd},
-		.structured = how & 1,
-		.base_allocation = how & 2,
-		.held = how & 64,
-		.context_id = 1,
-		.held_id = 2,
-		.place = {.worker = &worker, .resource = resource, .size = SIZE}};
+	static struct nbd_hello hello;
+	struct front_start s = {.ops = &front_nbd_ops,
+		.stream = {.fd = fd},
+		.place = {.front = worker.front,
+			.gate = &resource_gate,
+			.resource = resource,
+			.info = resource_info(resource),
+			.size = SIZE}};
+	struct front_conn *c;
 
+	hello.structured = how & 1;
+	hello.base_allocation = how & 2;
+	hello.held = how & 64;
+	hello.context_id = 1;
+	hello.held_id = 2;
 	s.place.read_only = (how & 12) == 12;
 	strcpy(s.client.export_, "disk");
 	strcpy(s.client.name, "fuzz");
-	MUST(front_nbd_start(&gateway, &s) == 0);
+	c = front_conn_new(&s);
+	MUST(c);
+	front_nbd_agree(c, &hello);
+	front_conn_start(c);
 }
 
-static bool is_empty(const struct front_nbd_ring *r)
+static bool is_empty(const struct front_ring *r)
 {
 	return r->next == r;
 }
@@ -125,9 +138,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	loop_remove(worker.loop, &u.fd);
 	close(fd[1]);
 	MUST(chunk_held(worker.pool) == 0);
-	MUST(worker.fronts->n_used == 0 && worker.fronts->rest_bytes == 0);
-	MUST(!worker.fronts->todo && is_empty(&worker.fronts->waiting) &&
-		is_empty(&worker.fronts->looked));
+	MUST(worker.front->n_used == 0 && worker.front->rest_bytes == 0);
+	MUST(!worker.front->todo && is_empty(&worker.front->waiting) &&
+		is_empty(&worker.front->looked));
 	MUST(resource->n_clients == 0 && resource->inside == 0 && resource->queued == 0);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as what a client says in the NBD handshake; the first byte chooses how the server stands to
- * TLS and the size of the pieces. Whatever it says, and in whatever pieces, the server answers the
- * same, in whole answers, within its room, and serves no export that it was not allowed to. */
+/* Read any bytes as a client's side of the NBD handshake; the first byte chooses the server's
+ * TLS setting and the size of the pieces. For every input and every size of pieces, the server
+ * sends the same complete answers, within its buffer, and serves no export that is not allowed. */
 #include "fuzz.h"
 #include "wire/bytes.h"
 #include "wire/nbd.h"
@@ -35,12 +35,12 @@ static const char *list(void *arg, size_t i)
 
 static const char *describe(void *arg)
 {
-	return "what it is for";
+	return "purpose of it";
 }
 
 static const struct nbd_hello_ops ops = {.find = find, .list = list, .describe = describe};
 
-/* One conversation, in pieces; what is said behind STARTTLS comes as if under TLS. */
+/* Run one handshake in pieces; bytes after STARTTLS are given as if they came under TLS. */
 static void talk(struct talk *t, uint8_t choice, const uint8_t *in, size_t n, size_t piece)
 {
 	size_t end = 0, used, made;
@@ -48,7 +48,7 @@ static void talk(struct talk *t, uint8_t choice, const uint8_t *in, size_t n, si
 	t->taken = t->n = 0;
 	nbd_hello_init(&t->hello, &ops, choice & 1, (choice & 3) == 3);
 	do {
-		/* The answer to a client's STARTTLS comes before what follows it. */
+		/* The answer to STARTTLS must come before the bytes that follow it. */
 		if (t->taken == end)
 			end = n - end < piece ? n : end + piece;
 		MUST(sizeof(t->out) - t->n >= NBD_HELLO_OUT);
@@ -63,7 +63,7 @@ static void talk(struct talk *t, uint8_t choice, const uint8_t *in, size_t n, si
 			t->state = NBD_HELLO_MORE;
 		}
 		if (sizeof(t->out) - t->n < NBD_HELLO_OUT)
-			break; /* lists over and over */
+			break; /* the client lists exports without end */
 	} while (t->state == NBD_HELLO_MORE && (used || made || end < n));
 }
 
@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	check(&whole, data[0]);
 	talk(&pieces, data[0], data + 1, len - 1, 1 + (data[0] >> 2));
 	check(&pieces, data[0]);
-	/* With TLS, what comes together and what comes apart are not the same. */
+	/* With TLS, the result may depend on the pieces. */
 	if (!(data[0] & 1) && whole.n <= sizeof(whole.out) - NBD_HELLO_OUT) {
 		MUST(whole.state == pieces.state && whole.n == pieces.n);
 		MUST(memcmp(whole.out, pieces.out, whole.n) == 0);

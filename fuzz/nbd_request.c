@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as a stream of NBD requests, as a server takes it: many in one piece, payloads between
- * them, cut anywhere. However it is cut, the same requests are found, and each is written back to the
- * bytes it came from. What the front end's check lets pass lies inside the export and was offered; the
- * second byte chooses what is. */
+/* Read any bytes as a stream of NBD requests, as a server does: many in one piece, with payloads
+ * between them, cut anywhere. The cuts must not change the requests that are found, and each
+ * request encodes to the bytes it was read from. Requests that pass the front end's check lie
+ * inside the export and use only features that were offered; the second byte chooses those. */
 #include "fuzz.h"
-#include "serve/front/nbd/impl.h"
+#include "serve/front/nbd/nbd.h"
 #include "wire/nbd.h"
 #include <string.h>
 
-#define SIZE (UINT64_C(1) << 24) /* of the export */
+#define SIZE (UINT64_C(1) << 24) /* bytes, of the export */
 
 struct requests {
 	uint8_t head[NBD_REQUEST_SIZE];
-	size_t have;     /* bytes of head */
+	size_t have;     /* bytes of the header */
 	uint64_t skip;   /* bytes of payload to come */
 	uint64_t digest; /* of all requests so far */
 	struct front_nbd_rules rules;
@@ -20,7 +20,7 @@ struct requests {
 	bool broken;
 };
 
-/* What the server would do is harmless. */
+/* Check that a request which the front end accepts is harmless. */
 static void check(const struct front_nbd_rules *rules, const struct nbd_request *q)
 {
 	bool data = q->command == NBD_READ || q->command == NBD_WRITE;
@@ -39,7 +39,7 @@ static void check(const struct front_nbd_rules *rules, const struct nbd_request 
 			q->command == NBD_BLOCK_STATUS);
 }
 
-static void take(struct requests *s, const uint8_t *p)
+static void take_request(struct requests *s, const uint8_t *p)
 {
 	struct nbd_request r;
 	uint8_t again[NBD_REQUEST_SIZE];
@@ -68,16 +68,17 @@ static void give(struct requests *s, const uint8_t *p, size_t n)
 		if (s->skip) {
 			part = s->skip < n ? (size_t)s->skip : n;
 			s->skip -= part;
-		} else if (s->have == 0 &&
-			   n >= NBD_REQUEST_SIZE) { /* the usual case: where it lies */
+		} else if (
+			s->have == 0 &&
+			n >= NBD_REQUEST_SIZE) { /* the usual case: the header is decoded in place */
 			part = NBD_REQUEST_SIZE;
-			take(s, p);
+			take_request(s, p);
 		} else {
 			part = NBD_REQUEST_SIZE - s->have < n ? NBD_REQUEST_SIZE - s->have : n;
 			memcpy(s->head + s->have, p, part);
 			s->have += part;
 			if (s->have == NBD_REQUEST_SIZE) {
-				take(s, s->head);
+				take_request(s, s->head);
 				s->have = 0;
 			}
 		}

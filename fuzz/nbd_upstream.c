@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as what an upstream answers to eight requests, one of each kind, that it was really sent. The
- * first byte chooses where the stream is cut. Numbers of requests (cookies) are the same each time, so that
- * inputs can name them. Whatever comes, each request is done once, none is done with more than it asked
- * for, and afterwards an upstream that answers as it should finishes what is left. */
+/* Answer with any bytes to eight requests, one of each kind, that an upstream was really sent.
+ * The first byte chooses where the stream is cut. The cookies are the same each time, so that
+ * inputs can name them. For every input, each request completes once, none with more data than
+ * it asked for, and an upstream that then answers correctly completes the rest. */
 #include "fuzz.h"
 #include "serve/back/nbd.h"
 #include "serve/loop/log.h"
@@ -18,7 +18,7 @@
 #define SIZE     (1u << 20)
 #define REQUESTS 8
 #define EXTENTS  4
-#define SLOTS    1024 /* more than are ever made for so few */
+#define SLOTS    1024 /* more than so few requests ever need */
 
 static struct nbd *nbd;
 static struct loop *loop;
@@ -29,7 +29,7 @@ static struct back_extent extents[EXTENTS];
 static bool done[REQUESTS];
 static unsigned n_done;
 
-/* ---- the upstream: shakes hands, and leaves the rest to the input */
+/* ---- the upstream: completes the handshake, then sends the input */
 
 static int find(void *arg, const char *name, struct nbd_export *ret)
 {
@@ -128,15 +128,15 @@ static void begin(void)
 	loop_turn_add(loop, &turn);
 }
 
-/* The lowest number first, and the first serial number again. */
+/* Allocate the lowest slot first, and restart the serial numbers, so that cookies repeat. */
 static void same_cookies(void)
 {
 	struct slot *by_number[SLOTS] = {NULL}, *next;
 
 	for (struct slot *s = nbd->free_slots; s; s = next) {
 		next = s->next;
-		MUST((uint32_t)s->cookie < SLOTS);
-		by_number[(uint32_t)s->cookie] = s;
+		MUST((uint32_t)s->call.cookie < SLOTS);
+		by_number[(uint32_t)s->call.cookie] = s;
 	}
 	nbd->free_slots = NULL;
 	for (size_t i = SLOTS; i-- > 0;)
@@ -181,29 +181,29 @@ static void drain(void)
 		;
 }
 
-static void look(void)
+static void run_loop(void)
 {
 	MUST(loop_run(loop) == 0);
 	drain();
 }
 
-/* A right answer to whatever is under way. */
+/* Answer every request in flight correctly. */
 static void answer_all(struct conn *c)
 {
 	static uint8_t zeroes[65536];
 	uint8_t head[NBD_SIMPLE_SIZE];
 
-	memset(&c->rx, 0, sizeof(c->rx));
-	while (c->state == CONN_READY && !c->broken && c->flight.first) {
+	memset(&c->replies, 0, sizeof(c->replies));
+	while (c->link.state == NBD_LINK_READY && !c->broken && c->flight.first) {
 		struct slot *s = c->flight.first;
-		uint32_t length = s->op == BACK_READ ? s->length : 0;
+		uint32_t length = s->op == BACK_READ ? s->call.length : 0;
 
-		s->got = 0; /* as if it had been sent again */
-		cover_clear(&s->cover);
-		nbd_simple_write(head, s->cookie, s->op == BACK_STATUS ? -EIO : 0);
-		MUST(back_nbd_reply(nbd, c, head, sizeof(head)) == 0);
+		s->call.got = 0; /* as if the request had been sent again */
+		cover_clear(&s->call.cover);
+		nbd_simple_write(head, s->call.cookie, s->op == BACK_STATUS ? -EIO : 0);
+		MUST(back_nbd_conn_input(c, head, sizeof(head)) == 0);
 		if (length)
-			MUST(back_nbd_reply(nbd, c, zeroes, length) == 0);
+			MUST(back_nbd_conn_input(c, zeroes, length) == 0);
 	}
 }
 
@@ -219,21 +219,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
 	c = &nbd->conns[0];
 	same_cookies();
 	ask();
-	look();
-	nbd->back.ops->ask(&nbd->back); /* weir:held, behind the others */
-	look();
-	MUST(c->state == CONN_READY && c->flight.n > 0);
+	run_loop();
+	nbd->back.ops->ask(&nbd->back); /* weir:held, after the other requests */
+	run_loop();
+	MUST(c->link.state == NBD_LINK_READY && c->flight.n > 0);
 	cut = 1 + input[0];
 	while (at < len && !c->broken) {
 		size_t n = len - at < cut ? len - at : cut;
 
-		if (back_nbd_reply(nbd, c, input + at, n) < 0)
-			break; /* it would be given up here; the next input may have it as it is */
+		if (back_nbd_conn_input(c, input + at, n) < 0)
+			break; /* the back end would give up here; let the next input try again */
 		at += n;
 	}
 	while (n_done < REQUESTS || nbd->phase != NBD_PHASE_UP || nbd->under_way) {
 		answer_all(c);
-		look();
+		run_loop();
 	}
 	MUST(nbd->inside == 0);
 	return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any text as a policy: refused with a message, or it can be installed in a gate, matched, shown. */
+/* Read any text as a policy: it is refused with a message, or can be installed in a gate,
+ * matched and shown. */
 #include "policy/copy.h"
 #include "policy/swap.h"
 #include "fuzz.h"
@@ -29,7 +30,7 @@ static void use(const struct weir_policy *p)
 	tenant = weir_policy_match(p, &who);
 	MUST(tenant < (int)p->n_tenants);
 
-	weir_policy_resource_default("fuzz", &resource);
+	policy_resource_default("fuzz", &resource);
 	weir_policy_gate(p->n_resources ? &p->resources[0] : &resource, &config);
 	MUST(weir_gate_new(&config, &gate) == 0);
 	MUST(weir_policy_install(p, gate, 0, nodes, &err) == 0);
@@ -45,7 +46,7 @@ static void use(const struct weir_policy *p)
 	free(bounds);
 }
 
-/* From nothing to it, to its copy, to a tree of one. */
+/* Swap from an empty gate to the policy, to a copy of it, and to a tree with one tenant. */
 static void change(const struct weir_policy *p)
 {
 	static const char one[] = "tenants: [{name: one, match: {export: \"*\"}}]";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any text as a scenario: refused with a message, or, if it is a small one, its first moments run. */
+/* Read any text as a scenario: it is refused with a message, or, if it is small, its first
+ * moments run. */
 #include "sim/metrics.h"
 #include "sim/control/pshift-cluster.h"
 #include "sim/scenario/scenario.h"
@@ -7,7 +8,7 @@
 #include <errno.h>
 
 #define MOST_HOSTS 8
-#define MOST_RATE  1e8 /* IOs per second: a text may ask for more than a fuzzer has time for */
+#define MOST_RATE  1e8 /* IOs per second: larger scenarios take too long for a fuzzer */
 
 static bool is_small(const struct scenario *s)
 {
@@ -29,14 +30,14 @@ static bool is_small(const struct scenario *s)
 	return s->n_hosts <= MOST_HOSTS;
 }
 
-/* No file is there: a scenario that names a trace is not run. */
+/* Refuse every file: a scenario that names a trace is not run. */
 static int no_files(
 	const char *path, void *arg, char **ret_text, size_t *ret_len, struct weir_err *err)
 {
 	return weir_err_set(err, -ENOENT, "%s: no such file", path);
 }
 
-static void run(struct scenario *s)
+static void run_scenario(struct scenario *s)
 {
 	const struct sim_options options = {.duration = WEIR_MS};
 	struct metrics *metrics = NULL;
@@ -63,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	MUST(scenario_name(scenario) && scenario_about(scenario));
 	MUST(scenario_duration(scenario) > 0);
 	if (is_small(scenario))
-		run(scenario);
+		run_scenario(scenario);
 	scenario_free(scenario);
 	return 0;
 }

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# lib-hosts.sh: for tests of hosts that share an array. `. "$WEIR_SOURCE/tests/lib-hosts.sh"`: the others come with it.
+# lib-hosts.sh: for tests of hosts that share an array. `. "$WEIR_SOURCE/tests/lib-hosts.sh"`
+# includes the other libraries.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
 (umask 077 && head -c 32 /dev/urandom >key)
 
-# array [MODEL [MORE]]: the gateway that is the array, of 2,000 requests a second if nothing else is said; MORE are further
-# lines of its policy.
+# array [MODEL [MORE]]: start the gateway that is the array, by default with 2,000 requests a
+# second; MORE are further lines of its policy
 array()
 {
 	cat >array.yaml <<END
@@ -17,7 +18,7 @@ END
 	serve array array.yaml
 }
 
-# free_ports N: N ports of loopback that nobody has now, for datagrams.
+# free_ports N: print N free UDP ports of loopback
 free_ports()
 {
 	python3 - "$1" <<'END'
@@ -30,7 +31,7 @@ print(*[s.getsockname()[1] for s in held])
 END
 }
 
-# peers_of PORT...: a list of their addresses, for `to`.
+# peers_of PORT...: print a list of their addresses, for `to`
 peers_of()
 {
 	list=
@@ -40,9 +41,10 @@ peers_of()
 	echo "$list"
 }
 
-# host NAME SHARES EXPORT PEERS [EXTRA]: the gateway NAME before the array's EXPORT, with an API. PEERS are keys of
-# `peers`, EXTRA of the tenant; the threshold is $threshold, else 25ms. Windows settle with (period / gamma)(1 + 1 / epsilon):
-# by these in 0.75 s, so that three seconds are enough before one looks.
+# host NAME SHARES EXPORT PEERS [EXTRA]: start the gateway NAME before the array's EXPORT, with an
+# API. PEERS are keys of `peers`, EXTRA of the tenant; the threshold is $threshold, else 25ms.
+# Windows settle with the time constant (period / gamma)(1 + 1 / epsilon), here 0.75 s, so that
+# three seconds are enough.
 host()
 {
 	cat >"$1.yaml" <<END
@@ -60,35 +62,37 @@ END
 	serve "$1" --api "unix:$PWD/$1.api" "$1.yaml"
 }
 
-# load_start NAME SECONDS: a client with 64 reads under way at the gateway NAME, in the background.
+# load_start NAME SECONDS: start a client with 64 reads in flight at the gateway NAME, in the
+# background
 load_start()
 {
 	weir load --json -d 64 -t "$2s" --warm-up 3s "vm=nbd+unix:///lun?socket=$PWD/$1.sock" >"$1.json" &
 	echo $! >"$1.load"
 }
 
-load_wait() # NAME...: for their clients to end
+load_wait() # NAME...: wait for their clients to end
 {
 	for name; do
 		wait "$(cat "$name.load")" || fail "weir load at $name: $(cat "$name.json")"
 	done
 }
 
-# load_iops NAME...: what the client of each got, in requests a second.
+# load_iops NAME...: print the throughput of each one's client, in requests a second
 load_iops()
 {
 	for name; do
 		python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[0]["iops"])' "$name.json" ||
-			fail "what weir load said: $(cat "$name.json")"
+			fail "output of weir load: $(cat "$name.json")"
 	done | xargs
 }
 
-# watch SECONDS EXPRESSION NAME[:RESOURCE]...: looks at the gateways ten times a second until the expression is so, in Python of
-# w, their windows in slots, p, what moves each, and late, by how many seconds a process is woken too late on this machine, on
-# the mean so far; else it fails after SECONDS, and says what was seen last.
-# With `held N` for the expression's first words: until it was so at every look for N seconds.
-# With `all` for the expression's first word: for all of SECONDS, of the means of what was seen: of the windows, w, and of
-# the latency at all of them, latency.
+# watch SECONDS EXPRESSION NAME[:RESOURCE]...: read the gateways' status ten times a second until
+# the Python expression is true, on w, their windows in slots, p, the PARDA status of each, and
+# late, the mean delay of a wakeup on this machine in seconds; else fail after SECONDS, and print
+# the last status.
+# If the expression begins with `held N`: until it was true in every status for N seconds.
+# If it begins with `all`: evaluate it after SECONDS on the means of w and of the latency over all
+# of them, latency.
 watch()
 {
 	python3 - "$@" <<'END'

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* policy-parse.h: for tests that need a policy, which is right. */
+/* policy-parse.h: for tests that need a valid policy. */
 #ifndef WEIR_TESTS_POLICY_PARSE_H
 #define WEIR_TESTS_POLICY_PARSE_H
 
-#include <weir/policy.h>
+#include "policy/policy.h"
 #include "test.h"
 
 static inline struct weir_policy *parse(const char *text)

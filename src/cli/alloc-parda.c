@@ -32,7 +32,7 @@ static int read_law(const struct alloc_at *at, struct parda_law *ret)
 	return ret->wmax < ret->wmin ? alloc_fail(at, "wmax", "must be at least wmin") : 0;
 }
 
-/* One that did nothing (ios 0) need not have a latency. */
+/* Read a host, except its latency: a host without requests (ios 0) need not have one. */
 static int read_host(const struct alloc_at *at, bool local, struct host *ret)
 {
 	int r = alloc_keys(at, host_keys);
@@ -78,7 +78,7 @@ static int read_hosts(json_t *list, bool local, struct weir_err *err, struct hos
 	return 0;
 }
 
-/* The mean over the hosts, weighted by IOs; 0 when there were none. */
+/* Return the mean latency over the hosts, weighted by IOs; 0 if there were none. */
 static double cluster_latency(const struct host *hosts, size_t n)
 {
 	double ios = 0, sum = 0;
@@ -108,7 +108,8 @@ static int write_out(const struct parda_law *law, const struct host *hosts, size
 	}
 	if (!finite) {
 		json_decref(list);
-		return weir_err_set(err, -EINVAL, "hosts: numbers too large to reckon with");
+		return weir_err_set(
+			err, -EINVAL, "hosts: the numbers are too large to calculate with");
 	}
 	out = cluster > 0 ? json_pack("{s:f, s:o}", "latency", cluster, "hosts", list)
 			  : json_pack("{s:n, s:o}", "latency", "hosts", list);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* alloc-pshift: R- and L-tokens of every bucket at every server; and why reservations cannot be met. */
+/*
+ * alloc-pshift: R- and L-tokens of every bucket at every server, and why reservations cannot be
+ * met.
+ */
 #include "control/pshift/alloc.h"
 #include "serve/loop/parallel.h"
 #include "cli/alloc.h"
@@ -12,7 +15,7 @@ static const char *const server_keys[] = {"name", "capacity", NULL};
 static const char *const bucket_keys[] = {"name", "reservation", "limit", "demand", NULL};
 static const struct alloc_range any = {.most = (double)PSHIFT_MOST};
 static const struct alloc_range some = {.least = 1, .most = (double)PSHIFT_MOST};
-/* More than any machine has; each is a thread of the system. */
+/* Threads: more than any machine has cores. */
 static const struct alloc_range few = {.least = 1, .most = 256};
 
 struct job {
@@ -23,7 +26,7 @@ struct job {
 	int64_t *capacity, *reservation, *limit, *demand, *rtokens, *ltokens;
 	uint32_t *first, *server;
 	const char **servers, **buckets; /* names */
-	json_t *numbers;                 /* of servers, by name */
+	json_t *numbers;                 /* index of each server, by name */
 };
 
 static void job_free(struct job *j)
@@ -71,7 +74,7 @@ static int job_new(struct job *j, size_t servers, size_t buckets, size_t entries
 	return pshift_new(&j->pshift);
 }
 
-/* ---- in */
+/* ---- input */
 
 static int read_server(const struct alloc_at *at, struct job *j, size_t i)
 {
@@ -170,7 +173,7 @@ static int read_options(const struct alloc_at *top, struct job *j)
 	return r;
 }
 
-/* All entries of the buckets that are objects, as they should be. */
+/* Return the number of entries of all buckets; wrong types, which are refused later, have none. */
 static size_t count_entries(json_t *buckets)
 {
 	size_t n = 0, i;
@@ -199,12 +202,12 @@ static int read_all(const struct alloc_at *top, struct job *j)
 		(r = read_each(buckets, "buckets", j, top->err, read_bucket)) ||
 		(r = alloc_unique(top, "buckets", buckets)))
 		return r;
-	/* What it could find besides was refused above, with a better place. */
+	/* Other errors that it could find were refused above, with a better place. */
 	r = pshift_check(j->pshift, &j->in, NULL, NULL);
-	return r == -ERANGE ? alloc_fail(top, "buckets", "all together ask for more than 2^61") : r;
+	return r == -ERANGE ? alloc_fail(top, "buckets", "the total demand is more than 2^61") : r;
 }
 
-/* ---- out */
+/* ---- output */
 
 static json_t *write_tokens(const struct job *j, const int64_t *tokens, bool limited)
 {
@@ -244,7 +247,7 @@ static const char *bucket_name(void *arg, size_t i)
 	return ((struct job *)arg)->buckets[i];
 }
 
-/* The groups of the minimum cut. */
+/* Write the groups of the minimum cut. */
 static int write_short(struct job *j, json_t *out)
 {
 	json_t *list = json_array();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* alloc-read: members of JSON objects, checked; what is wrong is said with its path. */
+/* alloc-read: read and check members of JSON objects; messages have the path of the member. */
 #include "cli/alloc.h"
 #include <errno.h>
 #include <math.h>
@@ -117,7 +117,7 @@ int alloc_name(const struct alloc_at *at, const char **ret)
 	if (!value || json_is_null(value))
 		return alloc_fail(at, "name", "is missing");
 	if (!json_is_string(value) || json_string_length(value) == 0)
-		return alloc_fail(at, "name", "must be a text that is not empty");
+		return alloc_fail(at, "name", "must be a non-empty text");
 	*ret = json_string_value(value);
 	return 0;
 }
@@ -149,7 +149,7 @@ int alloc_unique(const struct alloc_at *at, const char *key, json_t *list)
 			break;
 		if (json_object_get(seen, name)) {
 			snprintf(path, sizeof(path), "%s[%zu].name", key, i);
-			r = alloc_fail(at, path, "'%s' is there twice", name);
+			r = alloc_fail(at, path, "'%s' is used twice", name);
 		} else if (json_object_set_new(seen, name, json_true())) {
 			r = -ENOMEM;
 		}

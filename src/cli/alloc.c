@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* alloc: `weir alloc`, one step of an allocation algorithm, for any program to use or to check. */
+/* alloc: `weir alloc`, one step of an allocation algorithm, for other programs to use or check. */
 #include "cli/alloc.h"
 #include "cli/common/files.h"
 #include "cli/common/verb.h"
@@ -14,7 +14,7 @@ static alloc_step *const steps[] = {alloc_adaptbf, alloc_parda, alloc_pshift}; /
 
 extern const struct verb verb_alloc;
 
-static json_t *parse(const char *text, size_t len)
+static json_t *parse_object(const char *text, size_t len)
 {
 	json_error_t why;
 	json_t *in = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
@@ -31,9 +31,9 @@ static json_t *parse(const char *text, size_t len)
 	return in;
 }
 
-static int print(json_t *out)
+static int print_json(json_t *out)
 {
-	/* 15 digits: all that a double keeps, and 0.1 stays 0.1. */
+	/* 15 digits: the precision of a double, and 0.1 stays 0.1. */
 	char *text = json_dumps(out, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
 
 	if (!text) {
@@ -55,7 +55,7 @@ static int allocate(alloc_step *step, const char *path)
 
 	if (files_read(path, FILES_WRITTEN, &text, &len, &err) < 0)
 		return opts_fail(&verb_alloc, "%s", err.text);
-	in = parse(text, len);
+	in = parse_object(text, len);
 	free(text);
 	if (!in)
 		return 2;
@@ -67,12 +67,12 @@ static int allocate(alloc_step *step, const char *path)
 		fprintf(stderr, "weir: alloc: %s\n", strerror(-r));
 		return 1;
 	}
-	status = print(out);
+	status = print_json(out);
 	json_decref(out);
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int alloc_main(int argc, char **argv)
 {
 	const char *values[1];
 	int n, status = opts_parse(&verb_alloc, argc, argv, values, &n);
@@ -80,15 +80,16 @@ static int run(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (n == 0)
-		return opts_fail(
-			&verb_alloc, "what? adaptbf, parda or pshift; see weir alloc --help");
+		return opts_fail(&verb_alloc,
+			"needs an algorithm: adaptbf, parda or pshift; see weir alloc --help");
 	if (n > 2)
 		return opts_fail(&verb_alloc, "one FILE, or none for standard input");
 	for (size_t i = 0; subverbs[i]; i++) {
 		if (strcmp(argv[1], subverbs[i]) == 0)
 			return allocate(steps[i], n == 2 ? argv[2] : "-");
 	}
-	return opts_fail(&verb_alloc, "no '%s'; it may be adaptbf, parda or pshift", argv[1]);
+	return opts_fail(
+		&verb_alloc, "unknown algorithm '%s'; must be adaptbf, parda or pshift", argv[1]);
 }
 
 const struct verb verb_alloc = {
@@ -97,5 +98,5 @@ const struct verb verb_alloc = {
 	.usage = "adaptbf|parda|pshift [FILE]",
 	.options = options,
 	.subverbs = subverbs,
-	.run = run,
+	.run = alloc_main,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bypass: `weir bypass`, opens the gate of a running gateway's resource in an emergency. */
+/* bypass: `weir bypass`, open the gate of a running gateway's resource in an emergency. */
 #include "cli/common/remote.h"
 #include <stdlib.h>
 
@@ -14,8 +14,8 @@ static const struct opt options[] = {
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
-/* Prints the resources whose gates are open. */
-static int list(struct remote *r)
+/* Print the resources whose gates are open. */
+static int list_bypassed(struct remote *r)
 {
 	json_t *j;
 	const json_t *resources;
@@ -30,7 +30,7 @@ static int list(struct remote *r)
 	return 0;
 }
 
-static int turn(struct remote *r, const char *resource, bool on)
+static int set_bypass(struct remote *r, const char *resource, bool on)
 {
 	char *escaped = remote_escape(resource), *path = NULL;
 	json_t *j;
@@ -56,7 +56,7 @@ static int turn(struct remote *r, const char *resource, bool on)
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int bypass_main(int argc, char **argv)
 {
 	const char *values[N_OPTIONS];
 	struct remote *r = NULL;
@@ -69,9 +69,9 @@ static int run(int argc, char **argv)
 	status = remote_open(&verb_bypass, values[SOCKET], values[URL], values[TOKEN], &r);
 	if (status >= 0)
 		return status;
-	status = n ? 0 : list(r);
-	for (int i = 1; i <= n; i++) { /* one that fails does not keep the others closed */
-		failed = turn(r, argv[i], !values[OFF]);
+	status = n ? 0 : list_bypassed(r);
+	for (int i = 1; i <= n; i++) { /* a failure does not stop the others */
+		failed = set_bypass(r, argv[i], !values[OFF]);
 		status = failed ? failed : status;
 	}
 	remote_close(r);
@@ -80,8 +80,8 @@ static int run(int argc, char **argv)
 
 const struct verb verb_bypass = {
 	.name = "bypass",
-	.summary = "open a resource's gate in an emergency: nothing waits",
+	.summary = "open a resource's gate in an emergency, so that no request waits",
 	.usage = "[--off] [OPTION]... [RESOURCE...]",
 	.options = options,
-	.run = run,
+	.run = bypass_main,
 };

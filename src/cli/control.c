@@ -4,6 +4,7 @@
 #include "cli/common/files.h"
 #include "cli/serve.h"
 #include "cli/common/stay.h"
+#include "serve/loop/stream.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,17 +18,18 @@ static const struct opt options[] = {
 	[LISTEN] = {"listen", 'l', "ADDRESSES",
 		"tcp:HOST:PORT or unix:PATH, several by commas; else the policy's"},
 	[API] = {"api", 0, "ADDRESSES",
-		"where status and /metrics are; else the policy's, or nowhere"},
-	[TOKEN_FILE] = {"token-file", 0, "FILE", "holds what clients of the API on TCP must know"},
-	[NAME] = {"name", 0, "NAME", "of this controller; else what the machine is called"},
+		"of the API with status and /metrics; else the policy's, or none"},
+	[TOKEN_FILE] = {"token-file", 0, "FILE",
+		"file with the token for clients of the API on TCP"},
+	[NAME] = {"name", 0, "NAME", "of this controller; else the machine's name"},
 	[PIDFILE] = {"pidfile", 0, "FILE", "written when servers may connect, removed at the end"},
 	[LOG_LEVEL] = {"log-level", 0, "LEVEL", "error, warning, info or debug; else the policy's"},
-	[LOG_JSON] = {"log-json", 0, NULL, "one JSON object a line"},
-	[CHECK] = {"check", 0, NULL, "only says whether FILE could be controlled; opens nothing"},
+	[LOG_JSON] = {"log-json", 0, NULL, "log one JSON object per line"},
+	[CHECK] = {"check", 0, NULL, "only check whether FILE is valid; open nothing"},
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
-static int fail(int code, const struct weir_err *err)
+static int control_fail(int code, const struct weir_err *err)
 {
 	opts_fail(&verb_control, "%s", err->text);
 	return code == -EINVAL ? 2 : 1;
@@ -50,20 +52,20 @@ static int reread(void *arg, struct weir_policy **ret_policy, struct weir_err *e
 	return read_policy(arg, ret_policy, err);
 }
 
-static int control(struct lessor *l, const char *pidfile)
+static int run_lessor(struct lessor *l, const char *pidfile)
 {
 	struct weir_err err;
 	int rc = pidfile ? stay_pidfile(pidfile, &err) : 0;
 
 	if (rc < 0)
-		return fail(rc, &err);
+		return control_fail(rc, &err);
 	rc = lessor_run(l);
 	if (pidfile)
 		unlink(pidfile);
 	return rc < 0 ? 1 : 0;
 }
 
-static int start(char *path, struct lessor_options *o, int level, const char *const *values)
+static int start_lessor(char *path, struct lessor_options *o, int level, const char *const *values)
 {
 	struct weir_policy *p;
 	struct lessor *l;
@@ -71,26 +73,26 @@ static int start(char *path, struct lessor_options *o, int level, const char *co
 	int status, rc = read_policy(path, &p, &err);
 
 	if (rc < 0)
-		return fail(rc, &err);
+		return control_fail(rc, &err);
 	if (values[CHECK]) {
 		rc = lessor_check(p, &err);
 		weir_policy_free(p);
 		if (rc == 0)
 			printf("%s: ok\n", path);
-		return rc < 0 ? fail(rc, &err) : 0;
+		return rc < 0 ? control_fail(rc, &err) : 0;
 	}
 	stay_log(level, p, values[LOG_JSON]);
 	o->reread = reread;
 	o->reread_arg = path;
 	rc = lessor_new(p, o, &l, &err);
 	if (rc < 0)
-		return fail(rc, &err);
-	status = control(l, values[PIDFILE]);
+		return control_fail(rc, &err);
+	status = run_lessor(l, values[PIDFILE]);
 	lessor_free(l);
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int control_main(int argc, char **argv)
 {
 	const char *values[N_OPTIONS];
 	struct stay_list listen = {0}, api = {0};
@@ -103,9 +105,11 @@ static int run(int argc, char **argv)
 		return opts_fail(&verb_control, "needs one FILE");
 	status = stay_level(&verb_control, values[LOG_LEVEL], &level);
 	if (status < 0 && values[LISTEN])
-		status = stay_addresses(&verb_control, "listen", values[LISTEN], &listen);
+		status = stay_addresses(
+			&verb_control, "listen", values[LISTEN], stream_address_check, &listen);
 	if (status < 0 && values[API])
-		status = stay_addresses(&verb_control, "api", values[API], &api);
+		status = stay_addresses(
+			&verb_control, "api", values[API], stream_address_check, &api);
 	o = (struct lessor_options){.name = values[NAME],
 		.listen = listen.words,
 		.n_listen = listen.n,
@@ -113,7 +117,7 @@ static int run(int argc, char **argv)
 		.n_api = api.n,
 		.token_file = values[TOKEN_FILE]};
 	if (status < 0)
-		status = start(argv[1], &o, level, values);
+		status = start_lessor(argv[1], &o, level, values);
 	stay_list_free(&listen);
 	stay_list_free(&api);
 	return status;
@@ -121,8 +125,8 @@ static int run(int argc, char **argv)
 
 const struct verb verb_control = {
 	.name = "control",
-	.summary = "place the tokens of a cluster's tenants where they are wanted",
+	.summary = "the controller of a cluster: place tenants' tokens where the demand is",
 	.usage = "[OPTION]... FILE",
 	.options = options,
-	.run = run,
+	.run = control_main,
 };

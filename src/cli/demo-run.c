@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * demo-run: a gateway as a child of ours, three loads on it, and the policy applied half-way.
+ * demo-run: run a gateway as a child process with three loads, and apply the policy half-way.
  *
- * The loads run on a thread of their own over real NBD connections and never stop; what changes is the
- * policy, applied to the running gateway over its API as `weir policy apply` does.
+ * The loads run on a separate thread over real NBD connections and never stop; only the policy
+ * changes, applied to the running gateway over its API as by `weir policy apply`.
  */
 #include "cli/demo.h"
 #include "cli/common/files.h"
@@ -19,29 +19,29 @@
 #include <time.h>
 #include <unistd.h>
 
-#define INTERVAL (500 * WEIR_MS) /* a point of the chart */
+#define INTERVAL (500 * WEIR_MS) /* between two points of the chart */
 #define LOOK     (250 * WEIR_MS) /* between two drawings */
-/* What was sent before the policy came is in the array's queue for a moment longer. */
+/* Requests sent before the policy was applied stay in the array's queue for a moment longer. */
 #define SETTLE 1.0 /* s */
 
 const char *const demo_tenants[DEMO_TENANTS] = {"db", "web", "backup"};
 
 struct run {
 	const struct demo_plan *plan;
-	pthread_mutex_t lock; /* of d, which the load's thread fills */
+	pthread_mutex_t lock; /* protects d, which the load's thread fills */
 	struct demo *d;
 	struct load *load;
 	char dir[32], socket[64], api[64];
 	char uri[DEMO_TENANTS][128];
 	struct load_job jobs[DEMO_TENANTS];
 	struct remote *remote;
-	bool done; /* by lock: the load has ended */
+	bool done; /* under lock: the load has ended */
 	int status;
 };
 
 /* ---- the loads */
 
-/* Little, and soon; little, and soon; and 64 large ones always under way. */
+/* Two loads with few and small requests, and one with 64 large requests always under way. */
 static void make_jobs(struct run *r)
 {
 	static const struct {
@@ -68,8 +68,8 @@ static void make_jobs(struct run *r)
 	}
 }
 
-/* On the load's thread: what one tenant did in an interval. */
-static void tick(void *arg, const struct load_interval *i)
+/* On the load's thread: record the results of one tenant in an interval. */
+static void record_interval(void *arg, const struct load_interval *i)
 {
 	struct run *r = arg;
 	struct demo_tenant *t = &r->d->tenant[i->job];
@@ -80,11 +80,14 @@ static void tick(void *arg, const struct load_interval *i)
 
 	r->d->elapsed = at;
 	t->iops = (double)i->requests / span;
-	/* The last interval ends with the load: one of milliseconds would be a point beside the one before. */
+	/*
+	 * The last interval ends with the load: a short one would be a point next to the previous
+	 * one.
+	 */
 	if (i->latency->count && i->span >= INTERVAL / 2 && t->n < DEMO_POINTS)
 		t->p99[t->n++] = (struct metrics_point){
 			at, (double)weir_hist_percentile(i->latency, 99) / 1e6};
-	/* An interval counts for the phase in which all of it lies, and not while things settle. */
+	/* An interval counts for a phase if it lies in it completely, after the time to settle. */
 	int phase = mark == 0 ? DEMO_WITHOUT : at - span > mark + SETTLE ? DEMO_WITH : -1;
 
 	if (phase >= 0 && at - span > SETTLE) {
@@ -109,7 +112,7 @@ static void *load_thread(void *arg)
 
 /* ---- the gateway */
 
-static int start(struct run *r, struct peer *p, struct weir_err *err)
+static int start_gateway(struct run *r, struct peer *p, struct weir_err *err)
 {
 	char listen[80], api[80];
 	const char *argv[] = {"weir", "serve", "--listen", listen, "--api", api, "--log-level",
@@ -129,7 +132,7 @@ static int start(struct run *r, struct peer *p, struct weir_err *err)
 	return status;
 }
 
-static int apply(struct run *r, struct weir_err *err)
+static int apply_policy(struct run *r, struct weir_err *err)
 {
 	json_t *reply;
 	char *text;
@@ -145,7 +148,7 @@ static int apply(struct run *r, struct weir_err *err)
 	return status;
 }
 
-static int look(struct run *r, json_t **ret, struct weir_err *err)
+static int get_status(struct run *r, json_t **ret, struct weir_err *err)
 {
 	return remote_try(r->remote, "GET", VIEW_PATH, NULL, 0, ret, err);
 }
@@ -159,8 +162,11 @@ static void pause_for(weir_time ns)
 	nanosleep(&t, NULL);
 }
 
-/* What is to be done besides looking on. false: the load has ended. */
-static bool step(struct run *r, int *status, struct weir_err *err)
+/*
+ * Show the progress, apply the policy half-way, and read the status at the right times. Return
+ * false when the load has ended.
+ */
+static bool demo_step(struct run *r, int *status, struct weir_err *err)
 {
 	struct demo *d = r->d;
 
@@ -173,21 +179,21 @@ static bool step(struct run *r, int *status, struct weir_err *err)
 		r->plan->look(d);
 	pthread_mutex_unlock(&r->lock);
 	if (half) {
-		*status = apply(r, err);
+		*status = apply_policy(r, err);
 		pthread_mutex_lock(&r->lock);
 		d->mark = d->elapsed;
 		pthread_mutex_unlock(&r->lock);
 	} else if (settled) {
-		*status = look(r, &d->start, err);
+		*status = get_status(r, &d->start, err);
 	} else if (near && d->start && !d->end) {
-		*status = look(r, &d->end, err);
+		*status = get_status(r, &d->end, err);
 	}
 	return !done;
 }
 
-static int drive(struct run *r, struct weir_err *err)
+static int run_load(struct run *r, struct weir_err *err)
 {
-	struct load_options o = {.interval = INTERVAL, .tick = tick, .arg = r};
+	struct load_options o = {.interval = INTERVAL, .tick = record_interval, .arg = r};
 	pthread_t thread;
 	int status = load_new(r->jobs, DEMO_TENANTS, &o, &r->load, err);
 
@@ -199,7 +205,7 @@ static int drive(struct run *r, struct weir_err *err)
 		load_free(r->load);
 		return weir_err_set(err, -failed, "no thread: %s", strerror(failed));
 	}
-	while (status == 0 && step(r, &status, err))
+	while (status == 0 && demo_step(r, &status, err))
 		pause_for(LOOK);
 	if (status < 0)
 		load_stop(r->load);
@@ -215,7 +221,8 @@ static int drive(struct run *r, struct weir_err *err)
 	}
 	load_free(r->load);
 	if (status == 0 && (!r->d->start || !r->d->end))
-		status = weir_err_set(err, -EIO, "the machine was too busy to look at the gateway");
+		status = weir_err_set(
+			err, -EIO, "the machine was too busy to read the gateway's status");
 	return status;
 }
 
@@ -228,11 +235,11 @@ int demo_run(const struct demo_plan *p, struct demo *d, struct weir_err *err)
 		for (size_t k = 0; k < DEMO_PHASES; k++)
 			weir_hist_clear(&d->tenant[i].phase[k].latency);
 	pthread_mutex_init(&r.lock, NULL);
-	int status = start(&r, &gateway, err);
+	int status = start_gateway(&r, &gateway, err);
 
 	if (status == 0) {
 		make_jobs(&r);
-		status = drive(&r, err);
+		status = run_load(&r, err);
 	}
 	remote_close(r.remote);
 	peer_stop(&gateway);

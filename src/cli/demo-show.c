@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* demo-show: what `weir demo` measured, as a table, a chart and a picture. */
+/* demo-show: the measurements of `weir demo` as a table, a chart and a picture. */
 #include "cli/view/chart.h"
 #include "cli/demo.h"
 #include "cli/common/files.h"
@@ -26,9 +26,11 @@ static double latency(const struct demo_tenant *t, enum demo_phase p, double per
 	return (double)weir_hist_percentile(&t->phase[p].latency, percent) / 1e6;
 }
 
-/* Where a tenant's requests were under the policy: the largest of those waiting for something and those
- * in the array, as time a request by Little's law. */
-static void place(const struct view *v, const char *tenant, char *buf, size_t len)
+/*
+ * Write where a tenant's requests spent most of their time under the policy: waiting for a cause or
+ * in the array, as time per request by Little's law.
+ */
+static void longest_part(const struct view *v, const char *tenant, char *buf, size_t len)
 {
 	static const char *const said[VIEW_CAUSES] = {[VIEW_WINDOW] = "for the window",
 		[VIEW_MAX] = "for its max",
@@ -56,7 +58,7 @@ static void place(const struct view *v, const char *tenant, char *buf, size_t le
 	}
 }
 
-/* "before → after", the arrows below each other. */
+/* Add a cell "before → after", with aligned arrows. */
 static int cell_pair(struct report_table *t, double before, double after)
 {
 	char a[32], b[32];
@@ -65,7 +67,7 @@ static int cell_pair(struct report_table *t, double before, double after)
 		report_number(after, b, sizeof(b)));
 }
 
-static int fill(struct report_table *t, const struct demo *d, const struct view *v)
+static int fill_table(struct report_table *t, const struct demo *d, const struct view *v)
 {
 	static const char *const head[COLUMNS] = {
 		"", "    IOPS", "  p50 [ms]", "  p99 [ms]", "most of its time, after"};
@@ -77,7 +79,7 @@ static int fill(struct report_table *t, const struct demo *d, const struct view 
 		const struct demo_tenant *x = &d->tenant[i];
 		char most[64];
 
-		place(v, demo_tenants[i], most, sizeof(most));
+		longest_part(v, demo_tenants[i], most, sizeof(most));
 		r = report_cell(t, "%s", demo_tenants[i]);
 		if (r == 0)
 			r = cell_pair(t, iops(x, DEMO_WITHOUT), iops(x, DEMO_WITH));
@@ -102,7 +104,7 @@ int demo_show_table(const struct demo *d)
 		return r;
 	r = report_table_new(COLUMNS, &t);
 	if (r == 0)
-		r = fill(t, d, &v);
+		r = fill_table(t, d, &v);
 	if (r == 0)
 		r = report_table_text(t, 2, &text);
 	if (r == 0)
@@ -121,14 +123,14 @@ void demo_show_sum(const struct demo *d)
 		      iops(&d->tenant[DEMO_TENANTS - 1], DEMO_WITHOUT);
 	char a[32], b[32];
 
-	printf("The database's slowest 1 %% of reads take %s ms instead of %s; the backup, which\n"
-	       "has no hurry, goes at %.0f %% of its speed.\n\n",
+	printf("The slowest 1 %% of the database's reads take at least %s ms instead of %s; the\n"
+	       "backup, which is not urgent, runs at %.0f %% of its former speed.\n\n",
 		report_number(is, a, sizeof(a)), report_number(was, b, sizeof(b)), 100 * part);
 }
 
 /* ---- the chart */
 
-static void draw(FILE *to, const struct demo *d, const char *title)
+static void draw_latency(FILE *to, const struct demo *d, const char *title)
 {
 	const struct demo_tenant *db = &d->tenant[0];
 	struct chart c = {.title = title,
@@ -136,7 +138,7 @@ static void draw(FILE *to, const struct demo *d, const char *title)
 		.n = db->n,
 		.log = true,
 		.mark = d->mark > 0 ? d->mark : NAN,
-		.left = "nothing between",
+		.left = "no gate",
 		.right = "gate and policy",
 		.columns = 64,
 		.rows = 7,
@@ -146,9 +148,9 @@ static void draw(FILE *to, const struct demo *d, const char *title)
 	chart_draw(to, &c);
 }
 
-static size_t live_lines; /* that the last drawing took */
+static size_t live_lines; /* of the last drawing */
 
-/* The drawing goes to the terminal in one piece: up to where the last began, then over it. */
+/* Write the drawing to the terminal at once, over the last one. */
 static void live_out(const char *text)
 {
 	if (live_lines)
@@ -168,8 +170,7 @@ void demo_show_live(const struct demo *d)
 
 	if (!f)
 		return;
-	fprintf(f, "%4.1f s, %s\n", d->elapsed,
-		d->mark > 0 ? "under the policy" : "with nothing between");
+	fprintf(f, "%4.1f s, %s\n", d->elapsed, d->mark > 0 ? "with the policy" : "without a gate");
 	for (size_t i = 0; i < DEMO_TENANTS; i++) {
 		const struct demo_tenant *t = &d->tenant[i];
 
@@ -177,7 +178,7 @@ void demo_show_live(const struct demo *d)
 			t->n ? t->p99[t->n - 1].value : 0);
 	}
 	if (d->tenant[0].n > 1)
-		draw(f, d, "The database's latency, p99 of each half second [ms]");
+		draw_latency(f, d, "The database's latency, p99 of each half second [ms]");
 	fclose(f);
 	if (text)
 		live_out(text);
@@ -191,7 +192,7 @@ void demo_show_live_end(void)
 
 /* ---- the picture */
 
-static int picture(const struct demo *d, const char *dir, struct weir_err *err)
+static int write_picture(const struct demo *d, const char *dir, struct weir_err *err)
 {
 	struct plot_line lines[DEMO_TENANTS];
 	struct plot p = {.title = "Latency of a database, a web server and a backup on one array, "
@@ -220,7 +221,7 @@ static int picture(const struct demo *d, const char *dir, struct weir_err *err)
 
 int demo_show_picture(const struct demo *d, const char *dir, struct weir_err *err)
 {
-	draw(stdout, d, "The database's latency, p99 of each half second [ms]");
+	draw_latency(stdout, d, "The database's latency, p99 of each half second [ms]");
 	putchar('\n');
-	return picture(d, dir, err);
+	return write_picture(d, dir, err);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * weir demo: a noisy neighbour, and its end, on real I/O.
+ * weir demo: a noisy neighbour, without and with a gate, with real I/O.
  *
- * A gateway stands before memory that takes the time of a disk array, and three tenants load it over
- * NBD without a pause. Half-way the policy is applied to it; nothing else changes. Everything is
- * embedded; what is shown is what the clients and the gateway measured.
+ * A gateway stands in front of memory with the timing of a disk array, and three tenants load it
+ * over NBD without a pause. Half-way the policy is applied; nothing else changes. The program needs
+ * no other files; it shows the measurements of the clients and the gateway.
  */
 #include "cli/demo.h"
 #include <weir/units.h>
@@ -25,30 +25,30 @@ static const char policy_text[] =
 
 enum { OUT, SECONDS, SEED, OPTIONS };
 static const struct opt options[] = {
-	[OUT] = {"out", 'o', "DIR", "where the picture and the policies go (weir-demo)"},
-	[SECONDS] = {"time", 't', "TIME", "of each half: 4s to 60s (10s)"},
+	[OUT] = {"out", 'o', "DIR", "folder for the picture and the policies (weir-demo)"},
+	[SECONDS] = {"time", 't', "TIME", "duration of each half: 4s to 60s (10s)"},
 	[SEED] = {"seed", 's', "N", "the seed of the clients (1)"},
 	[OPTIONS] = {NULL, 0, NULL, NULL},
 };
-static int verb_run(int argc, char **argv);
+static int demo_main(int argc, char **argv);
 const struct verb verb_demo = {
 	.name = "demo",
-	.summary = "show a noisy neighbour, and its end",
+	.summary = "show a noisy neighbour, without and with a gate",
 	.usage = "[OPTION]...",
 	.options = options,
-	.run = verb_run,
+	.run = demo_main,
 };
 
-/* ---- the words */
+/* ---- text */
 
 static void show_intro(void)
 {
 	const char *line = strstr(policy_text, "tenants:\n");
 
-	printf("One array, and three that share it: a database and web servers, which ask\n"
-	       "for little and want it soon, and a backup that keeps 64 large reads\n"
-	       "outstanding. First with nothing between them and the array, then with a\n"
-	       "window of 12 and this policy, applied while all go on:\n\n");
+	printf("Three tenants share one array: a database and web servers, with few and\n"
+	       "urgent requests, and a backup that keeps 64 large reads outstanding.\n"
+	       "First without a gate between them and the array, then with a window of 12\n"
+	       "and this policy, applied while the load continues:\n\n");
 	for (; line && *line; line += strcspn(line, "\n") + 1)
 		printf("    %.*s\n", (int)strcspn(line, "\n"), line);
 	putchar('\n');
@@ -59,7 +59,7 @@ static void show_next(const char *dir)
 {
 	const char *weir = program_invocation_name;
 
-	printf("Try next, in a second terminal: the same gateway, a load on it, and why it waits.\n"
+	printf("Try next, in other terminals: the same gateway, a load, and why it waits.\n"
 	       "  %s serve %s/after.yaml --listen unix:/tmp/nbd.sock --api unix:/tmp/api.sock\n"
 	       "  %s load 'nbd+unix:///backup?socket=/tmp/nbd.sock' --depth 64 --size 64KiB "
 	       "--duration 60s\n"
@@ -69,8 +69,8 @@ static void show_next(const char *dir)
 
 /* ---- the run */
 
-/* The policy as it is after, and, with one word changed, before. */
-static int save(const char *dir, char *before, char *after, struct weir_err *err)
+/* Write the policy for the second half, and for the first half with enforcement off. */
+static int write_policies(const char *dir, char *before, char *after, struct weir_err *err)
 {
 	static const char on[] = "enforce: true", off[] = "enforce: false";
 	const char *at = strstr(policy_text, on);
@@ -94,12 +94,12 @@ static int save(const char *dir, char *before, char *after, struct weir_err *err
 }
 
 static struct progress progress;
-static void tick(const struct demo *d)
+static void tick_progress(const struct demo *d)
 {
 	progress_tick(&progress, d->elapsed);
 }
 
-static int show(const char *dir, double seconds, uint64_t seed, struct weir_err *err)
+static int run_and_show(const char *dir, double seconds, uint64_t seed, struct weir_err *err)
 {
 	char before[PATH_MAX], after[PATH_MAX];
 	bool live = isatty(STDOUT_FILENO);
@@ -107,9 +107,9 @@ static int show(const char *dir, double seconds, uint64_t seed, struct weir_err 
 		.after = after,
 		.seconds = seconds,
 		.seed = seed,
-		.look = live ? demo_show_live : tick};
+		.look = live ? demo_show_live : tick_progress};
 	struct demo *d = calloc(1, sizeof(*d));
-	int r = d ? save(dir, before, after, err) : -ENOMEM;
+	int r = d ? write_policies(dir, before, after, err) : -ENOMEM;
 
 	if (r == 0) {
 		show_intro();
@@ -148,7 +148,7 @@ static int parse_time(const char *text, double *ret)
 	return 0;
 }
 
-static int verb_run(int argc, char **argv)
+static int demo_main(int argc, char **argv)
 {
 	const char *values[OPTIONS] = {NULL};
 	struct weir_err err = {"out of memory"};
@@ -159,10 +159,10 @@ static int verb_run(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (n > 0)
-		return opts_fail(&verb_demo, "takes no operand, as '%s'", argv[1]);
+		return opts_fail(&verb_demo, "takes no operand, but got '%s'", argv[1]);
 	if (opts_seed(&verb_demo, values[SEED], &seed) || parse_time(values[SECONDS], &seconds))
 		return 2;
-	if (show(values[OUT] ? values[OUT] : "weir-demo", seconds, seed, &err) < 0) {
+	if (run_and_show(values[OUT] ? values[OUT] : "weir-demo", seconds, seed, &err) < 0) {
 		opts_fail(&verb_demo, "%s", err.text);
 		return 1;
 	}

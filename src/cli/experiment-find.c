@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifndef WEIR_DATADIR /* where `make install` leaves what the program reads */
+#ifndef WEIR_DATADIR /* where `make install` installs the program's data */
 #define WEIR_DATADIR "/usr/local/share/weir"
 #endif
 
@@ -21,8 +21,10 @@ static bool is_dir(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The folder beside the program itself, wherever it was put: of a build folder in the source, or of a
- * tree of bin and share. NULL: neither. */
+/*
+ * Return the folder of experiments relative to the program: of a build folder in the source, or of
+ * a tree with bin and share. NULL: neither.
+ */
 static const char *find_beside(void)
 {
 	static const char *const places[] = {"../experiments", "../share/weir/experiments"};
@@ -87,7 +89,7 @@ int experiment_find_ids(const char *dir, struct experiment_ids *ret)
 	}
 	ret->dir = dir;
 	ret->n = kept;
-	return kept ? 0 : opts_fail(&verb_experiment, "%s: there is no experiment in it", dir);
+	return kept ? 0 : opts_fail(&verb_experiment, "%s: contains no experiment", dir);
 }
 
 void experiment_find_free(struct experiment_ids *ids)
@@ -125,13 +127,13 @@ int experiment_find_set(const char *text, struct experiment_parameter_set *ret)
 		return opts_fail(&verb_experiment, "--set: give NAME=VALUE, as in traces=FOLDER");
 	n = snprintf(ret->path, sizeof(ret->path), "parameters.%.*s", (int)(equals - text), text);
 	if (n >= (int)sizeof(ret->path) || strlen(equals + 1) >= sizeof(ret->value))
-		return opts_fail(&verb_experiment, "--set: that is too long");
+		return opts_fail(&verb_experiment, "--set: too long");
 	if (!realpath(equals + 1, ret->value))
 		strcpy(ret->value, equals + 1);
 	return 0;
 }
 
-static int parse(const char *text, size_t len, const char *path,
+static int parse_with_set(const char *text, size_t len, const char *path,
 	const struct experiment_parameter_set *set, struct experiment **ret, struct weir_err *err)
 {
 	struct scenario_set change = {set ? set->path : NULL, set ? set->value : NULL};
@@ -159,7 +161,7 @@ int experiment_find_load(const char *dir, const char *id,
 	snprintf(path, sizeof(path), "%s/%s/experiment.yaml", dir, id);
 	r = files_read(path, FILES_WRITTEN, &text, &len, &err);
 	if (r == 0) {
-		r = parse(text, len, path, set, ret, &err);
+		r = parse_with_set(text, len, path, set, ret, &err);
 		free(text);
 	}
 	if (r < 0)

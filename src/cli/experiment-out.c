@@ -29,17 +29,17 @@ int experiment_out_open(
 		return no_memory(err);
 	fprintf(o->report,
 		"# Results\n\n"
-		"What the experiments claim and what came out, made by\n"
-		"`weir experiment run all --seed %llu%s --out DIR` of Weir %s. A band is meant for "
+		"The claims of the experiments and their results, written by\n"
+		"`weir experiment run all --seed %llu%s --out DIR` of Weir %s. A band holds for "
 		"any\n"
-		"seed; the verdicts and the column *ours* are this one's. Where the paper's column "
-		"is\n"
-		"empty the claim is ours.\n",
+		"seed; the verdicts and the column *ours* are those of this seed. If the column "
+		"*paper*\n"
+		"is empty, the claim is Weir's own.\n",
 		(unsigned long long)seed, live ? " --live" : "", WEIR_VERSION);
 	return 0;
 }
 
-static int draw(struct experiment_out *o, const struct experiment *e,
+static int draw_plot(struct experiment_out *o, const struct experiment *e,
 	const struct experiment_result *r, size_t plot, struct weir_err *err)
 {
 	char dir[PATH_MAX], stem[256];
@@ -68,7 +68,7 @@ int experiment_out_add(struct experiment_out *o, const struct experiment *e,
 		code = out_run(dir, "values", r->runs[i], err);
 	}
 	for (size_t i = 0; code == 0 && i < e->n_plots; i++)
-		code = draw(o, e, r, i, err);
+		code = draw_plot(o, e, r, i, err);
 	if (code < 0)
 		return code;
 	if (experiment_markdown(e, r, o->no_gnuplot ? NULL : "pictures", &text) < 0)

@@ -23,29 +23,29 @@
 
 enum { SEED, OUT, JSON, DIR_, LIVE, WITHOUT, SET, OPTIONS };
 static const struct opt options[] = {
-	[SEED] = {"seed", 's', "N", "the seed of everything random (1)"},
-	[OUT] = {"out", 'o', "DIR", "leave data, pictures and results.md there"},
+	[SEED] = {"seed", 's', "N", "the seed of all random numbers (1)"},
+	[OUT] = {"out", 'o', "DIR", "write data, pictures and results.md to DIR"},
 	[JSON] = {"json", 0, NULL, "write the claims as JSON instead"},
-	[DIR_] = {"dir", 'd', "DIR", "where the experiments are"},
+	[DIR_] = {"dir", 'd', "DIR", "the folder of the experiments"},
 	[LIVE] = {"live", 0, NULL, "run on real gateways instead of the simulator"},
-	[WITHOUT] = {"without", 'w', NULL, "switch mechanisms off: claims must be missed"},
+	[WITHOUT] = {"without", 'w', NULL, "switch off mechanisms: their claims must be missed"},
 	[SET] = {"set", 0, "NAME=VALUE", "a parameter of the experiment, as in traces=FOLDER"},
 	[OPTIONS] = {NULL, 0, NULL, NULL},
 };
 static const char *const subverbs[] = {"list", "run", NULL};
-static int verb_run(int argc, char **argv);
+static int experiment_main(int argc, char **argv);
 const struct verb verb_experiment = {
 	.name = "experiment",
-	.summary = "run the papers' experiments and check what they claim",
+	.summary = "run the papers' experiments and check their claims",
 	.usage = "list [OPTION]...\n       weir experiment run ID...|all [OPTION]...",
 	.options = options,
 	.subverbs = subverbs,
-	.run = verb_run,
+	.run = experiment_main,
 };
 
 /* ---- list */
 
-static int list(const struct experiment_ids *ids)
+static int list_experiments(const struct experiment_ids *ids)
 {
 	struct report_table *t;
 	char *text = NULL;
@@ -79,19 +79,19 @@ static int list(const struct experiment_ids *ids)
 
 #define SKIPPED 77 /* exit status, when nothing could be run */
 
-struct job { /* one command line's worth */
+struct job { /* of one command line */
 	const struct experiment_ids *ids;
 	uint64_t seed;
 	const char *out; /* NULL: none */
 	bool json, live;
 	bool without; /* mechanisms are switched off */
-	bool each;    /* all there are, none named */
+	bool each;    /* all experiments, none named */
 	json_t *all;  /* with json */
 	struct experiment_out files;
 	size_t claims, missed, held, skipped;
 	struct experiment_parameter_set set;
-	const char *id; /* at work */
-	char what[256]; /* and which of its runs */
+	const char *id; /* of the experiment that runs */
+	char what[256]; /* it and its current run */
 	struct progress progress;
 };
 
@@ -116,12 +116,12 @@ static int show_progress(double fraction, const char *run, void *arg)
 	return 0;
 }
 
-/* Is what it needs not there? Then that is said, and it is left out. */
-static bool skips(struct job *j, const struct experiment *e)
+/* Return true if a file that the experiment needs does not exist: print that, and skip it. */
+static bool skip_experiment(struct job *j, const struct experiment *e)
 {
 	char full[PATH_MAX];
 
-	if (!e->needs || j->set.path[0]) /* what a person names must be there */
+	if (!e->needs || j->set.path[0]) /* a file that the user names must exist */
 		return false;
 	if (e->needs[0] == '/')
 		snprintf(full, sizeof(full), "%s", e->needs);
@@ -130,7 +130,7 @@ static bool skips(struct job *j, const struct experiment *e)
 	if (access(full, R_OK) == 0)
 		return false;
 	j->skipped++;
-	fprintf(j->json ? stderr : stdout, "skipped: %s needs %s, which is not there\n", e->id,
+	fprintf(j->json ? stderr : stdout, "skipped: %s needs %s, which does not exist\n", e->id,
 		full);
 	return true;
 }
@@ -169,7 +169,8 @@ static void add_json(struct job *j, const struct experiment *e, const struct exp
 				"missed", (json_int_t)r->missed, "claims", claims));
 }
 
-static int show(struct job *j, const struct experiment *e, const struct experiment_result *r)
+static int print_result(
+	struct job *j, const struct experiment *e, const struct experiment_result *r)
 {
 	char *text;
 
@@ -185,13 +186,13 @@ static int show(struct job *j, const struct experiment *e, const struct experime
 	return 0;
 }
 
-static int unwritten(const struct weir_err *err)
+static int fail_output(const struct weir_err *err)
 {
 	opts_fail(&verb_experiment, "%s", err->text);
 	return 1;
 }
 
-/* Once as it is, or with one mechanism switched off. */
+/* Run an experiment once, unchanged or with one mechanism switched off. */
 static int run_experiment(
 	struct job *j, const struct experiment *e, const struct experiment_without *without)
 {
@@ -216,9 +217,9 @@ static int run_experiment(
 		opts_fail(&verb_experiment, "%s", err.text);
 		return status == -ECANCELED ? 130 : status == -ECHILD ? 1 : 2;
 	}
-	status = show(j, e, r);
+	status = print_result(j, e, r);
 	if (status == 0 && j->out && experiment_out_add(&j->files, e, r, &err) < 0)
-		status = unwritten(&err);
+		status = fail_output(&err);
 	j->claims += r->judged;
 	j->missed += r->missed;
 	j->held += r->held;
@@ -246,7 +247,7 @@ static int run_one(struct job *j, const char *id)
 	if (status)
 		return status;
 	if ((j->live && !e->live) ||
-		skips(j, e)) /* one of all; check_one refuses it if it was named */
+		skip_experiment(j, e)) /* check_one refuses it if it was named */
 		status = 0;
 	else
 		status = j->without ? run_without(j, e) : run_experiment(j, e, NULL);
@@ -254,7 +255,7 @@ static int run_one(struct job *j, const char *id)
 	return status;
 }
 
-static bool has_switch(const struct job *j, const struct experiment *e)
+static bool can_switch_off(const struct job *j, const struct experiment *e)
 {
 	bool has = e->no_mechanism != NULL;
 
@@ -263,7 +264,7 @@ static bool has_switch(const struct job *j, const struct experiment *e)
 	return has;
 }
 
-/* Whether it can be run. `named`: and not only one of all. */
+/* Check that an experiment can be run. `named`: by the user, not one of all. */
 static int check_one(const struct job *j, const char *id, bool named)
 {
 	struct experiment *e;
@@ -279,14 +280,14 @@ static int check_one(const struct job *j, const char *id, bool named)
 		return status;
 	if (named && j->live && !e->live)
 		status = opts_fail(&verb_experiment, "%s cannot run live", id);
-	else if (named && j->without && !has_switch(j, e))
+	else if (named && j->without && !can_switch_off(j, e))
 		status = opts_fail(&verb_experiment, "%s: 'without' names no mechanism%s", id,
 			j->live ? " that can be switched off live" : "");
 	experiment_free(e);
 	return status;
 }
 
-/* All are checked first: the last one's name may be wrong, and those before it take minutes. */
+/* Check all experiments first: the last name may be wrong, and those before it take minutes. */
 static int check_each(const struct job *j, char **ids, int n)
 {
 	int status = 0;
@@ -317,14 +318,14 @@ static int run_job(struct job *j, char **ids, int n)
 	if (status)
 		return status;
 	if (j->out && experiment_out_open(&j->files, j->out, j->seed, j->live, &err) < 0)
-		return unwritten(&err);
+		return fail_output(&err);
 	if (j->json)
 		j->all = json_array();
 	status = run_each(j, ids, n);
 	if (status == 0 && j->skipped && j->claims == 0)
 		status = SKIPPED;
 	if (j->out && experiment_out_close(&j->files, status == 0, &err) < 0 && status == 0)
-		status = unwritten(&err);
+		status = fail_output(&err);
 	if (status)
 		return status;
 	if (j->json) {
@@ -353,9 +354,9 @@ static int run_ids(const struct experiment_ids *ids, const char **values, char *
 	int status;
 
 	if (n == 0)
-		return opts_fail(&verb_experiment, "run: which? An ID, or all");
+		return opts_fail(&verb_experiment, "run: needs an ID, or all");
 	if (j.without && j.out)
-		return opts_fail(&verb_experiment, "--out is of what holds: not with --without");
+		return opts_fail(&verb_experiment, "--out cannot be used with --without");
 	if (opts_seed(&verb_experiment, values[SEED], &j.seed) ||
 		experiment_find_set(values[SET], &j.set))
 		return 2;
@@ -364,7 +365,7 @@ static int run_ids(const struct experiment_ids *ids, const char **values, char *
 	return status;
 }
 
-static int verb_run(int argc, char **argv)
+static int experiment_main(int argc, char **argv)
 {
 	const char *values[OPTIONS] = {NULL}, *dir;
 	struct experiment_ids ids = {0};
@@ -374,10 +375,10 @@ static int verb_run(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (n < 1)
-		return opts_fail(&verb_experiment, "say list or run; see weir experiment --help");
+		return opts_fail(&verb_experiment, "needs list or run; see weir experiment --help");
 	runs = strcmp(argv[1], "run") == 0;
 	if (!runs && strcmp(argv[1], "list") != 0)
-		return opts_fail(&verb_experiment, "'%s': say list or run", argv[1]);
+		return opts_fail(&verb_experiment, "'%s': must be list or run", argv[1]);
 	if (!runs && n > 1)
 		return opts_fail(&verb_experiment, "list takes no operand");
 	dir = experiment_find_dir(values[DIR_]);
@@ -385,7 +386,7 @@ static int verb_run(int argc, char **argv)
 		return 2;
 	status = experiment_find_ids(dir, &ids);
 	if (status == 0)
-		status = runs ? run_ids(&ids, values, argv + 2, n - 1) : list(&ids);
+		status = runs ? run_ids(&ids, values, argv + 2, n - 1) : list_experiments(&ids);
 	experiment_find_free(&ids);
 	return status;
 }

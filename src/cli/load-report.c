@@ -52,7 +52,7 @@ static void clear_line(struct watch *w)
 	w->drawn = false;
 }
 
-static void draw(struct watch *w, weir_time at)
+static void draw_progress(struct watch *w, weir_time at)
 {
 	double span = (double)(at - w->since) / 1e9;
 
@@ -66,7 +66,7 @@ static void draw(struct watch *w, weir_time at)
 	w->requests = w->bytes = 0;
 }
 
-static void tick(void *arg, const struct load_interval *i)
+static void on_interval(void *arg, const struct load_interval *i)
 {
 	struct watch *w = arg;
 
@@ -78,7 +78,7 @@ static void tick(void *arg, const struct load_interval *i)
 	w->requests += i->requests;
 	w->bytes += i->bytes;
 	if (w->terminal && i->at - w->since >= REDRAW)
-		draw(w, i->at);
+		draw_progress(w, i->at);
 }
 
 static void print_message(void *arg, const char *job, const char *text)
@@ -262,7 +262,7 @@ int load_report_run(const struct load_report *o, const struct load_job *jobs, si
 {
 	struct watch w = {.o = o, .terminal = isatty(STDERR_FILENO) == 1};
 	struct load_options options = {
-		.threads = o->threads, .tick = tick, .say = print_message, .arg = &w};
+		.threads = o->threads, .tick = on_interval, .say = print_message, .arg = &w};
 	struct load *l;
 	struct weir_err err;
 	int r, status;

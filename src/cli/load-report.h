@@ -15,17 +15,18 @@ struct load_report {
 	unsigned threads;
 };
 
-/* Options common to both verbs: how to reach servers, and what to report. For the enum of a
- * verb's options, and the rows of its table; the first group, WARM_UP and STRUCTURED are keys of
- * load.h. */
+/*
+ * Options common to both verbs: how to reach servers, and what to report. For the enum of a verb's
+ * options, and the rows of its table; those of the first group, WARM_UP and STRUCTURED are keys of
+ * load.h.
+ */
 #define LOAD_REPORT_REACH RECONNECT, TIMEOUT, TLS_CA, TLS_CERT, TLS_KEY, TLS_PSK
 #define LOAD_REPORT_SAY   SERIES, JSON, ALLOW_ERRORS
 #define LOAD_REPORT_ROWS                                                                           \
 	[WARM_UP] = {"warm-up", 0, "TIME", "do not count requests of this time"},                  \
 	[STRUCTURED] = {"structured", 0, NULL, "ask for structured replies"},                      \
 	[RECONNECT] = {"reconnect", 0, "TIME", "reconnect for this long after a loss"},            \
-	[TIMEOUT] = {"timeout", 0, "TIME",                                                         \
-		"drop a connection after so long without a reply (30s)"},                          \
+	[TIMEOUT] = {"timeout", 0, "TIME", "drop a connection after TIME without a reply (30s)"},  \
 	[TLS_CA] = {"tls-ca", 0, "FILE", "nbds: authorities whose certificates are trusted"},      \
 	[TLS_CERT] = {"tls-cert", 0, "FILE", "nbds: the client's certificate"},                    \
 	[TLS_KEY] = {"tls-key", 0, "FILE", "nbds: the client's private key"},                      \

@@ -46,11 +46,11 @@ static const struct opt options[] = {
 	[ORDER] = {"order", 'o', "ORDER", "random (default), sequential or zipf[:S]"},
 	[OFFSET] = {"offset", 0, "SIZE", "start of the range in the export (0)"},
 	[LENGTH] = {"length", 0, "SIZE", "length of the range (to the end)"},
-	[FLUSH_EVERY] = {"flush-every", 0, "N", "a flush after so many writes"},
+	[FLUSH_EVERY] = {"flush-every", 0, "N", "send a flush after N writes"},
 	[THINK] = {"think", 0, "TIME", "closed loop: pause between a reply and the next request"},
 	[START] = {"start", 0, "TIME", "wait before the first request"},
 	[DURATION] = {"duration", 't', "TIME", "length of the run"},
-	[REQUESTS] = {"requests", 'n', "N", "at most so many requests"},
+	[REQUESTS] = {"requests", 'n', "N", "send at most N requests"},
 	[SEED] = {"seed", 0, "N", "seed of all random choices (1)"},
 	[VERIFY] = {"verify", 0, NULL, "write blocks that can be checked, and check them"},
 	[TABLE] = {"table", 0, "FILE", "keep the expected contents of the blocks for the next run"},
@@ -80,7 +80,7 @@ static int read_threads(const char *text, unsigned *ret)
 	return -1;
 }
 
-static int run(int argc, char **argv)
+static int load_main(int argc, char **argv)
 {
 	struct load_report report = {.verb = &verb_load};
 	struct load_job defaults, *jobs;
@@ -124,5 +124,5 @@ const struct verb verb_load = {
 	.summary = "send requests to NBD servers and report their latency",
 	.usage = "[OPTION]... [NAME=]URI[,KEY=VALUE]...",
 	.options = options,
-	.run = run,
+	.run = load_main,
 };

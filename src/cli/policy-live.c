@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* policy-live: `weir policy apply` and `show` of a running gateway. */
+/* policy-live: `weir policy apply` and `show` for a running gateway. */
 #include "base/no-memory.h"
 #include "cli/policy-verb.h"
 #include "cli/common/files.h"
@@ -18,11 +18,13 @@ static int fail_memory(void)
 
 /* ---- apply */
 
-/* The file that the policy names for its tenants is sent behind it: a gateway opens no file that a
- * client names. */
+/*
+ * The file that the policy names for its tenants is sent after it: a gateway opens no file that a
+ * client names.
+ */
 struct sent {
 	char *text;
-	size_t len, tenants; /* tenants: of those bytes */
+	size_t len, tenants; /* tenants: the last of these bytes */
 };
 
 static int add_named(void *arg, const char *from, const char *name, char **ret_text,
@@ -46,7 +48,7 @@ static int add_named(void *arg, const char *from, const char *name, char **ret_t
 	return 0;
 }
 
-/* Whether the policy names a file. Most do not, and need not be read here for that. */
+/* Return true if the policy may name a file. Most do not, and need not be parsed here. */
 static bool may_name_file(const struct sent *s)
 {
 	const char *at = s->text;
@@ -60,7 +62,7 @@ static bool may_name_file(const struct sent *s)
 	return false;
 }
 
-/* What is wrong with the policy the gateway says. */
+/* Append the file that the policy names. Errors are ignored: the gateway reports them. */
 static void add_files(struct sent *s, const char *name)
 {
 	static struct weir_policy_remarks remarks;
@@ -86,8 +88,8 @@ static int send_policy(
 		status = fail_memory();
 	else if (s->len > HTTP_BODY_MAX)
 		status = opts_fail(&verb_policy,
-			"%s: larger than what a gateway takes this way; let it read the file "
-			"(SIGHUP)",
+			"%s: too large for the gateway's API; change its policy file and "
+			"send it SIGHUP",
 			file);
 	else
 		status = remote_ask(r, "PUT", path, s->text, s->len, ret_reply);
@@ -127,7 +129,9 @@ int policy_apply(const struct policy_live *q, const char *file, bool keep, bool 
 
 /* ---- show */
 
-/* What is in force, as the gateway itself has it: it may be large, and is not read again here. */
+/*
+ * Show the policy in force as the gateway prints it: it may be large, and is not parsed again here.
+ */
 int policy_show_live(const struct policy_live *q, bool json)
 {
 	struct remote *r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* policy: `weir policy`, is a policy right, what does it amount to, and let it be in force. */
+/* policy: `weir policy`, check a policy, show its shares and limits, or put it in force. */
 #include "cli/policy-verb.h"
 #include "cli/common/files.h"
 #include "cli/common/remote.h"
@@ -8,25 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JSON, KEEP, DRY_RUN, SOCKET, URL, TOKEN, N_OPTIONS };
+enum { JSON, POD, KEEP, DRY_RUN, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
 	[JSON] = {"json", 0, NULL, "show: JSON instead of tables"},
-	[KEEP] = {"keep", 'k', NULL, "apply: keep what weir set changed"},
-	[DRY_RUN] = {"dry-run", 'n', NULL, "apply: only say what would change"},
+	[POD] = {"pod", 0, NULL, "keys: as a part of a manual page"},
+	[KEEP] = {"keep", 'k', NULL, "apply: keep values of weir set"},
+	[DRY_RUN] = {"dry-run", 'n', NULL, "apply: only print what would change"},
 	[SOCKET] = REMOTE_SOCKET,
 	[URL] = REMOTE_URL,
 	[TOKEN] = REMOTE_TOKEN,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
-static const char *const subverbs[] = {"check", "show", "apply", NULL};
+static const char *const subverbs[] = {"check", "show", "apply", "keys", NULL};
 
 static const char *name_of(const char *path)
 {
 	return strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
-/* Reads one policy and prints what there is to say of it. The policy, or NULL. */
-static struct weir_policy *load(const char *path)
+/* Read one policy and print its errors and warnings. Return the policy, or NULL. */
+static struct weir_policy *load_policy(const char *path)
 {
 	static struct weir_policy_remarks remarks;
 	struct weir_policy *p = NULL;
@@ -60,12 +61,12 @@ static struct weir_policy *load(const char *path)
 	return p;
 }
 
-static int check(int n, char **paths)
+static int check_policies(int n, char **paths)
 {
 	int status = 0;
 
 	for (int i = 0; i < n; i++) {
-		struct weir_policy *p = load(paths[i]);
+		struct weir_policy *p = load_policy(paths[i]);
 
 		if (!p) {
 			status = 2;
@@ -79,9 +80,9 @@ static int check(int n, char **paths)
 	return status;
 }
 
-static int show(const char *path, bool json)
+static int show_policy(const char *path, bool json)
 {
-	struct weir_policy *p = load(path);
+	struct weir_policy *p = load_policy(path);
 	int rc;
 
 	if (!p)
@@ -95,12 +96,14 @@ static int show(const char *path, bool json)
 	return 0;
 }
 
-/* 0, or 2 with the first option that does not belong here. */
+/* Return 0, or 2 with a message about the first option that does not belong to the subverb. */
 static int check_options(const char *const *values, bool is_show, bool is_apply, bool live)
 {
 	for (int i = 0; i < N_OPTIONS; i++) {
 		if (!values[i])
 			continue;
+		if (i == POD)
+			return opts_fail(&verb_policy, "--pod goes with keys");
 		if (i == JSON && !is_show)
 			return opts_fail(&verb_policy, "--json goes with show");
 		if ((i == KEEP || i == DRY_RUN) && !is_apply)
@@ -113,7 +116,7 @@ static int check_options(const char *const *values, bool is_show, bool is_apply,
 	return 0;
 }
 
-static int run(int argc, char **argv)
+static int policy_main(int argc, char **argv)
 {
 	const char *values[N_OPTIONS];
 	int n, status = opts_parse(&verb_policy, argc, argv, values, &n);
@@ -124,33 +127,37 @@ static int run(int argc, char **argv)
 		return status;
 	if (n == 0)
 		return opts_fail(
-			&verb_policy, "what? check, show or apply; see weir policy --help");
+			&verb_policy, "needs check, show, apply or keys; see weir policy --help");
 	live = (struct policy_live){values[SOCKET], values[URL], values[TOKEN]};
+	if (strcmp(argv[1], "keys") == 0)
+		return n <= 2 ? policy_keys_show(n == 2 ? argv[2] : NULL, values[POD])
+			      : opts_fail(&verb_policy, "keys needs one CONTROLLER, or none");
 	is_show = strcmp(argv[1], "show") == 0;
 	is_apply = strcmp(argv[1], "apply") == 0;
 	if (!is_show && !is_apply && strcmp(argv[1], "check") != 0)
-		return opts_fail(&verb_policy, "no '%s'; it may be check, show or apply", argv[1]);
+		return opts_fail(&verb_policy, "no '%s'; use check, show, apply or keys", argv[1]);
 	status = check_options(values, is_show, is_apply, is_apply || (is_show && n == 1));
 	if (status)
 		return status;
 	if (is_show && n == 1)
 		return policy_show_live(&live, values[JSON]);
 	if (is_show)
-		return n == 2 ? show(argv[2], values[JSON])
+		return n == 2 ? show_policy(argv[2], values[JSON])
 			      : opts_fail(&verb_policy, "show needs one FILE, or none");
 	if (is_apply)
 		return n == 2 ? policy_apply(&live, argv[2], values[KEEP], values[DRY_RUN])
 			      : opts_fail(&verb_policy, "apply needs one FILE");
-	return n >= 2 ? check(n - 1, argv + 2)
+	return n >= 2 ? check_policies(n - 1, argv + 2)
 		      : opts_fail(&verb_policy, "check needs one FILE or several");
 }
 
 const struct verb verb_policy = {
 	.name = "policy",
-	.summary = "check a policy, show what it amounts to, or put it in force",
+	.summary = "check a policy, show its shares and limits, or put it in force",
 	.usage = "check FILE...\n       weir policy show [--json] [FILE]\n"
-		 "       weir policy apply [--keep] [--dry-run] FILE",
+		 "       weir policy apply [--keep] [--dry-run] FILE\n"
+		 "       weir policy keys [--pod] [CONTROLLER]",
 	.options = options,
 	.subverbs = subverbs,
-	.run = run,
+	.run = policy_main,
 };

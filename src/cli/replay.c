@@ -84,7 +84,7 @@ static int read_format(const char *text, enum trace_format *ret)
 }
 
 /* Keep the requested part of the trace. */
-static int slice(struct trace *t, const char *from, const char *until)
+static int slice_trace(struct trace *t, const char *from, const char *until)
 {
 	weir_time a = 0, b = WEIR_NEVER;
 	struct weir_err err;
@@ -116,13 +116,13 @@ static int read_trace(const char *path, const char *const *values, struct trace 
 		return opts_fail(&verb_replay, "%s", err.text);
 	if (ret->bad_lines)
 		fprintf(stderr, "weir: replay: %s: %zu bad lines skipped\n", path, ret->bad_lines);
-	status = slice(ret, values[FROM], values[UNTIL]);
+	status = slice_trace(ret, values[FROM], values[UNTIL]);
 	if (status >= 0)
 		trace_free(ret);
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int replay_main(int argc, char **argv)
 {
 	struct load_report report = {.verb = &verb_replay, .late = true};
 	const char *values[N_OPTIONS];
@@ -154,5 +154,5 @@ const struct verb verb_replay = {
 	.summary = "send a trace to an NBD server with its recorded timing",
 	.usage = "[OPTION]... TRACE URI",
 	.options = options,
-	.run = run,
+	.run = replay_main,
 };

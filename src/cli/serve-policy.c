@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* serve-policy: what `weir serve` is to serve: a policy file, or the name of a back end made into one. */
+/*
+ * serve-policy: the operand of `weir serve`: a policy file, or the name of a back end, from which a
+ * policy is made.
+ */
 #include "base/no-memory.h"
 #include "cli/serve.h"
 #include "serve/back/back.h"
@@ -14,13 +17,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file that is there is a file, whatever its name; else "SCHEME:" makes a back end. */
-static bool names_back(const char *operand)
+/*
+ * Return true if the operand is the name of a back end, with a "SCHEME:"; an existing file is a
+ * file, whatever its name.
+ */
+static bool is_back_name(const char *operand)
 {
 	return strchr(operand, ':') && access(operand, F_OK) != 0;
 }
 
-/* A back end with one tenant: everybody is equal. */
+/* Make the policy of a back end, with one tenant for all clients. */
 static int make_text(const char *back, char **ret_text, struct weir_err *err)
 {
 	size_t len;
@@ -45,7 +51,7 @@ static void print_warnings(const struct weir_policy_remarks *remarks)
 		fprintf(stderr, "%s (warning)\n", remarks->warnings[i].text);
 }
 
-static int parse(struct serve_policy *s, struct weir_err *err)
+static int parse_policy(struct serve_policy *s, struct weir_err *err)
 {
 	static struct weir_policy_remarks remarks;
 	int rc = weir_policy_parse_all(
@@ -59,14 +65,14 @@ static int parse(struct serve_policy *s, struct weir_err *err)
 
 int serve_policy_read(const char *operand, struct serve_policy *ret, struct weir_err *err)
 {
-	struct serve_policy s = {.name = operand, .back_only = names_back(operand)};
+	struct serve_policy s = {.name = operand, .back_only = is_back_name(operand)};
 	size_t len;
 	int rc = s.back_only ? make_text(operand, &s.text, err)
 			     : files_read(operand, FILES_WRITTEN, &s.text, &len, err);
 
 	if (rc < 0)
 		return rc;
-	rc = parse(&s, err);
+	rc = parse_policy(&s, err);
 	if (rc < 0) {
 		free(s.text);
 		return rc;
@@ -75,7 +81,7 @@ int serve_policy_read(const char *operand, struct serve_policy *ret, struct weir
 	return 0;
 }
 
-/* Each by itself, then all together. */
+/* Check each peer by itself, then all together. */
 static int check_peers(const struct weir_policy_peers *p, struct weir_err *err)
 {
 	const char **all = calloc(p->n_to + 1, sizeof(*all)); /* ends with NULL */
@@ -117,7 +123,7 @@ static int check_matches(const struct weir_policy *p, struct weir_err *err)
 		for (unsigned k = 0; k < p->tenants[i].n_match; k++)
 			if (p->tenants[i].match[k].path)
 				return weir_err_at(err, -EINVAL, p->tenants[i].match[k].at,
-					"'%s' matches a path, and requests of NBD have none",
+					"'%s' matches a path, which NBD requests do not have",
 					p->tenants[i].path);
 	return 0;
 }
@@ -136,9 +142,9 @@ static int check_exports(const struct weir_policy *p, struct weir_err *err)
 	return 0;
 }
 
-/* The n-th file of the policy that nobody else should read; NULL: it is not stated. */
-#define SECRETS 5 /* beside those of resources, two of each */
-static const char *secret(const struct weir_policy *p, const char *token, size_t n)
+/* Return the n-th file of the policy with a secret; NULL: not given. */
+#define SECRETS 5 /* in addition to two of each resource */
+static const char *secret_file(const struct weir_policy *p, const char *token, size_t n)
 {
 	const char *const own[SECRETS] = {
 		token ? token : p->token, p->tls.key, p->tls.psk, p->peers.key, p->cluster.key};
@@ -153,7 +159,7 @@ static const char *secret(const struct weir_policy *p, const char *token, size_t
 const char *serve_policy_bare_secret(const struct weir_policy *p, const char *token)
 {
 	for (size_t n = 0; n < SECRETS + 2 * p->n_resources; n++) {
-		const char *file = secret(p, token, n);
+		const char *file = secret_file(p, token, n);
 		struct stat st;
 
 		if (file && stat(file, &st) == 0 && st.st_mode & (S_IROTH | S_IWOTH))
@@ -162,12 +168,14 @@ const char *serve_policy_bare_secret(const struct weir_policy *p, const char *to
 	return NULL;
 }
 
-static int check_sockets(const char *const *addresses, size_t n, struct weir_err *err)
+static int check_sockets(const struct weir_policy *p, struct weir_err *err)
 {
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = stream_listen_check(addresses[i], err);
+	for (size_t i = 0; rc == 0 && i < p->n_listen; i++)
+		rc = gateway_listen_check(p->listen[i], err);
+	for (size_t i = 0; rc == 0 && i < p->n_api; i++)
+		rc = stream_listen_check(p->api[i], err);
 	return rc;
 }
 
@@ -176,16 +184,14 @@ int serve_policy_check(const struct weir_policy *p, struct weir_err *err)
 	int rc = serve_policy_names(p, err);
 
 	if (rc == 0)
-		rc = check_sockets(p->listen, p->n_listen, err);
-	if (rc == 0)
-		rc = check_sockets(p->api, p->n_api, err);
+		rc = check_sockets(p, err);
 
 	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
 		if (!p->resources[i].back)
 			return weir_err_at(err, -EINVAL, p->resources[i].at,
-				"resource '%s' names no back end", p->resources[i].name);
+				"resource '%s' has no back end", p->resources[i].name);
 	if (rc == 0 && p->n_resources == 0)
-		rc = weir_err_set(err, -EINVAL, "no resources: there is nothing to serve");
+		rc = weir_err_set(err, -EINVAL, "no resources to serve");
 	if (rc == 0)
 		rc = check_matches(p, err);
 	if (rc == 0)

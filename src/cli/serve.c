@@ -20,7 +20,7 @@
 extern const struct verb verb_serve;
 
 #define LISTEN_DEFAULT "tcp:127.0.0.1:10809" /* the protocol's port, on this machine only */
-#define SOCKETS_MAX    64                    /* that systemd may hand over */
+#define SOCKETS_MAX    64                    /* from systemd */
 
 enum {
 	LISTEN,
@@ -43,27 +43,28 @@ enum {
 static const struct opt options[] = {
 	[LISTEN] = {"listen", 'l', "ADDRESSES",
 		"unix:PATH or tcp:HOST:PORT, several by commas; else the policy's"},
-	[API] = {"api", 0, "ADDRESSES",
-		"where the API and /metrics are; 'none': nowhere; else the policy's"},
+	[API] = {"api", 0, "ADDRESSES", "of the API and /metrics, or 'none'; else the policy's"},
 	[API_MODE] = {"api-mode", 0, "MODE", "of the API's unix sockets, octal (0660)"},
-	[TOKEN_FILE] = {"token-file", 0, "FILE", "holds what clients of the API on TCP must know"},
-	[STATE] = {"state", 0, "DIR", "keeps there what weir set changed; else the policy's"},
+	[TOKEN_FILE] = {"token-file", 0, "FILE",
+		"file with the token for clients of the API on TCP"},
+	[STATE] = {"state", 0, "DIR",
+		"folder for values of weir set and the ledger; else the policy's"},
 	[RECORDINGS] = {"recordings", 0, "DIR",
-		"where weir trace record's traces go; else the policy's"},
+		"folder for traces of weir trace record; else the policy's"},
 	[THREADS] = {"threads", 't', "N",
-		"threads of the data path; else the policy's, or one a core"},
-	[PIN] = {"pin", 0, "CORES", "pins the threads to cores, in turn: 2 or 0,2-5"},
+		"threads of the data path; else the policy's, or one per core"},
+	[PIN] = {"pin", 0, "CORES", "pin the threads to cores, in turn: 2 or 0,2-5"},
 	[MEMORY] = {"memory", 0, "SIZE", "for the data of requests; else the policy's, or 1 GiB"},
 	[READ_ONLY] = {"read-only", 'r', NULL, "no client may write"},
-	[BARE] = {"bare", 0, NULL, "without gates: no policy is kept; for benchmarks"},
+	[BARE] = {"bare", 0, NULL, "without gates: no policy is enforced; for benchmarks"},
 	[PIDFILE] = {"pidfile", 0, "FILE", "written when clients may connect, removed at the end"},
 	[LOG_LEVEL] = {"log-level", 0, "LEVEL", "error, warning, info or debug; else the policy's"},
-	[LOG_JSON] = {"log-json", 0, NULL, "one JSON object a line"},
-	[CHECK] = {"check", 0, NULL, "only says whether FILE could be served; opens nothing"},
+	[LOG_JSON] = {"log-json", 0, NULL, "log one JSON object per line"},
+	[CHECK] = {"check", 0, NULL, "only check whether FILE could be served; open nothing"},
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
-struct setup { /* what the command line amounts to */
+struct setup { /* from the command line */
 	struct gateway_options gateway;
 	struct stay_list listen, api;
 	int cores[CPU_SETSIZE];
@@ -77,8 +78,8 @@ struct setup { /* what the command line amounts to */
 
 /* ---- the command line */
 
-/* "2", "0,2-5": every core in turn. */
-static int cores(const char *text, struct setup *s)
+/* Parse a list of cores: "2", "0,2-5". */
+static int parse_cores(const char *text, struct setup *s)
 {
 	const char *p = text;
 
@@ -102,7 +103,7 @@ static int cores(const char *text, struct setup *s)
 	return -1;
 }
 
-static int numbers(const char *const *values, struct setup *s)
+static int parse_numbers(const char *const *values, struct setup *s)
 {
 	struct weir_err err;
 	uint64_t memory = 0;
@@ -128,41 +129,45 @@ static int numbers(const char *const *values, struct setup *s)
 	return stay_level(&verb_serve, values[LOG_LEVEL], &s->level);
 }
 
-/* -1, or the exit status. */
+/* Return -1, or the exit status. */
 static int read_options(const char *const *values, struct setup *s)
 {
-	int status = numbers(values, s);
+	int status = parse_numbers(values, s);
 
 	s->gateway.state = values[STATE];
 	s->gateway.read_only = values[READ_ONLY];
 	s->gateway.bare = values[BARE];
 	if (status < 0 && values[PIN])
-		status = cores(values[PIN], s);
+		status = parse_cores(values[PIN], s);
 	if (status < 0 && values[LISTEN])
-		status = stay_addresses(&verb_serve, "listen", values[LISTEN], &s->listen);
+		status = stay_addresses(
+			&verb_serve, "listen", values[LISTEN], gateway_listen_check, &s->listen);
 	if (status < 0 && values[API] && strcmp(values[API], "none") != 0)
-		status = stay_addresses(&verb_serve, "api", values[API], &s->api);
+		status = stay_addresses(
+			&verb_serve, "api", values[API], stream_address_check, &s->api);
 	s->gateway.listen = s->listen.words;
 	s->gateway.n_listen = s->listen.n;
 	return status;
 }
 
-/* Sockets that systemd listens on for us: those named "api" are the API's, all others for clients. */
+/*
+ * Take over sockets on which systemd listens: those named "api" are for the API, all others for
+ * clients.
+ */
 static int take_sockets(struct setup *s)
 {
 	char **names = NULL;
 	int n = sd_listen_fds_with_names(1, &names);
 
 	if (n > SOCKETS_MAX)
-		return opts_fail(
-			&verb_serve, "systemd hands over more than %d sockets", SOCKETS_MAX);
+		return opts_fail(&verb_serve, "more than %d sockets from systemd", SOCKETS_MAX);
 	for (int i = 0; i < n; i++) {
 		int fd = SD_LISTEN_FDS_START + i;
 
 		if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0)
 			return opts_fail(
-				&verb_serve, "systemd's socket %s does not listen", names[i]);
-		/* systemd's block, unless its unit says otherwise */
+				&verb_serve, "systemd's socket %s is not listening", names[i]);
+		/* sockets from systemd block, unless its unit says otherwise */
 		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 		if (strcmp(names[i], "api") == 0)
 			s->api_sockets[s->n_api_sockets++] = fd;
@@ -178,26 +183,26 @@ static int take_sockets(struct setup *s)
 
 /* ---- serving */
 
-static int fail(int code, const struct weir_err *err)
+static int serve_fail(int code, const struct weir_err *err)
 {
 	opts_fail(&verb_serve, "%s", err->text);
 	return code == -EINVAL ? 2 : 1;
 }
 
-static int serve(struct gateway *g, const char *pidfile)
+static int run_gateway(struct gateway *g, const char *pidfile)
 {
 	struct weir_err err;
 	int rc = pidfile ? stay_pidfile(pidfile, &err) : 0;
 
 	if (rc < 0)
-		return fail(rc, &err);
+		return serve_fail(rc, &err);
 	rc = gateway_run(g);
 	if (pidfile)
 		unlink(pidfile);
 	return rc < 0 ? 1 : 0;
 }
 
-/* 0 and *ret_api NULL: there is to be none. */
+/* Start the API. Return 0 and *ret_api NULL if it is switched off. */
 static int start_api(const struct setup *s, struct gateway *g, const char *const *values,
 	struct api **ret_api, struct weir_err *err)
 {
@@ -218,7 +223,7 @@ static int start_api(const struct setup *s, struct gateway *g, const char *const
 	return api_start(g, &o, ret_api, err);
 }
 
-static int start(struct setup *s, struct serve_policy *p, const char *const *values)
+static int start_gateway(struct setup *s, struct serve_policy *p, const char *const *values)
 {
 	static const char *const usual[] = {LISTEN_DEFAULT};
 	struct gateway *g;
@@ -236,24 +241,24 @@ static int start(struct setup *s, struct serve_policy *p, const char *const *val
 	rc = serve_policy_check(p->policy, &err);
 	if (rc < 0) {
 		weir_policy_free(p->policy);
-		return fail(rc, &err);
+		return serve_fail(rc, &err);
 	}
 	bare = serve_policy_bare_secret(p->policy, values[TOKEN_FILE]);
 	if (bare)
 		log_event(LOG_LEVEL_WARNING, "secret-readable", "file", bare, "why",
-			"everybody can read it or write to it", NULL);
+			"readable or writable by all users", NULL);
 	rc = gateway_new(p->policy, p->text, p->name, &s->gateway, &g, &err);
 	if (rc < 0)
-		return fail(rc, &err);
+		return serve_fail(rc, &err);
 	gateway_reader(g, files_read_beside, NULL);
 	rc = start_api(s, g, values, &api, &err);
-	status = rc < 0 ? fail(rc, &err) : serve(g, values[PIDFILE]);
+	status = rc < 0 ? serve_fail(rc, &err) : run_gateway(g, values[PIDFILE]);
 	api_stop(api);
 	gateway_free(g);
 	return status;
 }
 
-static int check(struct serve_policy *p, const char *token)
+static int check_policy(struct serve_policy *p, const char *token)
 {
 	struct weir_err err;
 	int rc = serve_policy_check(p->policy, &err);
@@ -261,14 +266,14 @@ static int check(struct serve_policy *p, const char *token)
 
 	if (rc == 0 && bare)
 		rc = weir_err_set(&err, -EINVAL,
-			"%s: everybody can read it or write to it; chmod 600 would do", bare);
+			"%s: readable or writable by all users; use chmod 600", bare);
 	if (rc == 0)
 		printf("%s: ok\n", p->name);
 	weir_policy_free(p->policy);
-	return rc < 0 ? fail(rc, &err) : 0;
+	return rc < 0 ? serve_fail(rc, &err) : 0;
 }
 
-static int run(int argc, char **argv)
+static int serve_main(int argc, char **argv)
 {
 	const char *values[N_OPTIONS];
 	static struct setup s;
@@ -286,10 +291,10 @@ static int run(int argc, char **argv)
 	if (status < 0) {
 		rc = serve_policy_read(argv[1], &p, &err);
 		if (rc < 0) {
-			status = fail(rc == -ENOMEM ? rc : -EINVAL, &err);
+			status = serve_fail(rc == -ENOMEM ? rc : -EINVAL, &err);
 		} else {
-			status = values[CHECK] ? check(&p, values[TOKEN_FILE])
-					       : start(&s, &p, values);
+			status = values[CHECK] ? check_policy(&p, values[TOKEN_FILE])
+					       : start_gateway(&s, &p, values);
 			free(p.text);
 		}
 	}
@@ -300,8 +305,8 @@ static int run(int argc, char **argv)
 
 const struct verb verb_serve = {
 	.name = "serve",
-	.summary = "stand between clients and their storage, and keep the policy",
+	.summary = "stand between clients and their storage, and enforce the policy",
 	.usage = "[OPTION]... FILE|BACKEND",
 	.options = options,
-	.run = run,
+	.run = serve_main,
 };

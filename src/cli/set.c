@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* set: `weir set`, one value of the policy of a running gateway. */
+/* set: `weir set`, change one value of the policy of a running gateway. */
 #include "cli/common/remote.h"
 #include <stdlib.h>
 #include <string.h>
@@ -8,15 +8,15 @@ extern const struct verb verb_set;
 
 enum { UNSET, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
-	[UNSET] = {"unset", 'u', NULL, "back to what the policy's file says"},
+	[UNSET] = {"unset", 'u', NULL, "remove the value: the policy file's value holds again"},
 	[SOCKET] = REMOTE_SOCKET,
 	[URL] = REMOTE_URL,
 	[TOKEN] = REMOTE_TOKEN,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
-/* The words with a blank between; malloc'ed. */
-static char *join(char **words, int n)
+/* Return the words, separated by blanks; malloc'ed. */
+static char *join_words(char **words, int n)
 {
 	size_t len = 1;
 	char *text;
@@ -31,7 +31,7 @@ static char *join(char **words, int n)
 	return text;
 }
 
-static int list(struct remote *r)
+static int list_overrides(struct remote *r)
 {
 	json_t *j;
 	const json_t *overrides;
@@ -49,7 +49,7 @@ static int list(struct remote *r)
 	return 0;
 }
 
-static int change(struct remote *r, const char *key, const char *value)
+static int change_value(struct remote *r, const char *key, const char *value)
 {
 	char *escaped = remote_escape(key), *path = NULL;
 	json_t *j;
@@ -70,7 +70,7 @@ static int change(struct remote *r, const char *key, const char *value)
 	return status;
 }
 
-static int run(int argc, char **argv)
+static int set_main(int argc, char **argv)
 {
 	const char *values[N_OPTIONS];
 	struct remote *r = NULL;
@@ -86,10 +86,10 @@ static int run(int argc, char **argv)
 	status = remote_open(&verb_set, values[SOCKET], values[URL], values[TOKEN], &r);
 	if (status >= 0)
 		return status;
-	if (n > 1 && !(value = join(argv + 2, n - 1)))
+	if (n > 1 && !(value = join_words(argv + 2, n - 1)))
 		status = opts_fail(&verb_set, "out of memory");
 	else
-		status = n ? change(r, argv[1], value) : list(r);
+		status = n ? change_value(r, argv[1], value) : list_overrides(r);
 	free(value);
 	remote_close(r);
 	return status;
@@ -100,5 +100,5 @@ const struct verb verb_set = {
 	.summary = "change one value of a running gateway's policy",
 	.usage = "[OPTION]... [KEY VALUE...]\n       weir set --unset KEY",
 	.options = options,
-	.run = run,
+	.run = set_main,
 };

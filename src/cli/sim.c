@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weir sim: one scenario in virtual time; the numbers, the series and their pictures. */
+/* weir sim: run a scenario in virtual time; write the values, the series and their pictures. */
 #include "cli/common/files.h"
 #include "cli/view/out.h"
 #include "cli/view/progress.h"
@@ -18,26 +18,26 @@
 
 enum { SEED, OUT, SET, DURATION, JSON, QUIET, OPTIONS };
 static const struct opt options[] = {
-	[SEED] = {"seed", 's', "N", "the seed of everything random (the scenario's)"},
-	[OUT] = {"out", 'o', "DIR", "leave values, series and pictures there"},
+	[SEED] = {"seed", 's', "N", "the seed of all random numbers (the scenario's)"},
+	[OUT] = {"out", 'o', "DIR", "write values, series and pictures to DIR"},
 	[SET] = {"set", 0, "PATH=VALUE", "change the scenario first; may be repeated"},
-	[DURATION] = {"duration", 'd', "TIME", "run for so long instead (virtual time)"},
+	[DURATION] = {"duration", 'd', "TIME", "run for TIME instead (virtual time)"},
 	[JSON] = {"json", 0, NULL, "write the values as JSON instead of a table"},
 	[QUIET] = {"quiet", 'q', NULL, "write no table"},
 	[OPTIONS] = {NULL, 0, NULL, NULL},
 };
-static int verb_run(int argc, char **argv);
+static int sim_main(int argc, char **argv);
 const struct verb verb_sim = {
 	.name = "sim",
 	.summary = "run a scenario on the simulator",
 	.usage = "[OPTION]... SCENARIO",
 	.options = options,
-	.run = verb_run,
+	.run = sim_main,
 };
 
-#define PICTURE_LINES 12 /* more cannot be told apart */
+#define PICTURE_LINES 12 /* more cannot be distinguished */
 
-/* ---- what is asked for */
+/* ---- the command line */
 
 struct asked {
 	const char *values[OPTIONS];
@@ -46,7 +46,7 @@ struct asked {
 	struct sim_options run;
 };
 
-/* Whether an argument is an option that takes the next one as its value. */
+/* Return true if an argument is an option that takes the next one as its value. */
 static bool takes_next(const char *arg)
 {
 	if (arg[0] != '-' || strchr(arg, '='))
@@ -61,7 +61,10 @@ static bool takes_next(const char *arg)
 	return false;
 }
 
-/* Every --set, in order (opts_parse keeps the last only). 0, or 2 with the reason said. */
+/*
+ * Gather every --set, in order (opts_parse keeps only the last). Return 0, or 2 with the reason
+ * printed.
+ */
 static int gather_sets(struct asked *a, int argc, char **argv)
 {
 	a->sets = calloc((size_t)argc + 1, sizeof(*a->sets));
@@ -116,7 +119,7 @@ static void free_asked(struct asked *a)
 
 /* ---- the scenario */
 
-/* A trace stands where the scenario says, seen from the scenario's own folder. */
+/* Read a trace; its path is relative to the scenario's folder. */
 static int read_beside(
 	const char *path, void *scenario, char **ret_text, size_t *ret_len, struct weir_err *err)
 {
@@ -131,7 +134,7 @@ static int read_beside(
 	return files_read_named(full, ret_text, ret_len, err);
 }
 
-static int load(const struct asked *a, char *path, struct scenario **ret)
+static int load_scenario(const struct asked *a, char *path, struct scenario **ret)
 {
 	struct weir_err err;
 	char *text;
@@ -153,13 +156,13 @@ static int load(const struct asked *a, char *path, struct scenario **ret)
 	return 0;
 }
 
-static int tick(double fraction, void *arg)
+static int tick_progress(double fraction, void *arg)
 {
 	progress_tick(arg, fraction);
 	return 0;
 }
 
-/* ---- what comes out */
+/* ---- output */
 
 struct picture { /* of the series KIND.*.WHAT */
 	const char *kind, *what;
@@ -167,8 +170,8 @@ struct picture { /* of the series KIND.*.WHAT */
 	const char *y_label;
 };
 
-/* Whether the series is of the picture; its label is what stands between KIND and WHAT. */
-static bool belongs(
+/* Return true if the series belongs to the picture; its label is the text between KIND and WHAT. */
+static bool is_in_picture(
 	const struct picture *c, const struct metrics_entry *e, char *label, size_t label_len)
 {
 	size_t len = strlen(e->name), kind = strlen(c->kind), what = strlen(c->what);
@@ -182,8 +185,8 @@ static bool belongs(
 	return true;
 }
 
-/* One picture; 0 as well when there is no series for it. */
-static int draw(const struct picture *c, const char *dir, const char *scenario,
+/* Draw one picture. Return 0 also if there is no series for it. */
+static int draw_picture(const struct picture *c, const char *dir, const char *scenario,
 	const struct metrics *m, bool *no_gnuplot, struct weir_err *err)
 {
 	struct plot_line lines[PICTURE_LINES] = {0};
@@ -197,7 +200,7 @@ static int draw(const struct picture *c, const char *dir, const char *scenario,
 		struct metrics_entry e = metrics_at(m, i);
 		char label[256];
 
-		if (!belongs(c, &e, label, sizeof(label)) || all++ >= PICTURE_LINES)
+		if (!is_in_picture(c, &e, label, sizeof(label)) || all++ >= PICTURE_LINES)
 			continue;
 		memcpy(labels[p.n_lines], label, sizeof(label));
 		lines[p.n_lines] = (struct plot_line){
@@ -228,7 +231,7 @@ static int write_out(const char *dir, const char *scenario, const struct metrics
 	int r = out_run(dir, "summary", m, &err);
 
 	for (size_t i = 0; r == 0 && i < sizeof(pictures) / sizeof(pictures[0]); i++)
-		r = draw(&pictures[i], dir, scenario, m, &no_gnuplot, &err);
+		r = draw_picture(&pictures[i], dir, scenario, m, &no_gnuplot, &err);
 	if (r) {
 		opts_fail(&verb_sim, "%s", err.text);
 		return 1;
@@ -272,18 +275,18 @@ static int run_scenario(struct asked *a, char *path)
 	struct metrics *m;
 	struct scenario *s = NULL;
 	struct weir_err err;
-	int r = load(a, path, &s);
+	int r = load_scenario(a, path, &s);
 
 	if (r)
 		return r;
-	/* before the run: a long one must not end with nowhere to go */
+	/* before the run: a long one must not fail at the end */
 	if (a->values[OUT] && files_make_dir(a->values[OUT], &err)) {
 		opts_fail(&verb_sim, "%s", err.text);
 		scenario_free(s);
 		return 1;
 	}
 	progress_start(&progress, "simulating", 1);
-	a->run.progress = tick;
+	a->run.progress = tick_progress;
 	a->run.progress_arg = &progress;
 	r = sim_run(s, &a->run, &m, NULL, &err);
 	progress_end(&progress);
@@ -303,7 +306,7 @@ static int run_scenario(struct asked *a, char *path)
 	return r;
 }
 
-static int verb_run(int argc, char **argv)
+static int sim_main(int argc, char **argv)
 {
 	struct asked a = {0};
 	int operands, r = gather_sets(&a, argc, argv);
@@ -311,7 +314,7 @@ static int verb_run(int argc, char **argv)
 	if (r == 0) {
 		r = opts_parse(&verb_sim, argc, argv, a.values, &operands);
 		if (r < 0 && operands != 1)
-			r = opts_fail(&verb_sim, "give one scenario file");
+			r = opts_fail(&verb_sim, "needs one scenario file");
 		if (r < 0)
 			r = read_numbers(&a);
 		else

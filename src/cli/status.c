@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status: `weir status`, one look at a running gateway, or at a cluster's controller. */
+/* status: `weir status`, show the state of a running gateway, or of a cluster's controller. */
 #include "cli/common/remote.h"
 #include "cli/view/table.h"
 #include "cli/view/view.h"
@@ -11,18 +11,18 @@ extern const struct verb verb_status;
 
 enum { JSON, CLIENTS, LEDGER, TENANT, ALL, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
-	[JSON] = {"json", 'j', NULL, "what the gateway said, as JSON"},
-	[CLIENTS] = {"clients", 'c', NULL, "its clients instead"},
-	[LEDGER] = {"ledger", 'l', NULL, "who lent whom under AdapTBF instead"},
-	[TENANT] = {"tenant", 't', "PREFIX", "only tenants whose path begins so"},
-	[ALL] = {"all", 'a', NULL, "idle tenants too, of more than 1,000"},
+	[JSON] = {"json", 'j', NULL, "print the API's reply, as JSON"},
+	[CLIENTS] = {"clients", 'c', NULL, "show the clients instead"},
+	[LEDGER] = {"ledger", 'l', NULL, "show loans of tokens between tenants instead"},
+	[TENANT] = {"tenant", 't', "PREFIX", "only tenants whose path begins with PREFIX"},
+	[ALL] = {"all", 'a', NULL, "idle tenants too, if there are more than 1,000"},
 	[SOCKET] = REMOTE_SOCKET,
 	[URL] = REMOTE_URL,
 	[TOKEN] = REMOTE_TOKEN,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
-/* The lines without what marks headings. */
+/* Print the lines without the marks of headings. */
 static void print_plain(char *text)
 {
 	for (char *p = text; *p; p++) {
@@ -76,9 +76,7 @@ static int print_tables(const json_t *now)
 		view_write_tenants(&v, f);
 		view_write_idle(&v, f);
 		view_write_slo(now, f);
-		view_write_parda(now, f);
-		view_write_adaptbf(now, f);
-		view_write_pshift(now, f);
+		view_write_facts(now, f);
 		fclose(f);
 		print_plain(text);
 	}
@@ -87,7 +85,7 @@ static int print_tables(const json_t *now)
 	return f ? 0 : 1;
 }
 
-/* What to ask for. JSON is for programs: they get everything unless they say otherwise. */
+/* Return the path of the request. JSON is for programs: it includes everything by default. */
 static char *path_of(const char *const *values)
 {
 	char *escaped = NULL, *path = NULL;
@@ -104,7 +102,7 @@ static char *path_of(const char *const *values)
 	return path;
 }
 
-static int run(int argc, char **argv)
+static int status_main(int argc, char **argv)
 {
 	const char *values[N_OPTIONS];
 	struct remote *r = NULL;
@@ -140,8 +138,8 @@ static int run(int argc, char **argv)
 
 const struct verb verb_status = {
 	.name = "status",
-	.summary = "show what a running gateway, or controller, is doing",
+	.summary = "show the state of a running gateway or controller",
 	.usage = "[OPTION]...",
 	.options = options,
-	.run = run,
+	.run = status_main,
 };

@@ -21,8 +21,8 @@ static const struct opt options[] = {
 	[ONCE] = {"once", '1', NULL, "one interval as text, without a terminal; --batch 1"},
 	[BATCH] = {"batch", 'b', "N", "N intervals as text"},
 	[SORT] = {"sort", 's', "BY", "policy, iops, bytes, p99 or queue"},
-	[TENANT] = {"tenant", 't', "PREFIX", "only tenants whose path begins so"},
-	[ALL] = {"all", 'a', NULL, "idle tenants too, of more than 1,000"},
+	[TENANT] = {"tenant", 't', "PREFIX", "only tenants whose path begins with PREFIX"},
+	[ALL] = {"all", 'a', NULL, "idle tenants too, if there are more than 1,000"},
 	[SOCKET] = REMOTE_SOCKET,
 	[URL] = REMOTE_URL,
 	[TOKEN] = REMOTE_TOKEN,
@@ -66,7 +66,7 @@ static void fetch_clients(struct top *t)
 	free(path);
 }
 
-static int fetch(struct top *t)
+static int fetch_status(struct top *t)
 {
 	char *path = remote_status(t->filter, t->all);
 	json_t *j;
@@ -98,7 +98,7 @@ static void free_answers(struct top *t)
 
 /* Return how many of n rows to show from `scroll` on: as many as the terminal can show; all without
  * a terminal. */
-static size_t window(struct top *t, size_t n, bool terminal)
+static size_t rows_to_show(struct top *t, size_t n, bool terminal)
 {
 	size_t rows = terminal ? screen_rows() : n;
 
@@ -112,7 +112,7 @@ static void write_tenants(struct top *t, const struct view *all, bool terminal, 
 {
 	struct view v = *all;
 
-	v.n_tenants = window(t, all->n_tenants, terminal);
+	v.n_tenants = rows_to_show(t, all->n_tenants, terminal);
 	v.tenants += t->scroll;
 	view_write_tenants(&v, f);
 }
@@ -120,7 +120,7 @@ static void write_tenants(struct top *t, const struct view *all, bool terminal, 
 static void write_clients(struct top *t, bool terminal, FILE *f)
 {
 	const json_t *list = json_object_get(t->clients, "clients");
-	size_t n = window(t, json_array_size(list), terminal);
+	size_t n = rows_to_show(t, json_array_size(list), terminal);
 	json_t *some = json_array(), *part = json_pack("{s:o}", "clients", some);
 
 	for (size_t i = 0; i < n; i++)
@@ -153,9 +153,7 @@ static void write_body(struct top *t, bool terminal, FILE *f)
 		if (!terminal)
 			view_write_idle(&v, f);
 		view_write_slo(t->now, f);
-		view_write_parda(t->now, f);
-		view_write_adaptbf(t->now, f);
-		view_write_pshift(t->now, f);
+		view_write_facts(t->now, f);
 	}
 	view_free(&v);
 }
@@ -189,11 +187,11 @@ static void write_help(FILE *f)
 	      "Up Down k j      scroll by a row\n"
 	      "PgUp PgDn b Space  by half a window\n"
 	      "Home End g G     to the first and the last\n"
-	      "\nweir-top(1) says what the columns mean.\n",
+	      "\nweir-top(1) explains the columns.\n",
 		f);
 }
 
-static char *compose(struct top *t, bool terminal)
+static char *compose_text(struct top *t, bool terminal)
 {
 	char *text = NULL;
 	size_t len;
@@ -221,13 +219,13 @@ static int run_batch(struct top *t, int64_t n)
 		char *text;
 		if (i)
 			nanosleep(&nap, NULL);
-		if (fetch(t) < 0) {
+		if (fetch_status(t) < 0) {
 			opts_fail(&verb_top, "%s", t->fault.text);
 			return 1;
 		}
 		if (!i)
 			continue; /* the base of the first interval */
-		text = compose(t, false);
+		text = compose_text(t, false);
 		for (const char *p = text; p && *p; p++)
 			if (*p != TABLE_HEAD)
 				putchar(*p);
@@ -241,9 +239,9 @@ static int run_batch(struct top *t, int64_t n)
 
 /* ---- on a terminal */
 
-static void draw(struct top *t)
+static void draw_screen(struct top *t)
 {
-	char *text = compose(t, true);
+	char *text = compose_text(t, true);
 
 	if (text)
 		screen_draw(text);
@@ -255,14 +253,14 @@ static void scroll_by(struct top *t, long rows)
 	if (rows < 0)
 		t->scroll -= t->scroll < (size_t)-rows ? t->scroll : (size_t)-rows;
 	else
-		t->scroll += (size_t)rows; /* window() limits it */
+		t->scroll += (size_t)rows; /* rows_to_show() limits it */
 }
 
 /* Fetch again for another choice of tenants. */
 static void refetch(struct top *t)
 {
 	t->scroll = 0;
-	fetch(t);
+	fetch_status(t);
 }
 
 static void type_filter(struct top *t, int c)
@@ -356,7 +354,7 @@ static int run_live(struct top *t)
 	weir_time next = clock_now();
 	enum screen_event e = SCREEN_TIME;
 	int c = 0;
-	int rc = fetch(t);
+	int rc = fetch_status(t);
 
 	if (rc < 0) { /* unreachable from the start: print the error, open no screen */
 		opts_fail(&verb_top, "%s", t->fault.text);
@@ -370,10 +368,10 @@ static int run_live(struct top *t)
 			weir_time at = clock_now();
 			next = next + t->interval > at ? next + t->interval : at + t->interval;
 		}
-		draw(t);
+		draw_screen(t);
 		e = screen_wait(next, &c);
 		if (e == SCREEN_TIME)
-			fetch(t); /* if the gateway is unreachable, keep trying */
+			fetch_status(t); /* if the gateway is unreachable, keep trying */
 	}
 	screen_close();
 	return 0;
@@ -409,7 +407,7 @@ static int read_options(const char *const *values, struct top *t, int64_t *batch
 	return -1;
 }
 
-static int run(int argc, char **argv)
+static int top_main(int argc, char **argv)
 {
 	const char *values[N_OPTIONS];
 	struct top t = {0};
@@ -436,5 +434,5 @@ const struct verb verb_top = {
 	.summary = "watch a running gateway: throughput per tenant, and why it waits",
 	.usage = "[OPTION]...",
 	.options = options,
-	.run = run,
+	.run = top_main,
 };

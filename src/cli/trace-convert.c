@@ -95,7 +95,7 @@ static bool in_place(const char *name)
 static const char *volatile incomplete;
 static const int stops[] = {SIGHUP, SIGINT, SIGTERM};
 
-static void stopped(int number)
+static void on_stop(int number)
 {
 	if (incomplete)
 		unlink(incomplete);
@@ -104,7 +104,7 @@ static void stopped(int number)
 
 static void clean_when_stopped(const char *path)
 {
-	struct sigaction act = {.sa_handler = stopped, .sa_flags = (int)SA_RESETHAND}, old;
+	struct sigaction act = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND}, old;
 	incomplete = path;
 	for (size_t i = 0; path && i < sizeof stops / sizeof *stops; i++)
 		if (sigaction(stops[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
@@ -192,7 +192,7 @@ static int write_records(const struct trace *t, enum trace_format to, struct out
 /* ---- the verb */
 
 /* Cut, speed up, and refuse losses that the user did not allow. Return the exit status. */
-static int prepare(struct trace *t, const struct trace_request *q, const char *in)
+static int prepare_trace(struct trace *t, const struct trace_request *q, const char *in)
 {
 	char words[200];
 	const char *to = trace_format_names[q->to];
@@ -234,7 +234,7 @@ int trace_convert(const struct trace_request *q, const char *in, const char *out
 	if (t.bad_lines)
 		fprintf(stderr, "weir: trace: %s: %zu bad line%s skipped, the first: %s\n", name,
 			t.bad_lines, t.bad_lines > 1 ? "s" : "", t.first_bad);
-	int status = prepare(&t, q, name);
+	int status = prepare_trace(&t, q, name);
 	if (!status && !t.has_offsets && q->to != TRACE_WEIR && q->to != TRACE_COMPACTOR)
 		fprintf(stderr, "weir: trace: %s: has no offsets; they are written as 0\n", name);
 	if (!status) {

@@ -12,11 +12,12 @@
 #include <unistd.h>
 
 #define POLL_NS 100000000 /* interval of the status queries */
-#define LEASE   "10s" /* the gateway stops if not queried for so long: this program was killed */
+#define LEASE                                                                                      \
+	"10s" /* the gateway stops if it is not queried for this time: this program was killed */
 
 static volatile sig_atomic_t ended;
 
-static void end(int signal)
+static void on_end(int signal)
 {
 	ended = 1;
 }
@@ -108,7 +109,7 @@ static int stop_recording(struct remote *r, const char *file)
 
 int trace_record_run(const struct trace_record_request *q)
 {
-	struct sigaction action = {.sa_handler = end};
+	struct sigaction action = {.sa_handler = on_end};
 	struct remote *r;
 	char *file = NULL;
 	int status = remote_open(&verb_trace, q->socket, q->url, q->token_file, &r);

@@ -66,7 +66,7 @@ static const unsigned goes_with[N_OPTIONS] = {
 
 /* ---- reading */
 
-static void tick(void *user, size_t done)
+static void tick_progress(void *user, size_t done)
 {
 	progress_tick(user, (double)done);
 }
@@ -82,7 +82,7 @@ int trace_load(
 		return code;
 	progress_start(&p, path, (double)len);
 	code = trace_read_watch(text, len, strcmp(path, "-") == 0 ? "standard input" : path,
-		q->format, q->skip_bad, tick, &p, ret, err);
+		q->format, q->skip_bad, tick_progress, &p, ret, err);
 	progress_end(&p);
 	free(text);
 	return code;
@@ -194,7 +194,7 @@ static int check_options(const char *const *values, unsigned which)
 	return 0;
 }
 
-static int record(const char *const *values, int operands, char **argv)
+static int record_trace(const char *const *values, int operands, char **argv)
 {
 	struct trace_record_request q = {.requests = values[REQUESTS],
 		.duration = values[DURATION],
@@ -208,7 +208,7 @@ static int record(const char *const *values, int operands, char **argv)
 	return trace_record_run(&q);
 }
 
-static int run(int argc, char **argv)
+static int trace_main(int argc, char **argv)
 {
 	const char *values[N_OPTIONS];
 	struct trace_request q;
@@ -225,7 +225,7 @@ static int run(int argc, char **argv)
 	if (status)
 		return status;
 	if (which == RECORD)
-		return record(values, operands, argv);
+		return record_trace(values, operands, argv);
 	status = parse_request(values, &q);
 	if (status)
 		return status;
@@ -246,5 +246,5 @@ const struct verb verb_trace = {
 		 "       weir trace record [OPTION]... FILE",
 	.options = options,
 	.subverbs = subverbs,
-	.run = run,
+	.run = trace_main,
 };

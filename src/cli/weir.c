@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * weir: the program. Finds the verb and runs it; everything else is in the verbs' own files.
+ * weir: the program. Find the verb and run it; everything else is in the verbs' own files.
  */
 #include "cli/completion.h"
 #include "cli/common/opts.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* verbs.inc is one VERB(name) a line, made by the build from the list in cli/meson.build. */
+/* verbs.inc has one VERB(name) per line, made by the build from the list in cli/meson.build. */
 #define VERB(name) extern const struct verb verb_##name;
 #include "verbs.inc"
 #undef VERB
@@ -24,26 +24,27 @@ static const struct verb *const verbs[] = {
 #define N_VERBS (sizeof(verbs) / sizeof(*verbs) - 1)
 
 static const struct opt own_options[] = {
-	{"help", 'h', NULL, "show this and leave"},
-	{"version", 'V', NULL, "show the version and leave"},
+	{"help", 'h', NULL, "show this help and exit"},
+	{"version", 'V', NULL, "show the version and exit"},
 	{"completion", 0, "SHELL", "write the completion script for SHELL (bash)"},
 	{NULL, 0, NULL, NULL},
 };
 static const struct verb program = {.name = "weir", .options = own_options};
 
-static void usage(FILE *to)
+static void print_usage(FILE *to)
 {
-	fprintf(to, "Usage: weir VERB [OPTION]... [OPERAND]...\n"
-		    "Regulates shared storage: who gets how much, how soon.\n\nVerbs:\n");
+	fprintf(to,
+		"Usage: weir VERB [OPTION]... [OPERAND]...\n"
+		"Regulate shared storage: how much each tenant gets, and how soon.\n\nVerbs:\n");
 	for (size_t i = 0; i < N_VERBS; i++)
 		fprintf(to, "  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
 	fprintf(to, "\nOptions:\n");
 	opts_list(to, own_options);
-	fprintf(to,
-		"\nweir VERB --help shows a verb's options; the manual page weir(1) says more.\n");
+	fprintf(to, "\nweir VERB --help shows a verb's options; see the manual page weir(1) for "
+		    "details.\n");
 }
 
-static const struct verb *find(const char *name)
+static const struct verb *find_verb(const char *name)
 {
 	for (size_t i = 0; i < N_VERBS; i++)
 		if (strcmp(verbs[i]->name, name) == 0)
@@ -51,7 +52,7 @@ static const struct verb *find(const char *name)
 	return NULL;
 }
 
-static int unknown(const char *word)
+static int fail_unknown_verb(const char *word)
 {
 	const char *names[N_VERBS + 1];
 	const char *near;
@@ -65,8 +66,10 @@ static int unknown(const char *word)
 	return opts_fail(NULL, "no verb '%s'; weir --help lists them", word);
 }
 
-/* One line an option, "verb option letter argument" with - for none: the test of the manual pages
- * reads it. Not for people, so not in --help. */
+/*
+ * Print one line per option, "verb option letter argument" with - for none, for the test of the
+ * manual pages. Not listed in --help.
+ */
 static void dump_options(void)
 {
 	for (size_t i = 0; i <= N_VERBS; i++) {
@@ -80,10 +83,10 @@ static void dump_options(void)
 	}
 }
 
-static int own(const char *word, const char *argument)
+static int handle_own_option(const char *word, const char *argument)
 {
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-		usage(stdout);
+		print_usage(stdout);
 	} else if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
 		printf("weir %s\n", WEIR_VERSION);
 	} else if (strcmp(word, "--completion") == 0) {
@@ -98,32 +101,32 @@ static int own(const char *word, const char *argument)
 	return 0;
 }
 
-static int run(int argc, char **argv)
+static int run_program(int argc, char **argv)
 {
 	const struct verb *v;
 
 	if (argc < 2) {
-		usage(stderr);
+		print_usage(stderr);
 		return 2;
 	}
 	if (argv[1][0] == '-')
-		return own(argv[1], argv[2]);
+		return handle_own_option(argv[1], argv[2]);
 	if (strcmp(argv[1], "help") == 0) {
 		if (argc == 2)
-			return own("--help", NULL);
-		v = find(argv[2]);
+			return handle_own_option("--help", NULL);
+		v = find_verb(argv[2]);
 		if (!v)
-			return unknown(argv[2]);
+			return fail_unknown_verb(argv[2]);
 		opts_help(v);
 		return 0;
 	}
-	v = find(argv[1]);
-	return v ? v->run(argc - 1, argv + 1) : unknown(argv[1]);
+	v = find_verb(argv[1]);
+	return v ? v->run(argc - 1, argv + 1) : fail_unknown_verb(argv[1]);
 }
 
 int main(int argc, char **argv)
 {
-	int status = run(argc, argv);
+	int status = run_program(argc, argv);
 
 	/* A full disk or a closed pipe must not look like success. */
 	if (fflush(stdout) != 0 || ferror(stdout)) {

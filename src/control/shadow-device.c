@@ -1,496 +1,551 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * LAW     time = max(‖alone, (W − own) · pace‖_p, W · pace), with W the work inside, the request's own too; alone, its time
- *         with nothing else inside; pace, the time per work of a busy device; and ‖a, b‖_p = (a^p + b^p)^(1/p).
- *         - With little inside a device is not busy: with a window of W it does W / alone, whatever it does with hundreds
- *           inside. With much inside it does 1 / pace. These are the asymptotic bounds of any closed network of queues
- *           (Lazowska et al., Quantitative System Performance, chapter 5); p says how fast it goes from one to the other.
- *         - Parts (servers, dies, disks) behind one queue: none is idle while a request waits, p = ∞. A queue for each part:
- *           some are idle while requests wait elsewhere, p = 1 for exponential times (balanced job bounds) and 1.2 to 1.3 on
- *           the models of an SSD and an array.
- *         Times seen near W correct the law: with n passes seen, it counts as TRUST passes.
- * METHOD  alone: of the requests of the class with the least beside them, also of the first few before a queue grew.
- *         pace: of levels, W in steps of a quarter of an octave, each with the mean time of requests that went in at it; deeper
- *         and nearer ones count for more.
- *         p: in one queue, a request is passed only by those in service: the work finished while it was inside differs from what
- *         was inside when it went in by less than the work in service, alone / pace, however long the queue. With a queue
- *         for each part it differs by about the root of the product of both. Where no more than three times the work in service
- *         is inside, both look alike: p lies between, unless times do not grow with W at all, which is one queue.
- *         In one queue the parts are also known from the most that a request passed.
- *         Both are bounded by levels that were passed: no level is faster than the pace, at none a request takes less than alone.
- *         low and high: the law with p and alone as far off as they may be, less the more passes were seen near W.
- * LIMITS  alone must have been seen: a device that was never less than full while it was observed shows no more than that it is at
- *         most the least time. It is known from a handful of requests if the queue grew at once, so that with W below alone / pace
- *         the time is known no better than the mean of those. A device on which all requests take exactly as long falls
- *         into step with clients in a closed loop; the law knows of no such steps.
- * EXAMPLE Four dies of 1 ms, 128 requests inside, 4,000 a second: 32 ms each. With a window of 4 the law says 1.6 ms: 2,500 a
+ * SOURCE  The asymptotic bounds of a closed network of queues: Lazowska et al., Quantitative System Performance, chapter 5.
+ * LAW     T(W) = pace · max(‖parts, W − own‖_p, W), with ‖a, b‖_p = (a^p + b^p)^(1/p).
+ * SYMBOLS T      mean time of a request, ns
+ *         W      work inside, with the request's own; own, the work of a request
+ *         pace   time per work of a busy device, ns
+ *         parts  work in service at once, so that parts · pace is the time of a request alone
+ *         p      how the device goes from idle to busy. One queue before all parts (servers): none is idle while a request
+ *                waits, p = ∞. A queue for each part (dies, disks): some are idle while requests wait elsewhere, p = 1 for
+ *                exponential times and 1.3 on the models of an SSD and an array.
+ *         Work is a · requests + b · KiB. What a request costs beside its bytes differs: nothing but itself in a server, a
+ *         page in flash, a seek and a stripe on disks. Three pairs (a, b) are followed side by side, each as a view of the
+ *         device; the one that predicted times best is used, and the range covers all that did so nearly
+ *         as well.
+ * METHOD  Every p and every number of parts on a grid is a hypothesis. Its pace follows from the mean times of the levels (W in
+ *         quarters of an octave). Its likelihood is the product of
+ *         - levels: k requests with mean time t count as k exponential times; k levels off at LEVEL_MOST, because no device
+ *           follows the law exactly;
+ *         - single requests, the SHADOW_LIGHT with the least inside: all that is known about small W if a queue grew at
+ *           once. A device that reorders may have delayed one until what came later was finished, so with
+ *           probability DELAYED its W is what was finished meanwhile, not what was inside;
+ *         - the order in which requests end: in one queue a request overtakes no more than the other parts have in service,
+ *           however long the queue is, and which of these ends next is a matter of chance.
+ *         The curve is the mean of log T over all hypotheses, weighted by likelihood; its variance is theirs. It is then moved
+ *         toward the times seen at levels nearby.
+ *         Classes share the curve. Each has two factors, for the part of the time in service and the part in queues.
+ * LIMITS  A device that was only seen overloaded does not tell its time at a small depth. Ten disks whose controller lets 68
+ *         requests in and orders them, and a server of 68 parts with exponential times, both with 128 requests inside and
+ *         3,500 a second: in both a request takes 37 ms, 68 end in random order, and 60 wait in line. With a depth of 4 the
+ *         disks take 4 ms each, 1,000 a second, and the server 68 / 3,500 s = 19 ms, 200 a second. No estimator can
+ *         tell these apart by what it sees with 128 inside. They differ in the first requests, before the queue grew; if few
+ *         were seen, the range is wide. A device said to be rotational is never taken for one queue.
+ *         In the same way, clients that keep the same mix inside do not show what a small request costs beside a large one:
+ *         times of all are equal in any unit, and the range covers each.
+ *         Disks seek less far the more they have inside, and serve a newcomer before others, so that a request's time also depends
+ *         on what arrives after it. With a depth of up to three requests a disk, figures of an array near its capacity or
+ *         beyond are off by a third at times.
+ *         A fit takes about half a millisecond, once in RENEW requests and view.
+ * EXAMPLE Four dies of 1 ms, 128 requests inside, 4,000 a second: 32 ms each. With a window of 4 the law says 1.5 ms: 2,700 a
  *         second. One queue for the four: 1 ms, 4,000 a second.
  */
 #include "control/shadow-device.h"
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define PASSES      128.0       /* of a level that count */
-#define TRUST       16.0        /* passes that the law is worth */
-#define NEAR_RATIO  0.7         /* weight of the next level: for the correction of the law */
-#define NEAR_SEEN   0.4         /* the same, for how much is known about it */
-#define NEAR_PACE   0.92        /* the same, for the pace */
-#define RECENT      (1.0 / 256) /* weight of a request in moving averages */
-#define RENEW       256         /* requests after which the law is fitted anew */
-#define REORDER     1024        /* requests among which the most that one passed is looked for */
-#define DEEP        3           /* times the work in service: then the queues can be told apart */
-#define FLAT        0.1         /* time grows with less than this power of the work: not at all */
-#define LEAST_LIGHT 3           /* requests that count as light if there are no others */
-/* Exponents of the norm. */
-#define NORM_QUEUES 1.22
-#define NORM_DOUBT  2.2
-#define NORM_ONE    64.0 /* and more: ∞ */
-
-static unsigned level_of(double work)
-{
-	double at = 4 * log2(1 + fmax(work, 0));
-
-	return at < SHADOW_LEVELS - 1 ? (unsigned)at : SHADOW_LEVELS - 1;
-}
-
-/* ---- the norm and its inverse */
-
-static double norm(double p, double a, double b)
-{
-	double most = fmax(a, b), less = fmin(a, b);
-
-	if (p >= NORM_ONE || most <= 0)
-		return most;
-	return most * pow(1 + pow(less / most, p), 1 / p);
-}
-
-/* a of norm(p, a, b) = c; 0 if c ≤ b. */
-static double unnorm(double p, double c, double b)
-{
-	if (c <= b)
-		return 0;
-	if (p >= NORM_ONE)
-		return c;
-	return c * pow(1 - pow(b / c, p), 1 / p);
-}
-
-/* By the law. */
-static double time_of(double p, double alone, double own, double work, double pace)
-{
-	double others = fmax(work - own, 0);
-
-	return fmax(norm(p, alone, others * pace), work * pace);
-}
-
-static double norm_of(enum shadow_queues q)
-{
-	return q == SHADOW_ONE ? NORM_ONE : q == SHADOW_EACH ? NORM_QUEUES : NORM_DOUBT;
-}
+#define RENEW       4096 /* requests between two fits; an eighth of them while there are few */
+#define RECENT      (1.0 / 256)   /* least weight of a request in moving averages */
+#define ORDER       (1.0 / 1024)  /* the same, for the order in which requests end */
+#define MISSED      (1.0 / 65536) /* the same, for the error of a view */
+#define FIRST       10    /* a request that overtakes all but one in so many is among the first */
+#define REORDER     1024  /* requests among which the most that one overtook is looked for */
+#define LEVEL_LEAST 8     /* requests of a level that has a mean */
+#define LEVEL_FEW   64    /* requests of a level that are looked at one by one */
+#define LEVEL_MOST  256.0 /* requests for which a level counts at most */
+#define LEVEL_KEEP  4096  /* requests of a level after which old ones count half */
+#define TRUST       256.0 /* requests that the law is worth against the levels nearby */
+#define NEAR        0.7   /* weight of the next level */
+#define CLASS_TRUST 4.0   /* requests for which a class is taken to be like the others */
+#define RATIO_MOST  8.0   /* a time counts as at most so many times the expected one */
+#define AS_GOOD     1.03  /* times the error of the best view: another one may be right as well */
+#define ERROR       0.1   /* of the law itself */
+#define SURE        2.0   /* standard deviations of the range */
+/* The grid of hypotheses. */
+#define STEP    4     /* an octave of parts */
+#define UNLIKE  20.0  /* below the best in log likelihood: not looked at */
+#define MANY    1.3   /* p of a queue for each part */
+#define INFTY   1000. /* p of one queue */
+#define GUESSES 160
+/* Log likelihoods. */
+#define ONE_ORDER  20.0 /* against one queue, by the order in which requests end */
+#define EACH_ORDER 10.0 /* the same, against a queue for each part */
+#define ONE_MORE   15.0 /* against more parts in one queue than were seen at work, per factor e */
+#define LEAST_OVER 200. /* against a time alone below the shortest time, per factor e */
+/* The density of single times over the expected one: log-logistic with a cubic tail. */
+#define MEDIAN  1.05
+#define EXPON   0.3  /* part that is exponential in one queue */
+#define DELAYED 0.05 /* part of the single requests that later ones delayed */
+#define LIGHT                                                                                      \
+	4.0 /* requests inside up to which a disk's single time counts in full: with more, newcomers go first */
 
 /* ---- observing */
 
-static void add_level(struct shadow_level *l, const struct shadow_sample *s, double ns)
+struct view_sample { /* a shadow_sample in one view's work */
+	unsigned class_;
+	double own, inside, finished;
+	double ns;
+};
+
+static double place_of(double work)
+{
+	return fmin(4 * log2(1 + fmax(work, 0)), SHADOW_LEVELS - 1.001);
+}
+
+static void add_level(struct shadow_level *l, double inside, double ns)
 {
 	l->n += 1;
 	l->time += ns;
-	l->inside += s->inside;
-	l->passes += s->own / s->inside;
-	if (l->passes > 2 * PASSES) {
+	l->inside += inside;
+	if (l->n > LEVEL_KEEP) {
 		l->n /= 2;
 		l->time /= 2;
 		l->inside /= 2;
-		l->passes /= 2;
 	}
 }
 
-static void add_light(struct shadow_class *c, double others, double ns)
+static void add_light(struct shadow_view *d, double inside, double beside, double ns)
 {
-	struct shadow_light *most = &c->light[c->n_light];
+	struct shadow_light *most = &d->light[d->n_light];
 
-	if (c->n_light < SHADOW_LIGHT) {
-		c->n_light++;
+	if (d->n_light < SHADOW_LIGHT) {
+		d->n_light++;
 	} else {
 		/* From another one on each time: of equals each is replaced in turn. */
-		most = &c->light[c->next];
+		most = &d->light[d->next];
 		for (unsigned i = 1; i < SHADOW_LIGHT; i++)
-			if (c->light[(c->next + i) % SHADOW_LIGHT].others > most->others)
-				most = &c->light[(c->next + i) % SHADOW_LIGHT];
-		c->next = (c->next + 1) % SHADOW_LIGHT;
-		if (others > most->others)
+			if (d->light[(d->next + i) % SHADOW_LIGHT].inside > most->inside)
+				most = &d->light[(d->next + i) % SHADOW_LIGHT];
+		d->next = (d->next + 1) % SHADOW_LIGHT;
+		if (inside > most->inside)
 			return;
 	}
-	*most = (struct shadow_light){others, ns};
+	*most = (struct shadow_light){inside, beside, ns};
 }
 
-static void note_recent(struct shadow_device *d, double ratio)
+/* The most requests that one overtook. */
+static double overtook(const struct shadow_order *o)
 {
-	float *r = &d->recent[d->at++ % SHADOW_RECENT];
-
-	d->sum += ratio - *r;
-	*r = (float)ratio;
+	return fmax(o->passed[0], o->passed[1]);
 }
 
-static void average(struct shadow_device *d, const struct shadow_sample *s)
+/* Parts that serve one queue, each for an exponential time, are equally likely to end next: among n in service, a request that
+ * just began ends before the k-th of the others with probability 1 - (1 - 1/n)^k. */
+static void order(struct shadow_order *o, double inside, double finished)
 {
-	double weight = fmax(1.0 / (double)d->learned, RECENT), off;
+	double others, may, first;
+
+	if (o->n++ % REORDER == 0) {
+		o->passed[1] = o->passed[0];
+		o->passed[0] = 0;
+	}
+	o->passed[0] = fmax(o->passed[0], inside - finished);
+	others = fmin(inside, 1 + overtook(o)) - 1; /* in service */
+	if (others < 1)
+		return;
+	may = floor(others / FIRST) + 1; /* as many of them may end before */
+	first = inside - finished > others - may + 0.5;
+	o->first += ORDER * (first - o->first);
+	o->random += ORDER * (1 - pow(1 - 1 / (others + 1), may) - o->random);
+}
+
+static void average(struct shadow_view *d, const struct view_sample *s)
+{
+	double weight = fmax(1.0 / (double)d->learned, RECENT);
 
 	d->own += weight * (s->own - d->own);
 	d->own2 += weight * (s->own * s->own - d->own2);
 	d->inside += weight * (s->inside - d->inside);
-	if (d->learned % REORDER == 0) {
-		d->passed[1] = d->passed[0];
-		d->passed[0] = 0;
-	}
-	d->passed[0] = fmax(d->passed[0], s->inside - s->work);
-	off = s->work - s->inside - d->ahead;
-	d->ahead += weight * off;
-	d->vary += weight * (off * off - d->vary);
+	d->inside2 += weight * (s->inside * s->inside - d->inside2);
 }
 
 /* ---- fitting */
 
-static int by_others(const void *a, const void *b)
-{
-	double x = ((const struct shadow_light *)a)->others,
-	       y = ((const struct shadow_light *)b)->others;
-
-	return (x > y) - (x < y);
-}
-
-static int by_time(const void *a, const void *b)
-{
-	double x = ((const struct shadow_light *)a)->ns, y = ((const struct shadow_light *)b)->ns;
-
-	return (x > y) - (x < y);
-}
-
-/* The value at a place of n in order, between two of them. */
-static double value_at(const struct shadow_light *l, unsigned n, double at)
-{
-	unsigned i = at > 0 ? (unsigned)at : 0;
-
-	if (i + 1 >= n)
-		return l[n - 1].ns;
-	return l[i].ns + (l[i + 1].ns - l[i].ns) * fmax(at - i, 0);
-}
-
-/* Whether the n-th lightest request of a class had less than `work` beside it; the first few may have more. */
-static bool is_light(
-	const struct shadow_light *l, unsigned n, const struct shadow_class *c, double work)
-{
-	return n < c->n_light && (l->others < work || (n < LEAST_LIGHT && l->others < 2 * work));
-}
-
-static void set_alone(struct shadow_class *c, double alone, double off)
-{
-	c->alone = fmax(alone, c->least);
-	c->low = fmax(alone / (1 + off), c->least);
-	c->high = alone * (1 + off);
-}
-
-/* One queue: requests that found a part free. The device has as many parts as it was seen to reorder among, as far as that
- * agrees with these. */
-static void fit_one_queue(
-	struct shadow_class *c, const struct shadow_light *l, double pace, double parts)
-{
-	double sum = 0, square = 0, mean, off;
-	unsigned n = 0;
-
-	for (; is_light(&l[n], n, c, parts); n++) {
-		sum += l[n].ns;
-		square += l[n].ns * l[n].ns;
-	}
-	if (!n)
-		return;
-	mean = sum / n;
-	off = fmax(2 * sqrt(fmax(square / n - mean * mean, 0) / n) / mean, 1.0 / n / n);
-	/* What it passes is seen all the time, these only now and then. */
-	set_alone(c, fmax(fmin(parts * pace, mean * (1 + 2 * off)), mean / (1 + 2 * off)), off / 2);
-}
-
-/* A queue for each part: some of the requests waited, the more the more were inside; the others took least. The median of
- * those: a few may wait for long. */
-static void fit_queues(
-	struct shadow_class *c, const struct shadow_light *l, double parts, bool doubt)
-{
-	struct shadow_light some[SHADOW_LIGHT];
-	double idle = 0, sum = 0, median, middle;
-	unsigned n = 0;
-
-	for (; is_light(&l[n], n, c, 0.6 * parts); n++) {
-		some[n] = l[n];
-		sum += l[n].ns;
-		idle += exp(-l[n].others / parts);
-	}
-	if (!n)
-		return;
-	qsort(some, n, sizeof(*some), by_time);
-	median = value_at(some, n, idle / 2 - 0.5);
-	middle = value_at(some, n, idle * 0.75 - 0.5) - value_at(some, n, idle * 0.25 - 0.5);
-	set_alone(c, median, fmax(2 * middle / median / sqrt(idle), 0.5 / n));
-	if (doubt) /* perhaps none of them waited */
-		c->high = fmax(c->high, sum / n);
-}
-
-/* The time alone of a class, by the requests with least beside them. */
-static void fit_class(
-	struct shadow_class *c, enum shadow_queues queues, double pace, double own, double passed)
-{
-	struct shadow_light l[SHADOW_LIGHT];
-
-	c->alone = pace > 0 ? fmin(c->least, own * pace) : c->least;
-	c->low = 0;
-	c->high = c->least;
-	memcpy(l, c->light, sizeof(l));
-	qsort(l, c->n_light, sizeof(*l), by_others);
-	if (queues == SHADOW_ONE) {
-		fit_one_queue(c, l, pace, own + passed);
-		return;
-	}
-	for (unsigned i = 0; i < 4; i++)
-		fit_queues(c, l, pace > 0 ? fmax(c->alone / pace, own) : HUGE_VAL,
-			queues == SHADOW_DOUBT);
-}
-
-struct fit {
-	double p, own, alone; /* of the mix */
-	/* Of levels that were passed: the least time per work inside, and the least time. */
-	double fastest, shortest;
-	double sum[SHADOW_LEVELS], weight[SHADOW_LEVELS];
+struct guess { /* a hypothesis */
+	double p, parts, pace;
+	double score; /* log likelihood */
 };
 
+struct fit {
+	const struct shadow_view *device;
+	double own; /* work of a request */
+	double passed; /* the most that one overtook, with its own: in one queue, the parts that were seen at work */
+	double high; /* work inside, often */
+	bool disks;  /* shadow_order's */
+	double one,
+		each; /* how clearly the order of requests speaks for one queue, and for many, 0 to 1 */
+	double most; /* work inside, at a level that has a mean */
+	/* levels that have a mean: for how many requests they count, work inside, time */
+	double n[SHADOW_LEVELS], inside[SHADOW_LEVELS], time[SHADOW_LEVELS];
+	unsigned levels;
+	struct guess guess[GUESSES];
+	unsigned guesses;
+	double best; /* score */
+};
+
+/* T(W) / pace. */
+static double shape(const struct guess *g, double own, double work)
+{
+	double others = fmax(work - own, 0), most = fmax(g->parts, others);
+
+	if (g->p < INFTY)
+		most *= pow(1 + pow(fmin(g->parts, others) / most, g->p), 1 / g->p);
+	return fmax(most, work);
+}
+
+/* Between two bounds, from 0 to 1. */
+static double between(double x, double low, double high)
+{
+	return fmin(fmax((x - low) / (high - low), 0), 1);
+}
+
+/* What the order in which requests end says about the queues. */
+static void judge_order(struct fit *f, const struct shadow_order *o)
+{
+	f->one = f->each = 0;
+	if (overtook(o) < 1) { /* none did: equal times in one queue, or one part */
+		f->one = between(f->high / f->own, 1.05, 1.25);
+	} else {
+		f->one = between(o->first, 0.5 * o->random, 0.8 * o->random);
+		f->each = 1 - f->one;
+	}
+}
+
+static void gather(struct fit *f, const struct shadow_view *d, const struct shadow_order *o)
+{
+	f->device = d;
+	f->own = d->own2 / d->own;
+	f->passed = d->own * (1 + overtook(o));
+	f->high = d->inside + sqrt(fmax(d->inside2 - d->inside * d->inside, 0));
+	f->most = fmax(f->high, f->own);
+	f->disks = o->disks;
+	judge_order(f, o);
+	f->levels = f->guesses = 0;
+	f->best = -HUGE_VAL;
+	for (int i = 0; i < SHADOW_LEVELS; i++) {
+		const struct shadow_level *l = &d->level[i];
+
+		if (l->n < LEVEL_LEAST)
+			continue;
+		f->n[f->levels] = l->n / (1 + l->n / LEVEL_MOST);
+		f->inside[f->levels] = l->inside / l->n;
+		f->time[f->levels] = l->time / l->n;
+		f->most = fmax(f->most, f->inside[f->levels]);
+		f->levels++;
+	}
+}
+
+/* The pace of a hypothesis, and the likelihood of the levels. */
+static void score_levels(const struct fit *f, struct guess *g)
+{
+	const struct shadow_view *d = f->device;
+	double n = 0, sum = 0;
+
+	g->score = 0;
+	for (unsigned i = 0; i < f->levels; i++) {
+		double work = shape(g, f->own, f->inside[i]);
+
+		n += f->n[i];
+		sum += f->n[i] * f->time[i] / work;
+		g->score -= f->n[i] * log(work);
+	}
+	for (unsigned i = 0; i < d->n_light && !f->levels; i++) {
+		n += 1;
+		sum += d->light[i].ns / shape(g, f->own, d->light[i].beside);
+	}
+	g->pace = sum / n;
+	if (f->levels)
+		g->score -= n * log(g->pace);
+}
+
+/* The density of a single time with so much inside. */
+static double density(const struct fit *f, const struct guess *g, double inside, double ns)
+{
+	double work = shape(g, f->own, inside), time = g->pace * work;
+	double x = ns / time / MEDIAN, tail = 1 + x * x * x;
+	double is = 3 / MEDIAN * x * x / (tail * tail);
+	double part = g->p < INFTY ? 0 : EXPON * g->parts / work; /* of the time, in service */
+
+	if (part > 0)
+		is += part * (exp(-x * MEDIAN) - is);
+	return is / time;
+}
+
+static void score_light(const struct fit *f, struct guess *g)
+{
+	const struct shadow_view *d = f->device;
+
+	for (unsigned i = 0; i < d->n_light; i++) {
+		const struct shadow_light *l = &d->light[i];
+		double likely =
+			density(f, g, l->inside, l->ns) + DELAYED * density(f, g, l->beside, l->ns);
+		double weight = f->disks ? fmin(1, LIGHT * f->own / l->inside) : 1;
+
+		if (d->level[(unsigned)place_of(l->inside)].n < LEVEL_FEW)
+			g->score += weight * log(fmax(likely, 1e-300));
+	}
+}
+
+static void score_order(const struct fit *f, struct guess *g)
+{
+	double least = f->device->least / g->pace; /* work finished in the shortest time */
+	double seen = fmax(f->passed, least);      /* of the parts */
+
+	if (least > g->parts)
+		g->score -= LEAST_OVER * log(least / g->parts);
+	if (g->p < INFTY) {
+		g->score -= EACH_ORDER * f->one;
+		return;
+	}
+	g->score -= ONE_ORDER * f->each;
+	g->score -= ONE_MORE * log(fmax(fmin(g->parts, f->high) / seen, 1));
+}
+
+/* All hypotheses of one p, from `parts` on. */
+static void try_all(struct fit *f, double p, double parts)
+{
+	double best = -HUGE_VAL;
+
+	for (; parts <= 2 * f->most && f->guesses < GUESSES; parts *= exp2(1.0 / STEP)) {
+		struct guess *g = &f->guess[f->guesses];
+
+		*g = (struct guess){.p = p, .parts = parts};
+		score_levels(f, g);
+		score_light(f, g);
+		score_order(f, g);
+		best = fmax(best, g->score);
+		f->best = fmax(f->best, g->score);
+		if (g->score > f->best - UNLIKE)
+			f->guesses++;
+		else if (g->score < best - 2 * UNLIKE)
+			return; /* it does not get better */
+	}
+}
+
+/* The law at a point: over all hypotheses. */
+static struct shadow_point mean_of(const struct fit *f, double work)
+{
+	double weight = 0, sum = 0, square = 0, mean;
+
+	for (unsigned i = 0; i < f->guesses; i++) {
+		const struct guess *g = &f->guess[i];
+		double likely = exp(g->score - f->best), time;
+
+		if (likely < 1e-3)
+			continue;
+		time = log(g->pace * shape(g, f->own, fmax(work, f->own)));
+		weight += likely;
+		sum += likely * time;
+		square += likely * time * time;
+	}
+	mean = sum / weight;
+	return (struct shadow_point){
+		mean, sqrt(fmax(square / weight - mean * mean, 0) + ERROR * ERROR)};
+}
+
+static struct shadow_point point_at(const struct shadow_point *curve, double work)
+{
+	double place = place_of(work);
+	const struct shadow_point *p = &curve[(unsigned)place];
+
+	place -= floor(place);
+	return (struct shadow_point){p[0].time + place * (p[1].time - p[0].time),
+		p[0].error + place * (p[1].error - p[0].error)};
+}
+
 /* Adds to each what all others have, the less the farther they are. */
-static void spread(double *x, double nearer)
+static void spread(double *x)
 {
 	double below = 0, above[SHADOW_LEVELS + 1];
 
 	above[SHADOW_LEVELS] = 0;
 	for (int i = SHADOW_LEVELS - 1; i >= 0; i--)
-		above[i] = nearer * (above[i + 1] + x[i]);
+		above[i] = NEAR * above[i + 1] + x[i];
 	for (int i = 0; i < SHADOW_LEVELS; i++) {
-		double own = x[i];
-
-		x[i] += nearer * below + (i + 1 < SHADOW_LEVELS ? above[i + 1] : 0);
-		below = nearer * below + own;
+		below = NEAR * below + x[i];
+		x[i] = below + NEAR * above[i + 1];
 	}
 }
 
-static void fit_pace(struct shadow_device *d, struct fit *f)
+/* Moves the curve toward what was seen. */
+static void correct(struct shadow_view *d, const struct fit *f)
 {
-	memset(f->sum, 0, sizeof(f->sum));
-	memset(f->weight, 0, sizeof(f->weight));
-	for (int i = 0; i < SHADOW_LEVELS; i++) {
-		const struct shadow_level *l = &d->level[i];
-		double work, time, queue, deep, pace, weight;
+	double off[SHADOW_LEVELS] = {0}, n[SHADOW_LEVELS] = {0};
 
-		if (l->passes <= 0)
-			continue;
-		work = l->inside / l->n;
-		time = l->time / l->n;
-		queue = unnorm(f->p, time, f->alone);
-		pace = fmin(work > f->own ? queue / (work - f->own) : 0, l->time / l->inside);
-		/* While the first come, much is begun and little finished. */
-		deep = fmax(1 - f->alone / time, 0.05);
-		weight = l->n * l->passes / (l->passes + 1) * pow(deep * queue / time, 2);
-		f->sum[level_of(work)] += weight * pace;
-		f->weight[level_of(work)] += weight;
+	for (unsigned i = 0; i < f->levels; i++) {
+		unsigned at = (unsigned)place_of(f->inside[i]);
+
+		off[at] += f->n[i] * (log(f->time[i]) - point_at(d->curve, f->inside[i]).time);
+		n[at] += f->n[i];
 	}
-	spread(f->sum, NEAR_PACE);
-	spread(f->weight, NEAR_PACE);
+	spread(off);
+	spread(n);
+	for (int i = 0; i < SHADOW_LEVELS; i++) {
+		struct shadow_point *p = &d->curve[i];
+
+		p->time += off[i] / (n[i] + TRUST);
+		p->error = sqrt(1 / (1 / (p->error * p->error) + n[i]));
+	}
+}
+
+static void fit(struct shadow_view *d, const struct shadow_order *o)
+{
+	struct fit f;
+
+	gather(&f, d, o);
+	if (!o->disks)
+		try_all(&f, INFTY, f.passed);
+	try_all(&f, MANY, f.own);
 	for (int i = 0; i < SHADOW_LEVELS; i++)
-		d->law[i].pace = f->weight[i] > 0 ? fmin(f->sum[i] / f->weight[i], f->fastest) : 0;
-}
-
-static void fit_ratio(struct shadow_device *d, struct fit *f)
-{
-	double near[SHADOW_LEVELS];
-
-	memset(f->sum, 0, sizeof(f->sum));
-	memset(f->weight, 0, sizeof(f->weight));
-	for (int i = 0; i < SHADOW_LEVELS; i++) {
-		const struct shadow_level *l = &d->level[i];
-		double work, law, weight;
-		unsigned at;
-
-		if (l->passes <= 0)
-			continue;
-		work = l->inside / l->n;
-		at = level_of(work);
-		law = time_of(f->p, f->alone, f->own, work, d->law[at].pace);
-		weight = fmin(l->passes, PASSES);
-		f->sum[at] += weight * log(l->time / l->n / law);
-		f->weight[at] += weight;
-	}
-	spread(f->sum, NEAR_RATIO);
-	memcpy(near, f->weight, sizeof(near));
-	spread(near, NEAR_SEEN);
-	spread(f->weight, NEAR_RATIO);
-	for (int i = 0; i < SHADOW_LEVELS; i++) {
-		d->law[i].passes = near[i];
-		d->law[i].ratio = exp(f->sum[i] / (f->weight[i] + TRUST));
-	}
-}
-
-/* Return true if the time was seen not to grow with the work inside: requests do not wait for each other. */
-static bool is_flat(const struct shadow_device *d)
-{
-	double n = 0, x = 0, y = 0, xx = 0, xy = 0, vary;
-
-	for (int i = 0; i < SHADOW_LEVELS; i++) {
-		const struct shadow_level *l = &d->level[i];
-		double weight = fmin(l->passes, PASSES), work, time;
-
-		if (weight <= 0)
-			continue;
-		work = log(l->inside / l->n);
-		time = log(l->time / l->n);
-		n += weight;
-		x += weight * work;
-		y += weight * time;
-		xx += weight * work * work;
-		xy += weight * work * time;
-	}
-	if (n < PASSES)
-		return false;
-	vary = xx / n - x / n * (x / n);
-	return vary > 0.02 && xy / n - x / n * (y / n) < FLAT * vary;
-}
-
-/* One queue for the whole device, or one for each of its parts? */
-static void fit_queues_of(struct shadow_device *d, const struct fit *f)
-{
-	double pace = d->law[level_of(d->inside)].pace, parts, deep, spread;
-
-	d->queues = is_flat(d) ? SHADOW_ONE : SHADOW_DOUBT;
-	if (pace <= 0 || f->alone <= 0)
-		return;
-	parts = fmax(f->alone / pace, f->own);
-	deep = fmin(d->inside / parts, 16);
-	if (deep < DEEP)
-		return;
-	spread = log(fmax(sqrt(d->vary) / parts, 1)) / log(sqrt(deep));
-	d->queues = spread < 0.5 ? SHADOW_ONE : SHADOW_EACH;
-}
-
-/* By the law no level is faster than the pace, and at none a request takes less than alone. */
-static void fit_bounds(const struct shadow_device *d, struct fit *f)
-{
-	f->fastest = f->shortest = HUGE_VAL;
-	for (int i = 0; i < SHADOW_LEVELS; i++) {
-		const struct shadow_level *l = &d->level[i];
-		double slack; /* a mean of few may be off */
-
-		if (l->passes < 1)
-			continue;
-		slack = 1 + 2 / sqrt(l->n);
-		f->fastest = fmin(f->fastest, slack * l->time / l->inside);
-		f->shortest = fmin(f->shortest, slack * l->time / l->n);
-	}
-}
-
-/* The times alone, by the pace as it was. */
-static void fit_classes(struct shadow_device *d, struct fit *f)
-{
-	double pace = d->law[level_of(f->own)].pace, passed = fmax(d->passed[0], d->passed[1]);
-	double work = 0;
-
-	f->alone = 0;
-	for (int i = 0; i < SHADOW_CLASSES; i++) {
-		struct shadow_class *c = &d->class_[i];
-
-		if (c->least <= 0)
-			continue;
-		fit_class(c, d->queues, pace, f->own, passed);
-		f->alone += c->work * c->alone;
-		work += c->work;
-		c->work /= 2;
-	}
-	f->alone = work > 0 ? f->alone / work : 0;
-	for (int i = 0; i < SHADOW_CLASSES && f->alone > f->shortest; i++) {
-		d->class_[i].alone *= f->shortest / f->alone;
-		d->class_[i].low *= f->shortest / f->alone;
-		d->class_[i].high *= f->shortest / f->alone;
-	}
-	f->alone = fmin(f->alone, f->shortest);
-}
-
-static void fit(struct shadow_device *d)
-{
-	struct fit f = {.own = d->own > 0 ? d->own2 / d->own : 0};
-
-	fit_bounds(d, &f);
-	fit_classes(d, &f);
-	fit_queues_of(d, &f);
-	f.p = norm_of(d->queues);
-	fit_pace(d, &f);
-	fit_ratio(d, &f);
+		d->curve[i] = mean_of(&f, exp2(i / 4.0) - 1);
+	correct(d, &f);
 	d->renewed = d->learned;
+}
+
+/* ---- classes */
+
+/* The part of a request's time that is not queueing. */
+static double share_of(const struct shadow_view *d, double own, double work)
+{
+	return fmin(exp(point_at(d->curve, own).time - point_at(d->curve, work).time), 1);
+}
+
+static void add_ratio(struct shadow_ratio *r, double weight, double ratio)
+{
+	r->weight += weight;
+	r->sum += weight * ratio;
+	if (r->weight > LEVEL_MOST) {
+		r->weight /= 2;
+		r->sum /= 2;
+	}
+}
+
+/* How much longer a class takes than all, of two averages. */
+static double factor_of(const struct shadow_ratio *all, const struct shadow_ratio *c)
+{
+	double mean = all->weight > 0 ? all->sum / all->weight : 1;
+
+	return (c->sum + CLASS_TRUST * mean) / (c->weight + CLASS_TRUST) / mean;
+}
+
+static bool view_expect(const struct shadow_view *d, unsigned class_, double own, double work,
+	struct shadow_time *ret)
+{
+	struct shadow_point p;
+	double share;
+
+	if (!d->renewed)
+		return false;
+	p = point_at(d->curve, work);
+	share = share_of(d, own, work);
+	ret->mean =
+		exp(p.time) * (share * factor_of(&d->all[0], &d->class_[class_][0]) +
+				      (1 - share) * factor_of(&d->all[1], &d->class_[class_][1]));
+	ret->mean = fmax(ret->mean, 1);
+	ret->low = ret->mean * exp(-SURE * p.error);
+	ret->high = ret->mean * exp(SURE * p.error);
+	return true;
+}
+
+static void compare(struct shadow_view *d, const struct view_sample *s)
+{
+	double share = share_of(d, s->own, s->inside), ratio, off;
+	struct shadow_time t;
+	float *r;
+
+	if (!view_expect(d, s->class_, s->own, s->inside, &t))
+		return;
+	off = log(s->ns / t.mean);
+	d->error += fmax(1 / (double)d->learned, MISSED) * (off * off - d->error);
+	r = &d->recent[d->at++ % SHADOW_RECENT];
+	d->sum -= *r;
+	*r = (float)fmin(s->ns / t.mean, RATIO_MOST);
+	d->sum += *r;
+	ratio = fmin(s->ns / exp(point_at(d->curve, s->inside).time), RATIO_MOST);
+	for (int i = 0; i < 2; i++) {
+		add_ratio(&d->all[i], i ? 1 - share : share, ratio);
+		add_ratio(&d->class_[s->class_][i], i ? 1 - share : share, ratio);
+	}
+}
+
+static void view_learn(
+	struct shadow_view *d, const struct view_sample *s, const struct shadow_order *o)
+{
+	compare(d, s);
+	if (d->least <= 0 || s->ns < d->least)
+		d->least = s->ns;
+	d->learned++;
+	add_light(d, s->inside, fmax(s->inside, s->finished), s->ns);
+	add_level(&d->level[(unsigned)place_of(s->inside)], s->inside, s->ns);
+	average(d, s);
+	if (d->learned - d->renewed >= RENEW || d->learned - d->renewed > d->learned / 8)
+		fit(d, o);
+}
+
+/* ---- views */
+
+static const struct {
+	double request, kib;
+} unit[SHADOW_VIEWS] = {
+	{16, 1}, {64, 1}, {16, 0}}; /* a page of flash, a stripe on disks, a server */
+
+static double work_in(unsigned view, const struct shadow_work *w)
+{
+	return unit[view].request * w->requests + unit[view].kib * w->bytes / 1024;
+}
+
+/* The view that predicted times best. */
+static unsigned best_view(const struct shadow_device *d)
+{
+	unsigned best = 0;
+
+	for (unsigned i = 1; i < SHADOW_VIEWS; i++)
+		if (d->view[i].error < d->view[best].error)
+			best = i;
+	return best;
 }
 
 void shadow_device_learn(struct shadow_device *d, const struct shadow_sample *s)
 {
-	struct shadow_class *c = &d->class_[s->class_];
-	double ns = (double)(s->ns > 1 ? s->ns : 1);
+	order(&d->order, s->inside.requests, s->finished.requests);
+	for (unsigned i = 0; i < SHADOW_VIEWS; i++) {
+		struct view_sample v = {.class_ = s->class_,
+			.own = work_in(i, &s->own),
+			.inside = work_in(i, &s->inside),
+			.finished = work_in(i, &s->finished),
+			.ns = (double)(s->ns > 1 ? s->ns : 1)};
+
+		view_learn(&d->view[i], &v, &d->order);
+	}
+}
+
+bool shadow_device_expect(const struct shadow_device *d, unsigned class_,
+	const struct shadow_work *own, const struct shadow_work *inside, struct shadow_time *ret)
+{
+	unsigned best = best_view(d);
 	struct shadow_time t;
 
-	if (d->learned >= RENEW / 4 && shadow_device_expect(d, s->class_, s->own, s->inside, &t))
-		note_recent(d, fmin(ns / fmax(t.mean, 1), 8));
-	if (c->least <= 0 || ns < c->least)
-		c->least = ns;
-	d->learned++;
-	c->work += s->own;
-	add_light(c, s->inside - s->own, ns);
-	add_level(&d->level[level_of(s->inside)], s, ns);
-	average(d, s);
-	if (d->learned - d->renewed >= RENEW || d->learned - d->renewed > d->learned / 16)
-		fit(d);
-}
-
-/* ---- asking */
-
-/* A class that was never seen takes what the nearest one does; -1: none was. */
-static int seen_class(const struct shadow_device *d, unsigned class_)
-{
-	for (int off = 0; off < SHADOW_CLASSES; off++) {
-		int below = (int)class_ - off, above = (int)class_ + off;
-
-		if (below >= 0 && d->class_[below].least > 0)
-			return below;
-		if (above < SHADOW_CLASSES && d->class_[above].least > 0)
-			return above;
-	}
-	return -1;
-}
-
-bool shadow_device_expect(const struct shadow_device *d, unsigned class_, double own, double work,
-	struct shadow_time *ret)
-{
-	int known = seen_class(d, class_);
-	const struct shadow_law *l = &d->law[level_of(work)];
-	const struct shadow_class *c;
-	double p = norm_of(d->queues), mean, doubt, fast, slow, off;
-
-	if (known < 0 || !d->renewed)
+	if (!view_expect(&d->view[best], class_, work_in(best, own), work_in(best, inside), ret))
 		return false;
-	c = &d->class_[known];
-	mean = time_of(p, c->alone, own, work, l->pace);
-	fast = time_of(d->queues == SHADOW_EACH ? 1.5 : NORM_ONE, c->low, own, work, l->pace);
-	slow = time_of(d->queues == SHADOW_ONE ? 3 : 1.1, c->high, own, work, l->pace);
-	doubt = TRUST / (TRUST + l->passes);
-	off = 1 + 0.5 / sqrt(TRUST + l->passes);
-	ret->mean = fmax(mean * l->ratio, c->least);
-	ret->low = ret->mean * pow(fmin(fast / mean, 1), doubt) / off;
-	ret->high = ret->mean * pow(fmax(slow / mean, 1), doubt) * off;
+	for (unsigned i = 0; i < SHADOW_VIEWS; i++) {
+		if (d->view[i].error > AS_GOOD * d->view[best].error)
+			continue;
+		view_expect(&d->view[i], class_, work_in(i, own), work_in(i, inside), &t);
+		ret->low = fmin(ret->low, t.low);
+		ret->high = fmax(ret->high, t.high);
+	}
 	return true;
 }
 
 weir_time shadow_device_draw(struct shadow_device *d, double mean)
 {
+	struct shadow_view *v = &d->view[best_view(d)];
+	double ratio, all;
+
+	if (v->at < SHADOW_RECENT || v->sum <= 0)
+		return (weir_time)fmax(mean, 1000);
 	/* One after the other: a ratio that is drawn again until the next is learned would be drawn the more often the shorter
 	 * the times that it makes. */
-	double ratio = d->at >= SHADOW_RECENT ? d->recent[d->drawn++ % SHADOW_RECENT] : 1;
-	double all = d->at >= SHADOW_RECENT ? d->sum / SHADOW_RECENT : 1;
-
-	return (weir_time)fmax(mean * (all > 0 ? fmin(ratio / all, 8) : 1), 1000);
+	ratio = v->recent[v->drawn++ % SHADOW_RECENT];
+	all = v->sum / SHADOW_RECENT;
+	return (weir_time)fmax(mean * fmin(ratio / all, RATIO_MOST), 1000);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shadow-device: how long a device would take for a request if other requests were inside than are.
+ * shadow-device: the time that a device would take for a request with less inside than there is.
  *
  * In shadow mode nothing is held, so an overloaded device has far more inside than a gate would let in, and each
- * request takes far longer. The device is observed as it is; asked for is the time beside the work of the
- * shadows. Work is in any unit, the same always.
+ * request takes far longer. The device is observed as it is; the caller asks for the time beside the work that the
+ * gate would have let in.
  *
- * Pure: times are arguments, no memory of its own. The law is in shadow-device.c.
+ * Pure: times are arguments, no memory of its own (50 KiB a device). The law is in shadow-device.c.
  */
 #ifndef WEIR_CONTROL_SHADOW_DEVICE_H
 #define WEIR_CONTROL_SHADOW_DEVICE_H
@@ -15,76 +15,80 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SHADOW_CLASSES 40  /* of requests that take equally long alone, chosen by the caller */
-#define SHADOW_LEVELS  160 /* of work inside: 4 an octave */
-#define SHADOW_LIGHT   32  /* requests of a class that are kept */
+#define SHADOW_CLASSES 40  /* of requests that take equally long, chosen by the caller */
+#define SHADOW_LEVELS  128 /* of work inside: 4 an octave */
+#define SHADOW_LIGHT   32
 #define SHADOW_RECENT  32
+#define SHADOW_VIEWS   3
 
-struct shadow_level { /* requests that went in with so much work inside, their own too; added up */
-	double n, time, inside; /* requests; ns; work inside */
-	double passes; /* own work / work inside: 1 is one exchange of all that is inside */
+struct shadow_work {
+	double requests, bytes;
 };
 
-struct shadow_class {
-	struct shadow_light {
-		double others; /* work inside when it went in, without its own */
-		double ns;
-	} light[SHADOW_LIGHT]; /* those with the fewest others */
+struct shadow_level { /* sums over the requests that went in at this level */
+	double n, time, inside;
+};
+
+struct shadow_light {  /* one request */
+	double inside; /* work when it went in, with its own */
+	double beside; /* the same, or what was finished meanwhile, whichever is more */
+	double ns;
+};
+
+struct shadow_ratio { /* of times to the curve, weighted */
+	double weight, sum;
+};
+
+struct shadow_point { /* of the curve */
+	double time;  /* log ns */
+	double error; /* its standard deviation */
+};
+
+struct shadow_view { /* of the device, in one unit of work */
+	struct shadow_level level[SHADOW_LEVELS];
+	struct shadow_light light[SHADOW_LIGHT]; /* the requests with the least inside */
 	uint32_t n_light, next;
-	double least; /* ns: the least that was seen; 0: none */
-	double work;  /* of late requests */
-	/* what follows from them */
-	double alone;     /* ns: its time with nothing else inside */
-	double low, high; /* ns: between which that is expected */
+	double least;              /* ns: the shortest time seen */
+	double own, own2;          /* moving averages of a request's work and its square */
+	double inside, inside2;    /* the same, of the work inside when it went in */
+	uint64_t learned, renewed; /* requests; when the curve was last fitted */
+	struct shadow_point curve[SHADOW_LEVELS];
+	struct shadow_ratio all[2], class_[SHADOW_CLASSES][2]; /* of times in service, in queues */
+	float recent[SHADOW_RECENT]; /* times over what was expected of them */
+	double sum;                  /* of these */
+	uint32_t at, drawn;          /* the next to be replaced; the next to be drawn */
+	double error;                /* moving average of the squared log of these ratios */
 };
 
-struct shadow_law {    /* near one level */
-	double pace;   /* ns per work of a busy device */
-	double ratio;  /* times seen over times by the law */
-	double passes; /* on which that rests */
-};
-
-enum shadow_queues {
-	SHADOW_DOUBT,
-	SHADOW_ONE, /* one queue for the whole device */
-	SHADOW_EACH /* one for each of its parts */
+struct shadow_order {         /* in which requests end */
+	bool disks;           /* set it: they are rotational, each with a queue of its own */
+	double passed[2];     /* the most requests that one overtook, lately and before */
+	double first, random; /* moving averages: overtook nearly all; would at random */
+	uint64_t n;
 };
 
 struct shadow_device { /* zero it */
-	struct shadow_level level[SHADOW_LEVELS];
-	struct shadow_class class_[SHADOW_CLASSES];
-	/* Moving averages over requests that came back: work; its square. */
-	double own, own2;
-	double inside;      /* work inside when they went in */
-	double ahead, vary; /* work finished meanwhile beyond that, and its variance */
-	double passed
-		[2]; /* the most work that one passed: among the last REORDER requests, and those before */
-	uint64_t learned, renewed; /* requests; when the law was last fitted */
-	/* the law, fitted now and then */
-	enum shadow_queues queues;
-	struct shadow_law law[SHADOW_LEVELS];
-	float recent[SHADOW_RECENT]; /* times over what was expected of them, lately */
-	double sum;                  /* of these */
-	uint32_t at, drawn;          /* the next to be replaced; the next to be drawn */
+	struct shadow_order order;
+	struct shadow_view view[SHADOW_VIEWS];
 };
 
 struct shadow_sample {
 	unsigned class_;
-	double own;    /* its work */
-	double inside; /* work when it went in, with its own */
-	double work;   /* finished while it was inside, with its own */
-	weir_time ns;  /* that it took */
+	struct shadow_work own;
+	struct shadow_work inside;   /* when it went in, with its own */
+	struct shadow_work finished; /* while it was inside, with its own */
+	weir_time ns;                /* that it took */
 };
 /* A request is back. */
 void shadow_device_learn(struct shadow_device *d, const struct shadow_sample *s);
 
 struct shadow_time {
 	double mean;      /* ns */
-	double low, high; /* what it may be as well, for all that is known */
+	double low, high; /* the range in which it is expected: two standard deviations */
 };
-/* The time of a request of that class with `work` inside, `own` of it its own. false: nothing was learned yet. */
-bool shadow_device_expect(const struct shadow_device *d, unsigned class_, double own, double work,
-	struct shadow_time *ret);
+/* The time of a request of that class with that work inside, its own too. false: nothing was learned yet. */
+bool shadow_device_expect(const struct shadow_device *d, unsigned class_,
+	const struct shadow_work *own, const struct shadow_work *inside, struct shadow_time *ret);
 /* One such time, spread around the mean as those that were seen; at least 1 µs. */
 weir_time shadow_device_draw(struct shadow_device *d, double mean);
 

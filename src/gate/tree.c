@@ -401,8 +401,10 @@ int weir_gate_remove(struct weir_gate *g, weir_node n)
 	tree_limits_free(g, &node->limits, node->profile);
 	node->profile = NULL;
 	node->limits = (struct limits){.b = node->own};
+	if (g->stats)
+		weir_gate_drain(
+			g); /* records of n in the ring must not count for the next user of its number */
 	if (g->stats && g->stats->of[n] != NODE_NIL) {
-		weir_gate_drain(g); /* records of n that are still in the ring */
 		weir_hist_clear(&g->stats->pairs[g->stats->of[n]]->wait);
 		weir_hist_clear(&g->stats->pairs[g->stats->of[n]]->device);
 	}

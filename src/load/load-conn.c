@@ -9,6 +9,7 @@
  *        mix with replies of its successor. Requests stay in their slots and are resent when all are
  *        connected, before any new one.
  */
+#include "base/container.h"
 #include "load/load-impl.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -33,12 +34,12 @@ int load_conn_new(struct load_run *r, struct load_conn *c)
 
 	*c = (struct load_conn){.run = r, .n_slots = depth, .n_free = depth, .stream.fd = -1};
 	c->room_out = out < OUT_MAX ? out : OUT_MAX;
-	c->room_iov = 2 * depth < LOAD_IOV ? 2 * depth : LOAD_IOV;
+	c->room_iov = 2 * depth < LOAD_IOV ? 2 * (int)depth : LOAD_IOV;
 	c->slots = calloc(depth, sizeof(*c->slots));
 	c->ring = calloc(depth, sizeof(*c->ring));
-	c->out = malloc(c->room_out);
-	c->iov = calloc(c->room_iov, sizeof(*c->iov));
-	if (!c->slots || !c->ring || !c->out || !c->iov)
+	c->out.scratch = malloc(c->room_out);
+	c->out.iov = calloc((size_t)c->room_iov, sizeof(*c->out.iov));
+	if (!c->slots || !c->ring || !c->out.scratch || !c->out.iov)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < depth; i++) {
 		c->ring[i] = i;
@@ -56,13 +57,20 @@ void load_conn_free(struct load_conn *c)
 {
 	load_conn_close(c);
 	for (uint32_t i = 0; c->slots && i < c->n_slots; i++) {
-		cover_clear(&c->slots[i].cover);
+		cover_clear(&c->slots[i].call.cover);
 		free(c->slots[i].data);
 	}
 	free(c->slots);
 	free(c->ring);
-	free(c->out);
-	free(c->iov);
+	free(c->out.scratch);
+	free(c->out.iov);
+}
+
+/* All requests were sent: the buffers are free. */
+static void reset_out(struct load_conn *c)
+{
+	c->out.n = c->iov_at = 0;
+	c->out.at = 0;
 }
 
 int load_conn_open(struct load_conn *c, struct stream s)
@@ -77,9 +85,8 @@ int load_conn_open(struct load_conn *c, struct stream s)
 		return r;
 	}
 	c->watched = true;
-	c->rx = LOAD_RX_HEAD;
-	c->have = 0;
-	c->n_out = c->n_iov = c->iov_at = 0;
+	c->replies = (struct nbd_replies){.structured = c->run->job.structured};
+	reset_out(c);
 	c->blocked = false;
 	return 0;
 }
@@ -106,47 +113,30 @@ void load_conn_dirty(struct load_conn *c)
 
 bool load_conn_room(const struct load_conn *c)
 {
-	return c->room_out - c->n_out >= room_for_one(c->run) && c->room_iov - c->n_iov >= 2;
-}
-
-static void add_vector(struct load_conn *c, const uint8_t *p, size_t n)
-{
-	if (c->n_iov > c->iov_at) {
-		struct iovec *last = &c->iov[c->n_iov - 1];
-
-		if ((uint8_t *)last->iov_base + last->iov_len == p) {
-			last->iov_len += n;
-			return;
-		}
-	}
-	c->iov[c->n_iov++] = (struct iovec){(void *)(uintptr_t)p, n};
+	return c->room_out - c->out.at >= room_for_one(c->run) && c->room_iov - c->out.n >= 2;
 }
 
 static void append_request(struct load_conn *c, struct load_slot *s)
 {
-	const struct nbd_request q = {.cookie = s->cookie,
+	const struct nbd_request q = {.cookie = s->call.cookie,
 		.offset = s->r.offset,
 		.length = s->r.length,
 		.flags = s->r.flags,
 		.command = s->r.command};
 	const uint8_t *payload = s->data ? s->data : c->run->payload;
-	uint8_t *p = c->out + c->n_out;
 
-	nbd_request_write(p, &q);
-	c->n_out += NBD_REQUEST_SIZE;
-	if (s->r.command != NBD_WRITE) {
-		add_vector(c, p, NBD_REQUEST_SIZE);
-	} else if (s->r.length <= LOAD_COPY) {
-		memcpy(c->out + c->n_out, payload, s->r.length);
-		c->n_out += s->r.length;
-		add_vector(c, p, NBD_REQUEST_SIZE + s->r.length);
-	} else {
-		add_vector(c, p, NBD_REQUEST_SIZE);
-		add_vector(c, payload, s->r.length);
-	}
-	s->got = 0;
-	cover_clear(&s->cover);
-	s->error = 0;
+	nbd_request_write(gather_room(&c->out), &q);
+	gather_written(&c->out, NBD_REQUEST_SIZE);
+	if (s->r.command == NBD_WRITE && s->r.length <= LOAD_COPY)
+		gather_copy(&c->out, payload, s->r.length);
+	else if (s->r.command == NBD_WRITE)
+		gather_vector(&c->out, payload, s->r.length);
+	cover_clear(&s->call.cover);
+	s->call = (struct nbd_call){.cookie = q.cookie,
+		.offset = q.offset,
+		.length = q.length,
+		.command = s->r.command,
+		.in = s->data};
 	if (s->r.command == NBD_FLUSH && c->run->verify)
 		s->mark = load_verify_mark(c->run->verify);
 }
@@ -159,7 +149,7 @@ void load_conn_issue(struct load_conn *c, const struct load_request *r, weir_tim
 	c->ring_at = c->ring_at + 1 == c->n_slots ? 0 : c->ring_at + 1;
 	c->n_free--;
 	c->serial = c->serial == UINT32_MAX ? 1 : c->serial + 1;
-	s->cookie = (uint64_t)c->serial << 32 | place;
+	s->call.cookie = (uint64_t)c->serial << 32 | place;
 	s->r = *r;
 	if (c->run->in_flight++ == 0)
 		c->run->heard = now;
@@ -174,7 +164,7 @@ bool load_conn_resend(struct load_conn *c)
 	while (c->resend_at < c->n_slots) {
 		struct load_slot *s = &c->slots[c->resend_at];
 
-		if (s->cookie) {
+		if (s->call.cookie) {
 			if (!load_conn_room(c))
 				return false;
 			append_request(c, s);
@@ -183,21 +173,6 @@ bool load_conn_resend(struct load_conn *c)
 		c->resend_at++;
 	}
 	return true;
-}
-
-static void advance_sent(struct load_conn *c, size_t sent)
-{
-	while (sent) {
-		struct iovec *v = &c->iov[c->iov_at];
-
-		if (sent < v->iov_len) {
-			v->iov_base = (uint8_t *)v->iov_base + sent;
-			v->iov_len -= sent;
-			return;
-		}
-		sent -= v->iov_len;
-		c->iov_at++;
-	}
 }
 
 /* Record whether the socket is full, and watch for EPOLLOUT if it is. */
@@ -209,9 +184,9 @@ static void set_blocked(struct load_conn *c, bool blocked)
 
 void load_conn_send(struct load_conn *c)
 {
-	while (c->iov_at < c->n_iov || stream_pending(&c->stream)) {
+	while (c->iov_at < c->out.n || stream_pending(&c->stream)) {
 		ssize_t sent =
-			stream_send(&c->stream, c->iov + c->iov_at, (int)(c->n_iov - c->iov_at));
+			stream_send(&c->stream, c->out.iov + c->iov_at, c->out.n - c->iov_at);
 
 		if (sent == -EAGAIN || (sent == 0 && stream_pending(&c->stream))) {
 			set_blocked(c, true);
@@ -221,9 +196,10 @@ void load_conn_send(struct load_conn *c)
 			load_conn_lost(c->run, strerror((int)-sent));
 			return;
 		}
-		advance_sent(c, (size_t)sent);
+		c->iov_at = gather_skip(&c->out, c->iov_at, (size_t)sent);
+		if (c->iov_at == c->out.n)
+			reset_out(c);
 	}
-	c->n_out = c->n_iov = c->iov_at = 0;
 	if (c->blocked) {
 		set_blocked(c, false);
 		load_conn_dirty(c); /* requests that had no room may go now */
@@ -231,6 +207,31 @@ void load_conn_send(struct load_conn *c)
 }
 
 /* ---- receiving */
+
+static struct nbd_call *find_call(void *arg, uint64_t cookie)
+{
+	struct load_conn *c = arg;
+	uint32_t place = (uint32_t)cookie;
+
+	return cookie && place < c->n_slots && c->slots[place].call.cookie == cookie
+		       ? &c->slots[place].call
+		       : NULL;
+}
+
+static int end_reply(void *arg, struct nbd_call *call)
+{
+	struct load_conn *c = arg;
+	struct load_slot *s = container_of(call, struct load_slot, call);
+
+	load_count_done(c->run, s, call->error, c->received);
+	call->cookie = 0;
+	s->free_at = c->received + c->run->job.think;
+	c->ring[(c->ring_at + c->n_free++) % c->n_slots] = (uint32_t)(s - c->slots);
+	load_conn_dirty(c);
+	return 0;
+}
+
+static const struct nbd_replies_ops replies_ops = {.find = find_call, .done = end_reply};
 
 static void receive_replies(struct load_conn *c)
 {
@@ -249,7 +250,9 @@ static void receive_replies(struct load_conn *c)
 			return;
 		}
 		now = r->heard = loop_clock();
-		if (load_reply(c, r->thread->scratch, (size_t)n, now) < 0) {
+		c->received = now;
+		if (nbd_replies_input(&c->replies, &replies_ops, c, r->thread->scratch, (size_t)n) <
+			0) {
 			load_conn_lost(r, "the server sent an invalid reply");
 			return;
 		}
@@ -277,9 +280,9 @@ static void drop_requests(struct load_conn *c)
 	for (uint32_t i = 0; i < c->n_slots; i++) {
 		struct load_slot *s = &c->slots[i];
 
-		if (!s->cookie)
+		if (!s->call.cookie)
 			continue;
-		s->cookie = 0;
+		s->call.cookie = 0;
 		r->in_flight--;
 		r->result.errors[LOAD_UNANSWERED]++;
 		r->result.n_errors++;
@@ -382,16 +385,11 @@ void load_conn_dialled(struct load_run *r, struct load_dial *d)
 
 void load_conn_end(struct load_run *r)
 {
-	static const struct nbd_request bye = {.command = NBD_DISC};
-	uint8_t p[NBD_REQUEST_SIZE];
-	struct iovec iov = {p, sizeof(p)};
-
-	nbd_request_write(p, &bye);
 	for (uint32_t i = 0; i < r->job.connections; i++) {
 		struct load_conn *c = &r->conns[i];
 
-		if (c->watched && c->iov_at == c->n_iov) /* best effort: not awaited */
-			(void)stream_send(&c->stream, &iov, 1);
+		if (c->watched && c->iov_at == c->out.n)
+			nbd_link_farewell(&c->stream);
 		load_conn_close(c);
 	}
 }

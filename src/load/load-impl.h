@@ -4,14 +4,13 @@
 #define WEIR_LOAD_LOAD_IMPL_H
 
 #include "base/rng.h"
-#include "serve/back/cover.h"
-#include "serve/back/nbd-uri.h"
+#include "serve/back/nbd-link.h"
+#include "serve/back/nbd-replies.h"
 #include "load/load-verify.h"
 #include "load/load.h"
+#include "serve/loop/gather.h"
 #include "serve/loop/loop.h"
-#include "serve/loop/stream.h"
 #include "serve/loop/tls.h"
-#include "wire/nbd.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -30,16 +29,12 @@ struct load_request {
 
 struct load_slot { /* a request in flight, or a free slot */
 	struct load_request r;
-	uint64_t cookie;    /* index in the connection, with a serial number above; 0: free */
-	weir_time free_at;  /* closed loop: when it may be reused (think) */
-	uint64_t mark;      /* FLUSH: load_verify_mark */
-	uint8_t *data;      /* verify: the slot's own buffer */
-	struct cover cover; /* READ, structured: the bytes received, and how many */
-	uint32_t got;
-	int error; /* of the chunks so far */
+	struct nbd_call
+		call; /* cookie: index in the connection, with a serial number above; 0: free */
+	weir_time free_at; /* closed loop: when it may be reused (think) */
+	uint64_t mark;     /* FLUSH: load_verify_mark */
+	uint8_t *data;     /* verify: the slot's own buffer */
 };
-
-enum load_rx { LOAD_RX_HEAD, LOAD_RX_SMALL, LOAD_RX_DATA };
 
 struct load_conn {
 	struct loop_fd fd; /* first */
@@ -49,21 +44,14 @@ struct load_conn {
 	uint32_t *ring; /* of free slots: the first freed is the first reused */
 	uint32_t ring_at, n_free, n_slots;
 	uint32_t serial;
-	/* data to send: iovecs into buffer and payloads */
-	uint8_t *out;
-	size_t n_out, room_out;
-	struct iovec *iov;
-	uint32_t n_iov, iov_at, room_iov;
+	struct gather out; /* to be sent: headers, payloads next to them or where they are */
+	size_t room_out;
+	int iov_at, room_iov;
 	bool watched, dirty, blocked; /* in the loop; in run->dirty; the socket is full */
 	struct load_conn *next_dirty;
 	uint32_t resend_at; /* slots from here on may have to be resent */
-	/* state of the reply parser */
-	enum load_rx rx;
-	uint8_t have, need, small[24];
-	struct nbd_reply head;
-	struct load_slot *slot;
-	uint8_t *to;
-	uint32_t left; /* bytes of this reply or chunk still missing */
+	struct nbd_replies replies;
+	weir_time received; /* when the last data came */
 };
 
 enum load_phase {
@@ -202,9 +190,6 @@ static inline struct load_slot *load_conn_free_slot(struct load_conn *c)
 {
 	return c->n_free ? &c->slots[c->ring[c->ring_at]] : NULL;
 }
-
-/* load-reply.c: return 0 or -EPROTO */
-int load_reply(struct load_conn *c, const uint8_t *p, size_t n, weir_time now);
 
 /* load-next.c */
 int load_next_init(struct load_run *r, struct weir_err *err);

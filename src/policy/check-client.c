@@ -35,7 +35,7 @@ static double dearest(const struct weir_policy *p, enum weir_unit unit)
 
 	if (unit == WEIR_UNIT_BYTES)
 		return (double)CLIENT_REQUEST;
-	weir_policy_resource_default("", &plain);
+	policy_resource_default("", &plain);
 	if (!p->n_resources)
 		return weir_policy_cost(&plain, WEIR_WRITE, CLIENT_REQUEST);
 	for (size_t i = 0; i < p->n_resources; i++) {

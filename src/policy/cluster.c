@@ -9,6 +9,7 @@
  *         Without a controller each of n servers has 1/n of a tenant's min and max.
  */
 #include "policy/index.h"
+#include "control/controller.h"
 #include "control/pshift/pshift.h"
 #include "wire/peer.h"
 #include <errno.h>
@@ -168,7 +169,7 @@ void policy_cluster_read_tenant(struct policy_reading *r, yamldoc_node n, struct
 static void check_resource(struct policy_reading *r, const struct weir_resource *res)
 {
 	const struct weir_policy_cluster *c = &r->policy->cluster;
-	bool takes_part = res->controller == WEIR_CONTROLLER_PSHIFT;
+	bool takes_part = res->controller && res->controller->in_cluster;
 
 	if (takes_part && !c->n_servers)
 		policy_refuse_at(r, res->at, "controller pshift needs a 'cluster'");
@@ -179,8 +180,6 @@ static void check_resource(struct policy_reading *r, const struct weir_resource 
 		policy_refuse_at(r, res->at,
 			"in a cluster every resource has 'controller: pshift': a max is over all "
 			"of them");
-	if (takes_part && !res->capacity_auto && !res->capacity[WEIR_UNIT_REQUESTS].per_second)
-		policy_refuse_at(r, res->at, "controller pshift needs the capacity in iops");
 	if (takes_part && (res->io_unit < PIECE || res->flush_cost > 1 || res->trim_cost > 1))
 		policy_refuse_at(r, res->at,
 			"under pshift every request is one token: io_unit must be 256 KiB or more, "

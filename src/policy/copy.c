@@ -91,19 +91,6 @@ static void tenants(struct policy_reading *r, const struct weir_policy *from)
 		tenant(r, &p->tenants[i]);
 }
 
-static void rules(struct policy_reading *r, struct weir_policy_tbf *t)
-{
-	const struct weir_policy_tbf_rule *from = t->rules;
-
-	if (!t->n_rules)
-		return;
-	t->rules = policy_alloc(r, t->n_rules * sizeof(*t->rules));
-	for (size_t i = 0; t->rules && i < t->n_rules; i++) {
-		t->rules[i] = from[i];
-		string(r, &t->rules[i].match);
-	}
-}
-
 static void resources(struct policy_reading *r, const struct weir_policy *from)
 {
 	struct weir_policy *p = r->policy;
@@ -116,8 +103,8 @@ static void resources(struct policy_reading *r, const struct weir_policy *from)
 		place(r, &p->resources[i].back_at);
 		place(r, &p->resources[i].capacity_at);
 		tls(r, &p->resources[i].tls);
-		string(r, &p->resources[i].parda.array);
-		rules(r, &p->resources[i].tbf);
+		policy_settings_set(r, &p->resources[i], from->resources[i].settings,
+			from->resources[i].settings_len);
 	}
 	p->exports = array(r, from->exports, from->n_exports, sizeof(*p->exports));
 	for (size_t i = 0; p->exports && i < from->n_exports; i++) {

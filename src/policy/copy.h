@@ -3,7 +3,7 @@
 #ifndef WEIR_POLICY_COPY_H
 #define WEIR_POLICY_COPY_H
 
-#include <weir/policy.h>
+#include "policy/policy.h"
 
 /* 0 or -ENOMEM. Freed by weir_policy_free, as its original. */
 int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy);

@@ -7,7 +7,8 @@
 #define WEIR_POLICY_IMPL_H
 
 #include "base/yamldoc.h"
-#include <weir/policy.h>
+#include "control/controller.h"
+#include "policy/policy.h"
 
 /* A tree deeper than this is a mistake, and every level costs at each request. */
 #define POLICY_DEPTH_MAX 16
@@ -60,13 +61,17 @@ void policy_serve_read_export(struct policy_reading *r, yamldoc_node n, struct w
 void policy_serve_read_addresses(
 	struct policy_reading *r, yamldoc_node n, bool listens, const char ***list, size_t *used);
 
-/* policy/hosts.c: `peers` of the top level; a resource's controller. The resource has its name. */
+/* policy/hosts.c: `peers` of the top level. */
 void policy_hosts_read(struct policy_reading *r, yamldoc_node root);
-void policy_hosts_read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
 
-/* policy/server.c: what its controller needs, which has been read. */
-void policy_server_read_resource(
-	struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
+/* policy/controller.c: a resource's controller and its settings. Name, cost and capacity were read before. */
+void policy_controller_read(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
+bool policy_controller_counts_bytes(const struct weir_resource *r);
+/* The keys of a resource's map: `more` (NULL-terminated) and the controllers'. Return names. */
+const char **policy_controller_keys(const char *const *more, const char **names, size_t room);
+/* Copy settings into the policy's memory. */
+void policy_settings_set(
+	struct policy_reading *r, struct weir_resource *to, const void *settings, size_t len);
 
 /* policy/cluster.c: `cluster` of the top level; what it forbids. */
 void policy_cluster_read(struct policy_reading *r, yamldoc_node root);
@@ -144,19 +149,13 @@ bool policy_match_overlap(const struct weir_match *a, const struct weir_match *b
 #define POLICY_BUCKETS (WEIR_LIMITS * 3 + 2)
 unsigned policy_install_buckets(const struct weir_tenant *t, const struct weir_bounds *bounds,
 	struct weir_bucket_spec *ret);
-/* What a controller has in a tenant's place. */
-struct policy_rule {
-	struct weir_bucket_spec bucket; /* size 0: none */
-	struct weir_bucket_spec second; /* the same */
-	double scale;                   /* of its weight; 1: as the policy has it */
-};
 /* What one gate has of every tenant: the part of each of its limits, 0 … 1, where there are several gates,
  * and the controller's rule. NULL: all of it, and none. Tenant i's limits are rows first[i] … first[i + 1]:
  * its max in the policy's order, then, for a leaf, the slots of min that its bounds have. */
 struct policy_part {
 	const uint32_t *first;
 	const double *rows;
-	const struct policy_rule *rules; /* by tenant */
+	const struct controller_rule *rules; /* by tenant */
 };
 #define POLICY_ROWS (2 * WEIR_LIMITS)
 /* How many rows a tenant has. ret_slots: weir_limit_slot of each, of min WEIR_LIMITS more. */

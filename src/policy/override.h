@@ -14,7 +14,7 @@
 #ifndef WEIR_POLICY_OVERRIDE_H
 #define WEIR_POLICY_OVERRIDE_H
 
-#include <weir/policy.h>
+#include "policy/policy.h"
 
 #define POLICY_OVERRIDE_TEXT 512 /* bytes that hold any value as policy_override_show writes it */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The policy's memory and remarks, and the top level of its file. */
-#include <weir/policy.h>
+#include "policy/policy.h"
 #include "base/no-memory.h"
 #include "policy/impl.h"
 #include "policy/index.h"
@@ -441,4 +441,22 @@ int weir_policy_find(const struct weir_policy *p, const char *path)
 		if (strcmp(p->tenants[i].path, path) == 0)
 			return (int)i;
 	return -ENOENT;
+}
+
+size_t weir_policy_tenants(const struct weir_policy *p)
+{
+	return p->n_tenants;
+}
+
+const struct weir_tenant *weir_policy_tenant(const struct weir_policy *p, size_t i)
+{
+	return &p->tenants[i];
+}
+
+const struct weir_resource *weir_policy_resource(const struct weir_policy *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_resources; i++)
+		if (!name || strcmp(p->resources[i].name, name) == 0)
+			return &p->resources[i];
+	return NULL;
 }

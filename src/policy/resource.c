@@ -7,17 +7,17 @@
 
 static const char *const resource_keys[] = {"name", "back", "depth", "capacity", "cost", "run",
 	"run_distance", "credit", "io_unit", "flush_cost", "trim_cost", "connections", "timeout",
-	"keep", "direct", "threads", "read_only", "lock", "tls", "controller", "threshold", "parda",
-	"adaptbf", "tbf", NULL};
+	"keep", "direct", "threads", "read_only", "lock", "tls", "controller", NULL};
 static const char *const export_keys[] = {
 	"name", "resource", "offset", "size", "read_only", "description", NULL};
 static const char *const cost_words[] = {"requests", "bytes", "time", NULL}; /* enum weir_unit */
 
+#define KEYS            64                  /* of a resource, with its controllers' */
 #define DEPTH_BYTES_MAX (UINT64_C(1) << 52) /* the most that a gate's window in bytes takes */
 
 /* ---- resources */
 
-void weir_policy_resource_default(const char *name, struct weir_resource *ret_resource)
+void policy_resource_default(const char *name, struct weir_resource *ret_resource)
 {
 	*ret_resource = (struct weir_resource){
 		.name = name,
@@ -166,23 +166,28 @@ static int find_resource(const struct weir_policy *p, const char *name)
 	return -1;
 }
 
-/* What weights share. Where AdapTBF's tokens count bytes the weights do by default, or a tenant with small requests could not
- * use its tokens beside large ones. */
 static void read_cost(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
-	const char *unit = yamldoc_text(yamldoc_get(yamldoc_get(n, "adaptbf"), "unit"));
-	bool bytes = unit && strcmp(unit, cost_words[WEIR_UNIT_BYTES]) == 0;
-	int cost = bytes ? WEIR_UNIT_BYTES : WEIR_UNIT_REQUESTS;
+	int cost = WEIR_UNIT_REQUESTS;
 	struct weir_err err;
 
 	policy_took(r, yamldoc_choice(n, "cost", cost_words, &cost, &err), &err);
 	to->cost = (enum weir_unit)cost;
-	if (bytes && to->cost != WEIR_UNIT_BYTES)
+}
+
+/* Where a controller's tokens count bytes, weights share bytes by default: a tenant with small requests could not use its
+ * tokens beside large ones. */
+static void imply_cost(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+{
+	if (!policy_controller_counts_bytes(to) || to->cost == WEIR_UNIT_BYTES)
+		return;
+	if (yamldoc_has(n, "cost"))
 		policy_warn_at(r, policy_place(r, yamldoc_get(n, "cost")),
 			"tokens count bytes, but weights share %s: tenants with small requests may "
-			"not "
-			"get what their tokens are for; leave 'cost' out, or say bytes",
-			cost_words[cost]);
+			"not get what their tokens are for; leave 'cost' out, or say bytes",
+			cost_words[to->cost]);
+	else
+		to->cost = WEIR_UNIT_BYTES;
 }
 
 /* false: it has no name to be known by. */
@@ -190,20 +195,22 @@ static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_
 {
 	struct weir_err err;
 	int64_t run = 0;
-	const char *name;
+	const char *name, *keys[KEYS];
 
-	if (!policy_keys(r, n, resource_keys))
+	if (!policy_keys(r, n, policy_controller_keys(resource_keys, keys, KEYS)))
 		return false;
 	name = read_name(r, n, "a resource");
 	if (name && find_resource(r->policy, name) >= 0)
 		policy_refuse(r, yamldoc_get(n, "name"), "a second resource '%s'", name);
-	weir_policy_resource_default(name, to);
+	policy_resource_default(name, to);
 	to->at = policy_place(r, n);
 	to->back = policy_get_string(r, n, "back");
 	to->back_at = policy_place(r, yamldoc_get(n, "back"));
 	read_cost(r, n, to);
 	policy_resource_read_depth(r, n, to);
 	policy_resource_read_capacity(r, yamldoc_get(n, "capacity"), to);
+	policy_controller_read(r, n, to);
+	imply_cost(r, n, to);
 	/* A run is served out of turn: 4096 is already a second of a slow disk. */
 	policy_took(r, yamldoc_int(n, "run", 0, 4096, &run, &err), &err);
 	to->run = (uint32_t)run;
@@ -211,8 +218,6 @@ static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_
 	read_credit(r, n, to);
 	read_costs(r, n, to);
 	policy_serve_read_resource(r, n, to);
-	policy_hosts_read_resource(r, n, to);
-	policy_server_read_resource(r, n, to);
 	return name != NULL;
 }
 

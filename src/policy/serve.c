@@ -66,6 +66,7 @@ void policy_serve_read_addresses(
 		bool map = listens && yamldoc_kind(one) == YAMLDOC_MAP;
 		char made[ADDRESS_MAX];
 		const char *text = map ? socket_text(r, one, made) : yamldoc_text(one);
+		bool clients = list == &r->policy->listen; /* a protocol may be named */
 		struct address ignored;
 		struct weir_err why;
 
@@ -73,7 +74,7 @@ void policy_serve_read_addresses(
 			continue;
 		if (!text)
 			policy_refuse(r, one, "must be unix:PATH or tcp:ADDRESS:PORT");
-		else if (address_parse(text, &ignored, &why) < 0)
+		else if (address_parse(clients ? address_plain(text) : text, &ignored, &why) < 0)
 			policy_refuse(r, one, "%s", why.text);
 		else if (((*list)[*used] = policy_string(r, text)))
 			(*used)++;

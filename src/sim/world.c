@@ -484,6 +484,16 @@ static void complete_io(struct world *w, struct world_io *io)
 
 /* ---- time */
 
+static void arm_controller(struct world *w, uint32_t i)
+{
+	const struct world_controller *c = &w->controllers[i];
+	const struct sim_controller_ops *ops = c->config->ops;
+	weir_time due = ops->due ? ops->due(c->state) : w->now + c->config->period;
+
+	if (due < WEIR_NEVER)
+		event_arm(&w->events, w->other_events + WORLD_EVENT_CONTROLLERS + i, due);
+}
+
 static void other_event(struct world *w, uint32_t which)
 {
 	uint32_t id = w->other_events + which;
@@ -510,7 +520,7 @@ static void other_event(struct world *w, uint32_t which)
 		int r = c->config->ops->step(c->state, w, w->now, &w->why);
 		if (r)
 			w->failed = r;
-		event_arm(&w->events, id, w->now + c->config->period);
+		arm_controller(w, which - WORLD_EVENT_CONTROLLERS);
 		break;
 	}
 	}
@@ -543,8 +553,7 @@ static void arm_others(struct world *w)
 		event_arm(&w->events, id + WORLD_EVENT_SAMPLE, s->sample);
 	event_arm(&w->events, id + WORLD_EVENT_WARMUP, w->warmup);
 	for (size_t i = 0; i < s->n_controllers; i++)
-		event_arm(&w->events, id + WORLD_EVENT_CONTROLLERS + (uint32_t)i,
-			s->controllers[i].period);
+		arm_controller(w, (uint32_t)i);
 }
 
 static void run_one_time(struct world *w)

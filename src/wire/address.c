@@ -125,6 +125,13 @@ static int parse_tcp(const char *text, struct address *ret, struct weir_err *err
 	return 0;
 }
 
+const char *address_plain(const char *text)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789");
+
+	return n && text[n] == '+' ? text + n + 1 : text;
+}
+
 int address_parse(const char *text, struct address *ret, struct weir_err *err)
 {
 	*ret = (struct address){.mode = -1};

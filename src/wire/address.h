@@ -5,7 +5,8 @@
  *
  * "unix:/run/x.sock", "unix:@abstract", "tcp:host:port", "tcp:[::1]:10809"; "tcp::10809" is every
  * address of this machine; port 0 is any free port. "unix:/run/x.sock?mode=0660&group=kvm" is for
- * listeners: the mode and group of the socket file.
+ * listeners: the mode and group of the socket file. Where clients connect, the name of the protocol
+ * and '+' may precede the address.
  */
 #ifndef WEIR_WIRE_ADDRESS_H
 #define WEIR_WIRE_ADDRESS_H
@@ -26,6 +27,8 @@ struct address {
 
 /* Return 0, or -EINVAL and an error message. */
 int address_parse(const char *text, struct address *ret, struct weir_err *err);
+/* Return the address behind the name of a protocol, as in "nbd+unix:/run/x.sock"; without one: text. */
+const char *address_plain(const char *text);
 /* Return a mode written in octal digits, 0 to 0777, or -EINVAL. */
 int address_mode(const char *text);
 

@@ -14,7 +14,7 @@ static void set_formats_and_returns_the_code(void)
 	CHECK_INT(weir_err_at(NULL, -ENOENT, (struct weir_place){"f", 1, 1}, "nor this"), -ENOENT);
 }
 
-static void at_prints_what_is_known_of_the_place(void)
+static void at_prints_the_known_parts_of_a_place(void)
 {
 	struct weir_err e;
 
@@ -130,7 +130,7 @@ static void near_does_not_guess(void)
 int main(void)
 {
 	RUN(set_formats_and_returns_the_code);
-	RUN(at_prints_what_is_known_of_the_place);
+	RUN(at_prints_the_known_parts_of_a_place);
 	RUN(long_messages_are_cut_at_a_character);
 	RUN(control_characters_do_not_get_through);
 	RUN(near_finds_slips);

@@ -18,7 +18,7 @@ static uint64_t draw(struct rng *r)
 	return rng_below(r, 50) ? rng_u64(r) >> rng_below(r, 64) : UINT64_MAX;
 }
 
-static void it_is_what_hist_is(void)
+static void it_equals_hist(void)
 {
 	struct hist_small small[2];
 	static struct weir_hist large[2];
@@ -91,7 +91,7 @@ static void memory_follows_the_spread(void)
 
 int main(void)
 {
-	RUN(it_is_what_hist_is);
+	RUN(it_equals_hist);
 	RUN(counts_stop_at_their_end);
 	RUN(memory_follows_the_spread);
 	return 0;

@@ -273,7 +273,7 @@ static void wrong_units_are_refused(void)
 	refused_count("5Ki", "\"5Ki\": unknown unit \"Ki\"; it may be k, M, G or none");
 }
 
-static void what_is_no_number_is_refused(void)
+static void invalid_numbers_are_refused(void)
 {
 	static const char *const bad[] = {"", " ", "k", "nan", "inf", "NaN", "infinity", ".5", "+5",
 		"--5", "- -5", "e5", "five"};
@@ -308,7 +308,7 @@ static void what_is_no_number_is_refused(void)
 		"number");
 }
 
-static void what_does_not_fit_is_refused(void)
+static void numbers_out_of_range_are_refused(void)
 {
 	refused_time("9223372036854775807ns", "\"9223372036854775807ns\": too large");
 	refused_time("2562048h", "\"2562048h\": too large");
@@ -565,8 +565,8 @@ int main(void)
 	RUN(counts_and_ints);
 	RUN(bare_numbers_are_told_which_unit);
 	RUN(wrong_units_are_refused);
-	RUN(what_is_no_number_is_refused);
-	RUN(what_does_not_fit_is_refused);
+	RUN(invalid_numbers_are_refused);
+	RUN(numbers_out_of_range_are_refused);
 	RUN(sizes_are_exact);
 	RUN(random_texts_agree_with_strtod);
 	RUN(shown_texts);

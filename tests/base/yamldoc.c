@@ -339,7 +339,7 @@ static void nothing_is_an_empty_map(void)
 	}
 }
 
-static void what_is_no_document_is_refused(void)
+static void invalid_documents_are_refused(void)
 {
 	refused("a: 1\nb: 2\na: 3\n", "w.yaml:3:1: key 'a' is given twice; first in line 1");
 	refused("x:\n  - {a: 1, 'a': 2}\n",
@@ -602,7 +602,7 @@ int main(void)
 	RUN(wrong_values_are_refused);
 	RUN(paths_are_cut_at_the_front);
 	RUN(nothing_is_an_empty_map);
-	RUN(what_is_no_document_is_refused);
+	RUN(invalid_documents_are_refused);
 	RUN(explicit_standard_tags_are_allowed);
 	RUN(deep_nesting_is_refused);
 	RUN(aliases_are_bounded);

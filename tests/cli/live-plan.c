@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-plan: which gateways a scenario becomes, with policies that the gateway's own reader takes; where tenants
- * lie; what cannot run live. Nothing is started.
+ * live-plan: the gateways that stand for a scenario's hosts and devices, with policies that the
+ * gateway's own reader accepts; where tenants lie on the device; scenarios that cannot run live. No
+ * process is started.
  */
-#include <weir/policy.h>
+#include "policy/policy.h"
+#include "control/tbf/keys.h"
+#include "control/parda/keys.h"
 #include "cli/common/files.h"
 #include "cli/live/live-impl.h"
 #include "cli/common/verb.h"
@@ -47,11 +50,11 @@ static void done(struct plan *p)
 	unlink(key);
 	live_relay_free(p->l.relay);
 	live_plan_free(&p->l);
-	CHECK_INT(rmdir(p->l.dir), 0); /* nothing else is in it */
+	CHECK_INT(rmdir(p->l.dir), 0); /* the folder is empty */
 	scenario_free(p->s);
 }
 
-/* The policy of a server, as the gateway would read it. */
+/* Return the policy of a server, read as the gateway reads it. */
 static struct weir_policy *policy(const struct plan *p, size_t server)
 {
 	struct weir_policy *policy;
@@ -77,7 +80,7 @@ static int tenant_of(const struct weir_policy *p, const char *export_)
 	"duration: 10s\n"                                                                          \
 	"devices: [{name: array, kind: array, preset: cx3-small, disks: 6}]\n"
 
-/* Hosts before a device without a gate: each a gateway on the device's one export. */
+/* Hosts before a device without a gate: each becomes a gateway on the device's one export. */
 static void test_hosts(void)
 {
 	struct plan p;
@@ -119,7 +122,8 @@ static void test_hosts(void)
 	done(&p);
 }
 
-/* Tenants that share a part of the device have exports that do not overlap and mean the same places. */
+/* Tenants that share a part of the device have exports that do not overlap and map to the same
+ * places. */
 static void test_around(void)
 {
 	static const char text[] = HEAD
@@ -139,15 +143,15 @@ static void test_around(void)
 	device_free(d);
 	CHECK_INT(p.l.tenants[0].offset, 0);
 	CHECK_INT(p.l.tenants[1].offset, (UINT64_C(1) << 30) + size);
-	CHECK_INT(p.l.tenants[2].offset, 2 * size); /* its second would be in the way of b */
-	w = policy(&p, 1);                          /* which checks that they do not overlap */
+	CHECK_INT(p.l.tenants[2].offset, 2 * size); /* its second part would overlap b */
+	w = policy(&p, 1); /* the policy reader refuses exports that overlap */
 	CHECK_INT(w->n_exports, 3);
 	weir_policy_free(w);
 	CHECK_INT(p.l.servers[0].size, 2 * size + (UINT64_C(2) << 30));
 	done(&p);
 }
 
-/* Clients of hosts with an open gate go to a device's own, and are its tenants. */
+/* Clients of hosts with an open gate connect to the device's gateway, and are its tenants. */
 static void test_direct(void)
 {
 	struct plan p;
@@ -170,7 +174,7 @@ static void test_direct(void)
 	CHECK_STR(p.l.tenants[1].server_path, "y");
 	w = policy(&p, 0);
 	CHECK_NEAR(w->resources[0].depth, 16, 0);
-	CHECK_INT(w->resources[0].controller, WEIR_CONTROLLER_TBF);
+	CHECK(w->resources[0].controller == &tbf_controller);
 	CHECK_STR(w->tenants[tenant_of(w, "c1.job1")].path, "x");
 	CHECK_STR(w->tenants[tenant_of(w, "c2.main")].path, "y");
 	CHECK(w->exports[1].offset >= w->exports[0].offset + w->exports[0].size);
@@ -178,7 +182,7 @@ static void test_direct(void)
 	done(&p);
 }
 
-/* A host with a window before a device with a gate: one export, and one tenant, of the device. */
+/* A host with a window before a device with a gate is one export, and one tenant, of the device. */
 static void test_before_a_gate(void)
 {
 	static const char *const gates[] = {"{window: 16}",
@@ -230,9 +234,10 @@ static void test_parda(void)
 			  "epsilon: 0.5, period: 1s}]\n");
 	CHECK(!p.l.relay);
 	w = policy(&p, 1);
-	CHECK_INT(w->resources[0].controller, WEIR_CONTROLLER_PARDA);
-	CHECK_INT(w->resources[0].parda.threshold, 25 * WEIR_MS);
-	CHECK_NEAR(w->resources[0].parda.epsilon, 0.5, 0);
+	CHECK(w->resources[0].controller == &parda_controller);
+	CHECK_INT(
+		((const struct parda_settings *)w->resources[0].settings)->threshold, 25 * WEIR_MS);
+	CHECK_NEAR(((const struct parda_settings *)w->resources[0].settings)->epsilon, 0.5, 0);
 	CHECK_NEAR(w->resources[0].depth, 24, 0); /* the window, and no more than wmax */
 	CHECK_STR(w->peers.host, "h1");
 	CHECK_INT(w->peers.period, WEIR_SEC);
@@ -241,10 +246,10 @@ static void test_parda(void)
 	CHECK_STR(w->peers.to[0], at);
 	weir_policy_free(w);
 	w = policy(&p, 3);
-	CHECK_INT(w->resources[0].controller, WEIR_CONTROLLER_NONE);
+	CHECK(!w->resources[0].controller);
 	weir_policy_free(w);
 	done(&p);
-	/* Reports that are late go through the relay. */
+	/* Delayed reports go through the relay. */
 	make_good(&p, TWO_HOSTS "controllers: [{kind: parda, threshold: 25ms, delay: 20ms}]\n");
 	CHECK(p.l.relay != NULL);
 	w = policy(&p, 1);
@@ -280,7 +285,7 @@ static void test_refused(void)
 			"unit: cannot run live"},
 		{LOAD("size: 4 KiB") "controllers: [{kind: parda, threshold: 1ms}]\n"
 				     "at: {time: 1s, set: {host: h, window: 3}}\n",
-			"no window of its own"},
+			"no window that can be changed"},
 		{LOAD("size: 4 KiB") "at: {time: 1s, set: {host: h, credit: 3}}\n",
 			"only the window"},
 		{LOAD("size: 4 KiB") "at: {time: 1s, set: {tenant: h/main, priority: 3}}\n",
@@ -304,7 +309,8 @@ static void test_refused(void)
 	}
 }
 
-/* At a device's gate, who comes through one gateway cannot be two tenants, nor can two be one. */
+/* At a device's gate, one gateway's clients cannot be two tenants, nor can two gateways be one
+ * tenant. */
 static void test_told_apart(void)
 {
 	struct plan p;

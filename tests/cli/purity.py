@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pure rooms link without a clock, a socket, a file or a thread: what their archives need from
-outside is in purity.allow, and nothing else."""
+"""The pure rooms link without a clock, a socket, a file or a thread: their archives need only the outside symbols in
+purity.allow."""
 import os
 import pathlib
 import re
 import subprocess
 import sys
 
-PURE = ["base", "wire", "gate", "control", "model"]  # policy is in control's archive
+PURE = ["base", "wire", "gate", "control", "policy", "model"]
 
 
 def nm(archive, *options):
-    """(room/object, symbol) of each line of `nm -A`: "path/libbase.a:err.c.o:  U strlen"."""
+    """Yield (room/object, symbol) of each line of `nm -A`: "path/libbase.a:err.c.o:  U strlen"."""
     lines = subprocess.run(["nm", "-A", *options, archive], check=True, capture_output=True,
                            text=True).stdout.splitlines()
     for line in lines:

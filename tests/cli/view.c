@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* view: two looks at a gateway into rates and reasons, and into lines that a terminal may be given. */
+/* view: rates and reasons from two snapshots of a gateway, and their text, which must be safe
+ * for a terminal. */
 #include "test.h"
 #include "cli/view/table.h"
 #include "cli/view/view.h"
@@ -16,7 +17,7 @@ static json_t *tenant(const char *path, bool leaf, json_int_t served, double abo
 		"latency", "max_s", 1.0, "buckets", buckets);
 }
 
-static json_t *look(double now, json_t *a, json_t *b, json_int_t served, double full)
+static json_t *snapshot(double now, json_t *a, json_t *b, json_int_t served, double full)
 {
 	return json_pack("{s:f, s:f, s:[o, o], s:[{s:s, s:s, s:s, s:b, s:I, s:f, s:f, s:i, s:i, "
 			 "s:{s:n, s:f, s:b}}]}",
@@ -26,7 +27,7 @@ static json_t *look(double now, json_t *a, json_t *b, json_int_t served, double 
 		"stated", 0);
 }
 
-/* A bucket that holds about `us` microseconds, and how often. */
+/* Return a histogram bucket for `us` microseconds with the count n. */
 static json_t *bucket(unsigned us, int n)
 {
 	struct weir_hist h;
@@ -60,9 +61,9 @@ static void has(const char *want)
 
 static void differences(void)
 {
-	json_t *one = look(200, tenant("a", true, 1000, 1.0, bucket(100, 1000)),
+	json_t *one = snapshot(200, tenant("a", true, 1000, 1.0, bucket(100, 1000)),
 		tenant("b", true, 500, 0, json_array()), 1500, 10);
-	json_t *two = look(202, tenant("a", true, 3000, 2.5, bucket(100, 1000)),
+	json_t *two = snapshot(202, tenant("a", true, 3000, 2.5, bucket(100, 1000)),
 		tenant("b", true, 1500, 0, json_array()), 4500, 11);
 	json_t *latency =
 		json_object_get(json_array_get(json_object_get(two, "tenants"), 0), "latency");
@@ -77,7 +78,7 @@ static void differences(void)
 	CHECK_NEAR(v.tenants[0].iops, 1000, 1e-9);
 	CHECK_NEAR(v.tenants[0].bytes, 4096e3, 1e-9);
 	CHECK_NEAR(v.tenants[0].got, 2.0 / 3, 1e-9);
-	CHECK_NEAR(v.tenants[0].p50, 5e-3, 0.01); /* those of 100 µs came before */
+	CHECK_NEAR(v.tenants[0].p50, 5e-3, 0.01); /* the requests of 100 µs were counted before */
 	CHECK_NEAR(v.tenants[0].p99, 5e-3, 0.01);
 	CHECK(isnan(v.tenants[1].p50));
 	CHECK_NEAR(v.tenants[0].wait[VIEW_ABOVE], 0.75, 1e-9);
@@ -109,7 +110,7 @@ static void differences(void)
 	has("disk      8, 512 KiB  ");
 	view_free(&v);
 
-	/* From the start on. */
+	/* Rates since the start, without an earlier snapshot. */
 	CHECK_INT(view_make(NULL, two, &v), 0);
 	CHECK_NEAR(v.span, 102, 1e-9);
 	CHECK_NEAR(v.tenants[0].iops, 3000 / 102.0, 1e-9);
@@ -120,13 +121,13 @@ static void differences(void)
 	json_decref(two);
 }
 
-/* Some of the tenants were asked for: what one got is still its part of all that was served, and only idle ones
- * that were left out are said to be. */
+/* With a filter, a tenant's share is still of everything served, and only idle tenants are
+ * counted as left out. */
 static void some_of_many(void)
 {
-	json_t *one = look(200, tenant("a", true, 0, 0, json_array()),
+	json_t *one = snapshot(200, tenant("a", true, 0, 0, json_array()),
 		tenant("b", true, 0, 0, json_array()), 0, 0);
-	json_t *two = look(201, tenant("a", true, 300, 0, json_array()),
+	json_t *two = snapshot(201, tenant("a", true, 300, 0, json_array()),
 		tenant("b", true, 100, 0, json_array()), 1600, 0);
 	struct view v;
 
@@ -137,7 +138,8 @@ static void some_of_many(void)
 	lines(view_write_idle, &v);
 	CHECK_STR(text, "");
 	view_free(&v);
-	json_object_set_new(two, "left_out", json_integer(7)); /* no filter: all others are idle */
+	json_object_set_new(two, "left_out",
+		json_integer(7)); /* without a filter, all tenants left out are idle */
 	CHECK_INT(view_make(one, two, &v), 0);
 	CHECK_NEAR(v.tenants[0].got, 0.75, 1e-9);
 	lines(view_write_idle, &v);
@@ -147,7 +149,7 @@ static void some_of_many(void)
 	json_decref(two);
 }
 
-/* Many more tenants in one look than in the other, as when a filter is taken away. */
+/* One snapshot has many more tenants than the other, as after a filter was removed. */
 static void many(void)
 {
 	enum { N = 50000 };
@@ -174,12 +176,12 @@ static void many(void)
 	json_decref(looks[1]);
 }
 
-/* The gateway began anew: what it has counted since is what there is. */
+/* The gateway restarted: use the new counters as they are. */
 static void begun_again(void)
 {
-	json_t *one = look(200, tenant("a", true, 1000, 9, bucket(100, 1000)),
+	json_t *one = snapshot(200, tenant("a", true, 1000, 9, bucket(100, 1000)),
 		tenant("gone", true, 1, 0, json_array()), 1500, 90);
-	json_t *two = look(201, tenant("new", true, 40, 0, json_array()),
+	json_t *two = snapshot(201, tenant("new", true, 40, 0, json_array()),
 		tenant("a", true, 10, 0.5, bucket(200, 10)), 50, 0.25);
 	struct view v;
 
@@ -190,7 +192,7 @@ static void begun_again(void)
 	CHECK_NEAR(v.tenants[1].wait[VIEW_ABOVE], 0.5, 1e-9);
 	CHECK_NEAR(v.resources[0].full, 0.25, 1e-9);
 	view_free(&v);
-	/* The same moment twice: nothing per second, rather than infinitely much. */
+	/* Two snapshots of the same moment give a rate of zero, not infinity. */
 	CHECK_INT(view_make(two, two, &v), 0);
 	CHECK_NEAR(v.tenants[0].iops, 0, 0);
 	view_free(&v);
@@ -200,18 +202,18 @@ static void begun_again(void)
 
 static void order(void)
 {
-	json_t *j = look(200, tenant("a", true, 1, 0, json_array()),
+	json_t *j = snapshot(200, tenant("a", true, 1, 0, json_array()),
 		tenant("b", true, 2, 0, bucket(100, 2)), 0, 0);
 	struct view v;
 
 	CHECK_INT(view_make(NULL, j, &v), 0);
 	view_sort(&v, VIEW_BY_POLICY);
 	CHECK_STR(v.tenants[0].path, "a");
-	view_sort(&v, VIEW_BY_QUEUE); /* equal: as they were */
+	view_sort(&v, VIEW_BY_QUEUE); /* equal values: the order stays */
 	CHECK_STR(v.tenants[0].path, "a");
 	view_sort(&v, VIEW_BY_IOPS);
 	CHECK_STR(v.tenants[0].path, "b");
-	view_sort(&v, VIEW_BY_P99); /* none is less than any */
+	view_sort(&v, VIEW_BY_P99); /* an unknown value sorts last */
 	CHECK_STR(v.tenants[0].path, "b");
 	view_free(&v);
 	json_decref(j);
@@ -227,7 +229,7 @@ static void nonsense(void)
 	json_decref(j);
 	j = json_pack(
 		"{s:[n, i, {}], s:[s], s:f}", "tenants", 5, "resources", "x", "uptime_s", 1.0);
-	CHECK_INT(view_make(NULL, j, &v), 0); /* rows without content, and no crash */
+	CHECK_INT(view_make(NULL, j, &v), 0); /* malformed rows must not crash */
 	lines(view_write_tenants, &v);
 	lines(view_write_resources, &v);
 	view_free(&v);
@@ -235,7 +237,7 @@ static void nonsense(void)
 	json_decref(j);
 }
 
-/* A client chose its export's name: no escape sequence of it reaches the terminal. */
+/* Clients choose export names: no escape sequence in them may reach the terminal. */
 static void clean(void)
 {
 	json_t *j = json_pack("{s:[{s:s, s:s, s:f, s:I, s:I}]}", "clients", "name",
@@ -291,9 +293,9 @@ static void jobs_of_adaptbf(void)
 	json_t *one = json_pack("{s:[{s:s, s:n}, {s:s, s:{s:[o]}}]}", "resources", "name", "d",
 		"adaptbf", "name", "ost", "adaptbf", "jobs", job("prod/db\033", -12));
 
-	show(view_write_adaptbf, none);
+	show(view_write_facts, none);
 	CHECK_STR(text, "");
-	show(view_write_adaptbf, one);
+	show(view_write_facts, one);
 	has("ost");
 	has("prod/db?");
 	has("WRITTEN OFF  FORGIVEN");
@@ -328,7 +330,7 @@ static void the_ledger(void)
 	has("(left)      12    33            4  2h     1.3s");
 	has("a       c           20    25            5  60s    -"); /* nothing was paid back */
 	has("a       b            0   100            0  90s    now");
-	has("and 5 before those");
+	has("and 5 earlier ones");
 	has("not kept across a restart");
 	json_decref(j);
 	j = json_pack("{s:b, s:[]}", "kept", 1, "resources");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* capacity: right after steps of the true capacity, blind to idle phases, not fooled by noise. */
+/* capacity: follows steps of the true capacity, ignores idle phases, and is robust against
+ * noise. */
 #include "base/rng.h"
 #include "control/capacity.h"
 #include <weir/gate.h>
@@ -25,8 +26,9 @@ static void start(struct world *w)
 	rng_init(&w->rng, 42, "capacity");
 }
 
-/* For `span`: offered `load` (share of the rate) and the window full for the share `full`. */
-static void run(
+/* Run for `span` with `load` offered (a share of the rate) and the window full for the share
+ * `full`. */
+static void run_load(
 	struct world *w, weir_time span, double rate, double load, double full, double noise)
 {
 	for (weir_time t = 0; t < span; t += TICK) {
@@ -49,10 +51,10 @@ static void test_unknown_until_saturated(void)
 	struct world w;
 
 	start(&w);
-	run(&w, 60 * WEIR_SEC, 1000, 0.5, 0.1, 0);
+	run_load(&w, 60 * WEIR_SEC, 1000, 0.5, 0.1, 0);
 	CHECK(!capacity_known(&w.c));
 	CHECK_INT(w.c.seen, 0);
-	run(&w, 2 * WEIR_SEC, 1000, 1, 1, 0);
+	run_load(&w, 2 * WEIR_SEC, 1000, 1, 1, 0);
 	CHECK(capacity_known(&w.c));
 	CHECK_NEAR(w.c.rate[0], 1000, 0.01);
 	CHECK_NEAR(w.c.rate[1], 1000.0 * IO, 0.01);
@@ -63,8 +65,8 @@ static void test_step_up_at_once(void)
 	struct world w;
 
 	start(&w);
-	run(&w, 20 * WEIR_SEC, 1000, 1, 1, 0);
-	run(&w, 3 * WEIR_SEC, 2500, 1, 1, 0);
+	run_load(&w, 20 * WEIR_SEC, 1000, 1, 1, 0);
+	run_load(&w, 3 * WEIR_SEC, 2500, 1, 1, 0);
 	CHECK_NEAR(w.c.rate[0], 2500, 0.05);
 }
 
@@ -73,11 +75,11 @@ static void test_step_down(void)
 	struct world w;
 
 	start(&w);
-	run(&w, 20 * WEIR_SEC, 2000, 1, 1, 0);
-	run(&w, 10 * WEIR_SEC, 1000, 1, 1, 0);
+	run_load(&w, 20 * WEIR_SEC, 2000, 1, 1, 0);
+	run_load(&w, 10 * WEIR_SEC, 1000, 1, 1, 0);
 	/* one time constant: 1/e of the way is left */
 	CHECK_NEAR(w.c.rate[0], 1000 + 1000 * exp(-1), 0.08);
-	run(&w, 25 * WEIR_SEC, 1000, 1, 1, 0);
+	run_load(&w, 25 * WEIR_SEC, 1000, 1, 1, 0);
 	CHECK_NEAR(w.c.rate[0], 1000, 0.05);
 	CHECK_NEAR(w.c.rate[1], 1000.0 * IO, 0.05);
 }
@@ -87,28 +89,28 @@ static void test_idle_teaches_nothing(void)
 	struct world w;
 
 	start(&w);
-	run(&w, 20 * WEIR_SEC, 1000, 1, 1, 0);
-	run(&w, 600 * WEIR_SEC, 1000, 0, 0, 0);
+	run_load(&w, 20 * WEIR_SEC, 1000, 1, 1, 0);
+	run_load(&w, 600 * WEIR_SEC, 1000, 0, 0, 0);
 	CHECK_NEAR(w.c.rate[0], 1000, 0.01);
-	run(&w, 600 * WEIR_SEC, 1000, 0.3, 0.3, 0);
+	run_load(&w, 600 * WEIR_SEC, 1000, 0.3, 0.3, 0);
 	CHECK_NEAR(w.c.rate[0], 1000, 0.01);
 	/* busy for half of every second, off the interval's beat */
 	for (int i = 0; i < 300; i++) {
-		run(&w, 500 * WEIR_MS, 1000, 1, 1, 0);
-		run(&w, 700 * WEIR_MS, 1000, 0, 0, 0);
+		run_load(&w, 500 * WEIR_MS, 1000, 1, 1, 0);
+		run_load(&w, 700 * WEIR_MS, 1000, 0, 0, 0);
 	}
 	CHECK_NEAR(w.c.rate[0], 1000, 0.01);
 }
 
-/* Full for 85 % of the time, and nearly nothing done in the rest: 0.85 of the capacity is served,
- * and the estimate must not sink to it. */
+/* Full for 85 % of the time, and nearly idle for the rest: 0.85 of the capacity is served, and
+ * the estimate must not sink to it. */
 static void test_bounds_bracket(void)
 {
 	struct world w;
 
 	start(&w);
-	run(&w, 20 * WEIR_SEC, 1000, 1, 1, 0);
-	run(&w, 300 * WEIR_SEC, 1000, 0.85, 0.85, 0);
+	run_load(&w, 20 * WEIR_SEC, 1000, 1, 1, 0);
+	run_load(&w, 300 * WEIR_SEC, 1000, 0.85, 0.85, 0);
 	CHECK_NEAR(w.c.rate[0], 1000, 0.01);
 }
 
@@ -117,17 +119,17 @@ static void test_noise(void)
 	struct world w;
 
 	for (int rate = 100; rate <= 100000; rate *= 10) {
-		/* 100 in an interval vary by 10 %, and by 2.2 % once smoothed over 10 s; over a
-		 * hundred looks the largest of them is 3 to 3.5 times that. */
+		/* 100 requests in an interval vary by 10 %, and by 2.2 % once smoothed over 10
+		 * s; the largest of a hundred values is 3 to 3.5 times that. */
 		double tolerance = rate == 100 ? 0.08 : 0.05;
 
 		start(&w);
-		run(&w, 60 * WEIR_SEC, rate, 1, 1, 1);
+		run_load(&w, 60 * WEIR_SEC, rate, 1, 1, 1);
 		for (int i = 0; i < 100; i++) {
-			run(&w, 3 * WEIR_SEC, rate, 1, 1, 1);
+			run_load(&w, 3 * WEIR_SEC, rate, 1, 1, 1);
 			CHECK_NEAR(w.c.rate[0], rate, tolerance);
 		}
-		run(&w, 30 * WEIR_SEC, rate * 3, 1, 1, 1);
+		run_load(&w, 30 * WEIR_SEC, rate * 3, 1, 1, 1);
 		CHECK_NEAR(w.c.rate[0], rate * 3, tolerance);
 	}
 }
@@ -138,9 +140,9 @@ static void test_a_hang_and_a_stopped_clock(void)
 	struct capacity before;
 
 	start(&w);
-	run(&w, 20 * WEIR_SEC, 1000, 1, 1, 0);
+	run_load(&w, 20 * WEIR_SEC, 1000, 1, 1, 0);
 	before = w.c;
-	run(&w, 30 * WEIR_SEC, 0, 1, 1, 0);
+	run_load(&w, 30 * WEIR_SEC, 0, 1, 1, 0);
 	/* the one interval that was partly busy may lower it a little, the 29 others not at all */
 	CHECK_NEAR(w.c.rate[0], before.rate[0], 0.01);
 	before = w.c;
@@ -172,12 +174,12 @@ struct server {
 	struct weir_gate *g;
 	struct weir_req reqs[32], *inside[4];
 	size_t n;
-	weir_time now, due; /* due: when the first of those inside is done */
+	weir_time now, due; /* due: completion time of the first request inside */
 	struct capacity c;
 	uint64_t bytes;
 };
 
-/* Keeps `wanted` requests at the gate, queued or inside, for `span`. */
+/* Keep `wanted` requests at the gate, queued or inside, for `span`. */
 static void serve(struct server *s, weir_node leaf, weir_time span, weir_time gap, uint32_t wanted)
 {
 	weir_time end = s->now + span;
@@ -226,7 +228,7 @@ static void test_behind_a_gate(void)
 	CHECK_INT(weir_gate_new(&config, &s.g), 0);
 	CHECK_INT(weir_gate_add(s.g, WEIR_ROOT, &leaf), 0);
 	capacity_init(&s.c, NULL);
-	serve(&s, leaf, 20 * WEIR_SEC, WEIR_MS, 2); /* never full: nothing is known */
+	serve(&s, leaf, 20 * WEIR_SEC, WEIR_MS, 2); /* never full: the capacity stays unknown */
 	CHECK(!capacity_known(&s.c));
 	serve(&s, leaf, 5 * WEIR_SEC, WEIR_MS, 20);
 	CHECK_NEAR(s.c.rate[0], 1000, 0.02);

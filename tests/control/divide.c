@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * divide: never more than a limit in force together, whenever gates do what they are told; all of the
- * limit that binds is used where it is wanted; quick; and quiet when nothing changes.
+ * divide: the parts of a limit never add up to more than the limit, however late gates apply them;
+ * all of a binding limit is used where there is demand; quickly; and parts stay as they are while
+ * nothing changes.
  */
 #include "control/divide.h"
 #include "base/rng.h"
@@ -25,7 +26,8 @@ static void start(size_t gates, size_t flows, size_t limits)
 		flow[f].gate = f % gates;
 }
 
-/* A gate that was told is somewhere between. */
+/* A gate that has not yet applied its new part may be anywhere between the old one and the new
+ * one. */
 static void check_in_force(void)
 {
 	for (size_t l = 0; l < d.limits; l++) {
@@ -35,7 +37,7 @@ static void check_in_force(void)
 			const struct divide_part *p = &part[l * d.gates + g];
 
 			sum += fmax(p->applied, p->told);
-			CHECK(p->told > 0); /* no gate is shut out */
+			CHECK(p->told > 0); /* no gate gets nothing */
 		}
 		CHECK(sum <= 1);
 	}
@@ -51,7 +53,7 @@ static bool step(void)
 	return told;
 }
 
-/* The gate does what it was told. */
+/* The gate applies its part. */
 static void apply(size_t g)
 {
 	for (size_t l = 0; l < d.limits; l++)
@@ -77,9 +79,9 @@ static void test_one_wants_all(void)
 	CHECK_NEAR(part[0].applied, 0.5, 1e-9);
 	flow[0].want[0] = 5;
 	CHECK(step());
-	CHECK_NEAR(part[0].told, 0.5, 1e-6); /* nothing is free yet */
+	CHECK_NEAR(part[0].told, 0.5, 1e-6); /* the other gate has not given up its part yet */
 	CHECK_NEAR(part[1].told, 1.0 / 128, 1e-9);
-	gate[1].busy = true; /* has not done it yet */
+	gate[1].busy = true; /* has not applied its part yet */
 	for (int i = 0; i < 5; i++) {
 		step();
 		CHECK_NEAR(part[0].told, 0.5, 1e-6);
@@ -89,7 +91,7 @@ static void test_one_wants_all(void)
 	CHECK(step());
 	CHECK_NEAR(part[0].told, 1 - 1.0 / 128, 1e-6);
 	apply(0);
-	/* The other one wakes up: it has a little at once, and its half two steps later. */
+	/* The other gate becomes busy: it gets a little at once, and its half two steps later. */
 	flow[1].want[0] = 5;
 	step();
 	apply(0);
@@ -108,14 +110,14 @@ static void test_fair(void)
 	flow[1].want[0] = 9e6;
 	flow[2].want[0] = 0.6;
 	CHECK(settle(10) <= 3);
-	/* 1/1024 stays where nobody is; the rest: 0.1, and the other two share. */
+	/* 1/1024 stays at the idle gate, 0.1 at the first; the other two share the rest. */
 	CHECK_NEAR(part[0].applied, 0.1, 1e-6);
 	CHECK_NEAR(part[1].applied, (1 - 1.0 / 1024 - 0.1) / 2, 1e-6);
 	CHECK_NEAR(part[2].applied, part[1].applied, 1e-6);
 	CHECK_NEAR(part[3].applied, 1.0 / 1024, 1e-6);
 }
 
-/* Little is wanted: the rest is there for whoever is first to want more. */
+/* Demand is low: the rest is spread over the gates, so that each can start to use more at once. */
 static void test_spread(void)
 {
 	start(3, 3, 1);
@@ -127,7 +129,7 @@ static void test_spread(void)
 	CHECK_NEAR(part[2].applied, 1.0 / 1024, 1e-3);
 }
 
-static void test_nobody(void)
+static void test_no_demand(void)
 {
 	start(3, 3, 1);
 	CHECK(!step());
@@ -135,7 +137,7 @@ static void test_nobody(void)
 		CHECK_NEAR(part[i].told, 1.0 / 3, 1e-9);
 }
 
-/* Noise is not passed on. */
+/* Noise does not change the parts. */
 static void test_quiet(void)
 {
 	start(2, 2, 1);
@@ -163,12 +165,13 @@ static void test_two_limits(void)
 	CHECK(settle(10) <= 3);
 	CHECK_NEAR(part[2].applied * (40 << 20) / 4096, 2876, 0.001);
 	CHECK_NEAR(part[3].applied * (40 << 20) / 65536, 460, 0.001);
-	/* Each has the requests that it can use, and half of the rest. */
+	/* Each gets the requests that it can use, and half of the rest. */
 	CHECK_NEAR(part[0].applied * 4000, 2876 + 332, 0.001);
 	CHECK_NEAR(part[1].applied * 4000, 460 + 332, 0.001);
 }
 
-/* Reads at one gate and writes at the other: each has all of its own limit but the other's floor. */
+/* Reads at one gate and writes at the other: each gets all of its own limit but the other's
+ * floor. */
 static void test_apart(void)
 {
 	start(2, 2, 2);
@@ -180,9 +183,10 @@ static void test_apart(void)
 	CHECK_NEAR(part[3].applied, 1 - 1.0 / 128, 1e-6);
 }
 
-/* ---- random wants, and gates that do things late and in any order */
+/* ---- random demand, and gates that apply parts late and in any order */
 
-/* What flow f has in force, as a part of what it wants: its gate's parts, shared with the flows beside. */
+/* Return the part of its demand that flow f can use: its gate's parts, shared with the other
+ * flows there. */
 static double served(size_t f)
 {
 	double part_of = 1;
@@ -198,7 +202,7 @@ static double served(size_t f)
 	return part_of;
 }
 
-/* With one flow a gate: no flow lacks anything while all of its limits have something left. */
+/* With one flow per gate: no flow lacks anything while all of its limits have something left. */
 static void check_used(void)
 {
 	double used[DIVIDE_LIMITS] = {0};
@@ -246,7 +250,7 @@ static void random_case(uint64_t seed)
 		for (size_t i = 0; i < n * d.limits; i++)
 			gate[i % n].busy |= part[i].told != part[i].applied;
 	}
-	/* It becomes quiet: all that is wanted and fits is given. */
+	/* When it settles, all demand that fits is met. */
 	for (size_t g = 0; g < n; g++)
 		apply(g);
 	CHECK(settle(20) <= 4);
@@ -265,7 +269,7 @@ int main(void)
 	RUN(test_one_wants_all);
 	RUN(test_fair);
 	RUN(test_spread);
-	RUN(test_nobody);
+	RUN(test_no_demand);
 	RUN(test_quiet);
 	RUN(test_two_limits);
 	RUN(test_apart);

@@ -68,22 +68,22 @@ static void strangers_settle(void)
 	ledger_each(l, see, NULL);
 	CHECK_INT(seen[0].lender, 0);
 	CHECK_INT(seen[0].borrower, 3);
-	CHECK_INT(seen[0].since, 1); /* as old as the debt that it comes from */
-	/* 3 gives to 1, who owes nothing and is owed nothing: 1 owes 0 in its place. */
+	CHECK_INT(seen[0].since, 1); /* as old as the original debt */
+	/* 3 gives to 1, which has no claims and no debts: 1 owes 0 in place of 3. */
 	ledger_transfer(l, 4, 3, 1, 4);
 	CHECK_INT(ledger_balance(l, 3), -6);
 	CHECK_INT(ledger_balance(l, 1), -4);
 	CHECK_INT(ledger_balance(l, 0), 10);
 	CHECK_INT(ledger_account(l, 3)->repaid, 4);
 	CHECK_INT(ledger_account(l, 1)->borrowed, 10 + 4);
-	/* More than all that it owes: then it lends. */
+	/* More than all of its debts: the rest is a loan. */
 	ledger_transfer(l, 5, 1, 2, 9);
 	CHECK_INT(ledger_balance(l, 1), 5);
 	CHECK_INT(ledger_account(l, 1)->lent, 5);
 	ledger_free(l);
 }
 
-static void who_is_dropped_leaves_its_loans(void)
+static void a_dropped_job_leaves_its_loans(void)
 {
 	struct ledger *l = make(3);
 	int64_t debt, claim;
@@ -96,7 +96,7 @@ static void who_is_dropped_leaves_its_loans(void)
 	CHECK_INT(ledger_balance(l, 1), 0);
 	CHECK_INT(ledger_account(l, 0)->lost, 10);
 	CHECK_INT(ledger_account(l, 1)->borrowed, 0);
-	/* The lender may still be paid, by who borrows next. */
+	/* The lender may still be repaid, by the next borrower. */
 	ledger_transfer(l, 3, 2, 0, 4);
 	CHECK_INT(ledger_balance(l, 0), 6);
 	CHECK_INT(ledger_balance(l, 2), 4); /* the pool owes it to 2 now */
@@ -132,7 +132,7 @@ static void lose(uint32_t lender, int64_t tokens, void *arg)
 	*(lender == LEDGER_POOL ? &lost_by_pool : &lost_by[lender]) += tokens;
 }
 
-/* Each claim on 2 loses a tenth a call; what 3 owes stays. */
+/* Each claim on 2 loses a tenth per call; the debts of 3 stay. */
 static void claims_age(void)
 {
 	struct ledger *l = make(4);
@@ -164,7 +164,7 @@ static void claims_age(void)
 		CHECK_INT(seen[i].amount + seen[i].written_off, seen[i].lent);
 		CHECK_INT(seen[i].last, seen[i].since); /* nothing was paid back */
 	}
-	/* To the last token: all of it is gone one day, and is closed with its name. */
+	/* Debts age to the last token, and a loan with nothing left is closed and reported. */
 	while (ledger_balance(l, 2) < 0 && calls < 1000) {
 		sum += ledger_age(l, 7, 2, tenth, lose, NULL);
 		calls++;
@@ -177,7 +177,7 @@ static void claims_age(void)
 	CHECK_INT(closed[0].lender + closed[1].lender, 0 + 1);
 	CHECK_INT(closed[0].written_off, closed[0].lent);
 	CHECK_INT(closed[0].last, 7);
-	/* Those who left: what they owe ages, and what is owed to them. */
+	/* Jobs that left: their debts and their claims age. */
 	ledger_drop(l, 8, 3, &debt, &claim);
 	CHECK_INT(ledger_age(l, 9, LEDGER_POOL, tenth, lose, NULL), 4);
 	CHECK_INT(ledger_balance(l, 1), 46);
@@ -200,7 +200,7 @@ static bool note(const struct ledger_loan *loan, void *arg)
 	return true;
 }
 
-/* Every lender with every borrower: 100 loans become 20, and nobody's balance changes. */
+/* Every lender with every borrower: 100 loans become 20, and no balance changes. */
 static void many_loans_are_cleared(void)
 {
 	struct ledger_loan loan = {.amount = 5, .lent = 9};
@@ -211,7 +211,7 @@ static void many_loans_are_cleared(void)
 		for (uint32_t k = 10; k < 20; k++) {
 			loan.lender = i;
 			loan.borrower = k;
-			loan.since = 1000 - i; /* the last lender's are the oldest */
+			loan.since = 1000 - i; /* the last lender's loans are the oldest */
 			CHECK_INT(ledger_restore(l, &loan), 0);
 		}
 	ledger_drop(l, 1000, 0, &debt, &claim);  /* the pool lent 50, … */
@@ -236,7 +236,7 @@ static void lose_balance(uint32_t lender, int64_t tokens, void *arg)
 		((int64_t *)arg)[lender] -= tokens;
 }
 
-static void balances_are_what_was_given(void)
+static void balances_equal_the_transfers(void)
 {
 	struct ledger *l = make(JOBS);
 	int64_t balance[JOBS] = {0}, debt, claim;
@@ -289,10 +289,10 @@ int main(void)
 {
 	RUN(lent_and_paid_back);
 	RUN(strangers_settle);
-	RUN(who_is_dropped_leaves_its_loans);
+	RUN(a_dropped_job_leaves_its_loans);
 	RUN(restored_or_refused);
 	RUN(claims_age);
 	RUN(many_loans_are_cleared);
-	RUN(balances_are_what_was_given);
+	RUN(balances_equal_the_transfers);
 	return 0;
 }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Debts end on a running gateway: a job that had the tokens of four others keeps half of its share while it repays, and what
-# aged stands in the accounts of both. The capacity is learned from a guess that is far too low, in tokens that hold;
-# and tokens count bytes where the policy says so.
+# Debts end on a running gateway: a job that used the tokens of four others keeps half of its share
+# while it repays, and aged tokens appear in the accounts of both sides. The capacity is learned
+# from a guess that is far too low, while tokens hold requests; and tokens count bytes where the
+# policy says so.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
@@ -49,13 +50,13 @@ def total(seconds, *tenants):
 
 busy = load("-t", "30s", "-d", "64", "busy=" + uri("busy"))
 slow = load("-t", "5s", *["%s=%s,rate=10iops" % (l, uri(l)) for l in LENDERS])
-# Ten times what it was taken for, and it is used nearly whole 3 s after the load began.
+# The capacity is ten times the guess, and nearly all of it is used 3 s after the load began.
 time.sleep(3)
 got = max(total(0.5, "busy", *LENDERS), total(0.5, "busy", *LENDERS))
 check(got > 900, "of 1000 a second %d are used 3 s after a guess of 100" % got)
 slow.end()
 r, jobs = book()
-check(jobs["busy"]["record"] < -300, "it owes", -jobs["busy"]["record"])
+check(jobs["busy"]["record"] < -300, "debt", -jobs["busy"]["record"])
 check(-jobs["busy"]["record"] < 1.05 * 1000 / 0.6931, "and no more than b·H/ln 2")
 
 full = load("-t", "25s", "-d", "32", *["%s=%s" % (l, uri(l)) for l in LENDERS])
@@ -69,10 +70,10 @@ while time.monotonic() < begin + 20:
     time.sleep(0.05)
 took = time.monotonic() - begin
 # H·log2(1 + b/q) = 3.5 s of active periods; a busy machine has fewer of them in a second.
-check(jobs["busy"]["record"] >= 0 and took < 7, "it owes nothing after %.1f s" % took)
+check(jobs["busy"]["record"] >= 0 and took < 7, "debt repaid after %.1f s" % took)
 repaying = [l for l in looks if l["active"] and l["initial"] > 0][2:]
-check(all(l["tokens"] >= l["initial"] / 2 for l in repaying), "meanwhile it had half of its share, in %d looks" % len(repaying))
-check(min([l["tokens"] / l["initial"] for l in repaying] or [0]) < 0.7, "and no more than it had to be left with")
+check(all(l["tokens"] >= l["initial"] / 2 for l in repaying), "at least half of the share while repaying, in %d reports" % len(repaying))
+check(min([l["tokens"] / l["initial"] for l in repaying] or [0]) < 0.7, "and not much more than the floor")
 for j in jobs.values():
     check(j["lent"] + j["repaid"] + j["forgiven"] - j["borrowed"] - j["regained"] - j["written_off"] == j["record"],
           "the account of", j["tenant"])
@@ -85,12 +86,12 @@ rate = r["rate"]
 ask("PUT", "/v1/policy?name=bytes.yaml", open("bytes.yaml").read())
 time.sleep(3)
 got = max(total(0.5, "busy", *LENDERS), total(0.5, "busy", *LENDERS))
-check(got > 900, "in bytes %d a second are used" % got)
+check(got > 900, "in bytes, %d a second are used" % got)
 r, jobs = book()
-check(r["unit"] == "bytes" and abs(r["rate"] / rate - 1) < 0.15, "tokens a second: %d, were %d" % (r["rate"], rate))
+check(r["unit"] == "bytes" and abs(r["rate"] / rate - 1) < 0.15, "tokens a second: %d, before %d" % (r["rate"], rate))
 aged = r["aged"]
 time.sleep(0.5)
-check(book()[0]["aged"] == aged, "by the paper nothing ages")
+check(book()[0]["aged"] == aged, "with the paper's debts nothing ages")
 for l in (busy, full):
     l.process.kill()
     l.process.communicate()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Who lent whom, with real fio clients: a burst is served by borrowing and paid back later; a restart knows it, after
-# a kill too; a file that is damaged is set aside.
+# AdapTBF's loans with real fio clients: a burst is served by borrowing and repaid later; the ledger
+# survives a restart and a kill; a damaged file is set aside.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
@@ -20,7 +20,7 @@ tenants:
 END
 serve gate --api "unix:$here/api.sock" weir.yaml
 
-# The lender asks for 20 of its 500 a second; a burst is served with the rest.
+# The lender uses 20 of its 500 tokens a second; the rest serves a burst.
 python3 -B - <<'END' || fail "nothing was lent"
 import time
 from kept import *
@@ -31,29 +31,29 @@ time.sleep(0.3)
 a = Look()
 time.sleep(0.4)
 x = Between(a, Look())
-check(x.passed("burst") > 0.8 * 1000 * x.ran, "the burst has %d in %.2f s, of which 500 a second are its own" %
+check(x.passed("burst") > 0.8 * 1000 * x.ran, "the burst got %d in %.2f s, of which 500 a second are its share" %
       (x.passed("burst"), x.longest))
 fio.end()
-time.sleep(1.5)  # both are idle, and it has been kept
+time.sleep(1.5)  # both are idle, and the ledger has been written
 l = ask("GET", "/v1/ledger")
-check(l["kept"], "it is kept")
+check(l["kept"], "the ledger is written")
 r = l["resources"][0]
 jobs = {j["tenant"]: j for j in r["jobs"]}
 check(jobs["lender"]["record"] > 100, "lent:", jobs["lender"]["record"])
 check(jobs["burst"]["record"] == -jobs["lender"]["record"], "records sum to 0")
 check([(x["lender"], x["borrower"], x["amount"]) for x in r["loans"]] == [("lender", "burst", jobs["lender"]["record"])],
-      "who lent whom:", r["loans"])
+      "loans:", r["loans"])
 json.dump(r, open("before.json", "w"))
 finish()
 END
 weir status --ledger >ledger.txt || fail "weir status --ledger"
 grep -Eq '^lender +burst +[0-9]+ ' ledger.txt || fail "no loan in $(cat ledger.txt)"
 
-# It goes on where a kill ended it.
+# The ledger survives a kill.
 kill -KILL "$(cat gate.pid)"
 serve gate --api "unix:$here/api.sock" weir.yaml
 has gate.log 'ledger resource=ost as_of='
-python3 -B - <<'END' || fail "a restart does not know it"
+python3 -B - <<'END' || fail "the ledger did not survive a kill"
 from kept import *
 
 was = json.load(open("before.json"))
@@ -65,7 +65,8 @@ for a, b in zip(was["jobs"], r["jobs"]):
     check(all(a[k] == b[k] for k in ("tenant", "record", "lent", "borrowed", "repaid", "regained")), "the account of",
           a["tenant"])
 
-# Now the lender is busy, with enough under way to wait in the gate all the time, and is paid back before all else.
+# Now the lender is busy, with enough requests in flight to always wait in the gate, and is repaid
+# first.
 fio = Fio({"lender": {}, "burst": {}}, seconds=5, iodepth=256)
 await_queue(["lender", "burst"])
 a = Look()
@@ -76,8 +77,8 @@ while time.monotonic() < end:
         break
     time.sleep(0.1)
 x = Between(a, Look())
-check(not r["loans"], "all is paid back after %.1f s" % x.longest)
-check(x.passed("lender") > 1.2 * x.passed("burst"), "meanwhile it had more than its weight gives:", x.passed("lender"),
+check(not r["loans"], "all loans are repaid after %.1f s" % x.longest)
+check(x.passed("lender") > 1.2 * x.passed("burst"), "meanwhile the lender got more than its share:", x.passed("lender"),
       x.passed("burst"))
 jobs = {j["tenant"]: j for j in r["jobs"]}
 check(jobs["lender"]["regained"] + jobs["lender"]["written_off"] == jobs["lender"]["lent"] and
@@ -92,10 +93,10 @@ json.dump(jobs, open("before.json", "w"))
 finish()
 END
 
-# An orderly end loses nothing; a kill in the middle of it at most a second, here of 1,000 tokens.
+# An orderly stop loses nothing; a kill at most one second, here 1,000 tokens.
 serve_stop gate
 serve gate --api "unix:$here/api.sock" weir.yaml
-python3 -B - <<'END' || fail "an orderly end loses something"
+python3 -B - <<'END' || fail "an orderly stop loses tokens"
 from kept import *
 
 was = json.load(open("before.json"))
@@ -116,18 +117,18 @@ from kept import *
 
 was = json.load(open("before.json"))["loans"][0]["amount"]
 now = ask("GET", "/v1/ledger")["resources"][0]["loans"][0]["amount"]
-check(was - 1100 <= now <= was and now > 0, "of %d tokens %d are known" % (was, now))
+check(was - 1100 <= now <= was and now > 0, "of %d tokens %d were kept" % (was, now))
 finish()
 END
 
-# A resource by another name has another ledger; that of the old one is named.
+# A resource with another name has another ledger; the log names the old one.
 serve_stop gate
 cp state/ledger kept
 sed 's/name: ost/name: other/' weir.yaml >other.yaml
 serve gate --api "unix:$here/api.sock" other.yaml
 has gate.log 'ledger-dropped resource=ost'
 
-# Damage is named, and harms nobody.
+# A damaged file is reported, and does no harm.
 serve_stop gate
 cp kept state/ledger
 python3 - <<'END'
@@ -137,7 +138,7 @@ open("state/ledger", "wb").write(text)
 END
 serve gate --api "unix:$here/api.sock" weir.yaml
 has gate.log 'state-damaged'
-[ -s state/ledger.damaged ] || fail "it was not set aside"
+[ -s state/ledger.damaged ] || fail "the damaged ledger was not set aside"
 weir status --ledger >ledger.txt
 hasnt ledger.txt 'LENDER'
 run 2 weir status --ledger --clients

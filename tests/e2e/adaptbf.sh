@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# AdapTBF, static rules and no control before real fio clients, each put in force while requests are under way. A
-# queue of 512 does not beat a queue of 8, but where nobody controls.
+# AdapTBF, static rules and no control before real fio clients, each put in force while requests are
+# in flight. A queue of 512 gets no more than a queue of 8, except without control.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
@@ -27,7 +27,7 @@ policy "controller: tbf, tbf: {default: 100 iops, rules: [{match: c, rate: 300 i
 policy "controller: none" "enforce: false" >none.yaml
 serve gate --api "unix:$here/api.sock" hold.yaml
 
-python3 -B - <<'END' || fail "tokens are not kept"
+python3 -B - <<'END' || fail "shares by tokens are wrong"
 import time
 from kept import *
 
@@ -36,7 +36,7 @@ await_queue("abc")
 
 
 def measured(name, seconds=1.8):
-    """After the policy has been in force for a while; a busy machine gets a second look."""
+    """Check a policy that has been in force for a while, again on a busy machine."""
     if name:
         ask("PUT", "/v1/policy?name=" + name, open(name).read())
     time.sleep(0.6)
@@ -59,7 +59,7 @@ def in_proportion(name):
 
 
 def clients():
-    """Requests so far. The gate's own counters are of what would have passed, where nothing is enforced."""
+    """Return the requests so far. In shadow mode the gate's own counters are estimates."""
     return {c["export"]: c["requests"] for c in ask("GET", "/v1/clients")["clients"]}
 
 
@@ -87,8 +87,8 @@ report = fio.end()
 end = Look()
 for t in "abc":
     check(end.t[t]["errors"] == 0, "no errors of", t)
-    # What a client had sent by then was answered, but for what may have waited. (The gate's own counts are estimates in
-    # shadow mode.)
+    # All requests that a client had sent by then were answered, except those that may have waited.
+    # (The gate's own counts are estimates in shadow mode.)
     check(report[t]["read"]["total_ios"] >= b[t] - 512, "nothing was lost of", t)
 finish()
 END

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir alloc pshift: the paper's examples; phi is what a linear program finds; errors have their path.
+# weir alloc pshift: the paper's examples; phi equals the result of a linear program; errors have
+# their path.
 . "$WEIR_SOURCE/tests/lib.sh"
 
 cat >check.py <<'END'
-"""What alloc-json promises of every answer."""
+"""Check what alloc-json promises of every answer."""
 import json, subprocess, sys
 
 def allocate(doc):
@@ -56,7 +57,7 @@ one = {"servers": servers(2), "buckets": [
 out = allocate(one)
 check(one, out)
 assert [g["words"] for g in out["short"]] == ["a and b need 200 at s1, which can do 100: 100 short"], out
-# The largest numbers there are, a floor, nothing at all.
+# The largest numbers allowed, a floor, empty input.
 big = 2**53
 doc = {"servers": [{"name": "s", "capacity": big}, {"name": "t", "capacity": big}],
        "buckets": [{"name": str(i), "reservation": big, "demand": {"s": big, "t": big - i}} for i in range(9)]}
@@ -75,7 +76,7 @@ from check import *
 import random
 
 def glpk(doc):
-    """The most that any allocation can have consumed."""
+    """Return the largest consumption of any allocation."""
     names, rows, bounds = [], {}, []
     for b, bucket in enumerate(doc["buckets"]):
         for server, demand in bucket["demand"].items():
@@ -125,7 +126,7 @@ assert 5 < met < 55, met
 END
 PYTHONPATH=. python3 program.py "$WEIR" || fail "a linear program"
 
-# ---- what is wrong
+# ---- errors
 
 wrong() # JSON MESSAGE
 {
@@ -143,8 +144,8 @@ wrong '{"servers": [{"name": "s", "capacity": -1}], "buckets": []}' 'servers[0].
 wrong '{"servers": [{"name": "s", "capacity": 0.5}], "buckets": []}' 'servers[0].capacity: must be a whole number'
 wrong '{"servers": [{"name": "s", "capacity": 9007199254740993}], "buckets": []}' 'servers[0].capacity: must be at most'
 wrong '{"servers": [{"name": "s", "capacity": 1}, {"name": "s", "capacity": 1}], "buckets": []}' \
-	"servers[1].name: 's' is there twice"
-wrong "{$s, \"buckets\": [{\"name\": \"a\"}, {\"name\": \"a\"}]}" "buckets[1].name: 'a' is there twice"
+	"servers[1].name: 's' is used twice"
+wrong "{$s, \"buckets\": [{\"name\": \"a\"}, {\"name\": \"a\"}]}" "buckets[1].name: 'a' is used twice"
 wrong "{$s, \"buckets\": [{\"name\": \"a\", \"demand\": {\"t\": 1}}]}" 'buckets[0].demand.t: there is no such server'
 wrong "{$s, \"buckets\": [{\"name\": \"a\", \"demand\": {\"s\": -1}}]}" 'buckets[0].demand.s: must be at least 0'
 wrong "{$s, \"buckets\": [{\"name\": \"a\", \"demand\": {\"s\": 1, \"s\": 2}}]}" 'duplicate'
@@ -160,4 +161,4 @@ print(json.dumps({"servers": [{"name": "s", "capacity": 1}],
     "buckets": [{"name": str(i), "reservation": most, "demand": {"s": most}} for i in range(300)]}))
 END
 run 2 weir alloc pshift in.json
-has stderr 'buckets: all together ask for more than 2^61'
+has stderr 'buckets: the total demand is more than 2^61'

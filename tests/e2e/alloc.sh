@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir alloc: one step as by hand; what is wrong is said with its path, and nothing goes out.
+# weir alloc: one step as computed by hand; errors have their path, and no output is written.
 . "$WEIR_SOURCE/tests/lib.sh"
 
-value() # EXPRESSION: of `out`, the answer
+value() # EXPRESSION: evaluate it on `out`, the answer
 {
 	python3 -c "import json; out = json.load(open('stdout')); print($1)"
 }
@@ -58,7 +58,7 @@ wrong '{"threshold": 1}' 'hosts: is missing'
 wrong '{"threshold": 1, "hosts": {}}' 'hosts: must be a list'
 wrong '{"threshold": 1, "host": []}' "host: unknown (did you mean 'hosts'?)"
 wrong "{\"threshold\": 1, \"hosts\": [{$host}, 7]}" 'hosts[1]: must be an object'
-wrong "{\"threshold\": 1, \"hosts\": [{$host}, {$host}]}" "hosts[1].name: 'a' is there twice"
+wrong "{\"threshold\": 1, \"hosts\": [{$host}, {$host}]}" "hosts[1].name: 'a' is used twice"
 wrong '{"threshold": 1, "hosts": [{"window": 1}]}' 'hosts[0].name: is missing'
 wrong '{"threshold": 1, "hosts": [{"name": "a", "window": -1}]}' 'hosts[0].window: must be at least 0'
 wrong '{"threshold": 1, "hosts": [{"name": "a", "window": 1, "beta": 1, "latency": 1}]}' 'hosts[0].ios: is missing'
@@ -79,14 +79,14 @@ cat >in.json <<'END'
           {"name": "b", "nodes": 3, "demand": 15, "previous": 75}]}
 END
 run 0 weir alloc adaptbf in.json
-# 100.3 tokens: 100, and 0.3 for the next period. b lends what it does not need; a has u = 2.4.
+# 100.3 tokens: 100, and 0.3 carried to the next period. b lends its surplus; a has u = 2.4.
 [ "$(value '[(j["name"], j["tokens"], j["record"], j["initial"]) for j in out["jobs"]]')" = \
 	"[('a', 82, -57, 25), ('b', 18, 57, 75)]" ] || fail "adaptbf: $(cat stdout)"
 [ "$(value 'abs(out["carry"] - 0.3) < 1e-6 and out["tokens"] == 100')" = True ] || fail "carry: $(cat stdout)"
 [ "$(value 'abs(out["jobs"][0]["remainder"] + out["jobs"][1]["remainder"]) < 1e-6')" = True ] ||
 	fail "remainders: $(cat stdout)"
 
-# Step by step, with what came out put in again: both sums, for any jobs.
+# Step by step, with each output as the next input: both sums hold, for any jobs.
 python3 - "$WEIR" <<'END' || fail "adaptbf: a chain of steps"
 import json, random, subprocess, sys
 random.seed(1)
@@ -130,4 +130,4 @@ awrong '{"rate": 1, "period": 1, "jobs": [{"name": "a", "nodes": 1}]}' 'jobs[0].
 awrong '{"rate": 1, "period": 1, "jobs": [{"name": "a", "nodes": 1, "demand": -1}]}' 'jobs[0].demand: must be at least 0'
 awrong "{\"rate\": 1, \"period\": 1, \"jobs\": [{$job, \"record\": 0.5}]}" 'jobs[0].record: must be a whole number'
 awrong "{\"rate\": 1, \"period\": 1, \"jobs\": [{$job, \"remainder\": 3}]}" 'jobs[0].remainder: must be at most 1'
-awrong "{\"rate\": 1, \"period\": 1, \"jobs\": [{$job}, {$job}]}" "jobs[1].name: 'a' is there twice"
+awrong "{\"rate\": 1, \"period\": 1, \"jobs\": [{$job}, {$job}]}" "jobs[1].name: 'a' is used twice"

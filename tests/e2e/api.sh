@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A running gateway over HTTP, and by the verbs that use it: look, change, record; the token on TCP; and what
-# is said when something is wrong.
+# A running gateway over HTTP, and by the verbs that use it: status, changes, recordings; the token
+# on TCP; and error messages.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -9,7 +9,7 @@ here=$PWD
 export WEIR_SOCKET="$here/api.sock"
 unset XDG_RUNTIME_DIR
 
-ask() # STATUS CURL-ARGUMENT...: over the unix socket; what came is in ./reply
+ask() # STATUS CURL-ARGUMENT...: over the unix socket; the answer is in ./reply
 {
 	want=$1
 	shift
@@ -18,7 +18,7 @@ ask() # STATUS CURL-ARGUMENT...: over the unix socket; what came is in ./reply
 	cat reply >&2
 	fail "curl $*: HTTP status $got, not $want"
 }
-json() # EXPRESSION: of ./reply, as j
+json() # EXPRESSION: evaluate it on ./reply, as j
 {
 	python3 -c 'import json,sys; j = json.load(open("reply")); print(eval(sys.argv[1]))' "$1" || fail "$1: $(cat reply)"
 }
@@ -27,7 +27,7 @@ is() # EXPRESSION VALUE
 	[ "$(json "$1")" = "$2" ] || fail "$1 is $(json "$1"), not $2"
 }
 
-# Nobody there: one line, status 1.
+# No gateway: one line, status 1.
 for verb in status 'top --once' set 'set db.max 5' 'policy show' 'trace record t'; do
 	# shellcheck disable=SC2086 # words
 	run 1 weir $verb
@@ -54,7 +54,7 @@ END
 printf 'a secret of some length\n' >token
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 
-# TCP without a token is no gateway at all.
+# With TCP and without a token, the gateway does not start.
 run 2 weir serve --api "tcp:127.0.0.1:$port" weir.yaml
 has stderr 'needs a token'
 echo short >bad
@@ -64,7 +64,7 @@ has stderr 'the token must be one line of 16 to 511 characters, not 5'
 serve gate --api "unix:$here/api.sock,tcp:127.0.0.1:$port" --token-file token --recordings "$here" weir.yaml
 [ "$(stat -c %a api.sock)" = 660 ] || fail "the socket's mode is $(stat -c %a api.sock)"
 
-# ---- some work, so that there is something to see
+# ---- some load, so that counters are not 0
 weir load -t 3s "db=nbd+unix:///db?socket=$here/s.sock,depth=8" --reads 50% >load.out 2>&1 &
 load=$!
 
@@ -75,10 +75,10 @@ has stdout ' 500 '
 run 2 weir trace record now.trace
 has stderr 'File exists'
 
-# ---- look
+# ---- status
 ask 200 http://weir/healthz
 has reply ok
-tries=0 # whose max it is, is known of the moment of the look: now and then none holds it just then
+tries=0 # the max that holds a tenant is known at the moment of the snapshot only: now and then none does
 run 0 weir top --once --interval 500ms
 while ! grep -q '^prod/db .*max of prod 100%$' stdout; do
 	tries=$((tries + 1))
@@ -115,19 +115,19 @@ has stdout '"policy_version": 1'
 ask 200 http://weir/v1/clients
 is 'j["clients"]' '[]'
 ask 200 -I http://weir/healthz
-# Not everybody may: that is said, and not that nobody answers.
+# Without permission, the message says so and not that no gateway answers.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	run 1 setpriv --reuid=65534 --clear-groups weir status
 	has stderr "api.sock: Permission denied"
 fi
 run 1 weir status --socket "$here/s.sock" # an NBD server's
-has stderr "s.sock: no gateway's answer"
+has stderr "s.sock: not the answer of a gateway"
 
-# ---- some of it: filters and pages
+# ---- filters and pages
 ask 200 'http://weir/v1/status?tenant=prod/d'
 is '[t["path"] for t in j["tenants"]]' "['prod/db']"
 is 'j["next"], j["tenants_all"] > 2, j["left_out"]' "(None, True, 0)"
-# brief: of an idle tenant only what the policy says
+# brief: only the policy of an idle tenant
 ask 200 'http://weir/v1/status?brief=1'
 is 'sorted(j["tenants"][-1])' "['leaf', 'path', 'share', 'weight']"
 is 'j["tenants"][1]["path"], "served" in j["tenants"][1]' "('prod/db', True)"
@@ -138,7 +138,7 @@ is 'j["tenants_active"]' 2
 is 'j["left_out"] == j["tenants_all"] - 2' True
 ask 200 'http://weir/v1/status?active=1&tenant=prod/'
 is 'j["left_out"], [t["path"] for t in j["tenants"]]' "(1, ['prod/db'])"
-ask 200 'http://weir/v1/status?active=auto' # there are few
+ask 200 'http://weir/v1/status?active=auto' # few tenants
 is 'len(j["tenants"]) == j["tenants_all"]' True
 ask 200 'http://weir/v1/status?limit=1'
 is '[t["path"] for t in j["tenants"]], j["next"]' "(['prod'], 'prod')"
@@ -147,7 +147,7 @@ is '[t["path"] for t in j["tenants"]], j["next"]' "(['prod/db'], 'prod/db')"
 ask 404 'http://weir/v1/status?after=nobody'
 ask 400 'http://weir/v1/status?limit=0'
 ask 400 'http://weir/v1/status?limit=many'
-ask 400 'http://weir/v1/status?tenent=prod' # what is not known is not passed over in silence
+ask 400 'http://weir/v1/status?tenent=prod' # an unknown parameter is refused
 has reply "no key 'tenent' here (did you mean 'tenant'?)"
 ask 400 'http://weir/v1/clients?limit=1'
 ask 400 'http://weir/metrics?histograms=1'
@@ -170,7 +170,7 @@ ask 200 'http://weir/v1/policy?show=json'
 is 'j["tenants"][1]["path"]' prod/db
 ask 400 'http://weir/v1/policy?show=picture'
 
-# ---- what a client must not do: have a file read, or two lengths believed
+# ---- requests that must be refused: including a file, or two lengths
 echo 'secret: line' >secret
 printf 'resources: [{name: disk, back: "memory:64M"}]\ntenants: %s\n' "$here/secret" >names
 ask 400 -X PUT --data-binary @names 'http://weir/v1/policy?dry=1'
@@ -180,7 +180,7 @@ printf 'resources: [{name: disk, back: "memory:64M"}]\ntls: {cert: %s, key: %s}\
 ask 400 -X PUT --data-binary @names 'http://weir/v1/policy?dry=1'
 has reply 'tls: other files than before'
 
-# ---- what is not there
+# ---- unknown paths
 ask 404 http://weir/
 ask 404 http://weir/v1/statusx
 ask 405 -X POST http://weir/v1/status
@@ -189,7 +189,7 @@ ask 405 http://weir/v1/set/prod.max
 ask 404 -X PUT -d 5 http://weir/v1/set/
 ask 404 -X DELETE http://weir/v1/record
 ask 400 -X POST 'http://weir/v1/record'
-for file in /etc/weir-x "$here/none/x" "$here/../x" ../x .x none/x; do # one folder, and nothing else
+for file in /etc/weir-x "$here/none/x" "$here/../x" ../x .x none/x; do # only one folder is allowed
 	ask 400 -X POST "http://weir/v1/record?file=$file"
 	has reply "recordings go to $here"
 done
@@ -199,7 +199,7 @@ ask 400 -X POST "http://weir/v1/record?file=$here/x&duration=long"
 head -c 16777217 /dev/zero | tr '\0' '#' >big
 ask 413 -X PUT -T big http://weir/v1/policy
 
-# ---- a recording that nobody asks after
+# ---- a recording whose client is gone
 ask 400 -X POST "http://weir/v1/record?file=$here/x&while=ever"
 ask 200 -X POST "http://weir/v1/record?file=$here/forgotten.trace&while=3s"
 for i in 1 2 3 4; do
@@ -211,7 +211,7 @@ sleep 4
 ask 200 http://weir/v1/record
 is 'j["recording"]' False
 
-# ---- record twice at once
+# ---- two recordings at once
 ask 200 -X POST "http://weir/v1/record?file=$here/one.trace&duration=1h"
 ask 409 -X POST "http://weir/v1/record?file=$here/two.trace"
 ask 200 http://weir/v1/record
@@ -222,7 +222,7 @@ ask 200 -X POST "http://weir/v1/record?file=$here/three.trace&duration=50ms"
 until ask 200 http://weir/v1/record && [ "$(json 'j["recording"]')" = False ]; do sleep 0.05; done
 ask 200 -X DELETE http://weir/v1/record
 
-# ---- change
+# ---- changes
 run 0 weir set prod/db.max 1500 iops
 has stdout 'prod/db.max: none -> 1.5k iops'
 ask 200 -X PUT -d '7' http://weir/v1/set/prod/weird.weight
@@ -292,7 +292,8 @@ run 2 weir status --token-file token
 run 2 weir status --url ftp://x
 run 2 weir status --url "$url" --token-file none
 
-# ---- a second gateway: where the socket is in use it has no API, and says so; one that was asked for is needed
+# ---- a second gateway: if the socket is in use it has no API and says so; an API of --api is
+# required
 sed '/^state/d; s/s\.sock/s2.sock/' weir.yaml >second.yaml
 weir serve --pidfile second.pid second.yaml 2>second.log &
 second=$!
@@ -305,7 +306,7 @@ wait $second || fail "the second gateway: $(cat second.log)"
 has second.log 'no-api'
 run 1 weir serve --api "unix:$here/api.sock" second.yaml
 has stderr 'in use'
-run 0 weir status # the first one still answers
+run 0 weir status # the first gateway still answers
 
 serve_stop gate
-[ ! -e api.sock ] || fail "the socket's file stays behind"
+[ ! -e api.sock ] || fail "the socket's file is left behind"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""attack: clients that mean harm, for robust.sh. `attack.py SECONDS KIND[=N]...`: N of each kind at once, for so
-long; then says how often each did what it does. Fails if the gateway let one have its way.
+"""attack: malicious clients, for robust.sh. `attack.py SECONDS KIND[=N]...`: run N of each kind at once, for so long;
+then print how often each acted. Fails if the gateway let an attack succeed.
 
-NBD_SOCKET and NBD_PORT say where; the export is "bad", of 8 MiB."""
+NBD_SOCKET and NBD_PORT are the gateway's addresses; the export is "bad", of 8 MiB."""
 import os, random, select, struct, sys, threading, time
 from nbdraw import *
 
@@ -13,7 +13,7 @@ counts, faults = {}, []
 
 
 def hostile(export="bad"):
-    """A connection, by one of the two ways."""
+    """Return a connection to one of the two addresses."""
     return client(export, path=SOCKET) if random.random() < 0.5 else client(export, port=PORT)
 
 
@@ -26,14 +26,14 @@ def count(kind, n=1):
 
 
 def wait(s, what, seconds):
-    """Until it is readable or writable, at most so long and to the end."""
-    p = select.poll()  # which knows descriptors beyond 1,024
+    """Wait until it is readable or writable, up to a time and to the end."""
+    p = select.poll()  # poll supports descriptors beyond 1,024
     p.register(s, what)
     return p.poll(1000 * max(0, min(seconds, until - time.monotonic())))
 
 
 def pour(s, data):
-    """Sends as long as the other side takes it. True: all of it is gone."""
+    """Send as long as the other side accepts it. Return true if all was sent."""
     s.setblocking(False)
     at = 0
     while not over() and at < len(data):
@@ -46,7 +46,7 @@ def pour(s, data):
 
 
 def closed(s):
-    """Waits until the gateway has closed it, and throws away what it says."""
+    """Wait until the gateway has closed it, and drop the input."""
     try:
         while s.recv(1 << 16):
             pass
@@ -56,7 +56,7 @@ def closed(s):
 
 
 def deaf():
-    """Asks for data, and never takes any of it."""
+    """Send reads, and never receive a reply."""
     s = hostile()
     size = random.choice((4096, 65536, 1 << 20, 4 << 20))
     try:
@@ -68,7 +68,7 @@ def deaf():
 
 
 def drip():
-    """A byte a second: first a request, then its payload."""
+    """Send a byte a second: first a request, then its payload."""
     s = hostile()
     for byte in (request(WRITE, 0, 65536) + bytes(65536)):
         if over():
@@ -80,7 +80,7 @@ def drip():
 
 
 def half():
-    """Begins a large write and does not go on."""
+    """Start a large write and stop."""
     s = hostile()
     pour(s, request(WRITE, 0, 4 << 20) + bytes(random.randrange(1 << 20)))
     count("half")
@@ -89,7 +89,7 @@ def half():
 
 
 def giant():
-    """Asks for 4 GiB, to read and to write. The first gets an error and lives on, the second is cut off."""
+    """Send a read and a write of 4 GiB. The read gets an error, the write ends the connection."""
     while not over():
         s = hostile()
         for length in 0xFFFFFFFF, 0xFFFFF000, 0x80000000, SIZE + 1:
@@ -109,7 +109,7 @@ def giant():
 
 
 def leaver():
-    """Closes with 1,000 requests in flight, over and over: reads, or writes and the half of another one."""
+    """Close with 1,000 requests in flight, again and again: reads, or writes and half of another one."""
     while not over():
         s = hostile()
         if random.random() < 0.5:
@@ -126,13 +126,13 @@ def leaver():
 
 
 def noise():
-    """Bytes that mean nothing, after the handshake or in it."""
+    """Send random bytes, after the handshake or in it."""
     while not over():
         s = hostile() if random.random() < 0.7 else connect(path=SOCKET)
         try:
             s.sendall(random.randbytes(random.randrange(1, 5000)))
             s.shutdown(1)
-        except (ConnectionError, BrokenPipeError):
+        except OSError:  # the server closed it already: a reset, or ENOTCONN from shutdown
             pass
         closed(s)
         count("noise")
@@ -140,7 +140,7 @@ def noise():
 
 
 def silent():
-    """Connects and says nothing, or the beginning of something, a hundred times."""
+    """Connect and send nothing, or part of a handshake, a hundred times."""
     all = []
     for i in range(100):
         s = connect(path=SOCKET) if i % 2 else connect(port=PORT)
@@ -153,11 +153,11 @@ def silent():
 
 
 def crowd():
-    """2,000 connections that are there, of which now and then one asks for something."""
+    """Keep 2,000 connections, of which one sends a request now and then."""
     global until
     all = [hostile() for i in range(2000)]
     count("crowd", len(all))
-    until = max(until, time.monotonic() + 1)  # all of them are there for a second, however long that took
+    until = max(until, time.monotonic() + 1)  # keep all connections open for a second, however long it took to make them
     while not over():
         s = random.choice(all)
         s.sendall(request(READ, 0, 4096, 9))
@@ -180,7 +180,7 @@ def guarded(kind):
             faults.append("%s: %r" % (kind, e))
 
 
-os.nice(19)  # what is tried is the gateway, not who gets the processor
+os.nice(19)  # the test is about the gateway, not about CPU time
 until = time.monotonic() + float(sys.argv[1])
 threads = []
 for word in sys.argv[2:]:

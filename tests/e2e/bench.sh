@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir bench gives its rows, as a table and as JSON. How fast things are is not tested here: machines
-# differ. That every row has been measured is.
+# weir bench prints its rows, as a table and as JSON. Speed is not tested here, since machines
+# differ, but every row must have been measured.
 . "$WEIR_SOURCE/tests/lib.sh"
 
-rows() # FILE: is it a list of whole rows?
+rows() # FILE: check that it is a list of complete rows
 {
-	python3 - "$1" <<'END' || fail "$1: rows are not what they should be"
+	python3 - "$1" <<'END' || fail "$1: rows are incomplete"
 import json, sys
 rows = json.load(open(sys.argv[1]))
 assert rows, "no rows"
@@ -36,7 +36,7 @@ for what in pshift-ex123 pshift-fig6; do
 	run 0 weir bench "$what" --quick --runs 1 --json
 	mv stdout "$what.json"
 done
-python3 - <<'END' || fail "pshift: not what the paper has, or removed what cannot be"
+python3 - <<'END' || fail "pshift: differs from the paper, or removed more tokens than possible"
 import json
 rows = {row["name"]: row["value"] for row in json.load(open("pshift-ex123.json"))}
 assert rows["ex2: phi of the split"] == 175 and rows["ex3: phi"] == 300, rows
@@ -45,7 +45,7 @@ rows = [row for row in json.load(open("pshift-fig6.json")) if row["unit"] == "%"
 assert len(rows) == 24 and all(0 <= row["value"] <= 100 for row in rows), rows
 END
 
-# What the simulation counts is the same on every machine: 200,000 IOs/s for 300 s.
+# The simulation's counts are the same on every machine: 200,000 IOs/s for 300 s.
 python3 - sim.json <<'END' || fail "sim: not the work that the rows promise"
 import json, sys
 rows = {row["name"].split(": ")[-1]: row for row in json.load(open(sys.argv[1]))}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir bypass: opens the gate within a second for what waits and what comes, and closes it again; seen in
-# status, top, metrics and log; and toggled under verified load nothing is lost, doubled or out of order.
+# weir bypass opens the gate within a second for waiting and new requests, and closes it again;
+# shown in status, top, metrics and log; when it is toggled under verified load nothing is lost,
+# doubled or reordered.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -39,13 +40,13 @@ END
 truncate -s 64M image
 serve gate --api "unix:$here/api.sock" weir.yaml
 
-# ---- what waits is let go at once: 64 requests at 4 a second would take 16 s
+# ---- waiting requests pass at once: 64 requests at 4 a second would take 16 s
 weir load -n 64 -d 64 "slow=$(uri slow)" >slow.out 2>&1 &
 load=$!
 tries=0
 until grep -q 'client-timeout-near tenant=slow resource=disk' gate.log; do # at half of client_timeout
 	tries=$((tries + 1))
-	[ $tries -lt 100 ] || fail "nothing is said of long waits"
+	[ $tries -lt 100 ] || fail "no warning about long waits"
 	sleep 0.05
 done
 get /metrics >metrics
@@ -64,11 +65,11 @@ while os.path.exists("/proc/%s" % sys.argv[1]) and "Z" not in open("/proc/%s/sta
     assert time.monotonic() - began < 1, "requests wait a second after the bypass"
     time.sleep(0.01)
 END
-wait "$load" || fail "the load ended badly: $(cat slow.out)"
+wait "$load" || fail "weir load failed: $(cat slow.out)"
 has gate.log 'warning bypass resource=disk released='
 [ "$(grep -c 'client-timeout-near' gate.log)" -eq 1 ] || fail "more than one line: $(cat gate.log)"
 
-# ---- what comes later, too; and it is shown
+# ---- new requests pass, too; and the bypass is shown
 run 0 weir load -n 400 -d 16 "slow=$(uri slow)" # at 4 a second it would take 100 s
 run 0 weir bypass
 [ "$(cat stdout)" = disk ] || fail "weir bypass lists $(cat stdout)"
@@ -109,9 +110,9 @@ toggle() # RESOURCE...
 weir load -t 1200ms -d 32 --reads 50% --verify "a=$(uri a)" "b=$(uri b)" "f=$(uri f)" >load.out 2>&1 &
 load=$!
 toggle disk file
-wait "$load" || fail "the load ended badly: $(cat load.out)"
+wait "$load" || fail "weir load failed: $(cat load.out)"
 
-# ---- writes under way that overlap: the last one sent is the one that is read
+# ---- overlapping writes in flight: a read returns the last one sent
 cat >overlap.py <<'END'
 import nbd, sys, time
 h = nbd.NBD()
@@ -142,6 +143,6 @@ has stderr "no resource 'dsik' (did you mean 'disk'?)"
 run 2 weir bypass --off
 run 2 weir bypass --of disk
 [ "$(curl -s -o /dev/null -w '%{http_code}' --unix-socket api.sock -X POST http://weir/v1/bypass/disk)" = 405 ] ||
-	fail "POST is taken"
+	fail "POST is accepted"
 run 1 weir bypass --socket nobody.sock disk
 serve_stop gate

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Values that are set: kept across a kill -9 and SIGHUP, shown, and undone only by who says so.
+# Values changed by weir set: they survive a kill -9 and SIGHUP, are shown, and are undone only on
+# request.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-change.sh"
@@ -8,7 +9,7 @@ policy 1 1 >weir.yaml
 policy 3 1 >next.yaml
 serve gate --api "unix:$here/api.sock" weir.yaml
 
-# ---- set: at once, kept across a kill -9, shown, and undone by an apply that says so
+# ---- set: at once, kept across a kill -9, shown, and undone by an apply that requests it
 
 weir load -t 1200ms -d 8 --warm-up 200ms --json "c=$(uri c)" >free.json
 run 0 weir set c.max 500 iops
@@ -51,9 +52,9 @@ run 0 weir set
 [ ! -s stdout ] || fail "still set: $(cat stdout)"
 is_version 3
 
-# ---- SIGHUP: the file as it is now; a bad one is said, and changes nothing
+# ---- SIGHUP reads the file again; a bad file is reported, and changes nothing
 
-reload() # VERSION after it
+reload() # VERSION that is expected then
 {
 	kill -HUP "$(cat gate.pid)"
 	for i in $(seq 100); do
@@ -78,7 +79,8 @@ is_version 4
 
 serve_stop gate
 
-# What is shown is what is in force, wherever it is looked at from: the file that names the tenants is not read again.
+# The policy in force is shown wherever it is read from: the file with the tenants is not read
+# again.
 mkdir apart
 policy 1 1 | sed '/^tenants:/,$d; s/^state: .*//' >apart/main.yaml
 echo 'tenants: who.yaml' >>apart/main.yaml
@@ -90,7 +92,7 @@ has stdout "a  "
 hasnt stdout "other"
 rm apart/who.yaml
 run 0 weir policy show --json
-python3 - stdout <<'END' || fail "not what is in force"
+python3 - stdout <<'END' || fail "not the policy in force"
 import json, sys
 p = json.load(open(sys.argv[1]))
 assert [t["path"] for t in p["tenants"]] == ["a", "b", "c"], p["tenants"]
@@ -101,8 +103,8 @@ run 0 weir policy show
 has stdout "b.weight 3"
 serve_stop apart
 
-# A state folder that cannot be written is told of at the start. A change is then refused, and that is no fault of the
-# command line.
+# A state folder that cannot be written is reported at the start. A change is then refused, and this
+# is not an error of the command line.
 echo '[{name: a, match: {export: a}}]' >apart/who.yaml
 serve nowhere --api "unix:$here/api.sock" --state "$here/no/such/folder" apart/main.yaml
 has nowhere.log 'warning state-unwritable folder='

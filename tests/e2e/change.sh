@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A policy changed while clients work: weights, other trees, exports that go, shadow mode; and that a bad
-# one changes nothing.
+# A policy changed under load: weights, other trees, removed exports, shadow mode; and a bad policy,
+# which changes nothing.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-change.sh"
 
-# rate FILE JOB FROM TO: the median of a job's rates in that part of a series. (A machine that is busy with
-# something else stops everybody for a moment.)
+# rate FILE JOB FROM TO: the median of a job's rates in that part of a series. (Other load on the
+# machine may stop all clients for a moment.)
 rate()
 {
 	awk -F, -v job="$2" -v from="$3" -v to="$4" '$2 == job && $1 > from && $1 <= to { print $3 }' "$1" |
@@ -22,7 +22,7 @@ policy 1 1 >weir.yaml
 serve gate --api "unix:$here/api.sock" weir.yaml
 is_version 1
 
-# ---- weights under load: what is inside survives, and every byte is checked
+# ---- weights under load: requests inside survive, and every byte is checked
 
 weir load -t 3500ms -d 64 --reads 50% --verify --series w.csv "a=$(uri a)" "b=$(uri b)" >load.out 2>&1 &
 load=$!
@@ -31,13 +31,13 @@ policy 3 1 >next.yaml
 run 0 weir policy apply next.yaml
 has stdout "all/a.weight: 1 -> 3"
 is_version 2
-wait "$load" || fail "the load ended badly: $(cat load.out)"
+wait "$load" || fail "weir load failed: $(cat load.out)"
 near "a by b, 1:1" "$(rate w.csv a 0.3 1.2)" "$(rate w.csv b 0.3 1.2)" 0.05
 near "a by 3 b" "$(rate w.csv a 2.0 3.4)" "$(awk -v b="$(rate w.csv b 2.0 3.4)" 'BEGIN { print 3 * b }')" 0.05
 awk -F, '$2 ~ /^[ab]$/ && $1 > 0.3 && $1 <= 3.4 { sum[$2] += $3; n[$2]++ } END { exit sum["a"] / n["a"] + sum["b"] / n["b"] > 4040 }' \
 	w.csv || fail "over the max of both"
 
-# ---- one after the other, in another shape each time: nobody is lost on the way
+# ---- several policies of different shapes in a row: no request is lost
 
 {
 	policy 1 1 | sed '/^tenants:/,$d'
@@ -49,7 +49,7 @@ for i in 1 2 3 4 5 6 7 8; do
 	run 0 weir policy apply other.yaml
 	run 0 weir policy apply next.yaml
 done
-wait "$load" || fail "the load ended badly: $(cat load.out)"
+wait "$load" || fail "weir load failed: $(cat load.out)"
 is_version 18
 
 # ---- a bad policy changes nothing
@@ -64,7 +64,7 @@ run 2 weir policy apply bad.yaml
 has stderr "restart"
 is_version 18
 
-# ---- an export that goes: its client is cut off, the others do not notice
+# ---- an export is removed: its client is disconnected, the others are not affected
 
 weir load -t 20s -d 4 "c=$(uri c)" >c.out 2>&1 &
 gone=$!
@@ -74,12 +74,12 @@ sleep 0.5
 policy 3 1 | sed '/name: c, offset/d; /name: c, match/d' >without.yaml
 run 0 weir policy apply without.yaml
 has stdout "export c: gone; its clients are cut off"
-! wait "$gone" || fail "a client of an export that is gone goes on"
-wait "$stays" || fail "a client was hurt by another's export: $(cat a.out)"
+! wait "$gone" || fail "a client of a removed export was not disconnected"
+wait "$stays" || fail "a client was affected by another's export: $(cat a.out)"
 run 0 weir policy apply next.yaml
 run 0 weir load -t 200ms "c=$(uri c)"
 
-# ---- shadow mode: nobody is held, and it is counted what would have been
+# ---- shadow mode: no request is held, and the counters show which would be
 
 {
 	policy 1 1 | sed 's/4k iops/200 iops/'

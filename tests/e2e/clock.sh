@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The latency that /metrics shows is the time from the return of the recv that brought a request to the return of the
-# send that took the last byte of its reply. A preloaded library notes when these return; the client has its own clock.
+# The latency in /metrics is the time from the return of the recv that received a request to the
+# return of the send that sent the last byte of its reply. A preloaded library records when these
+# return; the client measures on its own.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
@@ -8,7 +9,7 @@
 command -v cc >/dev/null || skip "no C compiler"
 cc -O2 -shared -fPIC -o clock-shim.so "$WEIR_SOURCE/tests/e2e/clock-shim.c"
 
-# start NAME BACK [OPTION]...: a gateway with the library in it, for the export "disk"
+# start NAME BACK [OPTION]...: start a gateway with the library preloaded, for the export "disk"
 start()
 {
 	name=$1
@@ -26,7 +27,7 @@ start gate memory:64M
 start bare memory:64M --bare
 start model "model:server,latency=1ms,servers=8,service=fixed+memory:64M"
 
-python3 -B - <<'END' || fail "latencies are not what clients see"
+python3 -B - <<'END' || fail "latencies differ from those of the clients"
 import http.client, socket, statistics, struct, time
 from kept import check, finish
 from nbdraw import *
@@ -53,14 +54,14 @@ class Gateway:
         self.api = Unix(name + ".api")
 
     def shown(self):
-        """Seconds in all, and requests."""
+        """Return the sum in seconds, and the number of requests."""
         self.api.request("GET", "/metrics")
         lines = dict(l.rsplit(" ", 1) for l in self.api.getresponse().read().decode().splitlines() if l[0] != "#")
         of = 'weir_tenant_latency_seconds_%s{tenant="all"}'
         return float(lines.get(of % "sum", 0)), int(lines.get(of % "count", 0))
 
     def ask(self, size):
-        """One read: what the gateway shows for it, and what the client saw, in seconds."""
+        """Do one read. Return its latency by the gateway and by the client, in seconds."""
         sum, count = self.shown()
         began = time.monotonic()
         self.nbd.sendall(request(READ, 0, size))
@@ -68,7 +69,7 @@ class Gateway:
         while left:
             left -= len(self.nbd.recv(left))
         took = time.monotonic() - began
-        for i in range(100):  # the reply may be here before its send has returned
+        for i in range(100):  # the reply may arrive before its send has returned
             now, n = self.shown()
             if n > count:
                 break
@@ -76,7 +77,7 @@ class Gateway:
         return now - sum, took
 
     def noted(self):
-        """The same by the library, of all requests in order."""
+        """Return the latencies by the library, of all requests in order."""
         of, all = None, []
         for at, fd, n, magic, out in ENTRY.iter_unpack(open(self.name + ".calls", "rb").read()):
             if not at:
@@ -94,7 +95,8 @@ def median(all):
 
 
 def differ(size, n, *gateways):
-    """Of each gateway, asked in turns: the medians of the shown, of the client's and of the difference, µs."""
+    """For each gateway, in turn: return the medians of the gateway's latency, the client's and the difference,
+    µs."""
     seen = [[] for g in gateways]
     for i in range(n):
         for g, to in zip(gateways, seen):
@@ -105,23 +107,24 @@ def differ(size, n, *gateways):
 
 
 def near(a, b):
-    """Whether a client waits as much longer than is shown as it does without a gate."""
+    """Return true if a client waits as much longer than shown as it does without a gate."""
     return abs(a - b) <= 20 + 0.1 * b
 
 
 gate, bare, model = Gateway("gate"), Gateway("bare"), Gateway("model")
 asked = {"gate": [], "bare": [], "model": []}
 for size in 4096, MIB:
-    for i in range(4):  # the machine may be busy: then once more
+    for i in range(4):  # repeat if the machine was busy
         both = differ(size, 40, gate, bare)
         a, b = both[0][2], both[1][2]
         if near(a, b):
             break
     for what, (shown, took, more) in zip(("gate", "bare"), both):
         check(0 < shown <= took, "%s, %d KiB: %.1f us, at the client %.1f" % (what, size >> 10, shown, took))
-    check(near(a, b), "%d KiB: the client waits %.1f us longer than is shown, without a gate %.1f" % (size >> 10, a, b))
+    check(near(a, b), "%d KiB: the client waits %.1f us longer than shown, without a gate %.1f" % (size >> 10, a, b))
 
-# On a machine that wakes threads late the client alone takes more than a tenth of 1 ms: then the bare loop says how much.
+# If the machine wakes threads late, the client alone takes more than a tenth of 1 ms: then the bare
+# loop shows how much.
 for i in range(6):
     (shown, took, a), (_, _, b) = differ(4096, 40, model, bare)
     if took <= 1.1 * shown:
@@ -129,7 +132,8 @@ for i in range(6):
 check(1000 <= shown <= took <= max(1.1 * shown, shown + 20 + 1.1 * b),
       "a device of 1 ms: %.1f us, at the client %.1f; without a gate %.1f us more" % (shown, took, b))
 
-# Request by request: the library's stamps lie next to the program's. One in ten may have been stopped between them.
+# Request by request: the library's timestamps are close to the program's. One in ten may have been
+# preempted between them.
 for g in gate, bare, model:
     noted = g.noted()
     check(len(noted) == len(asked[g.name]), "%s: %d requests" % (g.name, len(noted)))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The controller of a cluster dies, and comes back: nobody passes its max in any period, and whose demand does not move
-# keeps its min. Without it servers go on with what they held, and then with what the policy gives each.
+# The controller of a cluster dies and returns: no tenant exceeds its max in any period, and a
+# tenant whose demand does not move keeps its min. Without the controller, servers keep their last
+# grants, and then use their static parts.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-cluster.sh"
@@ -20,7 +21,7 @@ round_of()
 	sleep 1
 	control c control.yaml
 	wait "$load" || fail "weir load"
-	wait "$watch" || fail "a max was passed: $(cat ledgers)"
+	wait "$watch" || fail "a max was exceeded: $(cat ledgers)"
 	cluster_kept 0.9
 }
 for round in 1 2 3; do
@@ -32,13 +33,14 @@ import json
 d = json.load(open("held.json"))
 p = d["resources"][0]["pshift"]
 assert p["state"] in ("leased", "held"), p["state"]
-assert not d["controllers"][0]["up"] and d["controllers"][0]["why"], d["controllers"]' || fail "what s1 said of it"
+assert not d["controllers"][0]["up"] and d["controllers"][0]["why"], d["controllers"]' || fail "the controller's loss in s1's log"
 has s1.log controller-lost
-[ "$(grep -c controller-lost s1.log)" -le 3 ] || fail "it is said at every attempt"
+[ "$(grep -c controller-lost s1.log)" -le 3 ] || fail "every attempt is logged"
 await c 'd["state"]' granting
 await s1 'd["resources"][0]["pshift"]["state"]' leased
 
-# For good: every server has its part of each max, so that together they are no more than it.
+# The controller is gone for good: every server has its part of each max, and the parts add up to
+# the max.
 kill -KILL "$(cat c.pid)"
 await s2 'd["resources"][0]["pshift"]["state"]' static
 [ "$(cluster_state s2 '{l["tenant"]: l["cap"] for l in d["resources"][0]["pshift"]["leases"]}')" = "{'b2': 150, 'b3': 100}" ] ||

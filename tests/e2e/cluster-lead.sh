@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Controllers that come and go: a standby takes over from one that is killed; one starts while a server is down; and one
-# is started over and over. Meanwhile nobody passes its max in any period, and whose demand does not move has its min.
+# Controllers come and go: a standby takes over from one that is killed; one starts while a server
+# is down; and one restarts again and again. No tenant exceeds its max in any period, and a tenant
+# whose demand does not move has its min.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-cluster.sh"
 
 cluster_start 3 "\"unix:$PWD/c.sock\", \"unix:$PWD/d.sock\""
 
-# Nobody asks at s3, which is killed.
+# No client uses s3, which is killed.
 jobs="b1-s1=nbd+unix:///b1?socket=$PWD/s1.sock"
 for s in 1 2; do
 	jobs="$jobs b2-s$s=nbd+unix:///b2?socket=$PWD/s$s.sock b3-s$s=nbd+unix:///b3?socket=$PWD/s$s.sock"
@@ -19,13 +20,13 @@ round_of()
 	weir load --depth 16 --duration 13s --series series.csv --json $jobs >load.json &
 	load=$!
 	sleep 2.5
-	# A second one, which is a standby, and takes over within two periods.
+	# A second controller is a standby, and takes over within two periods.
 	control d --name second --listen "unix:$PWD/d.sock" --api "unix:$PWD/d.api" control.yaml
 	await d 'd["state"]' standby
 	kill -KILL "$(cat c.pid)"
 	sleep 2
 	[ "$(cluster_state d 'd["state"]')" = granting ] || fail "the standby has not taken over: $(cat d.log)"
-	# A server is lost, and the controller is started while it is.
+	# A server dies, and the controller starts while it is down.
 	kill -KILL "$(cat s3.pid)"
 	kill -KILL "$(cat d.pid)"
 	for start in 1 2 3 4 5 6; do
@@ -35,14 +36,14 @@ round_of()
 	done
 	control c control.yaml
 	wait "$load" || fail "weir load"
-	wait "$watch" || fail "a max was passed: $(cat ledgers)"
+	wait "$watch" || fail "a max was exceeded: $(cat ledgers)"
 	await c 'd["state"]' granting
 	for s in 1 2; do
 		[ "$(cluster_state "s$s" 'd["resources"][0]["pshift"]["state"]')" = leased ] || fail "s$s is not leased"
 	done
 	cluster_kept 0.9
 }
-# A busy machine may need another look.
+# Repeat on a busy machine.
 for round in 1 2 3; do
 	round_of && break
 	[ "$round" -lt 3 ] || fail "mins or limits are not kept"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Two controllers of one cluster alive at once: the servers follow the one that came later, the other stands down
-# and says so, and nobody passes its max in any period meanwhile.
+# Two controllers of one cluster at the same time: the servers follow the later one, the other
+# stands down and says so, and no tenant exceeds its max in any period meanwhile.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-cluster.sh"
@@ -15,10 +15,10 @@ control c2 --name second --listen "unix:$PWD/c2.sock" --api "unix:$PWD/c2.api" c
 await c2 'd["state"]' granting
 await c 'd["state"] == "granting"' False
 wait "$load" || fail "weir load"
-wait "$watch" || fail "a max was passed: $(cat ledgers)"
+wait "$watch" || fail "a max was exceeded: $(cat ledgers)"
 has c.log stood-down
 
-# All of them, and it alone: the first one is not followed again.
+# All servers follow the second controller only.
 for s in 1 2; do
 	[ "$(cluster_state "s$s" 'd["resources"][0]["pshift"]["state"]')" = leased ] || fail "s$s is not leased"
 	[ "$(cluster_state "s$s" 'd["resources"][0]["pshift"]["generation"]')" = "$(cluster_state c2 'd["generation"]')" ] ||

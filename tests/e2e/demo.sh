@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir demo works anywhere, with nothing beside it, in under a minute; what it shows is that the policy
-# helps; what it says to try next works.
+# weir demo works anywhere, without other files, in under a minute; it shows that the policy helps;
+# and the commands that it suggests work.
 . "$WEIR_SOURCE/tests/lib.sh"
 
-# helps FILE: the backup is held to its max, the database's slowest requests are faster than before.
+# helps FILE: the backup is held to its max, and the database's slowest requests are faster than
+# before.
 helps()
 {
 	python3 - "$1" <<'END'
@@ -16,7 +17,8 @@ assert rows["db"][5] < rows["db"][4] / 2, rows
 END
 }
 
-# The slowest 1 % of six seconds are few: a machine that is busy with other tests may get a second look.
+# The slowest 1 % of six seconds are few requests: repeat on a machine that is busy with other
+# tests.
 for look in 1 2 3; do
 	run 0 timeout 60 weir demo --time 6s
 	cp stdout first
@@ -28,10 +30,11 @@ for tenant in db web backup; do
 done
 has first 'Before → after'
 [ "$(LC_ALL=C.UTF-8 wc -L <first)" -le 110 ] || fail "wider than a terminal"
-grep -q "$(printf '\033')" first && fail "colours, though standard output is no terminal"
+grep -q "$(printf '\033')" first && fail "colours, although standard output is not a terminal"
 
-# Points of a line are half a second apart; the last interval, which may be short, is no point of its own.
-python3 - weir-demo/latency.csv <<'END' || fail "the picture has points too near to each other"
+# Points of a line are half a second apart; the last interval, which may be short, has no point of
+# its own.
+python3 - weir-demo/latency.csv <<'END' || fail "points of the picture are too close"
 import csv, sys
 rows = list(csv.reader(open(sys.argv[1])))[1:]
 for column in 1, 2, 3:
@@ -43,9 +46,9 @@ if command -v gnuplot >/dev/null; then
 fi
 run 0 weir policy check weir-demo/before.yaml weir-demo/after.yaml
 
-# What to try next, in shorter: serve, load and top.
+# The suggested commands, with shorter times: serve, load and top.
 grep '^  .*weir ' first | sed 's/^  [^ ]*weir /weir /; s/60s/2s/' | sed "s|/tmp/|$PWD/|g" >next
-[ "$(wc -l <next)" -eq 3 ] || fail "not three things to try next"
+[ "$(wc -l <next)" -eq 3 ] || fail "not three suggested commands"
 sh -c "exec $(sed -n 1p next)" >serve.log 2>&1 &
 gateway=$!
 waited=0
@@ -60,11 +63,11 @@ has stdout backup
 kill "$gateway"
 wait "$gateway" || fail "the gateway ended with $?"
 
-# A folder that cannot be made is said, and is a failure.
+# If the folder cannot be made, the demo says so and fails.
 touch file
 got=0
 weir demo --out file/below >stdout 2>stderr || got=$?
-[ "$got" -ne 0 ] || fail "a picture that could not be written is no success"
+[ "$got" -ne 0 ] || fail "a picture that could not be written is not an error"
 has stderr 'file/below'
 run 2 weir demo --time 1s
 has stderr '4s to 60s'

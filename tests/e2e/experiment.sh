@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir experiment: the list is what stands in the folder, a missed claim is exit status 1, the same
-# seed gives the same bytes, and --out leaves data and pictures. (make test runs every experiment.)
+# weir experiment: the list equals the folder's content, a missed claim gives exit status 1, the
+# same seed gives the same bytes, and --out writes data and pictures. (make test runs every
+# experiment.)
 . "$WEIR_SOURCE/tests/lib.sh"
 
 run 0 weir experiment list --dir "$WEIR_SOURCE/experiments"
@@ -8,11 +9,11 @@ for folder in "$WEIR_SOURCE"/experiments/*/; do
 	id=$(basename "$folder")
 	grep -q "^ *$id " stdout || fail "$id is not listed"
 	id_line=$(sed -n 's/^id: *//p' "$folder/experiment.yaml")
-	[ "$id_line" = "$id" ] || fail "$id: its file says id: $id_line"
-	grep -q '^without:' "$folder/experiment.yaml" || fail "$id: no 'without', nor why there is none"
+	[ "$id_line" = "$id" ] || fail "$id: its file has id: $id_line"
+	grep -q '^without:' "$folder/experiment.yaml" || fail "$id: neither 'without' nor a reason for having none"
 done
 
-# A parameter, and a folder that may not be there.
+# A parameter, and a folder that may not exist.
 mkdir -p other/needy here
 cat >other/needy/scenario.yaml <<'END'
 duration: 2s
@@ -29,7 +30,7 @@ runs: [{name: r, scenario: scenario.yaml, set: {"hosts[0].workloads[0].traces": 
 claims: [{what: requests, value: r.total.ios, band: [6, 6]}]
 END
 run 77 weir experiment run needy --dir other
-has stdout 'skipped: needy needs other/needy/nowhere, which is not there'
+has stdout 'skipped: needy needs other/needy/nowhere, which does not exist'
 run 77 weir experiment run all --dir other
 printf '# weir-trace 1\n0 R 0 4096 0\n500000000 W 4096 4096 0\n900000000 R 0 512 0\n' >here/a.trace
 echo 'no trace' >here/README
@@ -41,7 +42,7 @@ run 2 weir experiment run needy --dir other --set trace=here
 has stderr 'parameters.trace'
 run 2 weir experiment run needy --dir other --set traces
 
-# One claim holds, one does not: the run says which, and fails.
+# One claim holds, one does not: the run names it, and fails.
 mkdir -p mine/half
 cat >mine/half/scenario.yaml <<'END'
 duration: 2s
@@ -52,7 +53,7 @@ hosts:
     device: d
     tenants: [{name: t, workloads: [{outstanding: 1, size: 4 KiB, region: 1 GiB}]}]
 END
-claims() # BAND: an experiment whose second claim has it
+claims() # BAND: write an experiment whose second claim has it
 {
 	cat >mine/half/experiment.yaml <<END
 id: half
@@ -83,7 +84,7 @@ has stdout MISS
 run 1 weir experiment run all --dir mine --out out
 [ -s out/results.md ] || fail "no results.md"
 find out/data/half -name values.csv | grep -q . || fail "no data"
-if command -v gnuplot >/dev/null; then # nothing of a picture is left out
+if command -v gnuplot >/dev/null; then # nothing is missing in a picture
 	for picture in out/pictures/half-one.svg out/pictures/half-two.svg; do
 		for text in 'It serves' 'time here' 'iops there' 'all of it'; do
 			has "$picture" "$text"
@@ -91,7 +92,7 @@ if command -v gnuplot >/dev/null; then # nothing of a picture is left out
 	done
 fi
 
-# Without the mechanism the claim must miss: one that holds then, or cannot be computed, fails the run.
+# Without the mechanism the claim must miss: if it holds or cannot be computed, the run fails.
 run 2 weir experiment run half --dir mine --without
 has stderr "half: 'without' names no mechanism"
 without() # SET MISS
@@ -109,7 +110,7 @@ without '"devices[0].rate": 2k iops' 'it serves something'
 run 1 weir experiment run half --dir mine --without
 has stdout '1 claims must be missed, 0 are'
 run 2 weir experiment run half --dir mine --without --out never
-has stderr 'not with --without'
+has stderr 'cannot be used with --without'
 claims '[1, none]'
 echo 'without: the server is alone' >>mine/half/experiment.yaml
 run 0 weir experiment run half --dir mine --without
@@ -118,7 +119,7 @@ claims '[1M, none]'
 
 run 2 weir experiment run hafl --dir mine
 has stderr "half"
-# Names are checked before anything runs, or is made.
+# Names are checked before any experiment runs or any folder is made.
 run 2 weir experiment run half nosuch --dir mine --out never
 has stderr "no experiment 'nosuch'"
 [ -s stdout ] && fail "an experiment was run before a name was refused"
@@ -136,14 +137,14 @@ run 2 weir experiment run
 run 2 weir experiment list --dir nowhere
 mkdir empty
 run 2 weir experiment run all --dir empty # nothing claimed is nothing shown
-has stderr 'no experiment in it'
+has stderr 'contains no experiment'
 run 1 weir experiment run half --dir mine --out ''
 has stderr 'the folder needs a name'
 touch file
 run 1 weir experiment run half --dir mine --out file/below
 has stderr 'file'
 
-# The program finds the experiments that stand beside it, from any folder.
+# The program finds the experiments next to it, from any folder.
 mkdir -p tree/bin tree/share/weir
 cp "$(command -v weir)" tree/bin/weir
 cp -r mine tree/share/weir/experiments

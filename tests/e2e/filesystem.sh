@@ -22,7 +22,7 @@ serve_cleanup()
 	:
 }
 
-# attach EXPORT: the export as a block device, its name in $loop
+# attach EXPORT: make the export a block device, and set $loop to its name
 attach()
 {
 	nbdfuse "$here/fuse" "nbd+unix:///$1?socket=$here/f.sock" 2>fuse.err &
@@ -65,7 +65,7 @@ tenants:
   - {name: b, match: {export: xfs}}
 END
 
-# What goes on the file system: many small files, a large one, one with holes.
+# The files: many small ones, a large one, one with holes.
 mkdir -p tree/small
 for i in $(seq 1 300); do
 	head -c $((i * 37)) /dev/urandom >"tree/small/$i"
@@ -89,7 +89,7 @@ for type in ext4 xfs; do
 	sync -f mnt
 	umount mnt
 	detach
-	# A new gateway: only what reached the file is there.
+	# A new gateway: only data that reached the file are left.
 	serve_stop gw
 	serve gw weir.yaml
 	attach "$type"
@@ -99,7 +99,7 @@ for type in ext4 xfs; do
 	esac
 	mount "$loop" mnt
 	(cd mnt/tree && find . -type f -exec sha256sum {} +) | sort >got
-	cmp want got || fail "$type brings back other files"
+	cmp want got || fail "$type returns other files"
 	umount mnt
 	detach
 	serve_stop gw

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A handshake has 10 s, however busily it is drawn out: by a byte a second, by options without end, or by
-# silence. Who does so is cut off, with one line each in the log; others come in meanwhile.
+# A handshake is limited to 10 s, for any way to draw it out: one byte per second, options without
+# end, or silence. Such a client is disconnected, with one line each in the log; other clients
+# connect meanwhile.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -9,7 +10,7 @@ serve gate --listen "unix:$here/s.sock" memory:1M
 cat >slow.py <<'END'
 import socket, struct, sys, threading, time
 
-LIMIT, SLACK = 10, 4  # seconds; a busy machine may be late, and must never be early
+LIMIT, SLACK = 10, 4  # seconds; a busy machine may be late, but never early
 OPTION = b"IHAVEOPT"
 faults = []
 
@@ -24,7 +25,7 @@ def connect():
     return s, began
 
 def drip(s):
-    """A byte a second: an option that the gateway would know, never whole."""
+    """Send a byte a second of a known option, which is never complete."""
     for byte in struct.pack(">I", 3) + OPTION + struct.pack(">II", 7, 64) + bytes(64):
         s.send(bytes([byte]))
         s.settimeout(1)
@@ -35,7 +36,7 @@ def drip(s):
             pass
 
 def talk(s):
-    """Whole questions, one after the other, each of them answered."""
+    """Send complete options, one after the other, and read each answer."""
     s.send(struct.pack(">I", 3))
     while True:
         s.send(OPTION + struct.pack(">II", 3, 0))

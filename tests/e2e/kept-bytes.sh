@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A window in bytes on real I/O: a reader of 4 KiB at a time beside one with 64 reads of 256 KiB under way waits for
-# one large read at most, and the large reader keeps 0.8 of its bandwidth. Set on a running gateway, and taken away.
-# In virtual time, and on a faster device, the experiment mix-window-bytes has the same.
+# A window in bytes on real I/O: a reader of 4 KiB at a time beside one with 64 reads of 256 KiB in
+# flight waits for one large read at most, and the large reader keeps 0.8 of its bandwidth. The
+# window is set on a running gateway, and removed. The experiment mix-window-bytes shows the same in
+# virtual time, on a faster device.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
@@ -18,7 +19,7 @@ tenants:
 END
 serve gate --api "unix:$here/api.sock" weir.yaml
 
-python3 -B - <<'END' || fail "the window in bytes is not kept"
+python3 -B - <<'END' || fail "the window in bytes does not hold"
 import json, os, subprocess
 from kept import ask, check, finish
 
@@ -41,9 +42,9 @@ def depth(text):
 
 
 def go_first():
-    """Gateway and clients run before whatever else this machine does, if that is allowed: what is tried is the gate,
-    and a client that waits some ms for a core has the worst of its times from that. Where it is not allowed, the p90
-    is judged in the place of the p99. Returns which."""
+    """Run gateway and clients above the priority of other processes, if that is allowed: the test is about the
+    gate, and a client that waits some ms for a core has its longest latencies from that. If it is not allowed,
+    the p90 is judged instead of the p99. Return the percentile."""
     gateway = open("gate.pid").read().strip()
     try:
         for task in [0, *map(int, os.listdir("/proc/%s/task" % gateway))]:
@@ -54,7 +55,7 @@ def go_first():
 
 
 worst = go_first()
-# Alone the small reader's times are all alike; a p99 would add what the machine does.
+# Alone, all latencies of the small reader are equal; a p99 would include delays of the machine.
 alone = load(0.5, SMALL)["small"]["p50_ns"]
 piece = load(0.5, large(1))["large"]["p50_ns"]
 most = load(1, large(64))["large"]["bytes_per_second"]
@@ -65,7 +66,7 @@ check(without > 2 * bound, "without a window in bytes the median is %.2f ms, the
 
 shown = depth("{requests: 8, bytes: 384 KiB}")
 check(shown["window"] == 8 and shown["window_bytes"] == 384 << 10, "status shows both windows")
-# A second in which the machine stood still for some ms says nothing of the gate: another is tried.
+# A second in which the machine stopped for some ms shows nothing about the gate: try another one.
 for _ in range(6):
     both = load(1, SMALL, large(64))
     slow, part = both["small"][worst + "_ns"], both["large"]["bytes_per_second"] / most
@@ -74,7 +75,7 @@ for _ in range(6):
     if slow <= bound and part >= 0.8:
         break
 check(slow <= bound and part >= 0.8, said)
-check(depth("8")["window_bytes"] is None, "status shows that there is no window in bytes any more")
+check(depth("8")["window_bytes"] is None, "status shows no window in bytes any more")
 finish()
 END
 serve_stop gate

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A max holds back only what it counts: reads beside writes of one tenant, a group's max for writes, and what moves
-# no data beside a max in bytes.
+# A max holds only the requests that it counts: reads beside writes of one tenant, a group's max for
+# writes, and requests without data beside a max in bytes.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
@@ -33,7 +33,7 @@ uri()
 	echo "nbd+unix:///$1?socket=$here/s.sock"
 }
 
-# 0; 1: a max was passed, or the shares are wrong; 3: a rate was not reached.
+# Exit status 0; 1: a max was exceeded, or the shares are wrong; 3: a rate was not reached.
 try()
 {
 	weir load -t 2500ms -d 16 --json --series s.csv "reads=$(uri one)" "writes=$(uri one),reads=0" \
@@ -45,7 +45,8 @@ rows = [(float(r["time_s"]), r["job"], float(r["iops"])) for r in csv.DictReader
 late = False
 def rates(job): # of 100 ms each, settled
     return [v for t, j, v in rows if j == job and 0.5 < t <= 2.41]
-# A busy machine stops a thread for some ms now and then: what must be reached is so in the better half of the rows.
+# A busy machine stops a thread for some ms now and then: the rate must be reached in the better
+# half of the rows.
 def near(job, want, least=0.95):
     mean, good = statistics.mean(rates(job)), statistics.median(rates(job))
     print("%s: mean %.0f, median %.0f of %.0f iops" % (job, mean, good, want))
@@ -55,12 +56,12 @@ def near(job, want, least=0.95):
     late |= good < want * least
 near("reads", 3000)
 near("writes", 500)
-near("single", 3000, 0.2) # one at a time: what its latency allows
+near("single", 3000, 0.2) # one at a time: limited by its latency
 near("deep", 500)
 near("reader", 1000)
 heavy, light = (statistics.mean(rates(j)) for j in ("heavy", "light"))
 print("heavy %.1f, light %.1f of 50 iops" % (heavy, light))
-# 95 writes, and 2 that may be saved up
+# 95 writes, and 2 that may be saved
 if heavy + light > 50 * 1.05 or not 2.5 < heavy / light < 3.6:
     sys.exit(1)
 late |= heavy + light < 50 * 0.95
@@ -70,10 +71,11 @@ END
 got=0
 in_rounds try >out || got=$?
 cat out
-[ "$got" -eq 0 ] || fail "what a max does not count is held, or not what it counts"
+[ "$got" -eq 0 ] || fail "a max holds requests that it does not count, or does not hold those that it counts"
 
-# 128 writes of 1 MiB wait for up to two minutes. What moves no data passes them, also on their own connection.
-"$python" - <<'END' || fail "what moves no data waits behind writes that are held"
+# 128 writes of 1 MiB wait for up to two minutes. Requests without data pass them, even on the same
+# connection.
+"$python" - <<'END' || fail "requests without data wait behind held writes"
 import nbd, sys, time
 def client():
     h = nbd.NBD()

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Fifty tenants at once, on real I/O: weights, mins and maxes all kept beside each other and a noisy neighbour, and
-# a weight that is changed acts within 100 ms.
+# Fifty tenants at once, on real I/O: all weights, mins and maxes hold beside each other and a noisy
+# neighbour, and a changed weight takes effect within 100 ms.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
 
 command -v fio >/dev/null || skip "no fio"
 
-# 2,000 requests a second. 1 noisy neighbour of weight 20, 64 deep; 19 of weight 1 and 10 of weight 3;
-# 10 that are promised 60 iops, which is more than their weight gives; 10 that may have 10 iops.
-# The mins take 600 and the maxes 100, and the weights, 20 + 19 + 30 + 10, share 1,300: 16.5 for each 1.
+# 2,000 requests a second. 1 noisy neighbour of weight 20, with 64 requests in flight; 19 of weight
+# 1 and 10 of weight 3; 10 with a min of 60 iops, which is more than their weight gives; 10 with a
+# max of 10 iops. The mins take 600 and the maxes 100, and the weights, 20 + 19 + 30 + 10, share
+# 1,300: 16.5 for each 1.
 {
 	echo "listen: \"unix:$here/s.sock\""
 	echo 'resources: [{name: disk, back: "model:server,rate=2k,service=fixed,servers=8+memory:64M", depth: 8}]'
@@ -32,14 +33,14 @@ command -v fio >/dev/null || skip "no fio"
 } >weir.yaml
 serve gate --api "unix:$here/api.sock" weir.yaml
 
-python3 -B - <<'END' || fail "the policy of fifty is not kept"
+python3 -B - <<'END' || fail "the policy of fifty tenants does not hold"
 import time
 from kept import *
 
 ones, threes = ["one%d" % i for i in range(1, 20)], ["three%d" % i for i in range(1, 11)]
 mins, maxes = ["min%d" % i for i in range(1, 11)], ["max%d" % i for i in range(1, 11)]
 names = ["noisy", *ones, *threes, *mins, *maxes]
-# What a max of 10 iops holds is not many: they have to be waited for at the end.
+# Few requests for a max of 10 iops: the test has to wait for them at the end.
 fio = Fio({n: {"iodepth": 16 if n in maxes else 64} for n in names}, seconds=12, size="1m")
 await_queue(names, 8)
 time.sleep(0.5)
@@ -47,7 +48,7 @@ all = looks(7, every=0.1)
 x = Between(*all)
 check(x.backlogged(*names), "all %d wait" % len(names))
 
-# What the weights share, in units of weight 1.
+# The rate per weight 1.
 unit = x.passed("noisy", *ones, *threes) / (20 + 19 + 30)
 print("        %d of weight 1 in %.2f s" % (unit, x.longest))
 for names, weight in (["noisy"], 20), (ones, 1), (threes, 3):
@@ -65,7 +66,7 @@ low, high = (f(x.passed(n) for n in maxes) for f in (min, max))
 check(0.99 * 10 * x.ran - 1 <= low and high <= 1.01 * 10 * x.longest + 1,
       "their max: %d to %d in %.2f s" % (low, high, x.longest))
 
-# A weight is changed: of the noisy one to 1, and one of 1 to 20.
+# Weights change: the noisy neighbour's to 1, and another one from 1 to 20.
 asked = time.monotonic()
 ask("PUT", "/v1/set/noisy.weight", "1")
 ask("PUT", "/v1/set/one1.weight", "20")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A max is delivered while every core is busy: 1k iops for a client with 8 requests under way, beside one busy loop a core.
-# The judge is a preloaded library, which notes when the gateway sends requests to its upstream.
+# A max is reached while every core is busy: 1k iops for a client with 8 requests in flight, beside
+# one busy loop per core. A preloaded library records when the gateway sends requests to its
+# upstream.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
@@ -9,7 +10,7 @@ command -v cc >/dev/null || skip "no C compiler"
 command -v fio >/dev/null || skip "no fio"
 cc -O2 -shared -fPIC -o clock-shim.so "$WEIR_SOURCE/tests/e2e/clock-shim.c"
 
-# Everything here runs at one priority, and where that is allowed at a higher one than whatever else the machine does.
+# Everything here runs at one priority, above the rest of the machine if that is allowed.
 renice -n -10 $$ >renice.out 2>&1 || true
 echo -10 2>/dev/null >/proc/self/autogroup || true
 
@@ -22,7 +23,7 @@ tenants: [{name: all, max: 1k iops, match: {export: disk}}]
 END
 CLOCK_SHIM="$here/calls" LD_PRELOAD="$here/clock-shim.so" serve gate weir.yaml
 
-python3 -B - <<'END' || fail "a max is not delivered on a busy machine"
+python3 -B - <<'END' || fail "a max is not reached on a busy machine"
 import os, struct, sys
 from kept import *
 
@@ -34,7 +35,7 @@ REPLIES = [struct.unpack("=I", struct.pack(">I", m))[0] for m in (0x67446698, 0x
 
 
 def dispatched(since):
-    """When requests were sent to the upstream. Each is 28 bytes: all of them are reads."""
+    """Return the times at which requests were sent to the upstream. Each is 28 bytes: all of them are reads."""
     calls = []
     for at, fd, n, magic, out in ENTRY.iter_unpack(open("calls", "rb").read()):
         if not at:
@@ -54,7 +55,8 @@ def worst_second(times):
 
 
 def waited(*pids):
-    """Seconds in which threads of these could have run and did not, and those stolen from the machine."""
+    """Return the seconds in which threads of these processes were runnable and did not run, and those stolen from
+    the machine."""
     stolen = int(open("/proc/stat").readline().split()[8]) / os.sysconf("SC_CLK_TCK")
     return stolen + sum(sum(delays(p).values()) for p in pids)
 

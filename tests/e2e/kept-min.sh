@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A min on real I/O, met under a noisy neighbour of high weight; and large writes in pieces: a neighbour waits
-# for one of them at most.
+# A min on real I/O, met beside a noisy neighbour of high weight; and large writes in pieces: a
+# neighbour waits for one piece at most.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
@@ -28,10 +28,11 @@ tenants:
 END
 serve gate --api "unix:$here/api.sock" weir.yaml
 
-python3 -B - <<'END' || fail "a min, or the pieces of large writes"
+python3 -B - <<'END' || fail "a min does not hold, or large writes are not in pieces"
 from kept import *
 
-# Its 64 requests keep the noisy one backlogged; the meek one has enough under way to be so too.
+# The noisy client's 64 requests keep it backlogged; the meek client has enough in flight to be
+# backlogged, too.
 fio = Fio({"meek": {"iodepth": 128}, "noisy": {"iodepth": 64}, "small": {"iodepth": 1, "startdelay": 1},
            "large": {"iodepth": 2, "bs": "32m", "rw": "write", "size": "64m"}}, seconds=8)
 await_queue(["meek", "noisy", "large"])
@@ -48,16 +49,17 @@ check(x.passed("noisy") > 0, "noisy: what is left,", x.passed("noisy"))
 
 # ---- pieces
 
-# What the small one waits, decided by the sum: a piece for each of its requests, and none more.
+# The waiting time of the small client, by its sum: one piece for each of its requests, and no more.
 pieces, small = x.passed("large"), x.passed("small")
 check(pieces >= 50 and report["large"]["write"]["total_ios"] >= 2, "large: %d pieces, of %d writes of 32 MiB" %
       (pieces, report["large"]["write"]["total_ios"]))
 waits = sum(x.b.t["small"]["wait_s"].values()) - sum(x.a.t["small"]["wait_s"].values())
 check(waits <= 0.0205 * (small + 1) + x.waited, "small: %d waited %.3f s, where a piece takes 0.02 s (%.3f s kept from running)"
       % (small, waits, x.waited))
-check(waits >= 0.01 * small, "small: it does wait for pieces")
-# As the client sees it: 20 ms for the piece, 0.3 for itself. What keeps either side from running comes on top; for a p95 of
-# 30 ms it has to do so for 9.5 ms in 5 % of the requests at least. Two pieces would be 40 ms in all of them.
+check(waits >= 0.01 * small, "small: it waits for pieces")
+# As the client sees it: 20 ms for the piece, 0.3 for itself. Delays of either process are added;
+# for a p95 of 30 ms they must be 9.5 ms in at least 5 % of the requests. Two pieces would be 40 ms
+# in all of them.
 p95 = report["small"]["read"]["clat_ns"]["percentile"]["95.000000"] / 1e6
 least = 0.0095 * 0.05 * small
 check(p95 < 30 or x.waited + late >= least, "small: p95 %.1f ms (%.3f s kept from running; from %.3f s on it may be more)"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Shadow mode, enforce: false: nothing is delayed, and the counters show what would have been; as they do show it
-# once the policy is enforced.
+# Shadow mode, enforce: false: nothing is delayed, and the counters estimate the effect; the same
+# counters show it once the policy is enforced.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
@@ -25,7 +25,7 @@ from kept import *
 
 
 def run():
-    """Both offer 400 a second for 3 s; what they got, and the looks before and after."""
+    """Offer 400 a second for 3 s to both; return their results, and the snapshots before and after."""
     a = Look()
     report = load("-t", "3s", "-r", "400", "held=" + uri("held"), "free=" + uri("free"))
     time.sleep(1)
@@ -43,12 +43,12 @@ x = Between(*all)
 late += Between(a, all[-1]).waited
 for name in "held", "free":
     check(got[name]["requests"] >= 1050, "%s: %d of about 1,200 were served" % (name, got[name]["requests"]))
-    # 5 ms in the device, and what a busy machine adds: requests are late by 5 ms or more only if they begin while one of
-    # both sides is kept from running. So for half of them that must be so for half of the 3 s. Under a max of 100 half
-    # of them would have waited over 4 s.
+    # 5 ms in the device, and delays of a busy machine: a request is late by 5 ms or more only if it
+    # begins while one of both processes is kept from running. For half of them that would have to
+    # be half of the 3 s. Under a max of 100 half of them would have waited over 4 s.
     p50 = got[name]["p50_ns"] / 1e6
     check(p50 < 10 or late >= 1.4, "%s: p50 %.2f ms (%.3f s kept from running)" % (name, p50, late))
-# What would have been: 100 a second pass, the rest waits for its max; the other one waits for nothing.
+# The estimate: 100 a second pass, the rest waits for its max; the other tenant does not wait.
 at_most("held", all, 100, 1.01)
 at_least("held", all, 100, 0.99, 50)
 held = all[-1].t["held"]
@@ -61,7 +61,7 @@ check(grown >= 0.99 * least, "held: %.0f request-seconds of waiting, at least %.
 check(waits(x.b.t["free"]) < 0.1 * waits(x.b.t["held"]), "free: %.3f" % waits(x.b.t["free"]))
 check(x.passed("free") >= 350 * x.ran, "free: %d in %.2f s" % (x.passed("free"), x.shortest))
 
-# Enforced, the same load.
+# The same load, enforced.
 ask("PUT", "/v1/set/enforce", "true")
 time.sleep(0.2)
 a, all, report, late = run()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """kept: for tests that measure whether a running gateway keeps its policy. Used by kept-*.sh and robust.sh.
 
-What is measured are the gateway's own counters, which are exact. Only time is not: a look happens at some
-moment between `before` and `after`, which are taken around it. So of two looks the shortest and the longest
-time between them is known, and an upper bound is checked against the longest, a lower one against the
-shortest: however busy the machine is, a gateway that keeps its policy is not found guilty. From the shortest
-time is taken, too, what the gateway wanted to run in and was not let: nobody can use up a rate while asleep.
+The tests measure the gateway's own counters, which are exact. Only time is not: a snapshot is taken at some moment
+between `before` and `after`, which are read around it. So the shortest and the longest time between two snapshots is
+known, and an upper bound is checked against the longest, a lower one against the shortest: a gateway that keeps its
+policy passes on any machine, however busy. The time in which the gateway was runnable but did not run is also
+subtracted from the shortest time, since it cannot serve requests then.
 """
 import glob, http.client, json, os, socket, subprocess, sys, time
 
@@ -21,7 +21,7 @@ class _Unix(http.client.HTTPConnection):
 
 
 def ask(method, path, body=None):
-    """The JSON of the reply."""
+    """Return the JSON of the reply."""
     c = _Unix("weir")
     c.request(method, path, body)
     r = c.getresponse()
@@ -32,12 +32,12 @@ def ask(method, path, body=None):
 
 
 def delays(pid):
-    """Seconds in which each thread of a process could have run and did not."""
+    """Return the seconds in which each thread of a process was runnable and did not run."""
     return {name: int(open(name).read().split()[1]) / 1e9 for name in glob.glob("/proc/%s/task/*/schedstat" % pid)}
 
 
 def kept_waiting():
-    """The same of the gateway, and those of the whole machine."""
+    """Return the same for the gateway, and for the whole machine."""
     return {"stolen": int(open("/proc/stat").readline().split()[8]) / os.sysconf("SC_CLK_TCK"),
             **delays(open("gate.pid").read().strip())}
 
@@ -56,7 +56,8 @@ class Look:
 
 
 class Between:
-    """From one look to a later one, with those between them. `ran`: it could certainly run for so long."""
+    """The time from one snapshot to a later one, with those between them. `ran`: the gateway could run for at
+    least so long."""
 
     def __init__(self, *looks):
         self.looks = looks
@@ -73,14 +74,14 @@ class Between:
         return self.passed(over) / max(1, self.passed(under))
 
     def backlogged(self, *tenants, least=1):
-        """Did each of them have so many waiting whenever it was looked at?"""
+        """Return true if each of them had so many waiting in every snapshot."""
         return all(x.t[t]["queued"] >= least for t in tenants for x in self.looks)
 
 
 def looks(seconds, every=0.05):
-    """Looks for so long. One is calm when no thread of the gateway was kept from running for more than 5 ms since the
-    one before: a round of its loop has one time, so what is passed on after a stop inside it seems to come late, and
-    what follows too soon."""
+    """Take snapshots for so long. A snapshot is calm if no thread of the gateway was delayed for more than 5 ms
+    since the one before: a round of its loop has one time, so requests after a delay inside it seem to be
+    late, and the next ones early."""
     all = [Look()]
     all[0].calm = False
     while all[-1].after < all[0].before + seconds:
@@ -92,7 +93,7 @@ def looks(seconds, every=0.05):
 
 
 def windows(all, seconds):
-    """From each look to the first that is at least `seconds` later."""
+    """Yield the span from each snapshot to the first that is at least `seconds` later."""
     j = 0
     for i, a in enumerate(all):
         while j < len(all) and all[j].before - a.after < seconds:
@@ -103,8 +104,8 @@ def windows(all, seconds):
 
 
 def at_least(tenant, all, rate, share, least, one=1, what="dispatched"):
-    """Over every second in which it was backlogged it had so much of the rate. `least`: what must wait at each look
-    so that it was backlogged between them, too."""
+    """Check that a backlogged tenant had so much of the rate over every second. `least`: requests that must wait
+    in each snapshot so that the tenant was backlogged between them, too."""
     seconds = [x for x in windows(all, 1) if x.backlogged(tenant, least=least)]
     check(len(seconds) >= 5, "%s: backlogged in %d of %d seconds" % (tenant, len(seconds), len(list(windows(all, 1)))))
     if not seconds:
@@ -116,8 +117,8 @@ def at_least(tenant, all, rate, share, least, one=1, what="dispatched"):
 
 
 def at_most(tenant, all, rate, share, one=1, what="dispatched"):
-    """Over every second, that begins calmly, it had no more than that of the rate, and one request. Where none
-    does: and what came in while the gateway was kept from running, before the second began."""
+    """Check that over every second that begins calmly the tenant had no more than that of the rate, and one
+    request. If no second does: plus what came in while the gateway was delayed, before the second began."""
     calm = [x for x in windows(all, 1) if x.a.calm]
     some = calm or list(windows(all[1:], 1))
     check(len(some) >= 1, "%s: %d seconds begin calmly, of %d" % (tenant, len(calm), len(some)))
@@ -130,21 +131,21 @@ def at_most(tenant, all, rate, share, one=1, what="dispatched"):
 
 
 def await_queue(tenants, least=1, seconds=30):
-    """Until each of them has so many waiting."""
+    """Wait until each of them has so many waiting."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         look = Look()
         if all(look.t[t]["queued"] >= least for t in tenants):
             return look
         time.sleep(0.02)
-    raise AssertionError("nobody waits: " + str({t: look.t[t]["queued"] for t in tenants}))
+    raise AssertionError("no request waits: " + str({t: look.t[t]["queued"] for t in tenants}))
 
 
 _clients = 0
 
 
 class Fio:
-    """fio's NBD engine, a job for each export: {"a": {"iodepth": 64}}. Ended after `seconds`."""
+    """fio's NBD engine, one job per export: {"a": {"iodepth": 64}}. Ended after `seconds`."""
 
     def __init__(self, jobs, seconds, **common):
         global _clients
@@ -163,7 +164,7 @@ class Fio:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def end(self):
-        """Waits; the jobs of its report by name."""
+        """Wait for the end. Return the jobs of its report by name."""
         out = self.process.communicate(timeout=120)[0].decode()
         text = open(self.name + ".json").read()
         assert self.process.returncode == 0, out + text
@@ -172,7 +173,7 @@ class Fio:
         return report
 
     def rate(self, job, since, until):
-        """The mean rate that it saw itself in this part of its run (seconds)."""
+        """Return its own mean rate in this part of its run (seconds)."""
         name = glob.glob(glob.escape(self.name + "." + job) + "_iops*.log")[0]
         rows = [[float(x) for x in line.split(",")[:2]] for line in open(name)]
         rates = [rate for ms, rate in rows if since < ms / 1000 <= until]
@@ -180,7 +181,7 @@ class Fio:
 
 
 def load(*args):
-    """weir load --json in the background; `.end()` gives the list of its jobs."""
+    """weir load --json in the background; `.end()` returns the list of its jobs."""
     class Load:
         process = subprocess.Popen(["weir", "load", "--json", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -199,7 +200,7 @@ _bad = []
 
 
 def check(good, *what):
-    """Says it, and remembers whether anything was wrong: end the test by `finish()`."""
+    """Print a check, and remember a failure: end the test with `finish()`."""
     print("ok:    " if good else "WRONG: ", *what, flush=True)
     if not good:
         _bad.append(what)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A gateway that is killed at random times, in front of a file and of an upstream. Clients that come back (QEMU with
-reconnect-delay, weir load --reconnect) go on; others (libnbd, nbdcopy) see that the server is gone, at once, and no more.
-What was flushed is in the file; what was set stays set."""
+"""A gateway that is killed at random times, in front of a file and of an upstream. Clients that reconnect (QEMU with
+reconnect-delay, weir load --reconnect) go on; others (libnbd, nbdcopy) see at once that the server is gone, and no
+other error. Flushed data are in the file; values set by weir set are kept."""
 import os, re, subprocess, threading, time
 import kills
 from kills import HERE, KILLS, PATIENCE, Blocks, Load, Server, check, fault, pause, rng, run, stop, uri
@@ -37,7 +37,7 @@ class Qemu:
             raise ValueError("qemu-io %s: %s" % (command, answer))
 
     def answer(self):
-        """Until it asks for the next command."""
+        """Wait until it prompts for the next command."""
         answer = ""
         while not answer.endswith("qemu-io> "):
             c = self.io.stdout.read(1)
@@ -48,7 +48,7 @@ class Qemu:
 
     def work(self):
         r = rng("qemu " + self.export)
-        # In C: what it says must be known.
+        # In the C locale: the messages must be known.
         self.io = subprocess.Popen(["qemu-io", "--image-opts", qemu(self.export)], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                    env={**os.environ, "LC_ALL": "C"})
@@ -98,7 +98,7 @@ class Qemu:
 
 
 def convert():
-    """qemu-img, of a file into the gateway; again and again, and then what it wrote must be what it read."""
+    """qemu-img convert, of a file into the gateway, again and again; then the data must be equal."""
     r = rng("convert")
     with open("source.raw", "wb") as f:
         f.write(r.randbytes(8 << 20))
@@ -113,7 +113,7 @@ def convert():
 
 
 class Copier:
-    """nbdcopy, which does not come back: it fails, soon and with a word, when the gateway is killed under it."""
+    """nbdcopy, which does not reconnect: it fails, soon and with a message, when the gateway is killed."""
 
     def __init__(self):
         self.cut = 0
@@ -121,7 +121,7 @@ class Copier:
 
     def start(self):
         if self.child is None:
-            # At 16 MiB/s (the policy) it needs 4 s.
+            # At 16 MiB/s (the policy) a copy takes 4 s.
             self.child = subprocess.Popen(["nbdcopy", "--no-extents", "--", uri("slow"), "null:"], stdin=subprocess.DEVNULL,
                                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             kills.children.append(self.child)
@@ -138,7 +138,7 @@ class Copier:
         except subprocess.TimeoutExpired:
             check(False, "nbdcopy hangs after the gateway is gone")
         check(self.child.returncode != 0 and out, "nbdcopy: status %d: %s" % (self.child.returncode, out))
-        check(time.monotonic() - began < 10, "nbdcopy took long to notice")
+        check(time.monotonic() - began < 10, "nbdcopy noticed too late")
         self.child, self.cut = None, self.cut + 1
 
 
@@ -147,7 +147,7 @@ def life(gateway, copier, qemus):
     while gateway.kills < KILLS:
         copier.start()
         yield r.choice((r.uniform(0.2, 0.8), r.uniform(0, 0.2)))
-        if gateway.kills % 3 == 0:  # QEMU waits for a second before it comes back, and longer if it was in vain
+        if gateway.kills % 3 == 0:  # QEMU waits for a second before it reconnects, and longer after a failure
             before = [q.steps for q in qemus]
             while any(q.steps < n + 3 for q, n in zip(qemus, before)):
                 yield 0.01
@@ -157,14 +157,15 @@ def life(gateway, copier, qemus):
         gateway.start()
         gateway.await_ready()
         said = run("weir", "set")
-        check(said == "other.weight 7\n", "what was set is not: " + said)
+        check(said == "other.weight 7\n", "a value set by weir set is lost: " + said)
 
 
 def main():
     for name in EXPORTS + ("copy",):
         with open(name + ".img", "w") as f:
             f.truncate(64 << 20)
-    # Not nbdkit, of which 1.32 ends with a failed assertion when a client is gone in the middle of a reply.
+    # Not nbdkit: version 1.32 fails an assertion when a client disconnects in the middle of a
+    # reply.
     upstream = Server("upstream", ["qemu-nbd", "--socket", HERE + "/up.sock", "--persistent", "--shared=16",
                                    "--format=raw", "--cache=writeback", "--discard=unmap", "far.img"], "up.sock")
     upstream.await_ready()
@@ -200,13 +201,13 @@ tenants:
     converter.join()
     for b in blocks:
         b.end()
-        # Each client was cut off once by each kill, if it was there.
-        check(KILLS // 2 <= b.cut <= 2 * KILLS, "%d kills, and clients of %s were cut off %d times" %
+        # Each kill disconnected each connected client once.
+        check(KILLS // 2 <= b.cut <= 2 * KILLS, "%d kills, and clients of %s were disconnected %d times" %
               (KILLS, b.export, b.cut))
         print("%s: %d kills, cut off %d times; %d flushes and %d reads checked, %d blocks in the file" %
               (b.export, KILLS, b.cut, b.flushes, b.reads, b.checked))
     print("qemu-io: %s commands; nbdcopy: cut off %d times" % ([q.steps for q in qemus], copier.cut))
-    check(copier.cut >= KILLS // 3, "nbdcopy was hardly there")
+    check(copier.cut >= KILLS // 3, "nbdcopy was hardly connected")
     if copier.child and copier.child.poll() is None:
         copier.child.kill()
     kills.no_faults()

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Upstreams that forget everything unflushed are killed at random times, also while they are just coming back. Clients
-(libnbd, fio, weir load) see pauses and no error, read what they wrote, and find in the upstream's file what was flushed.
-One that stays away is an error after the time-out, and none any more when it is back."""
+"""Upstreams that lose all unflushed data are killed at random times, also while they are just restarting. Clients
+(libnbd, fio, weir load) see pauses and no error, read what they wrote, and find flushed data in the upstream's
+file. An upstream that stays down gives errors after the time-out, and none after it returned."""
 import threading, time
 import nbd
 import kills, kept
 from kills import HERE, KILLS, Blocks, Load, Server, check, connect, fault, pause, rng, run, stop, uri, wait_for
 
-# What is different in them, and their clients.
+# Differences between the resources, and their clients.
 KINDS = {
     "many": {"policy": "connections: 4", "filters": ["--filter=cache"], "fio": True, "load": True},
-    # Little is kept, so writes wait for flushes of the gateway's own.
+    # A small keep: writes wait for the gateway's own flushes.
     "one": {"policy": "connections: 1, keep: 1 MiB", "filters": ["--filter=cache"], "fio": False, "load": True},
-    # No FUA: such a write is a write and a flush.
+    # No FUA: such a write is sent as a write and a flush.
     "nofua": {"policy": "connections: 3", "filters": ["--filter=fua", "--filter=cache"], "fio": True, "load": False},
 }
 
@@ -27,12 +27,12 @@ def status(resource):
 
 
 def state(resource):
-    """up, lost or failed."""
+    """Return its state: up, lost or failed."""
     return status(resource)["state"].split(";")[0]
 
 
 def fio(export):
-    """Again and again, on a part of its own; every block that it wrote is checked by crc32c."""
+    """Run fio again and again, on a part of its own; every block that it wrote is checked by crc32c."""
     argv = ["fio", "--name=" + export, "--ioengine=nbd", "--uri=" + uri(export), "--rw=randrw", "--bsrange=4k-64k",
             "--iodepth=16", "--offset=16m", "--size=8m", "--fsync=64", "--verify=crc32c", "--verify_fatal=1",
             "--verify_backlog=256", "--randseed=%d" % kills.SEED, "--output=fio-%s.out" % export]
@@ -45,13 +45,14 @@ def fio(export):
 def life(name, server):
     r = rng("kill " + name)
     while server.kills < KILLS:
-        # At work, or just about to be, perhaps with the gateway sending again what was kept.
+        # While the gateway works, or just before, perhaps while it sends kept writes again.
         yield r.choice((r.uniform(0.1, 0.6), r.uniform(0, 0.1)))
         while server.kills % 2 == 0 and state(name) != "up":
             yield 0.02
-        # nbdkit 1.32 ends with a failed assertion if a client is gone in the middle of a reply: as good as a kill.
+        # nbdkit 1.32 fails an assertion if a client disconnects in the middle of a reply: as good
+        # as a kill.
         server.kill(or_ended=True)
-        yield r.choice((0, r.uniform(0, 0.3)))  # away for a while, or not
+        yield r.choice((0, r.uniform(0, 0.3)))  # down for a while, or not
         server.start()
         server.await_ready()
 
@@ -94,7 +95,7 @@ def killed_often():
         t.join()
     for name, b in blocks.items():
         b.end()
-        # Flushed: so the server may forget the rest.
+        # All data are flushed, so the server may forget the rest.
         servers[name].kill()
         with b.lock:
             b.in_file(range(len(b.holds)), "at the end")
@@ -104,7 +105,7 @@ def killed_often():
         check(status(name)["lost"] >= KILLS // 2, "the gateway did not notice")
     for s in servers.values():
         s.start()
-    gateway.end()  # with a last flush, for which it needs them
+    gateway.end()  # its last flush needs the servers
     for s in servers.values():
         s.kill()
     for name, load in loads.items():
@@ -112,7 +113,8 @@ def killed_often():
 
 
 def stays_away():
-    """Away for longer than the time-out: EIO for who waits and who comes, and seen in the status; then all is well."""
+    """Down for longer than the time-out: EIO for waiting and new requests, shown in the status; then all requests
+    work again."""
     far = upstream("many")
     far.await_ready()
     with open("policy.yaml", "w") as f:
@@ -135,11 +137,11 @@ def stays_away():
             check(time.monotonic() - began > 0.9, "an error before the time-out")
     check(state("many") == "failed", "the status does not say that it failed")
     check("failed" in run("weir", "status"), "nor does it to people")
-    other.pwrite(b"b" * 4096, 0)  # nobody else is hurt
+    other.pwrite(b"b" * 4096, 0)  # other clients are not affected
     far.start()
     wait_for(lambda: state("many") == "up", "the upstream is back")
-    # What was answered before is there, although the upstream forgot it.
-    check(h.pread(4096, 0) == b"a" * 4096, "a write is gone after the time-out")
+    # Acknowledged data are still there, although the upstream forgot them.
+    check(h.pread(4096, 0) == b"a" * 4096, "a write was lost after the time-out")
     h.flush()
     check(open("many.img", "rb").read(4096) == b"a" * 4096, "a flush after the time-out is a lie")
     h.shutdown()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Two thousand clients that leave at every point of the protocol, while every core is busy with something else:
-# descriptors, clients, requests and memory return to what they were before.
+# Two thousand clients disconnect at every point of the protocol, while every core is busy:
+# descriptors, clients, requests and memory return to their values from before.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
@@ -15,7 +15,7 @@ tenants: [{name: all, match: {export: "*"}}]
 END
 serve gate --api "unix:$here/api.sock" --log-level error weir.yaml
 
-python3 -B - <<'END' || { tail -n 5 gate.log >&2; fail "something of clients that left is still there"; }
+python3 -B - <<'END' || { tail -n 5 gate.log >&2; fail "resources of clients that left are still in use"; }
 import os, random, socket, struct, subprocess, sys, threading, time
 from kept import *
 from nbdraw import *
@@ -46,7 +46,7 @@ def hang_up(s, way):
 
 
 def visit(how):
-    """One client. `how`: its point in the protocol, requests, how many of their bytes, and the way it leaves."""
+    """Run one client. `how`: its point in the protocol, requests, how many of their bytes, and how it leaves."""
     tcp, stage, data, cut, way = how
     s = connect(port=PORT) if tcp else connect(path=NBD)
     try:
@@ -103,7 +103,7 @@ def want_base():
         check(n == 0, "%d %s left" % (n, what))
 
 
-Look()  # the API's own first descriptors
+Look()  # opens the API's own first descriptors
 descriptors = len(os.listdir("/proc/%s/fd" % PID))
 busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for i in range(os.cpu_count())]
 try:

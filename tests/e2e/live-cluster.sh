@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir experiment run --live of a cluster: servers, a controller that is killed and comes back, clients; what they got
-# in each period is judged as in the simulator, and no limit is passed.
+# weir experiment run --live of a cluster: servers, a controller that is killed and restarted,
+# clients; the service in each period is judged as in the simulator, and no limit is exceeded.
 . "$WEIR_SOURCE/tests/lib.sh"
 
 mkdir -p mine/two
@@ -36,10 +36,11 @@ cut -d, -f1,2 live/data/two/r/values.csv >live.names
 cut -d, -f1,2 sim/data/two/r/values.csv >sim.names
 cmp -s sim.names live.names || fail "other names: $(diff sim.names live.names)"
 
-# Without a controller limits are nobody's: the judge sees them passed, so it would see it above.
+# Without a controller no limit is enforced: the judge finds that they are exceeded, so it would
+# find that above.
 sed -i 's/  kill:.*/  control: false/' mine/two/scenario.yaml
 run 1 weir experiment run two --dir mine --live
-grep -q 'MISS *no limit is passed' stdout || fail "no limit was passed: $(cat stdout)"
+grep -q 'MISS *no limit is passed' stdout || fail "no limit was exceeded: $(cat stdout)"
 
 sed -i 's/  control:.*/  loss: 0.5/' mine/two/scenario.yaml
 run 2 weir experiment run two --dir mine --live

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir experiment run --live: a scenario on gateways with real clients measures what the simulator measures and
-# is judged by the same claims; what cannot run so is named; nothing is left behind, however it ends.
+# weir experiment run --live: a scenario on gateways with real clients has the simulator's metrics
+# and is judged by the same claims; scenarios that cannot run live are refused; no process or file
+# is left behind, however the run ends.
 . "$WEIR_SOURCE/tests/lib.sh"
 command -v fio >/dev/null || skip "fio is not installed"
 
-# experiment NAME DURATION: one gateway before a model of a server; two of its tenants are clients of fio, two of
-# weir load. The window is always full, so shares follow from the weights, however busy the machine is. Of the others
-# one has its max, which changes, and one pauses.
+# experiment NAME DURATION: one gateway before a model of a server; two of its tenants are clients
+# of fio, two of weir load. The window is always full, so shares follow from the weights, however
+# busy the machine is. Of the other tenants one has a max, which changes, and one pauses.
 experiment()
 {
 	mkdir -p "mine/$1"
@@ -43,10 +44,10 @@ claims:
 END
 }
 experiment tiny 6s
-# On a machine that is busy with something else clients may begin late: then it is looked at once more.
+# On a busy machine clients may start late: then repeat.
 weir experiment run tiny --dir mine --live --out live >first 2>&1 || run 0 weir experiment run tiny --dir mine --live --out live
 run 0 weir experiment run tiny --dir mine --out sim
-# What the simulator measures has the same names; but for what only it counts.
+# The simulator's metrics have the same names, except for a few that only it has.
 names()
 {
 	find "$1/data/tiny/r" -name '*.csv' ! -name values.csv -exec basename {} \; | sort
@@ -61,7 +62,7 @@ cp -r mine/tiny mine/other
 sed -i 's/^id: tiny/id: other/; /^live:/d' mine/other/experiment.yaml
 run 2 weir experiment run other --dir mine --live
 has stderr "other cannot run live"
-refused() # SCRIPT TEXT...: tiny's scenario changed by the sed script is refused with all of these in the message
+refused() # SCRIPT TEXT...: tiny's scenario, changed by the sed script, must be refused with all of these texts
 {
 	cp mine/tiny/scenario.yaml kept
 	sed -i "$1" mine/tiny/scenario.yaml
@@ -77,7 +78,7 @@ refused 's/reads: 0.5/think: 1ms/' "scenario.yaml:" "h/a/w1 cannot run live: thi
 refused 's/size: 4 KiB, reads/size: 1 MiB, reads/' "h/a/w1 cannot run live" "256 KiB"
 refused 's/name: b,/name: b, priority: 1,/' "hosts[0].tenants[1].priority: cannot run live"
 refused 's/window: 4/window: 0.5/' "window"
-refused 's/{tenant: h.c, max: 100 iops}/{device: disk, rate: 10 iops}/' "this change cannot run live: a model keeps its rate"
+refused 's/{tenant: h.c, max: 100 iops}/{device: disk, rate: 10 iops}/' "this change cannot run live: the rate of a model cannot change"
 mkdir bin
 ln -s "$(command -v weir)" bin/weir
 got=0
@@ -85,9 +86,9 @@ PATH=$PWD/bin weir experiment run tiny --dir mine --live >stdout 2>stderr || got
 [ "$got" -eq 2 ] || fail "without fio: exit status $got"
 has stderr "fio is not installed"
 
-# ---- however it ends
+# ---- interrupted and failed runs
 experiment long 60s
-# begin: runs `long` in the background; $pid is it, $folder where its files are, $children its processes.
+# begin: run `long` in the background; set $pid, $folder (its files) and $children (its processes)
 begin()
 {
 	weir experiment run long --dir mine --live >stdout 2>stderr </dev/null &
@@ -95,20 +96,20 @@ begin()
 	tries=0
 	until children=$(pgrep -P "$pid") && [ "$(echo "$children" | wc -l)" -eq 6 ]; do
 		tries=$((tries + 1))
-		[ "$tries" -lt 500 ] || fail "its six processes are not there after 10 s: $(cat stderr)"
+		[ "$tries" -lt 500 ] || fail "its six processes do not run after 10 s: $(cat stderr)"
 		sleep 0.02
 	done
 	server=$(echo "$children" | head -n 1)
 	folder=$(dirname "$(tr '\0' '\n' <"/proc/$server/cmdline" | tail -n 1)")
 	[ -s "$folder/0.yaml" ] || fail "$folder: no policy"
 }
-gone() # all its processes are
+gone() # wait until all its processes have ended
 {
 	for child in $children; do
 		tries=0
 		while kill -0 "$child" 2>/dev/null; do
 			tries=$((tries + 1))
-			[ "$tries" -lt 500 ] || fail "process $child is still there"
+			[ "$tries" -lt 500 ] || fail "process $child still runs"
 			sleep 0.02
 		done
 	done
@@ -123,13 +124,13 @@ begin
 kill -TERM "$pid"
 ends 130
 gone
-[ ! -e "$folder" ] || fail "$folder is still there"
+[ ! -e "$folder" ] || fail "$folder still exists"
 begin
 kill -KILL "$server"
 ends 1
 has stderr "the gateway of 'disk' ended by signal 9"
 gone
-[ ! -e "$folder" ] || fail "$folder is still there"
+[ ! -e "$folder" ] || fail "$folder still exists"
 begin
 kill -KILL "$pid"
 ends 137

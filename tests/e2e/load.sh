@@ -3,7 +3,7 @@
 . "$WEIR_SOURCE/tests/lib.sh"
 command -v nbdkit >/dev/null || skip "nbdkit is not installed"
 
-serve() # ARGUMENT...: an nbdkit on ./sock
+serve() # ARGUMENT...: start nbdkit on ./sock
 {
 	rm -f sock pid
 	nbdkit -f -U "$PWD/sock" -P "$PWD/pid" "$@" 2>>nbdkit.log &
@@ -15,7 +15,7 @@ serve() # ARGUMENT...: an nbdkit on ./sock
 	cat nbdkit.log
 	fail "nbdkit $*"
 }
-stop() # SIGNAL: ends it
+stop() # SIGNAL: stop it
 {
 	kill "-$1" $server
 	wait $server
@@ -106,10 +106,10 @@ weir load -t 10s "$uri" >stdout 2>stderr & # without --reconnect the loss of the
 load=$!
 sleep 0.2
 stop KILL
-wait $load && fail "the server was killed, and all is well?"
+wait $load && fail "the loss of the server is not reported"
 has stderr "weir: load: load: $uri: "
 
-# ---- an interrupt ends the run in good order
+# ---- an interrupted run ends in good order
 serve memory 1M
 weir load -t 60s "$uri" >stdout 2>stderr &
 load=$!

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A host that hears nobody goes on alone and says so; what moves its window is changed, ended and begun again
-# while it runs, but not its peers; what cannot be is refused at the start.
+# A host without reachable peers goes on alone and says so; its controller's settings are changed,
+# removed and added while it runs, but not its peers; invalid settings are refused at the start.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -17,7 +17,7 @@ resources:
 END
 }
 
-# status PYTHON: what it is of the status `s`
+# status PYTHON: evaluate it on the status `s`
 status()
 {
 	curl -s --unix-socket api.sock http://localhost/v1/status >status.json || fail "no status"
@@ -28,13 +28,13 @@ r = s['resources'][0]
 print($1)"
 }
 
-# until_so PYTHON: waits until it is True
+# until_so PYTHON: wait until it is True
 until_so()
 {
 	tries=0
 	until [ "$(status "$1")" = True ]; do
 		tries=$((tries + 1))
-		[ "$tries" -lt 100 ] || fail "never so: $1; $(cat status.json)"
+		[ "$tries" -lt 100 ] || fail "never true: $1; $(cat status.json)"
 		sleep 0.1
 	done
 }
@@ -66,12 +66,12 @@ until_so 'r["parda"] is not None and abs(r["parda"]["latency_s"] / 0.010 - 1) < 
 
 run 2 weir policy apply elsewhere.yaml
 has stderr 'restart'
-[ ! -e elsewhere ] || fail "it looked elsewhere"
+[ ! -e elsewhere ] || fail "the peers' file of a refused policy was made"
 kill "$load"
 wait "$load" || :
 serve_stop gateway
 
-# What is wrong with peers is said at the start.
+# Invalid peers are reported at the start.
 policy "controller: none" "udp:127.0.0.1:7000" >keyless.yaml
 run 2 weir serve --api none keyless.yaml
 has stderr 'needs a key'

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Three hosts before one array, one of which is killed, comes back with its clock set back, is stopped, and is cut off: the
-# others keep their ratio all the while and the array its latency, and the one that is back has its share again.
+# Three hosts before one array. One is killed, returns with its clock set back, is stopped, and is
+# cut off: the others keep their ratio and the array its latency all the while, and the host that
+# returned has its share again.
 . "$WEIR_SOURCE/tests/lib-hosts.sh"
 
-# What hosts one and two say to host three, and it to them, goes through this; while there is a file ./cut, nowhere. It has
-# two ports for each of them: one that stands for host three, and one that stands for them.
+# All messages between host three and hosts one and two go through this relay; while the file ./cut
+# exists, it drops them. It has two ports for each of them: one that stands for host three, and one
+# that stands for them.
 cat >relay.py <<'END'
 import os
 import selectors
@@ -52,30 +54,31 @@ ratio='near(w[1] / w[0], 2, 0.15)'
 latency='near(p[0]["latency_s"], 0.025, 0.15)'
 at_rest="w[0] > 6 and $shares and $latency"
 
-# together WHEN: all have their shares, of the 50 slots that are 25 ms at 2,000 a second, and rest there. (On a machine that is
-# busy with something else that may take a while.)
+# together WHEN: all hosts have their shares of the 50 slots (25 ms at 2,000 a second), and stay
+# there. (This may take a while on a busy machine.)
 together()
 {
 	watch 40 "held 1 $at_rest" one two three || fail "$1"
 }
 
-# kept WHAT: the others keep their ratio from then on: on the mean, since hosts do not step at one moment, and for a step or two
-# one of them is ahead. It is forgotten after five periods at most, a second; and five periods later (less what it takes
-# to look) the array's latency is what it shall be.
+# kept WHAT: the others keep their ratio from then on: on the mean, since hosts step at different
+# moments and one may be ahead for a step or two. The host is forgotten after five periods at most,
+# a second; and five periods later (less the time of the status request) the array's latency is at
+# the threshold.
 kept()
 {
 	watch 2 "all $ratio" one two >ratio.out 2>&1 &
 	ratio_watch=$!
-	watch 10 "p[0]['peers'] == 1 and p[1]['peers'] == 1" one two || fail "$1: it is not forgotten"
+	watch 10 "p[0]['peers'] == 1 and p[1]['peers'] == 1" one two || fail "$1: the host is not forgotten"
 	sleep 0.8
 	watch 1 "all near(latency, 0.025, 0.1) and $ratio" one two || fail "$1: the latency"
 	wait "$ratio_watch" || fail "$1: the others' ratio: $(cat ratio.out)"
 }
 
-gone() # WHAT: and its part is the others'
+gone() # WHAT: also, the others have its part
 {
 	kept "$1"
-	watch 40 "w[0] > 14 and $ratio and $latency" one two || fail "$1: what it left"
+	watch 40 "w[0] > 14 and $ratio and $latency" one two || fail "$1: the part it left"
 }
 
 together "at the start"
@@ -85,7 +88,7 @@ kill -KILL "$pid"
 wait "$pid" "$(cat three.load)"
 gone "killed"
 
-# Back, as another instance, and by its own clock it is half an hour ago: where that can be had.
+# It returns as another instance, with a clock half an hour back: if the system allows it.
 if unshare --time --monotonic=-1800 --fork true 2>/dev/null; then
 	unshare --time --monotonic=-1800 --fork weir serve --api "unix:$PWD/three.api" --pidfile again.pid three.yaml \
 		2>again.log &

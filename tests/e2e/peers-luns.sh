@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A host that reaches one array by two resources, beside one that has one: each resource has its part by the shares of
-# those who use it. And where bytes are shared, one with large requests has as many fewer inside.
+# A host with two resources on one array, beside a host with one: each resource has its part by the
+# shares of its tenants. If bytes are shared, a resource with large requests has fewer inside in
+# proportion.
 . "$WEIR_SOURCE/tests/lib-hosts.sh"
 
 array
 
-# two_hosts KEYS: of their resources
+# two_hosts KEYS: start two hosts with these keys of their resources
 two_hosts()
 {
 	lun="back: \"nbd+unix:///lun?socket=$PWD/array.sock\", controller: parda, threshold: 25ms"
@@ -26,7 +27,7 @@ END
 	serve one --api "unix:$PWD/one.api" one.yaml
 }
 
-# busy GATEWAY EXPORT SIZE: somebody who is
+# busy GATEWAY EXPORT SIZE: run a busy client
 busy()
 {
 	weir load -d 256 -t 60s -s "$3" "nbd+unix:///$2?socket=$PWD/$1.sock" >/dev/null 2>&1 &
@@ -47,7 +48,7 @@ busy both b 4k
 busy one c 4k
 watch 40 "near(w[1] / w[0], 2, 0.15) and near(w[2] / w[0], 3, 0.15) and near(sum(w), 50, 0.2)" both:0 both:1 one ||
 	fail "shares of 1:2:3"
-watch 20 "[x['peers'] for x in p] == [1, 1, 2]" both:0 both:1 one || fail "who is heard"
+watch 20 "[x['peers'] for x in p] == [1, 1, 2]" both:0 both:1 one || fail "the list of peers"
 stop_all
 
 two_hosts ", cost: bytes"

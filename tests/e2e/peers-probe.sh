@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# probe: true: the host that decides reads on its own while no host has requests inside, past its gate and counted for no
-# tenant; not while a client of another host is at work; and what it finds is what all aim at.
+# probe: true: the host that decides sends reads of its own while no host has requests inside, past
+# its gate and counted for no tenant; not while a client of another host is busy; and all hosts use
+# the threshold that it finds.
 . "$WEIR_SOURCE/tests/lib-hosts.sh"
 
 # 64 at once, 1 ms each.
@@ -18,15 +19,15 @@ for name in one two; do
 done
 both='p[0]["peers"] == 1 and p[1]["peers"] == 1'
 one_reads='(p[0]["probe_reads"] > 0) != (p[1]["probe_reads"] > 0)'
-watch 20 "$both and $one_reads and p[0]['probe_bursts'] + p[1]['probe_bursts'] >= 2" one two || fail "no host reads, or both do"
+watch 20 "$both and $one_reads and p[0]['probe_bursts'] + p[1]['probe_bursts'] >= 2" one two || fail "no host probes, or both do"
 for name in one two; do
 	curl -sS --unix-socket $name.api http://weir/metrics >$name.metrics
-	grep -q '^weir_requests_total{.*} [1-9]' $name.metrics && fail "$name: reads of its own are a tenant's"
+	grep -q '^weir_requests_total{.*} [1-9]' $name.metrics && fail "$name: reads of a probe are counted for a tenant"
 done
 grep -h '^weir_parda_probe_reads_total' one.metrics two.metrics | grep -q ' [1-9]' || fail "no metric"
 
-# A client at either host: a burst may begin only where the client makes a pause, and ends when it goes on. Else it would be
-# 2 % of 4 s.
+# With a client at either host, a burst may begin only in the client's pauses, and ends when the
+# client goes on. Otherwise it would be 2 % of 4 s.
 probed() # ms, of both hosts
 {
 	for name in one two; do
@@ -38,7 +39,7 @@ watch 10 'w[0] > 0 and p[0]["latency_s"] is not None' one || fail "no load"
 before=$(probed)
 watch 4 'False' one 2>/dev/null
 after=$(probed)
-[ $((after - before)) -le 40 ] || fail "reads beside a client: $before ms, then $after ms"
+[ $((after - before)) -le 40 ] || fail "probes beside a client: $before ms, then $after ms"
 kill "$(cat one.load)"
 for name in one two array; do
 	serve_stop "$name"

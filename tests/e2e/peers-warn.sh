@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Settings with which PARDA cannot do what it is asked to are told: once in the log, in words, and in the status.
+# Settings that prevent PARDA's goals are reported: once in the log, in words, and in the status.
 . "$WEIR_SOURCE/tests/lib-hosts.sh"
 
 array
@@ -8,11 +8,11 @@ host one 1 lun "to: [$(peers_of "$2")], listen: \"udp:127.0.0.1:$1\""
 host two 3 lun "to: [$(peers_of "$1")], listen: \"udp:127.0.0.1:$2\""
 load_start one 60
 load_start two 60
-watch 20 'held 1 w[1] > 30 and near(w[1] / w[0], 3, 0.2)' one two || fail "at rest"
+watch 20 'held 1 w[1] > 30 and near(w[1] / w[0], 3, 0.2)' one two || fail "the fixed point"
 hasnt two.log parda-wmax
 hasnt two.log parda-threshold
 
-# 50 slots by 1:3 are 38 of host two.
+# Of 50 slots by 1:3, host two would have 38.
 sed -i 's/epsilon: 0.5/epsilon: 0.5, wmax: 20/' two.yaml
 run 0 weir policy apply --socket two.api two.yaml
 watch 20 'p[1]["wmax_needed"] and near(p[1]["wmax_needed"], 38, 0.3) and p[0]["wmax_needed"] is None' one two || fail "wmax"
@@ -21,7 +21,7 @@ hasnt one.log parda-wmax
 run 0 weir status --socket two.api
 has stdout "wmax is below the share"
 
-# A request takes half a millisecond, alone.
+# One request alone takes half a millisecond.
 for name in one two; do
 	sed -i 's/threshold: 25ms/threshold: 100us/; s/, wmax: 20//' "$name.yaml"
 	run 0 weir policy apply --socket "$name.api" "$name.yaml"
@@ -31,5 +31,5 @@ has one.log "the device takes longer than that"
 run 0 weir status --socket one.api
 has stdout "latency is over the threshold at any window"
 sleep 1
-[ "$(grep -c parda-threshold one.log)" -eq 1 ] || fail "it is told more than once: $(grep parda-threshold one.log)"
-[ "$(grep -c parda-wmax two.log)" -eq 1 ] || fail "it is told more than once: $(grep parda-wmax two.log)"
+[ "$(grep -c parda-threshold one.log)" -eq 1 ] || fail "reported more than once: $(grep parda-threshold one.log)"
+[ "$(grep -c parda-wmax two.log)" -eq 1 ] || fail "reported more than once: $(grep parda-wmax two.log)"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Three hosts before one array, each a gateway with one busy client: windows, and what the clients get, are in
+# Three hosts before one array, each a gateway with one busy client: windows and throughput are in
 # the ratio of the hosts' shares, by datagrams and by a shared file.
 . "$WEIR_SOURCE/tests/lib-hosts.sh"
 
-# Loads all three for a while; what each got, in requests a second, into ./got.
+# Load all three for a while; write each one's throughput, in requests a second, to ./got.
 load_all()
 {
 	for i in 1 2 3; do
@@ -20,7 +20,7 @@ stop_all()
 	done
 }
 
-# in_ratio TOLERANCE: is ./got in the ratio of 1:2:3?
+# in_ratio TOLERANCE: check that ./got is in the ratio of 1:2:3
 in_ratio()
 {
 	python3 -c '
@@ -31,8 +31,8 @@ unit = sum(got) / 6
 sys.exit(any(abs(g / (unit * (i + 1)) - 1) > tolerance for i, g in enumerate(got)))' "$1" $(cat got)
 }
 
-# Whether the ratio comes out. On a machine that is busy with something else a host's process may be kept
-# from running for a while, and the windows must settle again: then it is looked at again, twice at most.
+# Check that the ratio is reached. On a busy machine a host's process may be delayed for a while,
+# and the windows must settle again: then try again, twice at most.
 settles()
 {
 	for round in 1 2 3; do
@@ -51,7 +51,7 @@ host h1 1 lun "to: [$list], listen: \"udp:127.0.0.1:$1\""
 host h2 2 lun "to: [$list], listen: \"udp:127.0.0.1:$2\""
 host h3 3 lun "to: [$list], listen: \"udp:127.0.0.1:$3\""
 settles "by datagrams"
-grep -q 'parda-peers resource=lun' h1.log || fail "nothing was said of peers"
+grep -q 'parda-peers resource=lun' h1.log || fail "peers are missing in the output"
 stop_all
 
 for i in 1 2 3; do

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir policy check and show, as a user drives them.
+# weir policy check and show, as a user runs them.
 . "$WEIR_SOURCE/tests/lib.sh"
 data=$WEIR_SOURCE/tests/data/policy
 
-# Every good file is ok, in one call; warnings are just those that the files themselves name.
+# Every good file is accepted, in one call; the warnings are exactly those that the files name.
 run 0 weir policy check "$data"/good/*.yaml "$WEIR_SOURCE/examples/machine.yaml"
 has stderr "machine.yaml:17:37: nothing acts on the slo of 'prod/db': it is measured and reported only (warning)"
 [ "$(grep -c '(warning)' stderr)" -eq $(($(cat "$data"/good/*.yaml | grep -c '^# warns:') + 1)) ] ||
@@ -11,7 +11,7 @@ has stderr "machine.yaml:17:37: nothing acts on the slo of 'prod/db': it is meas
 has stdout "good/two-arrays.yaml: ok (2 tenants, 2 resources)"
 has stdout "machine.yaml: ok (4 tenants, 1 resource)"
 
-# A bad one does not keep the others from being checked, and every error is named.
+# A bad file does not keep the others from being checked, and every error is named.
 run 2 weir policy check "$data/bad/unknown-keys.yaml" no-such-file "$data/good/empty.yaml"
 has stderr "unknown-keys.yaml:3:15: tenants[0]: unknown key 'wieght' (did you mean 'weight'?)"
 has stderr "unknown-keys.yaml:3:26: tenants[0]: unknown key 'mni' (did you mean 'min'?)"
@@ -19,7 +19,7 @@ has stderr "unknown-keys.yaml:5:1: unknown key 'tennants' (did you mean 'tenants
 has stderr "weir: policy: no-such-file: No such file or directory"
 has stdout "good/empty.yaml: ok (0 tenants, 0 resources)"
 
-# More than 20: the rest is counted.
+# More than 20 errors: the rest is counted.
 {
 	echo "tenants:"
 	for i in $(seq 25); do echo "  - {name: a/b}"; done
@@ -28,9 +28,9 @@ run 2 weir policy check many.yaml
 [ "$(wc -l <stderr)" -eq 21 ] || fail "$(wc -l <stderr) lines, not 21"
 has stderr "many.yaml: and 5 more"
 
-# A warning does not refuse.
-# What it names is looked at as the gateway will, without opening anything.
-refused() # LINE:COLUMN, TEXT: names.yaml is refused there, saying that
+# A warning does not refuse. Files that the policy names are checked as the gateway will, without
+# opening them.
+refused() # LINE:COLUMN, TEXT: names.yaml is refused there, with this text
 {
 	run 2 weir policy check names.yaml
 	has stderr "names.yaml:$1: "
@@ -53,7 +53,7 @@ for port in 99999 x; do
 done
 printf 'tenants: [{name: a}]\nlisten: tcp:host:99999\n' >names.yaml
 refused 2:9 "a port is a number"
-# A gateway that is started with it says the same, with the place.
+# A gateway that starts with it prints the same, with the place.
 run 2 weir serve names.yaml
 has stderr "names.yaml:2:9: listen: tcp:host:99999: a port is a number"
 printf 'tenants: [{name: a}]\npeers: {to: ["udp:h1:7000", "udp:[fd00::2]:7000"], listen: "udp::7000", key: k}\n' >names.yaml
@@ -65,7 +65,7 @@ has stdout "warn.yaml: ok (2 tenants, 0 resources)"
 has stderr "warn.yaml:1:61: 'p/a' can never reach its max"
 has stderr "(warning)"
 
-# Tenants in a file of their own, beside the first and not where we stand.
+# Tenants in a file of their own, relative to the first file and not to the working directory.
 mkdir there
 echo 'tenants: more.yaml' >there/main.yaml
 echo '- {name: db, weight: 3}' >there/more.yaml
@@ -81,7 +81,7 @@ rm there/more.yaml
 run 2 weir policy check there/main.yaml
 has stderr "there/main.yaml:1:10: tenants: there/more.yaml: No such file or directory"
 
-# The table: shares, what mins and maxes amount to, costs.
+# The table: shares, effective mins and maxes, costs.
 run 0 weir policy show "$WEIR_SOURCE/examples/machine.yaml"
 tr -s ' ' <stdout >table
 has table "prod/db 3 75% 60% 1.5k iops - - p99.9 < 10ms export=db-*"
@@ -106,9 +106,9 @@ has table "a 1048576 "
 has table "p99.99999 < 1.5ms"
 has table "b 1500 "
 
-# JSON says the same.
+# JSON has the same values.
 run 0 weir policy show --json "$WEIR_SOURCE/examples/machine.yaml"
-python3 - stdout <<'EOF2' || fail "the JSON is not what it should be"
+python3 - stdout <<'EOF2' || fail "wrong JSON"
 import json, sys
 p = json.load(open(sys.argv[1]))
 t = {x["path"]: x for x in p["tenants"]}
@@ -125,7 +125,7 @@ EOF2
 run 2 weir policy
 run 2 weir policy shwo x
 run 2 weir policy check
-# Without a file: the one in force, if there is a gateway.
+# Without a file: the policy in force, if a gateway runs.
 run 1 env WEIR_SOCKET="$PWD/nobody" weir policy show
 has stderr "no gateway answers"
 run 2 weir policy show a b

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Clients that mean harm, in the same resource and on the same thread as a good one, each kind alone and then all
-# together: memory stays bounded, the good one sees no error, reads what it wrote, and its p99 moves by less
-# than 20 %.
+# Malicious clients, at the same resource and on the same thread as a good one, each kind alone and
+# then all together: memory stays bounded, the good client sees no error, reads what it wrote, and
+# its p99 changes by less than 20 %.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
@@ -11,8 +11,8 @@ ulimit -n 5000
 port=$((20000 + $$ % 20000))
 export NBD_PORT="$port"
 
-# 64 servers of 30 ms: 2,100 requests a second. The good one asks for 1,000. The bad ones may have 500, so that there is
-# room for both; they want much more, and what they may not have waits in the gate.
+# 64 servers of 30 ms: 2,100 requests a second. The good client uses 1,000. The bad ones have a max
+# of 500, so that there is capacity for both; they demand much more, and the rest waits in the gate.
 truncate -s 16M disk.img
 cat >weir.yaml <<END
 listen: ["unix:$here/s.sock", "tcp:127.0.0.1:$port"]
@@ -27,7 +27,7 @@ tenants:
 END
 serve gate --api "unix:$here/api.sock" --log-level error weir.yaml
 
-python3 -B - <<'END' || { tail -n 5 gate.log >&2; fail "bad clients hurt others"; }
+python3 -B - <<'END' || { tail -n 5 gate.log >&2; fail "bad clients affect others"; }
 import csv, os, statistics, subprocess, sys, time
 from kept import *
 
@@ -36,13 +36,13 @@ PID = open("gate.pid").read().strip()
 
 
 def memory(what):
-    """In MiB; VmRSS, now, or VmHWM, the most there was."""
+    """Return MiB: VmRSS, now, or VmHWM, the peak."""
     return [int(l.split()[1]) for l in open("/proc/%s/status" % PID) if l.startswith(what)][0] / 1024
 
 
 def beside(kinds, alone, during):
-    """Runs a client that reads, writes and checks, 1,000 times a second, and after a second bad ones beside it. Adds its
-    p99 of each 100 ms to the lists."""
+    """Run a client that reads, writes and checks, 1,000 times a second, and after a second bad ones beside it.
+    Add its p99 of each 100 ms to the lists."""
     seconds = 2.5 if "crowd" in kinds else 1.3
     good = load("-t", "%gs" % (seconds + 1.9), "-r", "1000", "--arrivals", "even", "--reads", "70%", "--verify",
                 "--series", "good.csv", "good=" + uri("good"))
@@ -55,7 +55,7 @@ def beside(kinds, alone, during):
     while "crowd" in kinds and look.all["clients"] < 1950 and bad.poll() is None:
         time.sleep(0.1)
         look = Look()
-    check(bad.wait(60) == 0, "the bad ones did not have their way")
+    check(bad.wait(60) == 0, "the bad clients did not do their part")
     until = time.monotonic() - began
     job = good.end()["good"]
     for row in csv.DictReader(open("good.csv")):
@@ -73,12 +73,13 @@ def beside(kinds, alone, during):
 
 
 start = memory("VmRSS")
-sanitized = memory("VmSize") > 1 << 20  # a sanitizer's shadow: its memory is not the gateway's
+sanitized = memory("VmSize") > 1 << 20  # a sanitizer's shadow memory, which is not the gateway's
 
-# ---- each alone, and all
+# ---- each kind alone, and all
 
-# The p99 of 100 ms, that in the middle: a busy machine stops everybody for a moment now and then. If that is too
-# coarse, there is more of it: what the machine does evens out, and what bad clients do does not.
+# The median of the p99s of 100 ms each: a busy machine stops all processes for a moment now and
+# then. If that is too coarse, measure for longer: delays by the machine even out, and delays by bad
+# clients do not.
 for kinds in ["deaf=40"], ["drip=20", "half=40", "silent=5"], ["giant=3", "noise=3"], ["leaver=3"], ["crowd"], \
         ["deaf=20", "drip=4", "half=10", "giant", "leaver=2", "noise", "silent=5", "crowd"]:
     alone, during, moved = [], [], 2
@@ -93,13 +94,13 @@ for kinds in ["deaf=40"], ["drip=20", "half=40", "silent=5"], ["giant=3", "noise
 
 # ---- memory
 
-# Payloads have 32 MiB, and an eighth more for what lies between them; what was received and not looked at an eighth
-# of that; jobs 2 MiB; a connection, with what was read behind a request that has to wait, at most 8 KiB: 16 MiB for
-# 2,000; 500 handshakes 2 KiB each; and 8 MiB are for all the rest.
+# Payloads have 32 MiB, and an eighth more for fragmentation; received bytes not yet parsed an
+# eighth of that; jobs 2 MiB; a connection, with the bytes read behind a request that has to wait,
+# at most 8 KiB: 16 MiB for 2,000; 500 handshakes 2 KiB each; and 8 MiB are for all the rest.
 most = start + 36 + 4 + 2 + 16 + 1 + 8
 peak = memory("VmHWM")
 check(sanitized or peak < most, "%.1f MiB at most, of %.1f" % (peak, most))
-# Nothing stays behind.
+# Everything is released.
 for i in range(100):
     look = Look()
     if look.all["clients"] == 0 and look.all["buffers"]["used"] == 0 and look.t["bad"]["queued"] == 0:
@@ -107,7 +108,7 @@ for i in range(100):
     time.sleep(0.1)
 check(look.all["clients"] == 0, "%d clients are left" % look.all["clients"])
 check(look.all["buffers"]["used"] == 0, "%d bytes of payloads are left" % look.all["buffers"]["used"])
-check(look.t["bad"]["queued"] + look.t["bad"]["in_flight"] == 0, "nothing of theirs is left")
+check(look.t["bad"]["queued"] + look.t["bad"]["in_flight"] == 0, "all their requests are gone")
 check(len(os.listdir("/proc/%s/fd" % PID)) < 40, "%d descriptors" % len(os.listdir("/proc/%s/fd" % PID)))
 finish()
 END

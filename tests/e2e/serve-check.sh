@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What `weir serve --check` refuses, although the policy by itself is right: a match that no NBD client can fit, an export
-# that ends beyond its resource, and secrets that everybody can read. A start refuses the first two,
-# and warns of the third: what ran before an upgrade goes on.
+# `weir serve --check` refuses a match that no NBD client can fulfil, an export that ends beyond its
+# resource, and secrets that every user can read, even in a valid policy. A start refuses the first
+# two, and warns of the third, so that a configuration from before an upgrade still works.
 . "$WEIR_SOURCE/tests/lib.sh"
 
 here=$PWD
@@ -33,8 +33,8 @@ run 0 weir serve --check good.yaml
 refused() # EDIT PLACE TEXT
 {
 	sed "$1" good.yaml >bad.yaml
-	cmp -s good.yaml bad.yaml && fail "nothing was changed: $1"
-	for option in --check --read-only; do # the second starts it, if it can
+	cmp -s good.yaml bad.yaml && fail "the edit changed nothing: $1"
+	for option in --check --read-only; do # the second option starts the gateway, if possible
 		run 2 weir serve $option --api none bad.yaml
 		has stderr "bad.yaml:$2: "
 		has stderr "$3"
@@ -57,7 +57,7 @@ sed '/^token:/d' good.yaml >option.yaml
 run 0 weir serve --check --token-file token option.yaml
 chmod 644 token
 run 2 weir serve --check --token-file token option.yaml
-has stderr "token: everybody can read it"
+has stderr "token: readable or writable by all users"
 chmod 640 token
 cat >cluster.yaml <<END
 cluster: {name: c, key: cluster.key, controller: "tcp:127.0.0.1:7400", servers: [disk]}
@@ -82,7 +82,7 @@ serve small small.yaml
 has small.log "secret-readable"
 serve_stop small
 
-# A min that the capacity cannot carry, which is learned only while it is used.
+# A min above the capacity, which is learned only under load.
 cat >min.yaml <<END
 listen: unix:$here/s.sock
 resources: [{name: disk, back: "model:server,rate=300,servers=4+memory:8M", depth: 8}]

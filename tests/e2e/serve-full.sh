@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A file system that is full, behind the gateway and behind its upstream, and an upstream that fails: the right
-# error to the right client, while others verify what they write and see nothing of it; and its end.
+# A full file system, behind the gateway and behind its upstream, and an upstream that fails: the
+# right error for the right client, while others verify their writes and are not affected; and the
+# recovery.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -8,7 +9,7 @@ for tool in qemu-io fio nbdkit unshare; do
 	command -v "$tool" >/dev/null || skip "no $tool"
 done
 nbdkit --filter=error null --dump-plugin >/dev/null 2>&1 || skip "nbdkit has no error filter"
-# A small file system of its own, which goes away with the test.
+# A small file system, which disappears with the test.
 if [ -z "${SERVE_FULL_INSIDE-}" ]; then
 	unshare -rm true 2>/dev/null || skip "no namespaces for mounting"
 	SERVE_FULL_INSIDE=1 exec unshare -rm sh "$0"
@@ -53,7 +54,7 @@ tenants:
 END
 serve gateway policy.yaml
 
-of() # EXPORT: its address
+of() # EXPORT: its URI
 {
 	echo "nbd+unix:///$1?socket=$here/s.sock"
 }
@@ -65,18 +66,19 @@ while [ -e good.run ]; do
 done &
 good=$!
 
-# Full: a write that needs room fails, and says why; what is there can be written, read and flushed. With room it
-# can be written again.
+# Full: a write that needs room fails with the right error; existing blocks can be written, read and
+# flushed. With room, writes work again.
 for export in near far; do
 	run 1 qemu-io -f raw "$(of $export)" -c "write -P 1 0 64k" -c "write -P 2 8M 8M"
 	has stdout "write failed: No space left on device"
 	run 0 qemu-io -f raw "$(of $export)" -c "write -P 3 0 64k" -c flush -c "read -P 3 0 64k"
 	run 0 qemu-io -f raw "$(of $export)" -c "discard 8M 8M" -c "write -P 4 32M 64k" -c "write -f -P 5 33M 64k" -c flush \
 		-c "read -P 4 32M 64k" -c "read -P 5 33M 64k" -c "discard 0 64M"
-	[ "$(du -k small/$export.img | cut -f1)" -lt 1024 ] || fail "$export: no room was given back"
+	[ "$(du -k small/$export.img | cut -f1)" -lt 1024 ] || fail "$export: no room was freed"
 done
 
-# An upstream that fails: each of its errors is its client's, and they end when it is well.
+# An upstream that fails: each error is passed to its client, and the errors end with those of the
+# upstream.
 run 0 qemu-io -f raw "$(of ill)" -c "write -P 6 0 64k" -c flush
 touch ill
 run 1 qemu-io -f raw "$(of ill)" -c "read 0 64k"

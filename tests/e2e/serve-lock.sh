@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A served file is locked as QEMU locks its images: neither a second gateway nor QEMU opens it beside the first, and a
-# gateway does not open what QEMU has. `lock: false` shares it on purpose. Readers may share. A file that is deleted
-# under the gateway is told of. A pidfile is not written through a link.
+# A served file is locked as QEMU locks its images: neither a second gateway nor QEMU opens it
+# beside the first, and a gateway does not open a file that QEMU has locked. `lock: false` shares it
+# on purpose. Readers may share. A file that is deleted under the gateway is reported. A pidfile is
+# not written through a link.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -32,20 +33,20 @@ run 1 timeout 20 weir serve --api none reader.yaml
 run 1 timeout 20 weir serve --api none --listen unix:$here/x.sock file:disk.img
 run 1 qemu-io -f raw disk.img -c "write 0 4k"
 has stderr "lock"
-run 0 qemu-io -r -f raw disk.img -c "read 0 4k" # it shares with everybody
+run 0 qemu-io -r -f raw disk.img -c "read 0 4k" # it shares with all others
 serve shared shared.yaml
 run 0 qemu-io -f raw "nbd+unix:///disk?socket=$here/shared.sock" -c "write -P 7 0 4k" -c flush
 run 0 qemu-io -f raw "nbd+unix:///disk?socket=$here/one.sock" -c "read -P 7 0 4k"
 serve_stop shared
 serve_stop one
 
-# Killed: the lock goes with the process, and the next one starts.
+# The lock of a killed gateway is gone, and the next one starts.
 serve one one.yaml
 kill -KILL "$(cat one.pid)"
 serve two two.yaml
 serve_stop two
 
-# QEMU was there first.
+# QEMU has the lock.
 qemu-nbd -f raw -k "$here/q.sock" -t disk.img &
 qemu=$!
 serve_all="$serve_all $qemu"
@@ -60,7 +61,7 @@ has stderr "in use"
 kill $qemu
 wait $qemu || :
 
-# Readers share with each other, and keep writers out.
+# Readers share with each other, and exclude writers.
 serve reader reader.yaml
 serve reader2 reader2.yaml
 run 0 qemu-io -r -f raw disk.img -c "read 0 4k"
@@ -75,7 +76,7 @@ rm disk.img
 tries=0
 until curl -s --unix-socket api.sock http://x/v1/status | grep -q '"state": *"unhealthy; its file was deleted'; do
 	tries=$((tries + 1))
-	[ "$tries" -lt 200 ] || fail "a deleted file is not told of"
+	[ "$tries" -lt 200 ] || fail "a deleted file is not reported"
 	sleep 0.05
 done
 has one.log "file-deleted"
@@ -88,5 +89,5 @@ serve_stop one
 echo important >precious
 ln -s precious link.pid
 run 1 timeout 20 weir serve --api none --pidfile link.pid --listen unix:$here/l.sock memory:1M
-has stderr "is a link"
+has stderr "is a symbolic link"
 has precious important

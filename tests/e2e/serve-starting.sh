@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A gateway starts without its upstreams: other exports are served at once; clients of the missing ones wait in
-# the handshake, and are served when the upstream comes. It is shown as starting, and later, when it goes, as lost.
+# A gateway starts without its upstreams: other exports are served at once; clients of the missing
+# ones wait in the handshake, and are served when the upstream appears. The status is "starting",
+# and later, after a loss, "lost".
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -32,11 +33,11 @@ serve_cleanup()
 	[ ! -s nbdkit.pid ] || kill "$(cat nbdkit.pid)" 2>/dev/null || :
 }
 
-of() # EXPORT: its address
+of() # EXPORT: its URI
 {
 	echo "nbd+unix:///$1?socket=$here/s.sock"
 }
-state() # RESOURCE TEXT: waits until its state begins so
+state() # RESOURCE TEXT: wait until its state begins with it
 {
 	tries=0
 	until curl -s --unix-socket api.sock http://x/v1/status |
@@ -52,12 +53,12 @@ for r in json.load(sys.stdin)['resources']:
 	done
 }
 
-# The others do not wait.
+# The other resources do not wait.
 run 0 qemu-io -f raw "$(of here)" -c "write -P 1 0 64k" -c flush -c "read -P 1 0 64k"
 state late starting
 has state "False 0"
 state never starting
-# A list has those that are there.
+# A list has the exports that are ready.
 run 0 timeout 20 qemu-nbd --list --socket "$here/s.sock"
 has stdout "'here'"
 hasnt stdout "'late'"
@@ -68,7 +69,7 @@ qemu-io -f raw "$(of late)" -c "write -P 2 0 64k" -c flush -c "read -P 2 0 64k" 
 late=$!
 nbdinfo --size "$(of slow)" >slow.out 2>&1 &
 slow=$!
-# One whose upstream never comes is told so after the resource's time-out.
+# A client whose upstream never appears gets an error after the resource's time-out.
 run 1 qemu-io -r -f raw "$(of never)" -c "read 0 1"
 has stderr "not reachable"
 kill -0 $late 2>/dev/null || fail "the client did not wait"
@@ -82,10 +83,10 @@ state late up
 has state "True 33554432"
 state slow up
 has gateway.log "upstream-reached"
-# What the policy says of it is checked when its size is known.
+# The policy is checked against the size as soon as it is known.
 has gateway.log "export-beyond"
 run 1 nbdinfo --size "$(of beyond)"
-# A reload is taken, and is checked against the size by now.
+# A reload is accepted, and is now checked against the size.
 sed -i 's/size: 1 GiB/size: 1 MiB/' policy.yaml
 kill -HUP "$(cat gateway.pid)"
 tries=0
@@ -97,14 +98,14 @@ done
 run 0 nbdinfo --size "$(of beyond)"
 has stdout 1048576
 
-# It was reached before: now it is lost, not starting.
+# The upstream was reached before: it is now lost, not starting.
 kill -KILL "$(cat nbdkit.pid)"
 state late lost
-# One that has failed already, and comes back as something else: log and state say what.
+# An upstream that failed and returns with another size: log and state explain it.
 state short failed
 rm -f late.sock nbdkit.pid
 nbdkit -P nbdkit.pid -U late.sock memory 16M
 state short "failed; .*the upstream came back smaller"
 has gateway.log 'error upstream-failed back="nbd+unix:///?socket='"$here"'/late.sock" why="the upstream was away for longer than the time-out"'
-grep -q 'upstream-failed .*why="the upstream came back smaller"' gateway.log || fail "not said: $(cat gateway.log)"
+grep -q 'upstream-failed .*why="the upstream came back smaller"' gateway.log || fail "not in the log: $(cat gateway.log)"
 serve_stop gateway

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The end of weir serve: clients at work see an end and no wrong answer, and what was flushed is there.
+# The end of weir serve: busy clients see the end of the connection and no wrong answer, and flushed
+# data are kept.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
-# libnbd's module is Debian's, so its Python must be, whatever stands first on the path.
+# libnbd's module is Debian's, so its Python must be, too, whatever is first on the path.
 for python in python3 /usr/bin/python3 none; do
 	"$python" -c 'import nbd' 2>/dev/null && break
 done
 [ "$python" != none ] || skip "no python3-libnbd"
 here=$PWD
 
-await() # FILE WHY: until it is there and, if it is a pid, written; else fails with WHY
+await() # FILE WHY: wait until it exists and, if it is a pid file, has been written; else fail with WHY
 {
 	tries=0
 	until [ -e "$1" ] && { [ "${1%.pid}" = "$1" ] || [ -s "$1" ]; }; do
@@ -20,8 +21,8 @@ await() # FILE WHY: until it is there and, if it is a pid, written; else fails w
 	done
 }
 
-# A client that writes numbered blocks and flushes every eighth, and says which were flushed. It goes
-# on until the gateway ends; then the connection must end, and nothing else may go wrong.
+# A client that writes numbered blocks and flushes every eighth, and reports which were flushed. It
+# runs until the gateway ends; then the connection must end without any other error.
 cat >client.py <<'END'
 import nbd, os, struct, sys
 h = nbd.NBD()
@@ -36,7 +37,7 @@ try:
             if i == 64:
                 open("working", "w").close()
 except nbd.Error as e:
-    # The server goes: that is all that may be seen (EINVAL: libnbd, of a connection that has ended).
+    # Only the loss of the server may be seen (EINVAL: libnbd on a closed connection).
     if e.errno not in ("ENOTCONN", "ECONNRESET", "EPIPE", "ESHUTDOWN", "EINVAL"):
         print("wrong error", e, file=sys.stderr)
         sys.exit(1)
@@ -51,7 +52,7 @@ if done < 64:
 for i in range(max(1, done - 2047), done + 1):
     at = (i % 2048) * 4096
     got = set(struct.unpack("<512Q", disk[at:at + 4096]))
-    # A later, unflushed write may stand there, whole; never an older one.
+    # The block may hold a later, unflushed write, complete; never an older one.
     if len(got) != 1 or next(iter(got)) % 2048 != i % 2048 or next(iter(got)) < i:
         sys.exit("block %d: %s after %d" % (i, sorted(got)[:4], done))
 END
@@ -71,11 +72,12 @@ for signal in TERM INT KILL; do
 	KILL) [ "$got" -eq 137 ] || fail "SIGKILL: status $got" ;;
 	*) [ "$got" -eq 0 ] || { cat gw.log >&2; fail "SIG$signal: status $got"; } ;;
 	esac
-	wait "$client" || { cat client.out >&2; fail "the client saw something else than the end"; }
-	"$python" look.py || fail "SIG$signal lost what was flushed"
+	wait "$client" || { cat client.out >&2; fail "the client saw another error than the end"; }
+	"$python" look.py || fail "SIG$signal lost flushed data"
 done
 
-# A request that a max holds for longer than 5 s is given up; the second signal does not wait for that.
+# A request that a max holds for longer than 5 s is abandoned; a second signal does not wait for
+# that.
 cat >slow.yaml <<END
 listen: "unix:$here/t.sock"
 resources: [{name: disk, back: "memory:1M"}]
@@ -103,14 +105,14 @@ sleep 0.2
 pid=$(cat slow.pid)
 kill -TERM "$pid"
 sleep 0.5
-kill -0 "$pid" 2>/dev/null || fail "did not wait for what is inside"
+kill -0 "$pid" 2>/dev/null || fail "did not wait for requests inside"
 start=$(date +%s)
 serve_stop slow
 [ $(($(date +%s) - start)) -lt 3 ] || fail "the second signal waits too"
 has slow.log "clients-cut-off"
-wait "$client" || fail "the held client did not end well"
+wait "$client" || fail "the held client failed"
 
-# At the end the gateway flushes what clients did not: the upstream sees it.
+# At its end the gateway flushes unflushed data: the upstream receives the flush.
 if command -v nbdkit >/dev/null; then
 	nbdkit -f -P up.pid -U "$here/u.sock" --filter=log memory 1M logfile=up.log &
 	upstream=$!
@@ -125,14 +127,16 @@ if command -v nbdkit >/dev/null; then
 		h.shutdown()
 	END
 	"$python" write.py || fail "cannot write"
-	# The write is flushed by the end, and not before: the only FLUSH so far is that of the start.
+	# The write is flushed at the end, and not before: the only earlier FLUSH is that of the
+	# start.
 	sed -n '/Write id/,$p' up.log >since.log
 	hasnt since.log "Flush"
 	serve_stop up
 	sed -n '/Write id/,$p' up.log >since.log
 	has since.log "Flush"
 
-	# While the upstream is away the end does not wait for it: who waits is told, and so is what may be lost.
+	# While the upstream is lost the end does not wait for it: waiting clients get an error, and
+	# possible losses are logged.
 	cat >away.yaml <<-END
 		listen: "unix:$here/w.sock"
 		resources: [{name: far, back: "nbd+unix:///?socket=$here/u.sock"}]
@@ -169,6 +173,6 @@ if command -v nbdkit >/dev/null; then
 	serve_stop away
 	took=$((($(date +%s%N) - start) / 1000000))
 	[ "$took" -lt 2000 ] || { cat away.log >&2; fail "the end took $took ms"; }
-	wait "$client" || { cat wait.err away.log >&2; fail "the waiting client was not told"; }
+	wait "$client" || { cat wait.err away.log >&2; fail "the waiting client got no error"; }
 	has away.log "flush-failed resource=far why=\"its upstream is away\" unflushed-bytes=8192"
 fi

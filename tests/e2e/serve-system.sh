@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir serve and the system around it: systemd's messages, watchdog and sockets, no descriptors left,
-# two thousand connections.
+# weir serve and the system around it: systemd's messages, watchdog and sockets, running out of
+# descriptors, two thousand connections.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
 command -v nbdinfo >/dev/null || skip "no nbdinfo"
 here=$PWD
-size() # SOCKET: of the export there
+size() # SOCKET: size of its export
 {
 	timeout 10 nbdinfo --size "nbd+unix:///?socket=$1"
 }
 
-# ---- what systemd is told, and sockets that it hands over: "nbd" and one without a name of its own
+# ---- messages to systemd, and sockets from it: "nbd" and one without a name
 
 cat >systemd.py <<'END'
 import atexit, os, signal, socket, subprocess
 
 def heard(until):
-    """The lines that were sent, up to one that begins with `until`."""
+    """Return the lines that were sent, up to one that begins with `until`."""
     lines = []
     while not any(line.startswith(until) for line in lines):
         lines += notify.recv(4096).decode().splitlines()
@@ -36,7 +36,7 @@ for name in ("one.sock", "two.sock"):
 env = dict(os.environ, NOTIFY_SOCKET=os.getcwd() + "/notify.sock", LISTEN_FDS="2",
            LISTEN_FDNAMES="nbd:weir.socket", WATCHDOG_USEC="200000")
 env.pop("WATCHDOG_PID", None)
-# The number must be that of the program, so a shell sets it and becomes the program.
+# LISTEN_PID must be the program's, so a shell sets it and becomes the program.
 open("weir.yaml", "w").write("""resources: [{name: disk, back: "memory:1M"}]
 tenants: [{name: all, match: {export: "*"}}]
 """)
@@ -61,7 +61,7 @@ assert os.path.exists("one.sock"), "systemd's socket file was removed"
 END
 run 0 python3 systemd.py
 
-# ---- no descriptors left: clients are turned away, those that are in are served, others come later
+# ---- out of descriptors: clients are refused, connected ones are served, others connect later
 
 cat >crowd.py <<'END'
 import socket, sys
@@ -85,7 +85,7 @@ prlimit --pid "$(cat few.pid)" --nofile=64:64
 greeted=$(timeout 60 python3 crowd.py 200 few.sock)
 [ "$greeted" -ge 20 ] && [ "$greeted" -lt 64 ] || fail "$greeted of 200 were greeted with 64 descriptors"
 has few.log "no file descriptor left"
-[ "$(size "$here/few.sock")" = 1048576 ] || fail "nobody gets in after the crowd"
+[ "$(size "$here/few.sock")" = 1048576 ] || fail "no client can connect after the crowd"
 hasnt few.log "accept-paused"
 serve_stop few
 
@@ -96,5 +96,5 @@ ulimit -n 5000
 serve many --listen "unix:$here/many.sock" memory:1M
 greeted=$(timeout 60 python3 crowd.py 2200 many.sock)
 [ "$greeted" -eq 2200 ] || fail "$greeted of 2200 were greeted"
-[ "$(size "$here/many.sock")" = 1048576 ] || fail "nobody gets in after the crowd"
+[ "$(size "$here/many.sock")" = 1048576 ] || fail "no client can connect after the crowd"
 serve_stop many

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir serve and clients that nobody here wrote: nbdinfo, nbdcopy, qemu-img, qemu-io, fio.
+# weir serve with third-party clients: nbdinfo, nbdcopy, qemu-img, qemu-io, fio.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -31,10 +31,10 @@ has stdout 'export="":'
 nbdinfo --map "$unix" >map
 [ "$(awk '{ print $1, $2, $4 }' map)" = "0 67108864 hole,zero" ] || fail "new memory is not one hole: $(cat map)"
 
-# nbdcopy and qemu-img write through one address and read back through the other.
+# nbdcopy and qemu-img write to one address and read back from the other.
 run 0 nbdcopy random.img "$unix"
 run 0 nbdcopy "$tcp" back.img
-cmp -n 16777216 random.img back.img || fail "nbdcopy brings back something else"
+cmp -n 16777216 random.img back.img || fail "nbdcopy reads back other data"
 truncate -s 64M random64.img
 cat random.img >random64.img
 truncate -s 64M random64.img
@@ -49,10 +49,10 @@ run 0 qemu-io -f raw "$unix" -c "write -P 17 5 1000" -c "read -P 17 5 1000" -c "
 	-c "read -P 34 1M 64k" -c "write -z 1028k 8k" -c "read -P 0 1028k 8k" -c "read -P 34 1036k 28k" \
 	-c "write -z -u 2M 1M" -c "read -P 0 2M 1M" -c "discard 4M 1M" -c "read -P 0 4M 1M" -c flush
 hasnt stdout "failed"
-# Large ones pass in pieces of 256 KiB.
+# Large requests pass in pieces of 256 KiB.
 run 0 qemu-io -f raw "$unix" -c "write -P 51 3M 24M" -c "read -P 51 3M 24M" -c "read -P 0 28M 4M"
 hasnt stdout "failed"
-# Beyond the end: an error for that request, and the connection lives on.
+# Beyond the end: an error for that request, and the connection stays open.
 run 1 qemu-io -f raw "$unix" -c "read 64M 4k"
 run 0 qemu-io -f raw "$unix" -c "read 64508k 4k"
 
@@ -87,7 +87,7 @@ resources:
 exports:
   - {name: first, resource: disk, offset: 1 MiB, size: 2 MiB}
   - {name: rest, resource: disk, offset: 3 MiB}
-  - {name: fixed, resource: fast, read_only: true, description: "nobody writes here"}
+  - {name: fixed, resource: fast, read_only: true, description: "read only data"}
 tenants:
   - {name: a, match: {export: first}}
   - {name: b, match: [{export: "rest*"}, {export: fixed}]}
@@ -104,7 +104,7 @@ for line in 'export="first":' 'export="rest":' 'export="fixed":'; do
 	has stdout "$line"
 done
 run 0 nbdinfo "$p/fixed$q"
-has stdout "description: nobody writes here"
+has stdout "description: read only data"
 run 1 nbdinfo "$p/other$q"
 run 0 qemu-io -f raw "$p/first$q" -c "write -P 65 0 2M" -c flush
 run 0 qemu-io -f raw "$p/rest$q" -c "write -P 66 0 4k" -c "write -P 67 5116k 4k" -c flush
@@ -120,9 +120,9 @@ serve_stop policy
 } >want.img
 cmp want.img disk.img || fail "bytes lie in the wrong place"
 
-# ---- what is wrong is said in one line
+# ---- errors are one line
 
-one_line() # STATUS TEXT: of the last command
+one_line() # STATUS TEXT: check the last command
 {
 	[ "$(wc -l <stderr)" -eq 1 ] || {
 		cat stderr >&2
@@ -152,7 +152,7 @@ one_line "listen"
 echo 'resources: [{name: disk, back: "memory:1M"}]' >equal.yaml
 run 0 weir serve --check equal.yaml
 serve equal --listen "unix:$here/x.sock" equal.yaml
-[ "$(nbdinfo --size "nbd+unix:///disk?socket=$here/x.sock")" = 1048576 ] || fail "without tenants nobody is let in"
+[ "$(nbdinfo --size "nbd+unix:///disk?socket=$here/x.sock")" = 1048576 ] || fail "no client can connect without tenants"
 serve_stop equal
 {
 	cat equal.yaml
@@ -161,10 +161,10 @@ serve_stop equal
 run 2 weir serve --listen "unix:$here/x.sock" nobody.yaml
 one_line "nobody.yaml:2:11: every client would be refused"
 run 2 weir serve --check nobody.yaml
-# A port that is free, which the log names.
+# A free port, which the log names.
 serve free --listen tcp:127.0.0.1:0 memory:1M
 free=$(sed -n 's/.* ready listen=tcp:\([0-9.]*:[0-9]*\) .*/\1/p' free.log)
-[ "$(nbdinfo --size "nbd://$free/")" = 1048576 ] || fail "nobody is at '$free'"
+[ "$(nbdinfo --size "nbd://$free/")" = 1048576 ] || fail "no server at '$free'"
 serve_stop free
 run 2 weir serve --api-mode rw memory:1M
 one_line "--api-mode"
@@ -178,9 +178,9 @@ run 1 weir serve --listen "unix:$here/b.sock" memory:1M
 one_line "b.sock"
 run 1 weir serve --listen "tcp:127.0.0.1:$port" memory:1M
 one_line "127.0.0.1:$port"
-[ "$(nbdinfo --size "nbd+unix:///?socket=$here/b.sock")" = 1048576 ] || fail "the first one was hurt"
-# Its file of another's by now is left alone.
+[ "$(nbdinfo --size "nbd+unix:///?socket=$here/b.sock")" = 1048576 ] || fail "the first gateway was affected"
+# A socket file that now belongs to another process is left alone.
 rm b.sock
 touch b.sock
 serve_stop one
-[ -e b.sock ] || fail "removed what was not its own"
+[ -e b.sock ] || fail "removed another process's socket"

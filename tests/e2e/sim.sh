@@ -8,14 +8,14 @@ run 0 weir sim -d 20s "$examples/noisy.yaml"
 has stdout "noisy: a database beside a backup"
 has stdout "h1.db"
 has stdout "total.iops"
-[ -s stderr ] && fail "it says something on standard error"
+[ -s stderr ] && fail "unexpected output on standard error"
 cp stdout first
 run 0 weir sim --duration 20s "$examples/noisy.yaml"
-cmp -s stdout first || fail "the same seed gave something else"
+cmp -s stdout first || fail "the same seed gave another result"
 run 0 weir sim --duration 20s --seed 2 "$examples/noisy.yaml"
-cmp -s stdout first && fail "another seed gave the same"
+cmp -s stdout first && fail "another seed gave the same result"
 run 0 weir sim --quiet "$examples/burst.yaml"
-[ -s stdout ] && fail "--quiet is not"
+[ -s stdout ] && fail "--quiet prints something"
 
 # ---- files
 run 0 weir sim -q -o one/two -d 20s "$examples/noisy.yaml"
@@ -33,7 +33,7 @@ for file in one/two/*.csv; do
 	cmp -s "$file" "three/${file##*/}" || fail "${file##*/} differs between two runs"
 done
 
-# ---- nowhere to write is said before the run, not after it
+# ---- an output that cannot be written is reported before the run, not after it
 touch file
 run 1 timeout 20 weir sim -q -d 100h -o file/below "$examples/noisy.yaml"
 has stderr "file"
@@ -42,8 +42,8 @@ has stderr "file: Not a directory"
 run 1 timeout 20 weir sim -q -d 100h -o '' "$examples/noisy.yaml"
 has stderr "the folder needs a name"
 
-# ---- a file that cannot be written whole is not there, or still what it was
-limited() # COMMAND...: no file may be larger than a KiB
+# ---- a file that cannot be written completely does not exist, or has its old content
+limited() # COMMAND...: run it with files limited to 1 KiB
 (
 	trap '' XFSZ
 	ulimit -f 1
@@ -53,10 +53,10 @@ run 1 limited weir sim -q -o full -d 20s "$examples/noisy.yaml"
 has stderr "weir: sim: full/summary.csv: File too large"
 [ -z "$(ls -A full)" ] || fail "left behind: $(ls -A full)"
 run 1 limited weir sim -q -o three --seed 9 -d 20s "$examples/noisy.yaml"
-cmp -s one/two/summary.csv three/summary.csv || fail "summary.csv was spoilt"
+cmp -s one/two/summary.csv three/summary.csv || fail "summary.csv was damaged"
 [ -z "$(find three -name '.*.part')" ] || fail "left behind: $(ls -A three)"
 
-# ---- a link is written to, not replaced
+# ---- a link is followed, not replaced
 mkdir linked && ln -s ../elsewhere linked/summary.csv
 run 0 weir sim -q -o linked -d 20s "$examples/noisy.yaml"
 [ -L linked/summary.csv ] || fail "the link was replaced"
@@ -79,7 +79,7 @@ assert 0.97 < values["host.h1.in_flight"] <= 1.001, values["host.h1.in_flight"]
 assert values["run.submitted"] == values["run.served"] + values["run.queued"] + values["run.in_flight"]
 END
 
-# ---- nothing completed: there is no latency, and an slo is neither kept nor missed
+# ---- nothing completed: there is no latency, and an slo is neither met nor missed
 cat >idle.yaml <<END
 duration: 10s
 devices: [{name: s, kind: server, rate: 0.001 iops}]
@@ -94,7 +94,7 @@ has stdout '"tenant.h.t.p99": null'
 has stdout '"wait.h.t.mean": null'
 has stdout '"slo.h.t.ratio": null'
 has stdout '"tenant.h.t.iops": 0.0'
-grep -qx 'inside.h.t.max,ms,' idle/summary.csv || fail "summary.csv has a value for the time of nothing"
+grep -qx 'inside.h.t.max,ms,' idle/summary.csv || fail "summary.csv has a latency without requests"
 
 # ---- every example: nothing is lost, and N = λ·T for each tenant beyond its gate
 for file in "$examples"/*.yaml; do
@@ -112,7 +112,7 @@ for tenant in tenants:
 END
 done
 
-# ---- what is wrong is said in one line, with its place
+# ---- errors are one line, with their place
 refused() # TEXT COMMAND...
 {
 	text=$1
@@ -126,11 +126,11 @@ refused() # TEXT COMMAND...
 printf 'duration: 1s\ndevices: [{name: s, kind: server}]\nhosts: [{name: h, widnow: 3}]\n' >bad.yaml
 refused "weir: sim: bad.yaml:3:19: hosts[0]: unknown key 'widnow' (did you mean 'window'?)" weir sim bad.yaml
 refused "no-such.yaml" weir sim no-such.yaml
-refused "give one scenario file" weir sim
-refused "give one scenario file" weir sim bad.yaml bad.yaml
+refused "needs one scenario file" weir sim
+refused "needs one scenario file" weir sim bad.yaml bad.yaml
 refused "PATH=VALUE" weir sim --set window bad.yaml
 refused "is not in the file" weir sim --set hosts[4].window=3 bad.yaml
-for value in '[' '{' '[1] x' '"a' '{a: 1}}' '[1], b: 2'; do # is the value's fault, not the file's
+for value in '[' '{' '[1] x' '"a' '{a: 1}}' '[1], b: 2'; do # an error of the value, not of the file
 	refused "--set name: '$value' is not one YAML value" weir sim --set "name=$value" "$examples/noisy.yaml"
 done
 refused "not a whole number" weir sim --seed many bad.yaml
@@ -140,10 +140,10 @@ has stderr "more than 1000000 samples"
 
 # ---- a gate without a window
 run 0 weir sim --set hosts[0].window=none --duration 6s "$examples/noisy.yaml"
-grep -A1 "window at the end" stdout | grep -q "none" || fail "a window of none is shown as something else"
+grep -A1 "window at the end" stdout | grep -q "none" || fail "window: none is not shown as none"
 hasnt stdout 1000000
 
-# ---- a trace is found beside its scenario, and named with its place where it is not
+# ---- a trace is found next to its scenario, and a missing one is reported with its place
 mkdir folder
 printf '# weir-trace 1\n0 R 0 4096 0\n1000000 W 4096 8192 0\n' >folder/t.trace
 printf 'duration: 1s\ndevices: [{name: s, kind: server}]\nhosts: [{name: h, workloads: [{trace: t.trace}]}]\n' \

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# An slo is never silent: warned of by the check, measured while it is served, seen in status, top, metrics and log.
+# An slo is never silent: policy check warns of it, the gateway measures it, and status, top,
+# metrics and log show it.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -10,7 +11,7 @@ uri() # EXPORT
 {
 	echo "nbd+unix:///$1?socket=$here/s.sock"
 }
-# slo PATH EXPRESSION: whether it is true of that tenant's slo, s.
+# slo PATH EXPRESSION: check that it is true for that tenant's slo, s
 slo()
 {
 	weir status --json >status.json
@@ -21,12 +22,12 @@ s = {t["path"]: t["slo"] for t in json.load(open("status.json"))["tenants"]}[sys
 sys.exit(not eval(sys.argv[2]))
 END
 }
-says() # TEXT: within 5 s the log has it
+says() # TEXT: wait for it in the log, up to 5 s
 {
 	tries=0
 	until grep -qF -e "$1" gate.log; do
 		tries=$((tries + 1))
-		[ $tries -lt 100 ] || fail "the log does not say: $1: $(cat gate.log)"
+		[ $tries -lt 100 ] || fail "the log does not have: $1: $(cat gate.log)"
 		sleep 0.05
 	done
 }
@@ -57,7 +58,7 @@ slo fast 's["total"] == 0 and s["minute"]["met"] is None and s["hour"]["value_s"
 weir status >stdout
 has stdout 'p99.9 < 1ms'
 
-# ---- every request is counted, from all resources, and judged by its whole time
+# ---- every request is counted, from all resources, by its total latency
 weir load -n 16 -d 16 "stuck=$(uri stuck)" >/dev/null 2>&1 &
 serve_all="$serve_all $!"
 run 0 weir load -n 500 -d 4 "fast=$(uri fast)" "rest=$(uri rest)"
@@ -69,11 +70,11 @@ slo held 's["minute"]["met"] is False and s["hour"]["met"] is False and 0.02 < s
 says 'warning slo-missed tenant=held slo="p99.9 < 1ms" over=1m was='
 says 'slo-missed tenant=held slo="p99.9 < 1ms" over=1h'
 hasnt gate.log 'tenant=fast slo'
-# Requests that wait are a miss as soon as they wait for longer than the slo allows.
+# Waiting requests are a miss as soon as they wait for longer than the slo allows.
 says 'slo-missed tenant=stuck slo="p99 < 100ms" over=1m'
 slo stuck 's["minute"]["met"] is False'
 
-# ---- the same for people and for Prometheus
+# ---- the same in weir top and for Prometheus
 weir top --once --interval 100ms >stdout
 grep -q '^fast *p99 < 2s .*met .*100.00%$' stdout || fail "top: $(cat stdout)"
 grep -q '^held *p99.9 < 1ms .*MISSED .*MISSED' stdout || fail "top: $(cat stdout)"
@@ -87,7 +88,7 @@ has metrics 'weir_tenant_slo_met{tenant="fast",window="1h"} 1'
 has metrics 'weir_tenant_slo_seconds{tenant="held",window="1m"} '
 hasnt metrics 'slo_met{tenant="rest"'
 
-# ---- another slo: windows begin anew, counters go on; and none at all
+# ---- another slo: windows start again, counters go on; and no slo
 run 0 weir set held.slo 'p99 < 5s'
 slo held 's["total"] == 80 and s["minute"]["total"] == 0 and s["minute"]["met"] is None'
 run 0 weir load -n 20 -d 2 "1=$(uri held-1)"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # TLS with clients of libnbd: certificates and pre-shared keys; required or not; tenants by the
-# client's proven identity.
+# client's verified identity.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -29,7 +29,7 @@ certificate() # NAME CA TEMPLATE...
 	fi
 	[ -s "$name/cert.pem" ] || fail "certtool makes no certificate for $name"
 }
-client_folder() # NAME: as libnbd wants it
+client_folder() # NAME: make a folder in libnbd's layout
 {
 	cp ca/cert.pem "$1/ca-cert.pem"
 	cp "$1/cert.pem" "$1/client-cert.pem"
@@ -73,7 +73,7 @@ has x509.log "tls=alice.example.org"
 head -c 3M /dev/urandom >random
 run 0 timeout 20 nbdcopy random "$(uri nbds+unix "tls-certificates=$here/alice&tls-hostname=localhost")"
 run 0 timeout 20 nbdcopy "$(uri nbds+unix "tls-certificates=$here/alice&tls-hostname=localhost")" back
-cmp -n 3145728 random back || fail "other bytes come back through TLS"
+cmp -n 3145728 random back || fail "other bytes are read back through TLS"
 run 1 timeout 10 nbdinfo "$(uri nbd+unix)"
 run 1 timeout 10 nbdinfo "$(uri nbds+unix "tls-certificates=$here/mallory&tls-hostname=localhost")"
 has x509.log "client-refused"
@@ -90,19 +90,19 @@ hasnt x509.log "tenant=plain"
 
 # ---- SIGHUP loads a renewed certificate; a broken one changes nothing
 
-with_ca() # FOLDER: a client that trusts only that one (libnbd's does not look, on a unix socket)
+with_ca() # FOLDER: run a client that trusts only its CA (libnbd does not verify on a unix socket)
 {
 	timeout 10 weir load -n 1 --tls-ca "$1/cert.pem" --tls-cert alice/cert.pem --tls-key alice/key.pem \
 		"$(uri nbds+unix)"
 }
-hup() # TEXT: how often it is in the log before is one less than after
+hup() # TEXT: send SIGHUP and wait until the log has one more line with it
 {
 	before=$(grep -c "$1" x509.log)
 	kill -HUP "$(cat x509.pid)"
 	tries=0
 	until [ "$(grep -c "$1" x509.log)" -gt "$before" ]; do
 		tries=$((tries + 1))
-		[ "$tries" -lt 500 ] || fail "after SIGHUP nobody says $1"
+		[ "$tries" -lt 500 ] || fail "after SIGHUP the log does not have $1"
 		sleep 0.02
 	done
 }

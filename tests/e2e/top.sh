@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# weir top on a real terminal (tmux's): keys, resizing, a gateway that goes away and comes back, and
-# the terminal restored on every way out.
+# weir top on a real terminal (tmux's): keys, resizing, a gateway that stops and restarts, and the
+# terminal restored on every way out.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -89,7 +89,7 @@ sees 'CLIENT'
 hasnt window 'WAITS FOR'
 $mux send-keys -t t r
 sees 'WAITS FOR'
-$mux send-keys -t t x # has no meaning
+$mux send-keys -t t x # an unknown key
 
 # ---- help, filter, scrolling
 for key in h '?'; do
@@ -157,7 +157,7 @@ done
 $mux resize-window -t t -x 110 -y 16
 sees 'max of prod 100%'
 
-# ---- the gateway goes away, and comes back
+# ---- the gateway stops, and restarts
 kill -KILL "$(cat gate.pid)"
 sees 'no gateway answers'
 serve gate --api "unix:$here/api.sock" weir.yaml
@@ -165,7 +165,7 @@ sees 'policy version 1; 0 clients'
 tries=0
 while $mux capture-pane -p -t t | grep -q 'no gateway'; do
 	tries=$((tries + 1))
-	[ $tries -lt 100 ] || fail "it still says that there is none"
+	[ $tries -lt 100 ] || fail "top still shows that there is no gateway"
 	sleep 0.05
 done
 $mux send-keys -t t q

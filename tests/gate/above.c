@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buckets of inner nodes: what waits when one refuses a request, until when, and what is told of it meanwhile. */
+/* Buckets of inner nodes: which requests wait when one refuses a request, until when, and the
+ * causes that are reported meanwhile. */
 #include "device.h"
 
-static struct weir_req *put(struct bench *b, weir_node n, enum weir_op op, uint32_t bytes)
+static struct weir_req *submit_op(struct bench *b, weir_node n, enum weir_op op, uint32_t bytes)
 {
 	struct weir_req *r = &b->reqs[b->n++];
 
@@ -20,18 +21,19 @@ static struct weir_gate_stats stats(struct bench *b, weir_node n)
 	return s;
 }
 
-/* Why the leaf's oldest request waits, and whose bucket it is. */
+/* Check the cause for which the leaf's oldest request waits, and the node of its bucket. */
 static void waits_for(struct bench *b, weir_node n, enum weir_cause cause, weir_node blocker)
 {
 	CHECK_INT(stats(b, n).cause, cause);
 	CHECK_INT(stats(b, n).blocker, blocker);
 }
 
-/* ---- how many are tried */
+/* ---- how many heads a call tries */
 
 #define GROUPS 40
 
-/* A call for n requests finds no more than 8 + n that are refused above, and says that there may be more. */
+/* A call for n requests finds at most 8 + n heads that are refused above, and reports that there
+ * may be more. */
 static void some_at_a_time(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 100});
@@ -43,19 +45,19 @@ static void some_at_a_time(void)
 		groups[i] = leaf(&b, WEIR_ROOT, 1);
 		leaves[i] = leaf(&b, groups[i], 1);
 		buckets(&b, groups[i], &(struct weir_bucket_spec){.rate = 0.01, .size = 1}, 1);
-		put(&b, leaves[i], WEIR_READ, 1);
+		submit_op(&b, leaves[i], WEIR_READ, 1);
 	}
 	last = leaf(&b, WEIR_ROOT, 1);
 	while (weir_gate_wakeup(b.g, 0) == 0)
 		weir_gate_done(b.g, 0, out, weir_gate_next(b.g, 0, out, 100));
-	for (unsigned i = 0; i < 10; i++) { /* so that it is not its turn */
-		put(&b, last, WEIR_READ, 1);
+	for (unsigned i = 0; i < 10; i++) { /* so that it is not next */
+		submit_op(&b, last, WEIR_READ, 1);
 		finish(&b, pass(&b));
 	}
 	for (unsigned i = 0; i < GROUPS; i++)
-		put(&b, leaves[i], WEIR_READ, 1);
-	put(&b, last, WEIR_READ, 1);
-	CHECK_INT(weir_gate_next(b.g, 0, NULL, 0), 0); /* all have been looked at */
+		submit_op(&b, leaves[i], WEIR_READ, 1);
+	submit_op(&b, last, WEIR_READ, 1);
+	CHECK_INT(weir_gate_next(b.g, 0, NULL, 0), 0); /* all heads have been tried */
 	CHECK_INT(weir_gate_next(b.g, 0, NULL, 0), 0);
 	for (; !r; calls++) {
 		unsigned before = 0, after = 0;
@@ -71,7 +73,7 @@ static void some_at_a_time(void)
 		CHECK(r || after - before == 8 + 1);
 	}
 	CHECK_INT(r->tenant, last);
-	for (; weir_gate_wakeup(b.g, 0) == 0; calls++) { /* the groups that came after it */
+	for (; weir_gate_wakeup(b.g, 0) == 0; calls++) { /* the remaining groups */
 		CHECK(calls < GROUPS);
 		CHECK(!pass(&b));
 	}
@@ -80,7 +82,7 @@ static void some_at_a_time(void)
 	weir_gate_free(b.g);
 }
 
-/* ---- who waits with a request that is refused */
+/* ---- which requests wait with a refused one */
 
 struct pair {
 	struct bench b;
@@ -98,8 +100,8 @@ static struct pair pair_new(double window, const struct weir_bucket_spec *specs,
 	return p;
 }
 
-/* A bucket of reads and trims refuses a large read: a small trim does not slip past. */
-static void what_the_bucket_counts(void)
+/* A bucket of reads and trims refuses a large read: a small trim must not pass it. */
+static void a_bucket_holds_all_kinds_it_counts(void)
 {
 	const struct weir_bucket_spec spec = {.unit = WEIR_UNIT_BYTES,
 		.ops = WEIR_OPS(WEIR_READ) | WEIR_OPS(WEIR_TRIM),
@@ -108,12 +110,12 @@ static void what_the_bucket_counts(void)
 	struct pair p = pair_new(100, &spec, 1);
 	struct weir_req *large, *trim;
 
-	put(&p.b, p.x, WEIR_READ, 4);
-	put(&p.b, p.y, WEIR_READ, 1);
+	submit_op(&p.b, p.x, WEIR_READ, 4);
+	submit_op(&p.b, p.y, WEIR_READ, 1);
 	CHECK(pass(&p.b) && pass(&p.b));
-	large = put(&p.b, p.x, WEIR_READ, 8); /* at 3 s */
+	large = submit_op(&p.b, p.x, WEIR_READ, 8); /* at 3 s */
 	CHECK(!pass(&p.b));
-	trim = put(&p.b, p.y, WEIR_TRIM, 1);
+	trim = submit_op(&p.b, p.y, WEIR_TRIM, 1);
 	CHECK(!pass(&p.b));
 	p.b.now = 3 * WEIR_SEC + 2 * WEIR_US;
 	CHECK(pass(&p.b) == large);
@@ -122,7 +124,8 @@ static void what_the_bucket_counts(void)
 	weir_gate_free(p.b.g);
 }
 
-/* Two buckets refuse a request: it is tried again when the last of them admits it, whichever that is. */
+/* Two buckets refuse a request: it is tried again when the later of them admits it, in either
+ * order. */
 static void the_last_to_admit(void)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -130,9 +133,9 @@ static void the_last_to_admit(void)
 			{.rate = i ? 1 : 0.5, .size = 1}, {.rate = i ? 0.5 : 1, .size = 1}};
 		struct pair p = pair_new(100, specs, 2);
 
-		put(&p.b, p.x, WEIR_READ, 1);
+		submit_op(&p.b, p.x, WEIR_READ, 1);
 		CHECK(pass(&p.b));
-		put(&p.b, p.x, WEIR_READ, 1);
+		submit_op(&p.b, p.x, WEIR_READ, 1);
 		CHECK(!pass(&p.b));
 		weir_time at = weir_gate_wakeup(p.b.g, 0);
 
@@ -143,8 +146,8 @@ static void the_last_to_admit(void)
 	}
 }
 
-/* Reads are stopped until 1 s by a bucket of theirs, when a write is refused until 2 s by one that counts both: then the
- * read waits as long. */
+/* A bucket for reads stops them until 1 s, and a bucket for both kinds then refuses a write
+ * until 2 s: the read waits as long. */
 static void stopped_for_longer(void)
 {
 	const struct weir_bucket_spec specs[] = {{.ops = WEIR_OPS(WEIR_READ), .rate = 1, .size = 1},
@@ -152,11 +155,11 @@ static void stopped_for_longer(void)
 	struct pair p = pair_new(100, specs, 2);
 	struct weir_req *read, *write;
 
-	put(&p.b, p.x, WEIR_READ, 1);
+	submit_op(&p.b, p.x, WEIR_READ, 1);
 	CHECK(pass(&p.b));
-	read = put(&p.b, p.x, WEIR_READ, 1);
+	read = submit_op(&p.b, p.x, WEIR_READ, 1);
 	CHECK(!pass(&p.b));
-	write = put(&p.b, p.y, WEIR_WRITE, 10);
+	write = submit_op(&p.b, p.y, WEIR_WRITE, 10);
 	CHECK(!pass(&p.b));
 	p.b.now = 1500 * WEIR_MS;
 	CHECK(!pass(&p.b));
@@ -167,23 +170,23 @@ static void stopped_for_longer(void)
 	weir_gate_free(p.b.g);
 }
 
-/* A write waits in line when the group's max becomes one of reads only: a sibling's read that it refuses does not keep
- * it. */
+/* A write stands in its lane when the group's max becomes one for reads only: a sibling's
+ * refused read must not hold it. */
 static void limits_that_become_of_reads(void)
 {
 	struct pair p = pair_new(1, &(struct weir_bucket_spec){.rate = 1000, .size = 100}, 1);
 	const struct weir_bucket_spec reads = {.ops = WEIR_OPS(WEIR_READ), .rate = 0.01, .size = 1};
 	struct weir_req *read, *write;
 
-	knob(&p.b, p.y, WEIR_KNOB_WEIGHT, 100); /* it is its turn */
-	read = put(&p.b, p.y, WEIR_READ, 1);
+	knob(&p.b, p.y, WEIR_KNOB_WEIGHT, 100); /* it is next */
+	read = submit_op(&p.b, p.y, WEIR_READ, 1);
 	CHECK(pass(&p.b) == read);
-	write = put(&p.b, p.x, WEIR_WRITE, 1);
-	CHECK(!pass(&p.b)); /* it stands in line */
+	write = submit_op(&p.b, p.x, WEIR_WRITE, 1);
+	CHECK(!pass(&p.b)); /* it stands in its lane */
 	buckets(&p.b, p.group, &reads, 1);
 	finish(&p.b, read);
-	read = put(&p.b, p.y, WEIR_READ, 1);
-	put(&p.b, p.y, WEIR_READ, 1);
+	read = submit_op(&p.b, p.y, WEIR_READ, 1);
+	submit_op(&p.b, p.y, WEIR_READ, 1);
 	CHECK(pass(&p.b) == read);
 	finish(&p.b, read);
 	CHECK(pass(&p.b) == write);
@@ -191,10 +194,10 @@ static void limits_that_become_of_reads(void)
 	weir_gate_free(p.b.g);
 }
 
-/* ---- what is told */
+/* ---- reported causes */
 
-/* What an ancestor's bucket would refuse waits for that bucket, and nothing else does, from when the window becomes full:
- * of each kind, and though it is another's turn. */
+/* From the moment the window is full, requests that an ancestor's bucket would refuse wait for
+ * that bucket, and no others do: of each kind, and even if another tenant is next. */
 static void behind_a_full_window(void)
 {
 	const struct weir_bucket_spec specs[] = {
@@ -204,16 +207,16 @@ static void behind_a_full_window(void)
 	weir_node z = leaf(&p.b, WEIR_ROOT, 1);
 	struct weir_req *r;
 
-	put(&p.b, p.x, WEIR_WRITE, 1);
-	put(&p.b, p.x, WEIR_WRITE, 1);
+	submit_op(&p.b, p.x, WEIR_WRITE, 1);
+	submit_op(&p.b, p.x, WEIR_WRITE, 1);
 	for (unsigned i = 0; i < 3; i++)
-		put(&p.b, z, WEIR_WRITE, 1);
+		submit_op(&p.b, z, WEIR_WRITE, 1);
 	CHECK((r = pass(&p.b)) && r->tenant == p.x);
 	waits_for(&p.b, p.x, WEIR_WAIT_ABOVE, p.group);
 	waits_for(&p.b, z, WEIR_WAIT_WINDOW, z);
 	finish(&p.b, r);
-	put(&p.b, p.y, WEIR_READ, 1);
-	put(&p.b, p.y, WEIR_READ, 1);
+	submit_op(&p.b, p.y, WEIR_READ, 1);
+	submit_op(&p.b, p.y, WEIR_READ, 1);
 	CHECK((r = pass(&p.b)) && r->tenant == z);
 	waits_for(&p.b, p.y, WEIR_WAIT_WINDOW, p.y);
 	p.b.now = 10;
@@ -229,21 +232,21 @@ static void behind_a_full_window(void)
 	weir_gate_free(p.b.g);
 }
 
-/* While an ancestor is stopped for the rest, all below it count as stopped, though a higher class may pass: and for
- * nothing else. */
-static void a_class_before_what_is_stopped(void)
+/* While an ancestor is stopped for the rest, all requests below it count as stopped, even if a
+ * higher class may pass: and for no other cause. */
+static void a_class_before_the_stopped_rest(void)
 {
 	const struct weir_bucket_spec spec = {.unit = WEIR_UNIT_BYTES, .rate = 0.01, .size = 10};
 	struct pair p = pair_new(2, &spec, 1);
 	struct weir_gate_stats s;
 
 	knob(&p.b, p.y, WEIR_KNOB_PRIORITY, 0);
-	put(&p.b, p.x, WEIR_READ, 5);
+	submit_op(&p.b, p.x, WEIR_READ, 5);
 	CHECK(pass(&p.b));
-	put(&p.b, p.x, WEIR_READ, 10);
+	submit_op(&p.b, p.x, WEIR_READ, 10);
 	CHECK(!pass(&p.b));
-	put(&p.b, p.y, WEIR_READ, 1);
-	put(&p.b, p.y, WEIR_READ, 1);
+	submit_op(&p.b, p.y, WEIR_READ, 1);
+	submit_op(&p.b, p.y, WEIR_READ, 1);
 	CHECK(pass(&p.b)->tenant == p.y); /* the window is full */
 	p.b.now = 100;
 	s = stats(&p.b, p.y);
@@ -253,8 +256,8 @@ static void a_class_before_what_is_stopped(void)
 	weir_gate_free(p.b.g);
 }
 
-/* Root, outer, inner, leaf. The outer one's bucket stops requests for 1 s, the inner one's for another, and each is told of
- * itself alone; the leaf waited for both. */
+/* Root, outer, inner, leaf. The outer bucket stops requests for 1 s, the inner one for another
+ * second. Each node reports its own time only; the leaf waited for both. */
 static void one_above_the_other(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 100});
@@ -264,13 +267,13 @@ static void one_above_the_other(void)
 
 	buckets(&b, outer, &(struct weir_bucket_spec){.rate = 1, .size = 1}, 1);
 	buckets(&b, inner, &(struct weir_bucket_spec){.rate = 0.5, .size = 1}, 1);
-	put(&b, n, WEIR_READ, 1);
+	submit_op(&b, n, WEIR_READ, 1);
 	CHECK(pass(&b));
 	b.now = 100 * WEIR_MS;
-	put(&b, other, WEIR_READ, 1);
+	submit_op(&b, other, WEIR_READ, 1);
 	CHECK(!pass(&b)); /* until 1 s */
 	b.now = 500 * WEIR_MS;
-	put(&b, n, WEIR_READ, 1); /* until 2 s, but first it waits with the other */
+	submit_op(&b, n, WEIR_READ, 1); /* until 2 s, but it first waits for the outer bucket */
 	CHECK(!pass(&b));
 	waits_for(&b, n, WEIR_WAIT_ABOVE, outer);
 	b.now = 800 * WEIR_MS;
@@ -279,7 +282,7 @@ static void one_above_the_other(void)
 	CHECK_INT(weir_gate_held(b.g, b.now, inner), 0);
 	b.now = WEIR_SEC + late;
 	CHECK(pass(&b)->tenant == other);
-	CHECK(!pass(&b)); /* now it is the leaf's turn, and the inner one refuses it */
+	CHECK(!pass(&b)); /* the leaf is next now, and the inner bucket refuses it */
 	waits_for(&b, n, WEIR_WAIT_ABOVE, inner);
 	b.now = 1500 * WEIR_MS;
 	CHECK_NEAR(stats(&b, n).wait_ns[WEIR_WAIT_ABOVE], 1e9, 1e-9);
@@ -295,7 +298,7 @@ static void one_above_the_other(void)
 	weir_gate_free(b.g);
 }
 
-/* What a leaf was held stays with it when it gets children, and when it has lost them again. */
+/* A leaf keeps its held time when it gets children, and when it has lost them again. */
 static void held_before_and_after(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 100});
@@ -303,9 +306,9 @@ static void held_before_and_after(void)
 	struct weir_req *r;
 
 	buckets(&b, n, &(struct weir_bucket_spec){.rate = 1, .size = 1}, 1);
-	put(&b, n, WEIR_READ, 1);
+	submit_op(&b, n, WEIR_READ, 1);
 	finish(&b, pass(&b));
-	put(&b, n, WEIR_READ, 1);
+	submit_op(&b, n, WEIR_READ, 1);
 	CHECK(!pass(&b));
 	b.now = WEIR_SEC + 2 * WEIR_US;
 	CHECK((r = pass(&b)));
@@ -313,7 +316,7 @@ static void held_before_and_after(void)
 	CHECK_INT(weir_gate_held(b.g, b.now, n), b.now);
 	child = leaf(&b, n, 1);
 	CHECK_INT(weir_gate_held(b.g, b.now, n), b.now);
-	put(&b, child, WEIR_READ, 1);
+	submit_op(&b, child, WEIR_READ, 1);
 	CHECK(!pass(&b));
 	b.now = 2 * WEIR_SEC + 2 * WEIR_US;
 	CHECK((r = pass(&b)));
@@ -327,12 +330,12 @@ static void held_before_and_after(void)
 int main(void)
 {
 	RUN(some_at_a_time);
-	RUN(what_the_bucket_counts);
+	RUN(a_bucket_holds_all_kinds_it_counts);
 	RUN(the_last_to_admit);
 	RUN(stopped_for_longer);
 	RUN(limits_that_become_of_reads);
 	RUN(behind_a_full_window);
-	RUN(a_class_before_what_is_stopped);
+	RUN(a_class_before_the_stopped_rest);
 	RUN(one_above_the_other);
 	RUN(held_before_and_after);
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * After set-up the gate does not allocate, whatever passes and whatever is held; and tenants, idle or
- * not, cost the memory that is promised. The linker sends every allocation of the gate through here
- * (--wrap in meson.build).
+ * After set-up the gate does not allocate memory, for any requests that pass or are held; and
+ * tenants, idle or not, use no more memory than promised. The linker redirects every allocation of
+ * the gate to this file (--wrap in meson.build).
  */
 #include "base/rng.h"
 #include <weir/gate.h>
@@ -58,7 +58,7 @@ static weir_node add(struct weir_gate *g, weir_node parent, double weight, unsig
 #define TENANTS  300
 #define REQUESTS 1200
 
-/* Every kind of bucket, driven at random, in a tree or with only leaves: the counter stands still. */
+/* Drive every kind of bucket at random, in a tree or with leaves only: nothing is allocated. */
 static void drive(bool flat)
 {
 	static struct weir_req reqs[REQUESTS];
@@ -100,7 +100,7 @@ static void drive(bool flat)
 	for (unsigned round = 0; round < 20; round++) {
 		unsigned long before;
 
-		weir_gate_drain(g); /* may allocate: not on the way of a request */
+		weir_gate_drain(g); /* may allocate: not in the path of a request */
 		before = allocations;
 		for (unsigned i = 0; i < 5000; i++) {
 			size_t n = weir_gate_next(g, now, out, 16);
@@ -120,7 +120,7 @@ static void drive(bool flat)
 		}
 		CHECK_INT(allocations, before);
 	}
-	CHECK(allocations > TENANTS); /* the counter counts */
+	CHECK(allocations > TENANTS); /* the counter works */
 	weir_gate_free(g);
 }
 
@@ -134,7 +134,7 @@ static void nor_that_of_a_flat_gate(void)
 	drive(true);
 }
 
-static void tenants_cost_what_is_promised(void)
+static void tenants_use_the_promised_memory(void)
 {
 	const uint32_t many = 100000;
 	const struct weir_bucket_spec b[] = {{.kind = WEIR_HOLD, .rate = 100, .size = 4},
@@ -155,6 +155,6 @@ int main(void)
 {
 	RUN(the_hot_path_does_not_allocate);
 	RUN(nor_that_of_a_flat_gate);
-	RUN(tenants_cost_what_is_promised);
+	RUN(tenants_use_the_promised_memory);
 	return 0;
 }

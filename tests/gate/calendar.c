@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A timer for more and more entries. */
+/* calendar: a timer that grows with the number of entries. */
 #include "entries.h"
 
-static void growing_keeps_what_is_set(void)
+static void growing_keeps_entries(void)
 {
 	static struct timer t;
 	static union block e[3], more[5000];
@@ -23,8 +23,8 @@ static void growing_keeps_what_is_set(void)
 	calendar_free(&t);
 }
 
-/* It grows again and again, while entries are set to near and far times: each expires when it is to, in
- * order. A calendar for as many or fewer stays as it is. */
+/* It grows again and again, while entries are set to near and far times: each expires at its
+ * time, in order. A request for as many or fewer entries changes nothing. */
 static void growing_as_time_goes_on(void)
 {
 	enum { N = 40000 };
@@ -71,7 +71,7 @@ static void growing_as_time_goes_on(void)
 	calendar_free(&t);
 }
 
-/* Entries of the present slot, at its ticks already, are kept too. */
+/* Entries of the current slot, already sorted into its ticks, are kept. */
 static void growing_in_a_slot(void)
 {
 	static struct timer t;
@@ -95,7 +95,7 @@ static void growing_in_a_slot(void)
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "calendar");
-	RUN(growing_keeps_what_is_set);
+	RUN(growing_keeps_entries);
 	RUN(growing_as_time_goes_on);
 	RUN(growing_in_a_slot);
 	return law_end(30000);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The law of gate.h, one sentence a function, in small exact cases; buckets are in limits.c, random cases in
- * law-*.c. */
+/* The law of gate.h, one sentence per function, in small exact cases; buckets are in limits.c,
+ * random cases in law-*.c. */
 #include "device.h"
 
 static void empty_gate_is_idle(void)
@@ -26,7 +26,7 @@ static void fifo_within_a_tenant(void)
 	weir_gate_free(b.g);
 }
 
-static void window_limits_what_is_inside(void)
+static void window_limits_requests_inside(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 3});
 	weir_node n = leaf(&b, WEIR_ROOT, 1);
@@ -195,7 +195,7 @@ static void runs_of_near_requests(void)
 		CHECK_INT(order[i], x);
 	for (int i = 4; i < 8; i++)
 		CHECK_INT(order[i], y);    /* caught up one by one */
-	int again = order[8] == x ? 8 : 9; /* both have had as much: either may be next */
+	int again = order[8] == x ? 8 : 9; /* both have had the same service: either may be next */
 
 	for (int i = again; i < again + 4; i++)
 		CHECK_INT(order[i], x);
@@ -229,7 +229,8 @@ static void knobs_are_all_or_nothing(void)
 	weir_gate_free(b.g);
 }
 
-/* A window that was full for no time has served nothing meanwhile, though others come back at that moment. */
+/* A window that was full for no time has served nothing in it, even if requests complete at that
+ * moment. */
 static void full_for_no_time(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 2});
@@ -250,7 +251,8 @@ static void full_for_no_time(void)
 	weir_gate_free(b.g);
 }
 
-/* What comes back while the window is full is counted with that time, so that the two give a rate. */
+/* Requests that complete while the window is full are counted with that time, so that the two
+ * give a rate. */
 static void served_while_it_was_full(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 2});
@@ -267,10 +269,10 @@ static void served_while_it_was_full(void)
 	weir_gate_get_totals(b.g, 10, &t);
 	CHECK_INT(t.full, 10);
 	CHECK_INT(t.full_served, 2);
-	weir_gate_done(b.g, 10, &r[0], 1); /* at once: it took no time */
+	weir_gate_done(b.g, 10, &r[0], 1); /* at once: full for no time */
 	CHECK_INT(weir_gate_next(b.g, 10, r, 1), 1);
 	weir_gate_done(b.g, 25, &r[0], 1); /* full for 15 more */
-	weir_gate_done(b.g, 30, &r[1], 1); /* one was inside: not full */
+	weir_gate_done(b.g, 30, &r[1], 1); /* one was inside: the window was not full */
 	weir_gate_get_totals(b.g, 40, &t);
 	CHECK_INT(t.full, 25);
 	CHECK_INT(t.full_served, 3);
@@ -278,7 +280,7 @@ static void served_while_it_was_full(void)
 	weir_gate_free(b.g);
 }
 
-static void raising_a_limit_waits_behind_nobody(void)
+static void raising_a_limit_takes_effect_at_once(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 10});
 	weir_node n = leaf(&b, WEIR_ROOT, 1);
@@ -298,8 +300,8 @@ static void raising_a_limit_waits_behind_nobody(void)
 	weir_gate_free(b.g);
 }
 
-/* A knob finds that who has just come is held; the next call, less than a tick after that is over and before
- * the timer knows, that he is not. */
+/* A knob finds that a new request is held; the next call, less than a tick after the hold ended
+ * and before the timer fires, finds that it is not. */
 static void held_between_two_looks(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 10});
@@ -320,7 +322,7 @@ static void held_between_two_looks(void)
 	CHECK_INT(weir_gate_get_stats(b.g, b.now, n, &s), 0);
 	CHECK_INT(s.cause, WEIR_WAIT_TURN);
 	CHECK_NEAR(s.wait_ns[WEIR_WAIT_MAX], (double)b.now, 0);
-	b.now += 50; /* the device could take it, and nobody asks */
+	b.now += 50; /* the device has room, and next is not called */
 	CHECK(pass(&b));
 	CHECK_INT(weir_gate_get_stats(b.g, b.now, n, &s), 0);
 	CHECK_NEAR(s.wait_ns[WEIR_WAIT_MAX], (double)b.now - 50, 0);
@@ -457,8 +459,8 @@ static void forget(struct weir_req *r, void *arg)
 {
 }
 
-/* A leaf whose only request was cancelled before the gate looked at it is removed: nothing is left to look at, and the
- * gate sleeps until the other leaf's bucket admits. */
+/* A leaf whose only request was cancelled before the gate examined it is removed: nothing is
+ * left to examine, and the gate sleeps until the other leaf's bucket admits. */
 static void removed_before_the_first_look(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 8});
@@ -486,8 +488,8 @@ static void removed_before_the_first_look(void)
 	weir_gate_free(b.g);
 }
 
-/* A credit is in the gate's cost unit, whatever the weight: of 20 that are served, 16 are the share of weight 4, and
- * of the credit a fifth is more than that. */
+/* A credit is in the gate's cost unit, for any weight: of 20 served requests, 16 are the share
+ * of weight 4, and a fifth of the credit comes on top. */
 static void credit_whatever_the_weight(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 1, .credit = 5});
@@ -509,7 +511,7 @@ int main(void)
 {
 	RUN(empty_gate_is_idle);
 	RUN(fifo_within_a_tenant);
-	RUN(window_limits_what_is_inside);
+	RUN(window_limits_requests_inside);
 	RUN(a_window_not_said_is_32);
 	RUN(fractional_window_averages);
 	RUN(weights_share_by_cost);
@@ -519,7 +521,7 @@ int main(void)
 	RUN(knobs_are_all_or_nothing);
 	RUN(served_while_it_was_full);
 	RUN(full_for_no_time);
-	RUN(raising_a_limit_waits_behind_nobody);
+	RUN(raising_a_limit_takes_effect_at_once);
 	RUN(held_between_two_looks);
 	RUN(bad_requests_are_refused_whole);
 	RUN(cancel_takes_back);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A limit holds back only the kinds of requests that it counts: one sentence of gate.h, or kind.h, a function. */
+/* A limit holds only the kinds of requests that it counts: one sentence of gate.h or kind.h per
+ * function. */
 #include "base/rng.h"
 #include "device.h"
 
@@ -8,7 +9,7 @@
 #define CLIENTS  16
 #define PER_SLOT 128
 
-static struct weir_req *put(struct bench *b, weir_node n, enum weir_op op, uint32_t bytes)
+static struct weir_req *submit_op(struct bench *b, weir_node n, enum weir_op op, uint32_t bytes)
 {
 	struct weir_req *r = &b->reqs[b->n++];
 
@@ -24,7 +25,7 @@ static struct weir_bucket_spec max_of(unsigned ops, enum weir_unit unit, double 
 		.kind = WEIR_HOLD, .unit = unit, .ops = (uint8_t)ops, .rate = rate, .size = size};
 }
 
-/* ---- closed loops: clients that keep so many requests of a kind outstanding */
+/* ---- closed loops: clients with a fixed number of outstanding requests of a kind */
 
 struct client {
 	weir_node tenant;
@@ -59,8 +60,8 @@ static void load_start(struct load *l)
 			load_submit(l, &l->clients[i], &l->clients[i].reqs[k]);
 }
 
-/* Each request is in the device for `service`, give or take a half: else all come back together, and which tenant is
- * next when a token comes in would not be a matter of chance. */
+/* Run until a time. Each request is in the device for `service`, give or take a half: otherwise
+ * all would complete together, and the next tenant at a new token would not be random. */
 static void load_run(struct load *l, weir_time until)
 {
 	while (l->now < until) {
@@ -100,7 +101,7 @@ static double rate(const struct client *c, weir_time span)
 	return (double)c->served / ((double)span / 1e9);
 }
 
-/* A max for reads and one for writes, and a reader and a writer: each gets its own. */
+/* A max for reads and one for writes, with a reader and a writer: each reaches its own. */
 static void each_kind_has_its_max(void)
 {
 	static struct client clients[3];
@@ -130,8 +131,8 @@ static void each_kind_has_its_max(void)
 	}
 }
 
-/* A group's max for writes does not touch a child that reads; children that write share it by weight, also if they
- * read as well; and when the max is lifted nobody catches up. */
+/* A group's max for writes does not affect a child that reads; children that write share it by
+ * weight, also if they read as well; and when the max is removed no tenant catches up. */
 static void a_groups_max_for_writes(bool mixed)
 {
 	static struct client clients[5];
@@ -172,13 +173,13 @@ static void a_groups_max_for_writes(bool mixed)
 
 	if (!mixed)
 		CHECK_NEAR(ratio, 3, 0.02);
-	else /* which tenant's turn it is when a token comes in is chance, but by weight */
+	else /* the tenant that is next when a token comes in is random, but by weight */
 		CHECK(ratio > 2 && ratio < 5);
-	if (mixed) /* what is by weight is what each tenant gets in all */
+	if (mixed) /* the total of each tenant is by weight */
 		CHECK_NEAR((double)(clients[2].served + clients[4].served) /
 				   (double)(clients[1].served + clients[3].served),
 			3, 0.05);
-	/* Without the max shares are those of the weights, from the first moment on. */
+	/* Without the max shares follow the weights, from the first moment on. */
 	knob.n_buckets = 0;
 	CHECK_INT(weir_gate_set(l.g, l.now, &knob, 1, NULL), 0);
 	for (unsigned i = 0; i < l.n; i++)
@@ -201,7 +202,7 @@ static void a_group_that_reads_and_writes(void)
 	a_groups_max_for_writes(true);
 }
 
-/* ---- one request after another */
+/* ---- single requests in sequence */
 
 /* kind.h's example: the second write is held, the read and the flush behind it are not. */
 static void the_oldest_that_may(void)
@@ -210,8 +211,8 @@ static void the_oldest_that_may(void)
 	weir_node n = leaf(&b, WEIR_ROOT, 1);
 
 	buckets(&b, n, &(struct weir_bucket_spec){.ops = WRITES, .rate = 1, .size = 1}, 1);
-	struct weir_req *w1 = put(&b, n, WEIR_WRITE, 1), *w2 = put(&b, n, WEIR_TRIM, 1),
-			*r = put(&b, n, WEIR_READ, 1), *f = put(&b, n, WEIR_FLUSH, 0);
+	struct weir_req *w1 = submit_op(&b, n, WEIR_WRITE, 1), *w2 = submit_op(&b, n, WEIR_TRIM, 1),
+			*r = submit_op(&b, n, WEIR_READ, 1), *f = submit_op(&b, n, WEIR_FLUSH, 0);
 
 	CHECK(pass(&b) == w1);
 	CHECK(pass(&b) == r);
@@ -222,7 +223,7 @@ static void the_oldest_that_may(void)
 	weir_gate_free(b.g);
 }
 
-/* Without a bucket that tells kinds apart the order is that of arrival, flushes included. */
+/* Without a bucket that distinguishes kinds the order is that of arrival, flushes included. */
 static void the_order_of_arrival(void)
 {
 	const enum weir_op ops[] = {WEIR_WRITE, WEIR_READ, WEIR_FLUSH, WEIR_TRIM, WEIR_READ,
@@ -237,28 +238,28 @@ static void the_order_of_arrival(void)
 			buckets(&b, k == 1 ? n : group,
 				&(struct weir_bucket_spec){.rate = 1e6, .size = 1000}, 1);
 		for (unsigned i = 0; i < n_ops; i++)
-			put(&b, n, ops[i], 512);
+			submit_op(&b, n, ops[i], 512);
 		for (unsigned i = 0; i < n_ops; i++)
 			CHECK(pass(&b) == &b.reqs[i]);
 		weir_gate_free(b.g);
 	}
 }
 
-/* A large request that a bucket of both kinds refuses is not passed by small ones of the other kind. */
+/* Small requests of another kind do not pass a large one that a bucket for both kinds refuses. */
 static void a_large_one_is_not_starved(void)
 {
 	for (unsigned above = 0; above < 2; above++) {
 		struct bench b = bench_new((struct weir_gate_config){.window = 10});
 		weir_node group = leaf(&b, WEIR_ROOT, 1), n = leaf(&b, group, 1);
 		struct weir_bucket_spec specs[] = {
-			{.ops = WRITES, .rate = 1000, .size = 10}, /* tells them apart */
+			{.ops = WRITES, .rate = 1000, .size = 10}, /* distinguishes kinds */
 			{.unit = WEIR_UNIT_BYTES, .rate = 1000, .size = 1000}};
 
 		buckets(&b, above ? group : n, specs, 2);
-		put(&b, n, WEIR_READ, 500);
+		submit_op(&b, n, WEIR_READ, 500);
 		CHECK(pass(&b));
-		struct weir_req *large = put(&b, n, WEIR_WRITE, 900),
-				*small = put(&b, n, WEIR_READ, 100);
+		struct weir_req *large = submit_op(&b, n, WEIR_WRITE, 900),
+				*small = submit_op(&b, n, WEIR_READ, 100);
 
 		CHECK(!pass(&b));
 		b.now = 410 * WEIR_MS;
@@ -282,29 +283,29 @@ static void a_flush_waits_for_no_data(void)
 				.unit = WEIR_UNIT_BYTES, .rate = 1 << 20, .size = 4096},
 			1);
 		for (unsigned i = 0; i < 128; i++)
-			put(&b, n, WEIR_WRITE, 1 << 20);
+			submit_op(&b, n, WEIR_WRITE, 1 << 20);
 		CHECK(pass(&b));
 		CHECK(!pass(&b));
-		struct weir_req *flush = put(&b, n, WEIR_FLUSH, 0);
+		struct weir_req *flush = submit_op(&b, n, WEIR_FLUSH, 0);
 
 		CHECK(pass(&b) == flush);
 		buckets(&b, above ? group : n, &(struct weir_bucket_spec){.rate = 10, .size = 1},
 			1);
 		CHECK(pass(&b)); /* a write takes the token */
 		CHECK(!pass(&b));
-		flush = put(&b, n, WEIR_FLUSH, 0);
+		flush = submit_op(&b, n, WEIR_FLUSH, 0);
 		CHECK(!pass(&b));
 		b.now = weir_gate_wakeup(b.g, b.now);
 		CHECK(b.now >= 100 * WEIR_MS && b.now <= 101 * WEIR_MS);
 		CHECK(pass(&b) == flush);
 		CHECK(!pass(&b));
 		b.now = weir_gate_wakeup(b.g, b.now);
-		CHECK_INT(pass(&b)->op, WEIR_WRITE); /* and then it is for data again */
+		CHECK_INT(pass(&b)->op, WEIR_WRITE); /* the next token is for data again */
 		weir_gate_free(b.g);
 	}
 }
 
-/* A limit of a kind that comes while requests wait takes effect at once, for all that wait. */
+/* A limit of a kind that is set while requests wait takes effect at once, for all of them. */
 static void a_limit_that_comes_later(void)
 {
 	for (unsigned above = 0; above < 2; above++) {
@@ -313,9 +314,9 @@ static void a_limit_that_comes_later(void)
 			  m = leaf(&b, group, 1);
 
 		for (unsigned i = 0; i < 10; i++) {
-			put(&b, n, WEIR_WRITE, 1);
-			put(&b, n, WEIR_READ, 1);
-			put(&b, m, i % 2 ? WEIR_WRITE : WEIR_READ, 1);
+			submit_op(&b, n, WEIR_WRITE, 1);
+			submit_op(&b, n, WEIR_READ, 1);
+			submit_op(&b, m, i % 2 ? WEIR_WRITE : WEIR_READ, 1);
 		}
 		buckets(&b, above ? group : n,
 			&(struct weir_bucket_spec){.ops = WRITES, .rate = 1, .size = 1}, 1);
@@ -327,7 +328,7 @@ static void a_limit_that_comes_later(void)
 		}
 		CHECK_INT(reads, 15);
 		CHECK_INT(writes, 1);
-		buckets(&b, above ? group : n, NULL, 0); /* and goes */
+		buckets(&b, above ? group : n, NULL, 0); /* and is removed */
 		unsigned left = 0;
 
 		while (pass(&b))
@@ -337,7 +338,7 @@ static void a_limit_that_comes_later(void)
 	}
 }
 
-/* Requests of each kind are charged to what keeps them; the head of which it is told is the oldest. */
+/* Requests of each kind are charged to their cause; the reported head is the oldest. */
 static void causes_by_kind(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 1});
@@ -345,13 +346,13 @@ static void causes_by_kind(void)
 	struct weir_gate_stats s;
 
 	buckets(&b, n, &(struct weir_bucket_spec){.ops = WRITES, .rate = 1, .size = 1}, 1);
-	struct weir_req *inside = put(&b, n, WEIR_WRITE, 1);
+	struct weir_req *inside = submit_op(&b, n, WEIR_WRITE, 1);
 
 	CHECK(pass(&b) == inside);
-	put(&b, n, WEIR_WRITE, 1);
-	put(&b, n, WEIR_WRITE, 1);
-	put(&b, n, WEIR_READ, 1);
-	put(&b, n, WEIR_READ, 1);
+	submit_op(&b, n, WEIR_WRITE, 1);
+	submit_op(&b, n, WEIR_WRITE, 1);
+	submit_op(&b, n, WEIR_READ, 1);
+	submit_op(&b, n, WEIR_READ, 1);
 	CHECK(!pass(&b));
 	b.now = 100 * WEIR_MS;
 	CHECK_INT(weir_gate_get_stats(b.g, b.now, n, &s), 0);
@@ -361,7 +362,7 @@ static void causes_by_kind(void)
 	CHECK_INT(s.cause, WEIR_WAIT_MAX);
 	CHECK_INT(s.oldest, 0);
 	CHECK_INT(weir_gate_held(b.g, b.now, n), 100 * WEIR_MS);
-	/* The same above. */
+	/* The same with the bucket at the parent. */
 	buckets(&b, n, NULL, 0);
 	buckets(&b, group, &(struct weir_bucket_spec){.ops = WRITES, .rate = 1, .size = 1}, 1);
 	knob(&b, WEIR_ROOT, WEIR_KNOB_WINDOW, 2);
@@ -397,7 +398,7 @@ static void cancelled_by_kind(void)
 
 	buckets(&b, n, &(struct weir_bucket_spec){.ops = WRITES, .rate = 1, .size = 1}, 1);
 	for (unsigned i = 0; i < 12; i++)
-		put(&b, n, (enum weir_op)(i % 3), 1);
+		submit_op(&b, n, (enum weir_op)(i % 3), 1);
 	CHECK_INT(weir_gate_cancel(b.g, b.now, n, is_write, dropped, &last), 4);
 	for (unsigned i = 0; i < 8; i++) {
 		CHECK((r = pass(&b)));
@@ -408,8 +409,8 @@ static void cancelled_by_kind(void)
 	weir_gate_free(b.g);
 }
 
-/* A read, which the group's bucket refuses, could pass while an older write was held. When a bucket of tokens refuses the
- * write, and the read with it, the group waits for neither. */
+/* A read, which the group's bucket refuses, could pass while an older write was held. When a
+ * bucket of tokens refuses the write, and the read with it, the group waits for neither. */
 static void a_turn_that_is_over(void)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 10});
@@ -421,13 +422,13 @@ static void a_turn_that_is_over(void)
 		&(struct weir_bucket_spec){.unit = WEIR_UNIT_BYTES, .rate = 4096, .size = 4096}, 1);
 	buckets(&b, n, own, 2);
 	knob(&b, n, WEIR_KNOB_LGRANT, 5001);
-	put(&b, n, WEIR_WRITE, 1);
-	put(&b, m, WEIR_READ, 4095);
+	submit_op(&b, n, WEIR_WRITE, 1);
+	submit_op(&b, m, WEIR_READ, 4095);
 	CHECK(pass(&b) && pass(&b));
-	put(&b, n, WEIR_WRITE, 9000);
-	put(&b, n, WEIR_READ, 4096);
+	submit_op(&b, n, WEIR_WRITE, 9000);
+	submit_op(&b, n, WEIR_READ, 4096);
 	CHECK(!pass(&b));
-	struct weir_req *small = put(&b, m, WEIR_READ, 8);
+	struct weir_req *small = submit_op(&b, m, WEIR_READ, 8);
 
 	b.now = 9 * WEIR_MS;
 	CHECK(!pass(&b));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lanes against plain arrays. Fair: whoever is served is eligible, and nobody who is eligible finishes earlier by
- * more than the widths of their groups; whatever enters, leaves from the middle or is served, with tags that
- * wrap. Keyed: the least key first. */
+/* Lanes against plain arrays. Fair: the child that is served is eligible, and no eligible child
+ * finishes earlier by more than the widths of their groups; for any child that enters, leaves
+ * from the middle or is served, with tags that wrap. Keyed: the smallest key first. */
 #include "gate/lane.h"
 #include "law.h"
 
@@ -22,7 +22,7 @@ struct model {
 	union block e[ENTRIES];
 	bool inside[ENTRIES];
 	double cost[ENTRIES], weight[ENTRIES];
-	double due[ENTRIES]; /* the width by which it is to be served, after its tag */
+	double due[ENTRIES]; /* distance from its tag by which it must be served */
 	uint32_t place[2 * ENTRIES];
 	unsigned n; /* entries in use */
 	double weights;
@@ -45,13 +45,13 @@ static double step(const struct model *m, uint32_t e)
 	return lane_step(&m->h, m->cost[e], m->weight[e]);
 }
 
-/* It begins to wait for a request. */
-static void put(struct model *m, uint32_t e)
+/* Entry e begins to wait for a request. */
+static void wait_in_lane(struct model *m, uint32_t e)
 {
 	double ahead = (double)(int64_t)(m->e[e].entry.tag - m->l.now);
 
 	m->due[e] = ldexp(1, (int)lane_width(&m->h, m->cost[e], m->weight[e]));
-	/* (For less than that there may be no narrower group to stand in, if it is late.) */
+	/* (For less than that there may be no narrower group, if it is late.) */
 	m->due[e] = fmax(fmax(m->due[e], 64), ahead);
 }
 
@@ -67,7 +67,7 @@ static void join(struct model *m, uint32_t e, double cost, double weight)
 		inside += m->inside[i];
 	CHECK(empty == (inside == 0));
 	m->inside[e] = true;
-	put(m, e);
+	wait_in_lane(m, e);
 	law_operations++;
 }
 
@@ -86,7 +86,8 @@ static double width(const struct model *m, uint32_t e)
 	return ldexp(1, m->l.groups[m->e[e].entry.group].key);
 }
 
-/* The first child waits in the lane, and no other child had to be first. */
+/* Check that the first child waits in the lane, and that no other child had to be first. Return
+ * it. */
 static uint32_t check_first(struct model *m)
 {
 	uint32_t e = lane_first(&m->l, &m->h);
@@ -125,7 +126,7 @@ static void serve(struct model *m, uint32_t e, double cost)
 	CHECK((int64_t)(m->l.now - before) >= 0);
 	m->cost[e] = cost;
 	lane_put(&m->l, &m->h, entry, e, lane_width(&m->h, cost, m->weight[e]));
-	put(m, e);
+	wait_in_lane(m, e);
 	law_operations++;
 }
 
@@ -169,7 +170,7 @@ static bool allowed(const struct model *m, uint32_t e)
 	return LANE_KINDS & ~(unsigned)m->e[e].entry.without & m->l.allowed;
 }
 
-/* How far ahead of V the entry's tag is. */
+/* Return the distance from V to the entry's tag. */
 static int64_t ahead_of(const struct model *m, uint32_t e)
 {
 	const struct lane_entry *entry = &m->e[e].entry;
@@ -179,7 +180,8 @@ static int64_t ahead_of(const struct model *m, uint32_t e)
 			 m->l.now);
 }
 
-/* The first is one of those that have a kind that is allowed, and nobody of these had to go before it. */
+/* Check that the first child has an allowed kind, and that no other such child had to be first.
+ * Return it. */
 static uint32_t check_first_allowed(struct model *m)
 {
 	uint32_t e = lane_first(&m->l, &m->h);
@@ -208,7 +210,8 @@ static uint32_t check_first_allowed(struct model *m)
 	return e;
 }
 
-/* Other kinds are allowed now. A tag is as far from V as it was, if the bank was frozen all the time or not at all. */
+/* Allow other kinds. A tag keeps its distance from V, if the bank was frozen all the time or not
+ * at all. */
 static void allow(struct model *m, unsigned kinds)
 {
 	static int64_t before[ENTRIES];
@@ -268,7 +271,8 @@ static void banks(void)
 	}
 }
 
-/* A frozen child neither gains nor loses: when it thaws the two share as from the beginning, however long it was. */
+/* A frozen child neither gains nor loses: when it thaws the two share as in the beginning, after
+ * any time. */
 static void frozen_for_long(void)
 {
 	static struct model m;
@@ -297,7 +301,7 @@ static void frozen_for_long(void)
 	lane_free(&m.l);
 }
 
-/* Keys fall as well as rise. */
+/* Keys decrease as well as increase. */
 static void keyed(void)
 {
 	static struct model m;
@@ -337,7 +341,8 @@ static void keyed(void)
 	}
 }
 
-/* Equals are served in the order in which they came, and whoever leaves from the middle leaves the others in it. */
+/* Equal entries are served in the order of arrival, and one that leaves from the middle does not
+ * change it. */
 static void equals_in_order(void)
 {
 	static struct model m;
@@ -374,8 +379,8 @@ static void example(void)
 	lane_free(&m.l);
 }
 
-/* A tag that is ahead was served in advance and waits; a tag from long ago, which only looks ahead since tags wrap,
- * does not. */
+/* A tag ahead of V was served in advance and waits; an old tag, which only looks ahead since
+ * tags wrap, does not. */
 static void tags_of_the_past(void)
 {
 	static struct model m;
@@ -394,7 +399,8 @@ static void tags_of_the_past(void)
 	lane_free(&m.l);
 }
 
-/* A width is log2 of the least power of two that cost per weight fits in; a step is no more than LANE_STEP_MAX. */
+/* A width is log2 of the smallest power of two not below cost per weight; a step is at most
+ * LANE_STEP_MAX. */
 static void widths_and_steps(void)
 {
 	const struct lane_home requests = {.unit = LANE_UNIT_REQUESTS}, bytes = {.unit = LANE_UNIT};
@@ -410,14 +416,14 @@ static void widths_and_steps(void)
 		double exact = cost * LANE_UNIT / weight,
 		       width = ldexp(1, (int)lane_width(&bytes, cost, weight));
 
-		/* (Without a division: up to twice too much, and never too little.) */
+		/* (Without a division: up to twice too large, and never too small.) */
 		CHECK(exact <= width && width < 4 * exact);
 		CHECK(lane_step(&bytes, cost, weight) == exact);
 	}
 	CHECK(lane_step(&requests, 0x1p32, 1.0 / 1024) == LANE_STEP_MAX);
 }
 
-/* The groups of a bank: a bit for each key. */
+/* Return the groups of a bank, one bit per key. */
 static uint64_t bank_keys(const struct lane *l, unsigned without)
 {
 	uint64_t keys = 0;
@@ -430,8 +436,8 @@ static uint64_t bank_keys(const struct lane *l, unsigned without)
 	return keys;
 }
 
-/* When no more groups may be opened, a child stands in the next wider one of its bank, or else in the widest: and each bank
- * has one. */
+/* When no more groups can be opened, a child is put in the next wider group of its bank, or else
+ * in the widest: and each bank has one. */
 static void nearest_groups(void)
 {
 	static struct model m;
@@ -466,14 +472,15 @@ static void nearest_groups(void)
 	lane_free(&m.l);
 }
 
-/* V, in costs per weight. */
+/* Return V, in cost per weight. */
 static double virtual(const struct model *m)
 {
 	return (double)m->l.now / m->h.unit;
 }
 
-/* Two of equal weight; one is served, so that it is ahead of V by 50 and the other behind by as much. If the first leaves, its
- * weight counts until V is at its tag; if the other does, V does not leap ahead. */
+/* Two of equal weight; one is served, so that it is ahead of V by 50 and the other behind by as
+ * much. If the first leaves, its weight counts until V reaches its tag; if the other leaves, V
+ * does not jump ahead. */
 static void one_of_two_leaves(void)
 {
 	static struct model m;
@@ -491,7 +498,8 @@ static void one_of_two_leaves(void)
 	}
 }
 
-/* One that is late leaves and comes back again and again: V stands still no longer for that. */
+/* A late child leaves and returns again and again: V must not stand still for longer because of
+ * it. */
 static void a_late_one_comes_and_goes(void)
 {
 	static struct model m;
@@ -515,7 +523,8 @@ static double weights(const struct model *m)
 	return (double)m->l.weight / LANE_WEIGHT_ONE;
 }
 
-/* The weight of one that leaves ahead of V counts until V is there, or until it comes back; then once. */
+/* The weight of a child that leaves ahead of V counts until V reaches its tag, or until it
+ * returns; then once. */
 static void leaves_in_advance(void)
 {
 	static struct model m;
@@ -540,7 +549,7 @@ static void leaves_in_advance(void)
 	}
 }
 
-/* A child of a bank that was frozen for a while leaves, as far from V as it was. */
+/* A child of a bank that was frozen for a while leaves, with its distance from V unchanged. */
 static void leaves_a_bank(void)
 {
 	static struct model m;
@@ -552,7 +561,7 @@ static void leaves_a_bank(void)
 	join(&m, 1, 100, 1);
 	serve(&m, 1, 100); /* ahead by 50 */
 	lane_allow(&m.l, 1);
-	for (unsigned i = 1; i <= 5; i++) { /* V is the tag of the other, which is alone */
+	for (unsigned i = 1; i <= 5; i++) { /* V is the tag of the other child, which is alone */
 		serve(&m, 0, 100);
 		CHECK_NEAR(virtual(&m), 100 * i, 1e-3);
 	}
@@ -562,8 +571,9 @@ static void leaves_a_bank(void)
 	lane_free(&m.l);
 }
 
-/* A child of large weight that is ahead, and whose kinds are not allowed, does not move V: neither if it begins to wait
- * then nor if it waits already. A flush of one of little weight moved it beyond what a tag can hold. */
+/* A child of large weight that is ahead, and whose kinds are not allowed, does not move V:
+ * neither if it begins to wait then nor if it waits already. A flush of a child of little weight
+ * once moved V beyond the range of a tag. */
 static void a_frozen_child_moves_nothing(void)
 {
 	static struct model m;
@@ -594,7 +604,8 @@ static void a_frozen_child_moves_nothing(void)
 	}
 }
 
-/* A run goes on with a child whose kinds are not allowed any more: they are then, so that its weight counts. */
+/* A run continues with a child whose kinds are no longer allowed: they are allowed then, so that
+ * its weight counts. */
 static void a_frozen_child_is_served(void)
 {
 	static struct model m;
@@ -612,7 +623,7 @@ static void a_frozen_child_is_served(void)
 	lane_free(&m.l);
 }
 
-/* However far V goes, the sum of a bank is told from a V that is not long past. */
+/* However far V moves, a bank's sum is relative to a recent V. */
 static void the_origin_of_sums(void)
 {
 	static struct model m;
@@ -636,7 +647,7 @@ static void the_origin_of_sums(void)
 	lane_free(&m.l);
 }
 
-/* One is served beside another, and both leave: it is ahead of V. */
+/* One child is served beside another, and both leave: it is ahead of V. */
 static void beside(struct model *m, uint32_t e, double cost, double weight)
 {
 	uint32_t other = (e + 1) % 3;
@@ -661,7 +672,7 @@ static void check_same(const struct model *a, const struct model *b, uint32_t e)
 		CHECK_INT(a->e[e].entry.width, b->e[e].entry.width);
 }
 
-/* One that is served alone leaves the lane as if it had begun to wait and been first. */
+/* A child that is served alone leaves the lane as if it had waited and been first. */
 static void served_alone(void)
 {
 	static struct model a, b, c;

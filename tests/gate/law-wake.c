@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * weir_gate_wakeup is never late and never spins: of two gates with the same tree, knobs and requests
- * one is asked at every tick, the other only when it said so, or something came or was done. Both must
- * let the same requests pass at the same times.
+ * weir_gate_wakeup is never late and never spins: of two gates with the same tree, knobs and
+ * requests one is called at every tick, the other only at its wakeups and when a request came or
+ * completed. Both must let the same requests pass at the same times.
  */
 #include "law.h"
 #include <errno.h>
@@ -27,8 +27,9 @@ struct pair {
 	weir_node leaves[LEAVES], inner[4];
 	unsigned n, n_inner, service; /* service: ticks at most */
 	weir_time now;
-	bool alike;                  /* all leaves get the same at the same moments */
-	unsigned idle_looks, passes; /* of the sleeper: for nothing, and all */
+	bool alike; /* all leaves get the same requests at the same moments */
+	unsigned idle_looks,
+		passes; /* of the sleeper: wakeups without a request, and passed requests */
 };
 
 static void both_knob(struct pair *p, const struct weir_knob *k)
@@ -64,7 +65,7 @@ static void limit(struct pair *p, weir_node node, bool leaf)
 			.node = node, .kind = WEIR_KNOB_BUCKETS, .buckets = specs, .n_buckets = n});
 }
 
-/* All leaves alike: they are all due at the same moments. */
+/* All leaves are alike, and all are due at the same moments. */
 static void limit_all(struct pair *p)
 {
 	struct weir_bucket_spec spec = {.rate = 100, .size = 1};
@@ -111,7 +112,7 @@ static void pass(struct pair *p, struct twin *t)
 	law_operations += n;
 }
 
-static void look(struct pair *p, struct twin *t)
+static void call_next(struct pair *p, struct twin *t)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		unsigned before = t->n_passed;
@@ -136,7 +137,7 @@ static void submit(struct pair *p, weir_node leaf)
 		return;
 	unsigned i = polled->idle[--polled->n_idle];
 
-	while (sleeper->idle[k] != i) /* the same are idle, perhaps not in the same order */
+	while (sleeper->idle[k] != i) /* the same leaves are idle, perhaps in another order */
 		k++;
 	sleeper->idle[k] = sleeper->idle[--sleeper->n_idle];
 	for (unsigned who = 0; who < 2; who++) {
@@ -169,7 +170,7 @@ static void tick(struct pair *p, double load)
 	pass(p, polled);
 	law_operations++;
 	if (event || sleeper->wake <= p->now)
-		look(p, sleeper);
+		call_next(p, sleeper);
 	if (polled->n_passed != sleeper->n_passed)
 		FAIL("at %lld %u pass when asked; the sleeper lets %u pass, and would wake up at "
 		     "%lld",
@@ -212,7 +213,8 @@ static void run_case(unsigned number, unsigned ticks)
 			limit(p, p->inner[i], false);
 	for (unsigned i = 0; i < ticks; i++)
 		tick(p, load);
-	/* Early is allowed, but then it is no better than polling: most looks must pay. */
+	/* Early is allowed, but then it is no better than polling: most calls must let something
+	 * pass. */
 	CHECK(p->idle_looks < ticks / 2);
 	for (unsigned who = 0; who < 2; who++)
 		weir_gate_free(p->twin[who].g);

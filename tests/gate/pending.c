@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tenants that were idle and are not any more: each call of weir_gate_next looks at some, in the order of their numbers,
- * from where the last one ended; none is forgotten, however many there are and wherever their bits are. */
+/* Tenants that have just become busy: each call of weir_gate_next examines some, in the order of
+ * their numbers, from where the last call ended; none is forgotten, for any number of tenants
+ * and any positions of their bits. */
 #include <weir/gate.h>
 #include "test.h"
 
-#define ASKED 24     /* of a call: it looks at as many, */
-#define LOOKS 32     /* and at 8 more (gate.h) */
+#define ASKED 24     /* requests per call, which examines as many leaves */
+#define LOOKS 32     /* and 8 more (gate.h) */
 #define MOST  270000 /* nodes: more than one word of the third level, 2^18 */
 
 static struct weir_gate *g;
 static struct weir_req reqs[256], *out[256];
 static unsigned n_reqs;
 
-/* Leaves are 1 … n. */
+/* Start with leaves 1 … n. */
 static void start(uint32_t n)
 {
 	struct weir_gate_config config = {.nodes = n + 1, .window = 256};
@@ -33,7 +34,7 @@ static void submit(weir_node leaf)
 	CHECK_INT(weir_gate_submit(g, 0, &r, 1), 0);
 }
 
-/* They pass in this order. */
+/* Check that they pass in this order. */
 static void pass(const weir_node *leaves, size_t n)
 {
 	CHECK_INT(weir_gate_next(g, 0, out, n), n);
@@ -41,7 +42,7 @@ static void pass(const weir_node *leaves, size_t n)
 		CHECK_INT(out[i]->tenant, leaves[i]);
 }
 
-/* These lie far apart, on both sides of where words end. */
+/* Leaves far apart, on both sides of the ends of words. */
 static void wherever_they_are(void)
 {
 	static const weir_node far[] = {1, 63, 64, 65, 127, 128, 4095, 4096, 4097, 8191, 8192,
@@ -49,12 +50,12 @@ static void wherever_they_are(void)
 	enum { N = sizeof far / sizeof far[0] };
 
 	start(MOST);
-	for (unsigned i = 0; i < N; i++) { /* alone */
+	for (unsigned i = 0; i < N; i++) { /* one at a time */
 		submit(far[i]);
 		pass(&far[i], 1);
 		CHECK_INT(weir_gate_wakeup(g, 0), WEIR_NEVER);
 	}
-	for (unsigned i = 0; i < N; i++) /* all, whatever the order in which they come */
+	for (unsigned i = 0; i < N; i++) /* all, in any order of arrival */
 		submit(far[i * 7 % N]);
 	CHECK_INT(weir_gate_wakeup(g, 0), 0);
 	CHECK_INT(weir_gate_next(g, 0, out, N), N);
@@ -68,8 +69,9 @@ static void wherever_they_are(void)
 	weir_gate_free(g);
 }
 
-/* A call looks at LOOKS leaves that begin with `first`, and lets ASKED of them pass. The next one looks at what is
- * behind these, to the last, and then begins again. Equals pass in the order in which they were looked at. */
+/* A call examines LOOKS leaves, beginning with `first`, and lets ASKED of them pass. The next
+ * call examines the leaves after these, to the last, and then starts again. Equal requests pass
+ * in the order in which they were examined. */
 static void goes_on_where_it_ended(weir_node first, const weir_node *behind, size_t n)
 {
 	start(10000);
@@ -93,16 +95,16 @@ static void in_the_order_of_numbers(void)
 	GOES_ON(5, 100, 3);
 	GOES_ON(5, 64, 3, 4);
 	GOES_ON(5, 200, 4096, 3);
-	GOES_ON(32, 64, 100, 20, 63);         /* a word has ended */
-	GOES_ON(4064, 4096, 4500, 20, 100);   /* and one of words */
-	GOES_ON(4200, 4500, 100, 4100, 4199); /* (some before it in the same) */
+	GOES_ON(32, 64, 100, 20, 63);         /* at the end of a word */
+	GOES_ON(4064, 4096, 4500, 20, 100);   /* at the end of a word of words */
+	GOES_ON(4200, 4500, 100, 4100, 4199); /* (some before it in the same word) */
 	GOES_ON(4200, 9000, 100, 4100);
-	GOES_ON(9968, 10000, 3);      /* the last is next */
+	GOES_ON(9968, 10000, 3);      /* only the last is left */
 	GOES_ON(9969, 3, 4500, 9968); /* it ended with the last */
 }
 
-/* However many come that have lower numbers, those with higher ones are looked at. */
-static void nobody_is_passed_over(void)
+/* Leaves with higher numbers are examined, however many with lower numbers come. */
+static void no_leaf_is_skipped(void)
 {
 	bool served = false;
 
@@ -123,8 +125,8 @@ static void nobody_is_passed_over(void)
 	weir_gate_free(g);
 }
 
-/* A leaf stands in line with reads, and so many others come that a call does not look at it, when it gets a flush: its
- * read passes all the same. */
+/* A leaf stands in its lane with reads, and so many others come that a call does not examine it,
+ * when it gets a flush: its read passes nevertheless. */
 static void stands_in_line_already(void)
 {
 	struct weir_bucket_spec max = {.kind = WEIR_HOLD, .rate = 1000, .size = 100};
@@ -145,8 +147,8 @@ static void stands_in_line_already(void)
 	weir_gate_free(g);
 }
 
-/* How many a call looks at: as many as are asked for, but 24 at least and 120 at the most, and 8 more. All are held by their
- * max, which is seen when they are looked at. */
+/* The number of leaves that a call examines: as many as requests are asked for, but at least 24
+ * and at most 120, and 8 more. All are held by their max, which is found when they are examined. */
 static void so_many_at_a_time(void)
 {
 	static const size_t asked[] = {0, 1, 24, 25, 119, 120, 121, 256};
@@ -188,7 +190,7 @@ int main(void)
 {
 	RUN(wherever_they_are);
 	RUN(in_the_order_of_numbers);
-	RUN(nobody_is_passed_over);
+	RUN(no_leaf_is_skipped);
 	RUN(stands_in_line_already);
 	RUN(so_many_at_a_time);
 	return 0;

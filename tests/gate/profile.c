@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A profile against its buckets one by one, each by the law of bucket.h: when a request fits, and what it
- * costs; of one unit and of several, few and many, slow and fast. */
+/* A profile against its buckets one by one, each by the law of bucket.h: when a request fits,
+ * and its cost; with one unit and with several, few and many, slow and fast. */
 #include "gate/limits.h"
 #include "gate/profile.h"
 #include "law.h"
@@ -8,7 +8,7 @@
 
 #define MOST 6 /* buckets: more than PROFILE_FEW */
 
-struct plain { /* what the profile is to be */
+struct plain { /* the buckets of the profile, one by one */
 	struct bucket b[MOST];
 	uint32_t n;
 	weir_time stamp;
@@ -16,7 +16,7 @@ struct plain { /* what the profile is to be */
 
 static struct weir_bucket_spec any_bucket(unsigned unit)
 {
-	bool wide = law_chance(0.05); /* more than a narrow bucket may be */
+	bool wide = law_chance(0.05); /* more than a narrow bucket can hold */
 
 	return (struct weir_bucket_spec){.kind = WEIR_PROFILE,
 		.unit = unit,
@@ -29,7 +29,7 @@ static struct profile *any_profile(struct plain *plain, unsigned units)
 	uint32_t n = (uint32_t)law_between(1, law_chance(0.1) ? MOST : PROFILE_FEW);
 	size_t size = profile_lines(n) * POOL_LINE;
 	struct profile *p = aligned_alloc(POOL_LINE, size);
-	bool same = law_chance(0.1); /* then all are last together */
+	bool same = law_chance(0.1); /* then all become full together */
 
 	CHECK(p != NULL);
 	memset(p, 0, size);
@@ -39,7 +39,7 @@ static struct profile *any_profile(struct plain *plain, unsigned units)
 		bucket_init(&p->b[i], &spec);
 		if (same) {
 			p->b[i] = p->b[0];
-			p->b[i].rate += law_below(3); /* or nearly so */
+			p->b[i].rate += law_below(3); /* or nearly together */
 		}
 		plain->b[i] = p->b[i];
 	}
@@ -60,7 +60,7 @@ static struct weir_req any_request(weir_time now)
 	return r;
 }
 
-/* The first time, not before its submit, at which all buckets admit it. */
+/* Return the first time, not before its submit, at which all buckets admit it. */
 static weir_time fits(const struct plain *plain, const struct weir_req *r)
 {
 	weir_time when = plain->stamp > r->submitted ? plain->stamp : r->submitted;
@@ -86,14 +86,15 @@ static void charge(struct plain *plain, const struct weir_req *r, weir_time when
 
 static void check_levels(struct profile *p, const struct plain *plain)
 {
-	profile_fill(p, plain->stamp - (weir_time)law_below(3)); /* the past changes nothing */
+	profile_fill(
+		p, plain->stamp - (weir_time)law_below(3)); /* an earlier time changes nothing */
 	CHECK_INT(p->stamp, plain->stamp);
 	for (uint32_t i = 0; i < plain->n; i++)
 		CHECK(p->b[i].lack == plain->b[i].lack);
 }
 
-/* Requests at random times, of which some pass by the profile. */
-static uint64_t run(unsigned units)
+/* Submit requests at random times, of which some pass by the profile. */
+static uint64_t run_requests(unsigned units)
 {
 	struct plain plain;
 	struct profile *p = any_profile(&plain, units);
@@ -117,7 +118,7 @@ static uint64_t run(unsigned units)
 		now += (weir_time)law_log(1, span);
 		if (law_chance(0.05))
 			check_levels(p, &plain);
-		if (law_chance(0.05) && now > plain.stamp) { /* a knob brings them up to now */
+		if (law_chance(0.05) && now > plain.stamp) { /* a knob fills them up to now */
 			for (uint32_t i = 0; i < plain.n; i++)
 				bucket_fill(&plain.b[i], now - plain.stamp);
 			plain.stamp = now;
@@ -135,7 +136,7 @@ static void as_its_buckets_say(void)
 	uint64_t alike = 0;
 
 	for (unsigned i = 0; i < 2000; i++)
-		alike += run(i % 2 ? 1 : WEIR_UNITS);
+		alike += run_requests(i % 2 ? 1 : WEIR_UNITS);
 #ifdef __SSE2__
 	CHECK(alike > 100000);
 #else
@@ -143,7 +144,8 @@ static void as_its_buckets_say(void)
 #endif
 }
 
-/* Two buckets admit a request after 10 s, the second 98 ns later: fewer digits than a float has. */
+/* Two buckets admit a request after 10 s, the second 98 ns later: closer than a float can
+ * resolve. */
 static void nearly_last_together(void)
 {
 	for (unsigned first = 0; first < 2; first++) {

@@ -57,8 +57,8 @@ bool ref_bucket_admits(
 		return due <= now;
 	if (due > b->stamp || !ref_counts(b, r))
 		return due == b->stamp;
-	/* It admitted when it last changed. If that was a charge, what had come in during the last
-	 * tick before it may not be known yet. */
+	/* The bucket admitted when its level last changed. If that was a charge, the gate may
+	 * not know yet what came in during the last tick before it. */
 	struct ref_bucket before = *b;
 
 	before.level -= b->charged ? (ref_parts)b->rate * lag : 0;
@@ -75,7 +75,7 @@ void ref_bucket_fill(struct ref_bucket *b, weir_time now)
 	b->stamp = now;
 }
 
-/* Law 4 over every interval that ends now, if it began at any earlier moment since the restart. */
+/* Check law 4 over every interval that ends now, from any earlier moment since the restart. */
 static void ref_bucket_excess(struct ref_bucket *b, weir_time now, ref_parts cost)
 {
 	b->excess -= (ref_parts)b->rate * (now - b->excess_stamp);
@@ -127,7 +127,7 @@ static bool ref_tells(const struct ref_node *n)
 	return false;
 }
 
-/* Does a bucket of the leaf, or above it, tell reads from writes? */
+/* Return true if a bucket of the leaf, or above it, distinguishes reads from writes. */
 static bool ref_told(const struct ref_gate *g, uint32_t leaf)
 {
 	for (uint32_t n = leaf;; n = g->nodes[n].parent) {
@@ -138,7 +138,8 @@ static bool ref_told(const struct ref_gate *g, uint32_t leaf)
 	}
 }
 
-/* The buckets of a leaf, if `sure`, or of one above it have changed, or the leaf has been idle. */
+/* The buckets of a leaf, if `sure`, or of a node above it have changed, or the leaf has been
+ * idle. */
 static void ref_split(struct ref_gate *g, uint32_t leaf, bool sure)
 {
 	struct ref_node *n = &g->nodes[leaf];
@@ -147,7 +148,7 @@ static void ref_split(struct ref_gate *g, uint32_t leaf, bool sure)
 	n->split = sure || ref_queued(n) == 0 || (int)n->split == split ? split : REF_EITHER;
 }
 
-/* Is r, which waits, the first of its kind? `split`: writes are apart from reads. */
+/* Return true if r, which waits, is the first of its kind. `split`: writes are apart from reads. */
 static bool ref_is_head(const struct ref_node *n, const struct weir_req *r, bool split)
 {
 	for (size_t i = n->first; n->queue[i] != r; i++) {
@@ -159,7 +160,7 @@ static bool ref_is_head(const struct ref_node *n, const struct weir_req *r, bool
 	return true;
 }
 
-/* Did a, which waits as b does, come before b? */
+/* Return true if a came before b; both wait. */
 static bool ref_is_older(
 	const struct ref_node *n, const struct weir_req *a, const struct weir_req *b)
 {
@@ -170,7 +171,8 @@ static bool ref_is_older(
 	return a != b && n->queue[i] == a;
 }
 
-/* The first of each kind, in the order of age, in *ret: how many. Only those that the gate must know to be first. */
+/* Put the first of each kind, in the order of age, into *ret, and return their number: only
+ * those that the gate must know to be first. */
 static unsigned ref_heads(const struct ref_node *n, const struct weir_req **ret)
 {
 	unsigned heads = 0, seen = 0;
@@ -186,7 +188,8 @@ static unsigned ref_heads(const struct ref_node *n, const struct weir_req **ret)
 	return heads;
 }
 
-/* Do all (any: does one) of the node's buckets of a kind admit r? Of none: all do, any does not. */
+/* Return true if all of the node's buckets of a kind admit r, or with `any` if one does. Without
+ * buckets: all do, none does. */
 static bool ref_admits(const struct ref_node *n, enum weir_bucket_kind kind, bool any,
 	const struct weir_req *r, weir_time now, weir_time lag)
 {
@@ -201,8 +204,9 @@ static bool ref_admits(const struct ref_node *n, enum weir_bucket_kind kind, boo
 	return !any;
 }
 
-/* When r began or begins to fit all profiles: not before it came, and not before the one that went
- * in this class before it did. While it waits for its turn after that, nothing is lost. */
+/* Return when r began or begins to fit all profiles: not before it came, and not before the
+ * previous request of this class fitted. While it waits for its turn after that, nothing is
+ * lost. */
 static weir_time ref_fits(const struct ref_node *n, const struct weir_req *r)
 {
 	weir_time e = r->submitted > n->fitted ? r->submitted : n->fitted;
@@ -214,8 +218,9 @@ static weir_time ref_fits(const struct ref_node *n, const struct weir_req *r)
 	return e;
 }
 
-/* Does a bucket of this kind that counts r refuse an older head of data, so that r, which is data, waits with it?
- * (L-tokens are asked for only by a head that its hold buckets admit.) */
+/* Return true if a bucket of this kind that counts r refuses an older head of data, so that r,
+ * which is data, waits with it. (L-tokens are asked for only by a head that its hold buckets
+ * admit.) */
 static bool ref_behind(const struct ref_node *n, enum weir_bucket_kind kind,
 	const struct weir_req *r, weir_time now, weir_time lag)
 {
@@ -238,8 +243,8 @@ static bool ref_behind(const struct ref_node *n, enum weir_bucket_kind kind,
 	return false;
 }
 
-/* The best slot in which a head stands by the leaf's own buckets, as it is (lag 0) or as it must be known (lag
- * REF_TICK). */
+/* Return the best slot for which a head is eligible by the leaf's own buckets, exactly (lag 0)
+ * or as the gate must know (lag REF_TICK). */
 static unsigned ref_slot(
 	const struct ref_gate *g, const struct weir_req *r, weir_time now, weir_time lag)
 {
@@ -248,7 +253,7 @@ static unsigned ref_slot(
 	if (!ref_admits(n, WEIR_HOLD, false, r, now, lag) || ref_behind(n, WEIR_HOLD, r, now, lag))
 		return REF_NO_SLOT;
 	bool reserved = ref_admits(n, WEIR_RTOKENS, true, r, now, lag);
-	/* Who waits for nothing but a better class learns of an R-token late. */
+	/* A request that waits only for a better class learns of an R-token late. */
 	bool promoted = ref_admits(n, WEIR_RTOKENS, true, r, now, lag ? REF_COARSE : 0);
 
 	if (!reserved && (!ref_admits(n, WEIR_LTOKENS, false, r, now, lag) ||
@@ -281,7 +286,7 @@ static bool ref_under(const struct ref_gate *g, uint32_t node, uint32_t ancestor
 	return node == ancestor;
 }
 
-/* Does a bucket of a refuse h, which waits under it, and stop r with that? */
+/* Return true if a bucket of a refuses h, which waits under it, and thereby stops r. */
 static bool ref_stops(const struct ref_gate *g, const struct ref_node *a, const struct weir_req *h,
 	const struct weir_req *r, weir_time now)
 {
@@ -300,8 +305,9 @@ static bool ref_stops(const struct ref_gate *g, const struct ref_node *a, const 
 	return false;
 }
 
-/* Might the turn of another request under one of r's ancestors, of slot or a better one, be held up by that
- * ancestor's buckets? Then r may have to wait with it, if they count it. */
+/* Return true if the turn of another request under one of r's ancestors, of this slot or a
+ * better one, might be held up by that ancestor's buckets. Then r may have to wait with it, if
+ * they count it. */
 static bool ref_excused(
 	const struct ref_gate *g, const struct weir_req *r, unsigned slot, weir_time now)
 {
@@ -333,7 +339,7 @@ static weir_time ref_key(const struct ref_gate *g, const struct weir_req *r)
 	       (r->deadline ? (weir_time)r->deadline * WEIR_US : g->nodes[r->tenant].deadline);
 }
 
-/* Must r be known to be eligible, in a slot that comes before `slot` or is no worse, and not held up? */
+/* Return the slot in which r must be known to be eligible and not held up, or REF_NO_SLOT. */
 static unsigned ref_must(const struct ref_gate *g, const struct weir_req *r, weir_time now)
 {
 	unsigned s = ref_slot(g, r, now, REF_TICK);
@@ -344,7 +350,8 @@ static unsigned ref_must(const struct ref_gate *g, const struct weir_req *r, wei
 	return s;
 }
 
-/* May an older head of r's tenant be eligible in this slot? Then the leaf stands there with that one's key. */
+/* Return true if an older head of r's tenant may be eligible in this slot. Then the leaf stands
+ * there with that one's key. */
 static bool ref_second(
 	const struct ref_gate *g, const struct weir_req *r, unsigned slot, weir_time now)
 {
@@ -358,8 +365,8 @@ static bool ref_second(
 	return false;
 }
 
-/* Nobody who must be known to be eligible may come before `slot` and, if keyed, `key`. */
-static void ref_nobody_before(
+/* Fail if a request that must be known to be eligible comes before `slot` and, if keyed, `key`. */
+static void ref_none_before(
 	struct ref_gate *g, weir_time now, uint32_t but, unsigned slot, bool keyed, weir_time key)
 {
 	for (uint32_t h = 1; h < g->n_nodes; h++) {
@@ -384,14 +391,14 @@ static void ref_nobody_before(
 	}
 }
 
-/* No older head of r's tenant may have to go before r, in its slot or a better one. */
+/* Fail if an older head of r's tenant has to go before r, in its slot or a better one. */
 static void ref_older(struct ref_gate *g, weir_time now, const struct weir_req *r, unsigned slot)
 {
 	const struct weir_req *heads[3];
 	unsigned n = ref_heads(&g->nodes[r->tenant], heads);
 
 	if (ref_kind(r) == REF_CONTROL)
-		return; /* data may have been held since it came (kind.c) */
+		return; /* data may have been held since it arrived (kind.c) */
 	for (unsigned i = 0; i < n && ref_is_older(&g->nodes[r->tenant], heads[i], r); i++)
 		if (ref_must(g, heads[i], now) <= slot)
 			FAIL("node %u: a request of op %u passed before an older one of op %u",
@@ -438,8 +445,8 @@ static void ref_window_open(const struct ref_gate *g, const struct weir_req *r)
 			r->bytes);
 }
 
-/* Finds the first slot in which the turn may be that of a head that does not fit into the window in
- * bytes, and the least key of such heads there. REF_NO_SLOT: there is none. */
+/* Return the first slot in which the next head may be one that does not fit into the window in
+ * bytes, and the smallest key of such heads there. REF_NO_SLOT: there is none. */
 static unsigned ref_kept(const struct ref_gate *g, weir_time now, weir_time *ret_key)
 {
 	unsigned kept = REF_NO_SLOT;
@@ -486,7 +493,7 @@ static unsigned ref_check_class(const struct ref_gate *g, weir_time now, const s
 	return slot;
 }
 
-/* As of when the limits of node n are charged for r. */
+/* Return the time as of which the limits of node n are charged for r. */
 static weir_time ref_as_of(struct ref_node *n, const struct weir_req *r, weir_time now)
 {
 	weir_time as_of = now - REF_LATE;
@@ -517,8 +524,9 @@ static void ref_charge_all(struct ref_gate *g, weir_time now, const struct weir_
 				ref_charge(b, r, fits, now);
 			break;
 		case WEIR_RTOKENS:
-			/* If one guarantees it all pay, so that several are worth the largest and
-			 * not their sum; but a debt is never more than the size. */
+			/* If one bucket guarantees the request all are charged, so that several
+			 * are worth the largest and not their sum; but a debt never exceeds the
+			 * size. */
 			if (reserved)
 				ref_charge(b, r, now, now);
 			if (reserved && ref_counts(b, r) && b->level < -b->size) /* whole tokens */
@@ -568,7 +576,7 @@ void ref_pass(struct ref_gate *g, weir_time now, struct weir_req *r)
 	if (!ref_above_admits(g, r->tenant, r, now, 0))
 		FAIL("node %u passed though a bucket above does not admit it", r->tenant);
 	ref_older(g, now, r, slot);
-	ref_nobody_before(
+	ref_none_before(
 		g, now, r->tenant, slot, g->order != WEIR_FAIR && g->run < 2, ref_key(g, r));
 	ref_charge_all(g, now, r);
 	ref_unqueue(n, r);
@@ -589,7 +597,7 @@ void ref_nothing(struct ref_gate *g, weir_time now)
 	unsigned slot = ref_kept(g, now, &key);
 
 	if (g->in_flight < floor(g->window))
-		ref_nobody_before(g, now, WEIR_ROOT, slot,
+		ref_none_before(g, now, WEIR_ROOT, slot,
 			slot < REF_NO_SLOT && g->order != WEIR_FAIR && g->run < 2, key);
 }
 
@@ -662,8 +670,8 @@ void ref_wakeup(struct ref_gate *g, weir_time now, weir_time at)
 			bool shared = false;
 			weir_time due = ref_due(g, heads[i], &shared);
 
-			/* Under a shared bucket, or one that refuses an older head, another's turn may come
-			 * first, and later. */
+			/* Under a shared bucket, or one that refuses an older head, another
+			 * request may be next first, and later. */
 			shared |= ref_behind(&g->nodes[h], WEIR_HOLD, heads[i], now, REF_TICK) ||
 				  ref_behind(&g->nodes[h], WEIR_LTOKENS, heads[i], now, REF_TICK);
 			if (due != WEIR_NEVER && at > due + REF_TICK && at > now + REF_TICK &&
@@ -714,7 +722,8 @@ void ref_remove(struct ref_gate *g, uint32_t node)
 		parent->leaf = true;
 }
 
-/* Hold and L-buckets are charged as of an earlier time (law 4), also after a knob. */
+/* Return true if the bucket is charged as of an earlier time (law 4), also after a knob: hold
+ * and L-buckets. */
 static bool ref_waits_for(enum weir_bucket_kind kind)
 {
 	return kind == WEIR_HOLD || kind == WEIR_LTOKENS;
@@ -758,7 +767,7 @@ static void ref_knob_buckets(struct ref_node *n, weir_time now, const struct wei
 			ref_bucket_fill(&old[j], from);
 			b->level = old[j].level < b->size ? old[j].level : b->size;
 			if (old[j].size != b->size)
-				break; /* intervals begin anew */
+				break; /* intervals start again */
 			ref_bucket_excess(&old[j], now, 0);
 			b->excess = old[j].excess;
 			b->excess_min = old[j].excess_min;
@@ -813,7 +822,7 @@ void ref_knob(struct ref_gate *g, weir_time now, const struct weir_knob *k)
 	case WEIR_KNOB_RUN:
 		g->run = (uint32_t)k->value;
 		break;
-	default: /* only who goes first inside a class */
+	default: /* only the order inside a class */
 		break;
 	}
 }

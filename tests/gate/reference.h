@@ -2,23 +2,24 @@
 /*
  * reference: the law of gate/gate.h done naively, as an oracle for the real gate.
  *
- * Written from the text of the law, not from the gate: every question is answered by looking at
- * every head and every bucket, in whole numbers. It says what may and what must pass, and leaves
- * open what the law leaves open: who of one class goes first under fair queueing (law-fair.c and
- * law-tree.c see to that), and up to a tick between the moment at which a bucket admits and the
- * moment at which the gate knows.
+ * Written from the text of the law, not from the gate: every question is answered by examining
+ * every head and every bucket, in integers. It decides which requests may pass and which must, and
+ * leaves open what the law leaves open: which request of one class goes first under fair queueing
+ * (law-fair.c and law-tree.c check that), and up to a tick between the moment at which a bucket
+ * admits and the moment at which the gate knows.
  */
 #ifndef WEIR_TESTS_GATE_REFERENCE_H
 #define WEIR_TESTS_GATE_REFERENCE_H
 
 #include <weir/gate.h>
 
-__extension__ typedef __int128 ref_parts; /* 1/(1024·10⁹) of a unit: rate × ns is whole */
+__extension__ typedef __int128 ref_parts; /* 1/(1024·10⁹) of a unit: rate × ns is an integer */
 #define REF_UNIT ((ref_parts)1024 * 1000000000)
 
-#define REF_TICK     1024            /* ns: how late the gate may find out that a bucket admits */
-#define REF_COARSE   (33 * REF_TICK) /* the same for an R-token, and one who may pass without */
-#define REF_LATE     20000000        /* ns: how long before its dispatch a request may be charged */
+#define REF_TICK 1024 /* ns: how late the gate may find out that a bucket admits */
+#define REF_COARSE                                                                                 \
+	(33 * REF_TICK)       /* the same for an R-token of a request that may pass without it */
+#define REF_LATE     20000000 /* ns: how long before its dispatch a request may be charged */
 #define REF_NODES    512
 #define REF_BUCKETS  8
 #define REF_RESERVED 64 /* slots: priorities 0 … 63, then these */
@@ -30,11 +31,11 @@ struct ref_bucket {
 	ref_parts level, size; /* level as of stamp */
 	uint64_t rate;         /* 1/1024 units per second */
 	weir_time stamp;       /* when the level last changed other than by filling */
-	bool charged;          /* that was a charge, and not a knob, which the gate knows at once */
-	/* law 4, over all intervals: service − ∫ rate since the last restart, its least value at the
-	 * beginning of an interval, and the largest cost */
+	bool charged;          /* by a charge, and not by a knob, which the gate knows at once */
+	/* law 4, over all intervals: service − ∫ rate since the last restart, its smallest value
+	 * at the beginning of an interval, and the largest cost */
 	ref_parts excess, excess_min, largest;
-	uint64_t rate_most; /* the greatest rate since then */
+	uint64_t rate_most; /* the largest rate since then */
 	weir_time excess_stamp;
 };
 
@@ -43,17 +44,19 @@ struct ref_node {
 	uint32_t parent, children;
 	int priority; /* -1: none */
 	weir_time deadline;
-	weir_time fitted; /* when the last one that passed by priority fitted, or a later knob */
-	weir_time as_of;  /* as of which the last one was charged, or a later knob */
+	weir_time
+		fitted; /* when the last request that passed by priority fitted, or the time of a later knob */
+	weir_time
+		as_of; /* time as of which the last request was charged, or the time of a later knob */
 	unsigned n_buckets;
 	struct ref_bucket b[REF_BUCKETS];
 	struct weir_req **queue;                         /* [first, end), in the order of arrival */
-	enum { REF_WHOLE, REF_SPLIT, REF_EITHER } split; /* are reads and writes apart? */
+	enum { REF_WHOLE, REF_SPLIT, REF_EITHER } split; /* whether reads and writes are apart */
 	size_t first, end, room;
-	/* what the statistics should say */
+	/* expected statistics */
 	uint64_t arrivals, dispatched, served, bytes, by_class[3];
 	uint32_t in_flight;
-	double waited; /* request·ns of those that no longer wait, cancelled ones included */
+	double waited; /* request·ns of requests that no longer wait, cancelled ones included */
 };
 
 struct ref_gate {
@@ -81,21 +84,21 @@ static inline size_t ref_queued(const struct ref_node *n)
 	return n->end - n->first;
 }
 
-/* The gate let r pass at `now`. Fails the test unless the law says that it might: it is its
- * tenant's head of its kind, eligible, of the class that r->class_ says, and nobody of a better class (or, under
- * FIFO and EDF, with a better key in the same class), and no older head of its tenant, had to go first.
- * Then charges. */
+/* The gate let r pass at `now`. Fail the test unless the law allows it: r is its tenant's head
+ * of its kind, eligible, of the class in r->class_, and no request of a better class (or, under
+ * FIFO and EDF, with a better key in the same class), and no older head of its tenant, had to go
+ * first. Then charge it. */
 void ref_pass(struct ref_gate *g, weir_time now, struct weir_req *r);
-/* The gate let nothing pass at `now`. Fails the test if something had to. */
+/* The gate let nothing pass at `now`. Fail the test if a request had to pass. */
 void ref_nothing(struct ref_gate *g, weir_time now);
-/* The gate would wake up at `at`, having just let nothing pass. Fails the test if that is late. */
+/* The gate's wakeup is `at`, after it let nothing pass. Fail the test if that is late. */
 void ref_wakeup(struct ref_gate *g, weir_time now, weir_time at);
-/* All counters of the gate against what happened. */
+/* Compare all counters of the gate with the events. */
 void ref_stats(struct ref_gate *g, struct weir_gate *real, weir_time now);
 
 bool ref_bucket_admits(
 	const struct ref_bucket *b, const struct weir_req *r, weir_time now, weir_time lag);
-/* When the bucket admits r if nothing is charged meanwhile; WEIR_NEVER. */
+/* Return when the bucket admits r if nothing is charged meanwhile, or WEIR_NEVER. */
 weir_time ref_bucket_due(const struct ref_bucket *b, const struct weir_req *r);
 int64_t ref_cost(const struct weir_req *r, enum weir_unit unit);
 void ref_bucket_init(struct ref_bucket *b, const struct weir_bucket_spec *spec, weir_time now);

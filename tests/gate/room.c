@@ -5,8 +5,8 @@
 
 enum { N = 700 };
 
-/* Each tenant has a max, of which its first request takes all: its second waits, and a timer is set, when the
- * next tenant comes and everything moves. */
+/* Each tenant has a max, which its first request uses up: its second waits, with a timer set,
+ * when the next tenant is added and everything moves. */
 static void add_one(struct weir_gate *g, weir_time now, struct weir_req *reqs)
 {
 	struct weir_bucket_spec max = {.kind = WEIR_HOLD, .rate = 1, .size = 1};
@@ -23,7 +23,7 @@ static void add_one(struct weir_gate *g, weir_time now, struct weir_req *reqs)
 	law_operations += 2;
 }
 
-static void what_waits_moves_along(enum weir_order order)
+static void waiting_requests_move_along(enum weir_order order)
 {
 	static struct weir_req reqs[2 * N], *out[2 * N];
 	struct weir_gate_config config = {.nodes = 2, .window = 4 * N, .order = order};
@@ -38,13 +38,13 @@ static void what_waits_moves_along(enum weir_order order)
 		add_one(g, now, &reqs[2 * i]);
 		CHECK_INT(weir_gate_next(g, now, out, 2), 1);
 		CHECK(out[0] == &reqs[2 * i]);
-		/* When the first of the second ones passes, or earlier, but not at once. */
+		/* At or before the time of the first second request, but not at once. */
 		weir_time wakeup = weir_gate_wakeup(g, now);
 
 		CHECK(!i || (wakeup > now && wakeup <= WEIR_SEC + TIMER_TICK));
 	}
 	CHECK(g->room > N && weir_gate_memory(g) >= before + N * sizeof(struct node));
-	/* The second ones, each a second and a tick after its first, in that order. */
+	/* The second requests, each a second and a tick after its first, in that order. */
 	for (uint32_t i = 0; i < N; i++) {
 		weir_time now = WEIR_SEC + (weir_time)i * WEIR_MS + 2 * WEIR_US;
 
@@ -57,9 +57,9 @@ static void what_waits_moves_along(enum weir_order order)
 
 static void many_nodes_one_by_one(void)
 {
-	what_waits_moves_along(WEIR_FAIR);
-	what_waits_moves_along(WEIR_FIFO);
-	what_waits_moves_along(WEIR_EDF);
+	waiting_requests_move_along(WEIR_FAIR);
+	waiting_requests_move_along(WEIR_FIFO);
+	waiting_requests_move_along(WEIR_EDF);
 }
 
 static void half_as_much_again(void)
@@ -76,7 +76,7 @@ static void half_as_much_again(void)
 	pool_array_free(words);
 }
 
-/* Where there are many, an idle tenant takes no more than 400 bytes. */
+/* With many tenants, an idle one takes no more than 400 bytes. */
 static void idle_tenants_are_small(void)
 {
 	static const uint32_t sizes[] = {

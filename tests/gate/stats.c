@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Histograms: what is done goes through a ring, and all of it comes out. */
+/* Histograms: completed requests pass through a ring, and all of them are counted. */
 #include "gate/node.h"
 #include "test.h"
 
-/* As many as fit the ring several times, and nobody asks for the ring to be emptied. */
+/* Several times as many as the ring holds, without a drain. */
 static void a_full_ring_loses_nothing(void)
 {
 	struct weir_gate_config config = {.window = 2, .histograms = 4};
@@ -41,7 +41,31 @@ static void a_full_ring_loses_nothing(void)
 	weir_gate_free(g);
 }
 
-/* How long the oldest has waited is known while requests wait, and only then. */
+/* A node that reuses the number of a removed one has none of its records, whether they were drained or not. */
+static void a_new_node_has_no_records(void)
+{
+	struct weir_gate_config config = {.window = 2, .histograms = 4};
+	struct weir_req req = {0}, *r = &req;
+	const struct weir_hist *wait;
+	struct weir_gate *g;
+	weir_node leaf, next;
+
+	CHECK_INT(weir_gate_new(&config, &g), 0);
+	CHECK_INT(weir_gate_add(g, WEIR_ROOT, &leaf), 0);
+	req.tenant = leaf;
+	CHECK_INT(weir_gate_submit(g, 0, &r, 1), 0);
+	CHECK_INT(weir_gate_next(g, WEIR_MS, &r, 1), 1);
+	weir_gate_done(g, 2 * WEIR_MS, &r, 1);
+	CHECK_INT(weir_gate_remove(g, leaf), 0);
+	CHECK_INT(weir_gate_add(g, WEIR_ROOT, &next), 0);
+	CHECK_INT(next, leaf);
+	weir_gate_drain(g);
+	wait = weir_gate_hist_wait(g, next);
+	CHECK_INT(wait ? wait->count : 0, 0);
+	weir_gate_free(g);
+}
+
+/* The age of the oldest request is known while requests wait, and only then. */
 static void the_oldest_that_waits(void)
 {
 	struct weir_gate_config config = {.window = 1};
@@ -75,10 +99,10 @@ static void the_oldest_that_waits(void)
 	weir_gate_free(g);
 }
 
-/* ---- long waits: 1,001 requests for years are more request·ns than 64 bits hold */
+/* ---- long waits: 1,001 requests waiting for years are more request·ns than 64 bits hold */
 
 #define LONG_N  1001
-#define LONG_AT (INT64_C(54) * 365 * 86400 * WEIR_SEC) /* as a wall clock might begin */
+#define LONG_AT (INT64_C(54) * 365 * 86400 * WEIR_SEC) /* as a wall clock might start */
 #define LONG    (INT64_C(20) * 365 * 86400 * WEIR_SEC)
 
 struct waiting {
@@ -87,7 +111,8 @@ struct waiting {
 	struct weir_req reqs[LONG_N];
 };
 
-/* All of them submitted at LONG_AT to a leaf of a group, either with such a bucket of rate 0, if any. */
+/* Submit all of them at LONG_AT to a leaf of a group, either of which may have a bucket of rate
+ * 0. */
 static struct waiting waiting_new(double window, const struct weir_bucket_spec *of_leaf,
 	const struct weir_bucket_spec *of_group)
 {
@@ -112,7 +137,7 @@ static struct waiting waiting_new(double window, const struct weir_bucket_spec *
 	return w;
 }
 
-/* Submits the first n, in some batches, and lets pass what may: how many. */
+/* Submit the first n, in some batches, and let pass what may. Return their number. */
 static size_t waiting_submit(struct waiting *w, size_t n)
 {
 	struct weir_req *reqs[LONG_N];
@@ -126,8 +151,9 @@ static size_t waiting_submit(struct waiting *w, size_t n)
 	return weir_gate_next(w->g, LONG_AT, reqs, n);
 }
 
-/* `n` waited for `cause` alone from LONG_AT until now, when everything passes, and stays so. (For the window
- * one of them did, and the others for their turn.) */
+/* Check that `n` requests waited for `cause` alone from LONG_AT until now, when everything
+ * passes, and that the sums stay. (For the window one of them waited, and the others for their
+ * turn.) */
 static void waiting_is(struct waiting *w, enum weir_cause cause, double n, weir_time now)
 {
 	struct weir_gate_stats s;
@@ -199,7 +225,7 @@ static void long_waits_for_tokens(void)
 	waited_long(&w, WEIR_WAIT_TOKENS, LONG_N);
 }
 
-/* A resource that nobody asks for more: what is left over is turn. */
+/* next is not called for a resource: the remaining time is turn. */
 static void long_waits_for_the_turn(void)
 {
 	struct waiting w = waiting_new(1, NULL, NULL);
@@ -254,7 +280,7 @@ static void long_one_after_another(void)
 	weir_gate_free(w.g);
 }
 
-/* ---- clocks of what is held, by kind */
+/* ---- clocks of held requests, by kind */
 
 static bool any(const struct weir_req *r, void *arg)
 {
@@ -264,7 +290,7 @@ static void drop(struct weir_req *r, void *arg)
 {
 }
 
-/* Requests of one kind are held, and are taken back: the clock stands still then. */
+/* Requests of one kind are held, and then cancelled: the clock stops. */
 static void held_until_taken_back(enum weir_op op)
 {
 	const struct weir_bucket_spec max = {
@@ -326,7 +352,7 @@ static void one_waits_for_the_window(void)
 
 /* ---- more tenants than histograms */
 
-/* n leaves, each with a request that is done; then the ring is emptied. */
+/* Make n leaves, each with a request that is done; then drain the ring. */
 static struct weir_gate *done_by(unsigned n, unsigned histograms)
 {
 	struct weir_gate_config config = {.window = 1, .histograms = histograms};
@@ -346,7 +372,7 @@ static struct weir_gate *done_by(unsigned n, unsigned histograms)
 	return g;
 }
 
-/* As many have histograms as there may be; what others did is counted. */
+/* As many tenants have histograms as configured; the requests of others are still counted. */
 static void more_tenants_than_histograms(void)
 {
 	struct weir_gate *g = done_by(5, 3);
@@ -358,7 +384,8 @@ static void more_tenants_than_histograms(void)
 	weir_gate_free(g);
 }
 
-/* A drain makes room for those that became active since the last one: STATS_SPARE at a time. */
+/* A drain adds histograms for tenants that became active since the last one: STATS_SPARE at a
+ * time. */
 static void spare_histograms(void)
 {
 	struct weir_gate *g = done_by(STATS_SPARE + 5, 1000);
@@ -372,6 +399,7 @@ int main(void)
 {
 	RUN(the_oldest_that_waits);
 	RUN(a_full_ring_loses_nothing);
+	RUN(a_new_node_has_no_records);
 	RUN(long_waits_for_the_window);
 	RUN(long_waits_for_max);
 	RUN(long_waits_above);

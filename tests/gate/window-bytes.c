@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The window in bytes, one behaviour a function; random cases are in law-random.c, law-fair.c and law-wake.c. */
+/* The window in bytes, one behaviour per function; random cases are in law-random.c, law-fair.c
+ * and law-wake.c. */
 #include "device.h"
 
 #define KIB 1024u
@@ -74,9 +75,9 @@ static void a_request_without_bytes_fits(void)
 	weir_gate_free(b.g);
 }
 
-/* Small requests of one tenant do not starve the large ones of another: while the large one's turn waits for
- * room, small ones behind it wait too. */
-static void nobody_overtakes(void)
+/* Small requests of one tenant do not starve the large ones of another: while a large request
+ * that is next waits for room, small ones behind it wait, too. */
+static void no_request_overtakes(void)
 {
 	for (int tree = 0; tree < 2; tree++) {
 		struct bench b = window(64, 256 * KIB);
@@ -107,7 +108,7 @@ static void nobody_overtakes(void)
 	}
 }
 
-/* Who comes before the request that does not fit is not held up by it. */
+/* A request that does not fit does not hold up those of a higher class. */
 static void a_higher_class_passes(void)
 {
 	struct bench b = window(8, 260 * KIB);
@@ -154,8 +155,8 @@ static void wakes_for_one_that_fits(void)
 	weir_gate_free(b.g);
 }
 
-/* The clock of the full window runs while the window in bytes keeps the next request, and the wait is the
- * window's. */
+/* The clock of the full window runs while the window in bytes holds the next request, and the
+ * cause is the window. */
 static void counts_as_full(void)
 {
 	struct bench b = window(8, 512 * KIB);
@@ -167,7 +168,7 @@ static void counts_as_full(void)
 	submit(&b, n, 256 * KIB);
 	submit(&b, n, 128 * KIB);
 	CHECK_INT(weir_gate_next(b.g, 0, r, 8), 2);
-	b.now = 100; /* 128 KiB of room, and nobody waits */
+	b.now = 100; /* 128 KiB of room, and nothing waits */
 	submit(&b, n, 256 * KIB);
 	CHECK_INT(weir_gate_next(b.g, 100, r + 2, 6), 0);
 	weir_gate_done(b.g, 150, &r[1], 1); /* full for 50: now it fits */
@@ -208,7 +209,7 @@ static void a_knob_turns_it(void)
 	for (int i = 0; i < 8; i++)
 		submit(&b, n, 256 * KIB);
 	CHECK_INT(weir_gate_next(b.g, 0, r, 4), 4);
-	knob(&b, WEIR_ROOT, WEIR_KNOB_WINDOW_BYTES, 512 * KIB); /* what is inside counts */
+	knob(&b, WEIR_ROOT, WEIR_KNOB_WINDOW_BYTES, 512 * KIB); /* bytes inside count */
 	CHECK(!pass(&b));
 	CHECK_INT(weir_gate_wakeup(b.g, 0), WEIR_NEVER);
 	weir_gate_done(b.g, 0, r, 3);
@@ -233,7 +234,7 @@ static void drop(struct weir_req *r, void *arg)
 {
 }
 
-/* The one that did not fit is cancelled: the next may. */
+/* The request that did not fit is cancelled: the next may pass. */
 static void a_cancel_makes_way(void)
 {
 	struct bench b = window(8, 260 * KIB);
@@ -258,7 +259,7 @@ int main(void)
 	RUN(limits_the_requests_too);
 	RUN(a_larger_request_passes_alone);
 	RUN(a_request_without_bytes_fits);
-	RUN(nobody_overtakes);
+	RUN(no_request_overtakes);
 	RUN(a_higher_class_passes);
 	RUN(wakes_for_one_that_fits);
 	RUN(counts_as_full);

@@ -21,7 +21,7 @@ static void start(void)
 	count = (struct load_verify_count){0};
 }
 
-static void put(int block, int n, bool fua)
+static void write_blocks(int block, int n, bool fua)
 {
 	uint64_t offset = BASE + (uint64_t)block * BLOCK;
 
@@ -47,11 +47,11 @@ static void flush(void)
 static void right(void)
 {
 	start();
-	put(2, 3, false);
+	write_blocks(2, 3, false);
 	CHECK_INT(wrong_after_read(2, 3), 0);
 	CHECK_INT(count.checked, 3);
-	put(3, 1, true);
-	put(3, 1, false);
+	write_blocks(3, 1, true);
+	write_blocks(3, 1, false);
 	CHECK_INT(wrong_after_read(0, N), 0);
 	CHECK_INT(count.unchecked, N - 3); /* never written: any content is allowed */
 	CHECK_INT(count.checked, 6);
@@ -61,7 +61,7 @@ static void every_byte_counts(void)
 {
 	start();
 	for (int i = 0; i < BLOCK; i++) {
-		put(5, 1, false);
+		write_blocks(5, 1, false);
 		disk[5 * BLOCK + i] ^= 1;
 		CHECK_INT(wrong_after_read(5, 1), 1);
 	}
@@ -70,9 +70,9 @@ static void every_byte_counts(void)
 static void stale(void)
 {
 	start();
-	put(1, 1, false);
+	write_blocks(1, 1, false);
 	memcpy(saved, disk, sizeof(disk));
-	put(1, 1, false);
+	write_blocks(1, 1, false);
 	memcpy(disk, saved, sizeof(disk)); /* the second write was lost */
 	CHECK_INT(wrong_after_read(1, 1), 1);
 	CHECK_INT(count.last.offset, BASE + BLOCK);
@@ -85,7 +85,7 @@ static void stale(void)
 static void moved(void)
 {
 	start();
-	put(1, 2, false);
+	write_blocks(1, 2, false);
 	memcpy(disk + 1 * BLOCK, disk + 2 * BLOCK, BLOCK); /* valid, but elsewhere */
 	CHECK_INT(wrong_after_read(1, 1), 1);
 	CHECK(strstr(count.last.text, "from another offset"));
@@ -94,7 +94,7 @@ static void moved(void)
 	CHECK_INT(wrong_after_read(2, 1), 1);
 	CHECK(strstr(count.last.text, "not a block of this run (begins 0000000000000000)"));
 	CHECK_INT(wrong_after_read(2, 1), 0); /* reported once */
-	put(2, 1, false);
+	write_blocks(2, 1, false);
 	CHECK_INT(wrong_after_read(2, 1), 0);
 }
 
@@ -113,7 +113,7 @@ static void lose(int g)
 {
 	start();
 	for (int i = 1; i <= 3; i++) {
-		put(7, 1, false);
+		write_blocks(7, 1, false);
 		if (i == 2)
 			flush();
 		if (i <= g)
@@ -151,35 +151,35 @@ static void never_flushed(void)
 {
 	start();
 	memcpy(saved, disk, sizeof(disk));
-	put(4, 1, false);
+	write_blocks(4, 1, false);
 	load_verify_lost(v);
 	memcpy(disk, saved, sizeof(disk)); /* the data from before this run */
 	CHECK_INT(wrong_after_read(4, 1), 0);
 	start();
-	put(4, 1, true); /* FUA: must survive */
+	write_blocks(4, 1, true); /* FUA: must survive */
 	load_verify_lost(v);
 	memcpy(disk, saved, sizeof(disk));
 	CHECK_INT(wrong_after_read(4, 1), 1);
 }
 
-static void flush_covers_what_was_before(void)
+static void flush_covers_earlier_writes(void)
 {
 	uint64_t mark;
 
 	start();
-	put(1, 1, false);
+	write_blocks(1, 1, false);
 	memcpy(saved, disk, sizeof(disk));
 	mark = load_verify_mark(v); /* sent, … */
-	put(1, 1, false);           /* … and this write was acknowledged while it was in flight */
+	write_blocks(1, 1, false);  /* … and this write was acknowledged while it was in flight */
 	load_verify_flushed(v, mark);
 	load_verify_lost(v);
 	memcpy(disk, saved, sizeof(disk));
 	CHECK_INT(wrong_after_read(1, 1), 0);
 	/* A flush that succeeds after a loss does not cover earlier writes. */
 	start();
-	put(1, 1, true);
+	write_blocks(1, 1, true);
 	memcpy(saved, disk, sizeof(disk));
-	put(1, 1, false);
+	write_blocks(1, 1, false);
 	load_verify_lost(v);
 	flush();
 	memcpy(disk, saved, sizeof(disk));
@@ -189,14 +189,14 @@ static void flush_covers_what_was_before(void)
 static void failed_write(void)
 {
 	start();
-	put(1, 1, true);
+	write_blocks(1, 1, true);
 	CHECK(load_verify_take(v, BASE + BLOCK, BLOCK));
 	load_verify_fill(v, BASE + BLOCK, BLOCK, saved);
 	load_verify_written(v, BASE + BLOCK, BLOCK, false, -EIO);
 	memset(disk + BLOCK, 7, 100); /* a partial write is possible */
 	CHECK_INT(wrong_after_read(1, 1), 0);
 	CHECK_INT(count.unchecked, 1);
-	put(1, 1, false);
+	write_blocks(1, 1, false);
 	disk[BLOCK + 60] ^= 1;
 	CHECK_INT(wrong_after_read(1, 1), 1);
 }
@@ -207,9 +207,9 @@ static void read_back(void)
 	uint32_t length;
 
 	start();
-	put(1, 3, false);
-	put(9, 6, false);
-	put(15, 1, false);
+	write_blocks(1, 3, false);
+	write_blocks(9, 6, false);
+	write_blocks(15, 1, false);
 	CHECK(load_verify_next(v, &cursor, 2 * BLOCK, &offset, &length));
 	CHECK(offset == BASE + BLOCK && length == 2 * BLOCK);
 	CHECK(load_verify_next(v, &cursor, 2 * BLOCK, &offset, &length));
@@ -228,8 +228,8 @@ static void kept_in_a_file(void)
 	CHECK(fd >= 0);
 	close(fd);
 	start();
-	put(1, 2, true);
-	put(2, 1, false);
+	write_blocks(1, 2, true);
+	write_blocks(2, 1, false);
 	CHECK_INT(load_verify_save(v, path, &err), 0);
 	load_verify_free(v);
 	CHECK_INT(load_verify_new(BASE, sizeof(disk), BLOCK, 1, 100, &v), 0);
@@ -255,7 +255,7 @@ int main(void)
 	RUN(loss);
 	RUN(settled);
 	RUN(never_flushed);
-	RUN(flush_covers_what_was_before);
+	RUN(flush_covers_earlier_writes);
 	RUN(failed_write);
 	RUN(read_back);
 	RUN(kept_in_a_file);

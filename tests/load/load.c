@@ -48,7 +48,7 @@ static void go_with(unsigned threads, const struct load_job *jobs, size_t n)
 	load_free(l);
 }
 
-static void go(void)
+static void run_load(void)
 {
 	go_with(1, &job, 1);
 }
@@ -75,7 +75,7 @@ static void counts(void)
 	job.n_sizes = 3;
 	job.flush_every = 100;
 	job.fua = 0.5;
-	go();
+	run_load();
 	CHECK_STR(result.fault, "");
 	CHECK_INT(result.requests, 5000);
 	CHECK_INT(result.in_time, 5000);
@@ -103,7 +103,7 @@ static uint64_t digest(uint64_t seed, enum load_order order)
 	job.reads = 0.5;
 	job.offset = 65536;
 	job.length = 65536;
-	go();
+	run_load();
 	CHECK(server.highest <= 131072);
 	return server.digest;
 }
@@ -125,7 +125,7 @@ static void sequential_wraps(void)
 	job.requests = 2 * SERVER_SIZE / 65536;
 	job.sizes[0].bytes = 65536;
 	job.reads = 0;
-	go();
+	run_load();
 	CHECK_INT(server.highest, SERVER_SIZE);
 	CHECK_INT(server.bytes, 2 * SERVER_SIZE);
 }
@@ -153,7 +153,7 @@ static void duration_and_warm_up(void)
 	job.duration = 60 * WEIR_MS;
 	job.warm_up = 30 * WEIR_MS;
 	job.think = 100 * WEIR_US;
-	go();
+	run_load();
 	CHECK(result.requests > 0 && result.requests < server.requests);
 	CHECK(result.elapsed > 0 && result.elapsed <= 30 * WEIR_MS); /* not until the last reply */
 	CHECK(result.in_time <= result.requests);
@@ -166,7 +166,7 @@ static void open_loop(void)
 	job.even = true;
 	job.requests = 1000;
 	job.connections = 2;
-	go();
+	run_load();
 	CHECK_INT(result.requests, 1000);
 	CHECK(result.elapsed >= 99 * WEIR_MS); /* never early */
 	CHECK_INT(result.late.count, 1000);
@@ -174,7 +174,7 @@ static void open_loop(void)
 	job.rate = 1000;
 	job.even = true;
 	job.duration = 50 * WEIR_MS;
-	go();
+	run_load();
 	CHECK_INT(result.requests, 50); /* those due at 0, 1, … 49 ms */
 	CHECK_INT(result.missed, 0);
 }
@@ -192,7 +192,7 @@ static void stall_is_seen(void)
 	job.even = true;
 	job.requests = 500;
 	job.depth = 1;
-	go();
+	run_load();
 	CHECK_INT(result.requests, 500);
 	CHECK(result.latency.max >= 295 * WEIR_MS);
 	waited = 100 - 10; /* of 500: those due in its first 100 ms waited for 200 ms or more */
@@ -209,7 +209,7 @@ static void missed_are_counted(void)
 	job.even = true;
 	job.duration = 100 * WEIR_MS;
 	job.depth = 1;
-	go();
+	run_load();
 	/* The tenth is answered after the end, and the later ones were never sent. */
 	CHECK_INT(result.requests, 10);
 	CHECK_INT(result.missed, 90);
@@ -223,7 +223,7 @@ static void errors(void)
 		job.requests = 100;
 		job.reads = 0.5;
 		job.structured = structured;
-		go();
+		run_load();
 		CHECK_INT(result.requests, 100);
 		CHECK(server.reads > 0);
 		CHECK_INT(result.errors[LOAD_EPERM], server.reads);
@@ -238,7 +238,7 @@ static void nonsense(void)
 	server.garbage = true;
 	job.requests = 100;
 	job.depth = 4;
-	go();
+	run_load();
 	CHECK(strstr(result.fault, "an invalid reply"));
 	CHECK_INT(result.errors[LOAD_UNANSWERED], 4);
 }
@@ -250,7 +250,7 @@ static void a_part_twice(void)
 	server.fragments = server.doubles = true;
 	job.structured = true;
 	job.requests = 100;
-	go();
+	run_load();
 	CHECK(strstr(result.fault, "an invalid reply"));
 	CHECK_INT(result.errors[LOAD_UNANSWERED], 1);
 }
@@ -261,7 +261,7 @@ static void silence(void)
 	server.hangs = true;
 	job.requests = 100;
 	job.timeout = 50 * WEIR_MS;
-	go();
+	run_load();
 	CHECK(strstr(result.fault, "no reply within the timeout"));
 }
 
@@ -285,7 +285,7 @@ static void verify_right(void)
 		server.fragments = form > 1;
 		job.connections = 2;
 		job.order = LOAD_ZIPF;
-		go();
+		run_load();
 		CHECK_STR(result.fault, "");
 		CHECK_INT(result.wrong, 0);
 		CHECK(result.checked > 500);
@@ -298,7 +298,7 @@ static void verify_small_region(void) /* more slots than blocks */
 	verify_job();
 	job.length = 16384;
 	job.connections = 2;
-	go();
+	run_load();
 	CHECK_INT(result.requests, 2000);
 	CHECK_INT(result.wrong, 0);
 }
@@ -309,7 +309,7 @@ static void verify_lost_write(void)
 	job.reads = 0;
 	job.requests = 50;
 	server.lose_write = 50; /* the last: not overwritten */
-	go();
+	run_load();
 	CHECK(result.wrong >= 1 && result.wrong <= 3);
 	CHECK_INT(said, 1);
 	CHECK(strncmp(last_said, "wrong block at offset ", 22) == 0);
@@ -321,7 +321,7 @@ static void lost_connection(void)
 	server.drop_after = 20;
 	server.drops = 1;
 	job.requests = 100;
-	go();
+	run_load();
 	CHECK(strstr(result.fault, server.uri)); /* closed, reset or broken */
 	CHECK(result.requests >= 19 && result.requests <= 20);
 }
@@ -336,7 +336,7 @@ static void reconnects(bool forgets, bool flush_lies)
 	server.drops = 3;
 	server.forgets = forgets;
 	server.flush_lies = flush_lies;
-	go();
+	run_load();
 	CHECK_STR(result.fault, "");
 	CHECK_INT(result.requests, 2000);
 	CHECK_INT(result.n_errors, 0);
@@ -366,7 +366,7 @@ static void reconnect_gives_up(void)
 	server.drop_after = 10;
 	server.drops = 1;
 	server.vanishes = true;
-	go();
+	run_load();
 	CHECK(result.fault[0]);
 	CHECK_INT(result.requests, 10);
 	CHECK_INT(result.errors[LOAD_UNANSWERED], 1);
@@ -390,7 +390,7 @@ static void replay(void)
 	CHECK_INT(refused(), -EINVAL);
 	CHECK(strstr(err.text, "--scale-offsets"));
 	job.scale_offsets = true;
-	go();
+	run_load();
 	CHECK_INT(result.requests, 5);
 	CHECK(server.reads == 1 && server.writes == 2 && server.flushes == 1 && server.trims == 1);
 	CHECK_INT(server.highest, SERVER_SIZE);
@@ -400,7 +400,7 @@ static void replay(void)
 	server.flags = NBD_SEND_FLUSH;
 	job.trace = &t;
 	job.scale_offsets = true;
-	go();
+	run_load();
 	CHECK_INT(result.skipped, 1); /* the trim */
 	CHECK_INT(server.trims, 0);
 	CHECK_INT(result.requests, 4);

@@ -33,8 +33,8 @@ static void place(struct closed_host *h, unsigned n, struct closed_host like)
 static const struct closed_host random16k = {
 	.reads = 1, .random = 1, .bytes = 16384, .outstanding = 32};
 
-static void run(const struct array_config *c, struct closed_host *h, unsigned n, uint64_t seed,
-	weir_time warm, weir_time span)
+static void run_array(const struct array_config *c, struct closed_host *h, unsigned n,
+	uint64_t seed, weir_time warm, weir_time span)
 {
 	struct device *d = make(c, seed);
 
@@ -54,7 +54,7 @@ static void table_3_is_met(void)
 		double outer, middle;
 
 		place(h, 4, random16k);
-		run(&c, h, 4, seed, WARM, SPAN);
+		run_array(&c, h, 4, seed, WARM, SPAN);
 		CHECK_NEAR(closed_rate(h, 4, SPAN), 3360, 0.05);
 		CHECK_NEAR(closed_ms(h, 4), 37, 0.05);
 		CHECK_NEAR(closed_rate(&h[0], 1, SPAN), 780, 0.05);
@@ -76,7 +76,7 @@ static void table_4_is_met(void)
 		struct closed_host h[6];
 
 		place(h, 6, random16k);
-		run(&c, h, 6, seed, WARM, SPAN);
+		run_array(&c, h, 6, seed, WARM, SPAN);
 		CHECK_NEAR(closed_rate(h, 6, SPAN), 3130, 0.05);
 		CHECK_NEAR(closed_ms(h, 6), 60, 0.05);
 		for (int i = 0; i < 6; i++) {
@@ -100,7 +100,7 @@ static void throughput_is_flat_above_the_knee(void)
 		struct closed_host h[6];
 
 		place(h, n, random16k);
-		run(&c, h, n, 1, WARM, SPAN);
+		run_array(&c, h, n, 1, WARM, SPAN);
 		full[n] = closed_rate(h, n, SPAN);
 	}
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -110,7 +110,7 @@ static void throughput_is_flat_above_the_knee(void)
 		place(h, n, random16k);
 		for (unsigned j = 0; j < n; j++)
 			h[j].outstanding = rows[i].outstanding;
-		run(&c, h, n, 1, WARM, SPAN);
+		run_array(&c, h, n, 1, WARM, SPAN);
 		CHECK_NEAR(closed_rate(h, n, SPAN), full[n], 0.03);
 		CHECK_NEAR(closed_ms(h, n), n * rows[i].outstanding * 1e3 / full[n], 0.03);
 	}
@@ -124,17 +124,17 @@ static void placement_matters(void)
 	double apart;
 
 	place(h, 4, random16k);
-	run(&c, h, 4, 1, WARM, SPAN);
+	run_array(&c, h, 4, 1, WARM, SPAN);
 	apart = closed_rate(h, 4, SPAN);
 	place(h, 6, random16k);
-	run(&c, h, 6, 1, WARM, SPAN);
+	run_array(&c, h, 6, 1, WARM, SPAN);
 	CHECK(closed_rate(h, 6, SPAN) < 0.98 * apart);
 	place(h, 4, random16k);
 	for (int i = 0; i < 4; i++) {
 		h[i].base = 0;
 		h[i].region = 60 * GIB;
 	}
-	run(&c, h, 4, 1, WARM, SPAN);
+	run_array(&c, h, 4, 1, WARM, SPAN);
 	for (int i = 0; i < 4; i++)
 		CHECK_NEAR(closed_rate(&h[i], 1, SPAN), 790, 0.1);
 	CHECK_NEAR(closed_rate(&h[0], 1, SPAN), closed_rate(&h[1], 1, SPAN), 0.02);
@@ -151,7 +151,7 @@ static void figure_6_levels_off(void)
 	like.random = 0.7;
 	for (unsigned n = 1; n <= 5; n++) {
 		place(h, n, like);
-		run(&c, h, n, 1, 20 * WEIR_SEC, SPAN);
+		run_array(&c, h, n, 1, 20 * WEIR_SEC, SPAN);
 		rate[n] = closed_rate(h, n, SPAN);
 		ms[n] = closed_ms(h, n);
 	}
@@ -179,7 +179,7 @@ static void figure_5_extremes(void)
 			.region = 16 * GIB};
 		double ms, rate;
 
-		run(&c, &h, 1, 1, 10 * WEIR_SEC, 3 * WEIR_SEC);
+		run_array(&c, &h, 1, 1, 10 * WEIR_SEC, 3 * WEIR_SEC);
 		ms = closed_ms(&h, 1);
 		rate = closed_rate(&h, 1, 3 * WEIR_SEC) * h.bytes;
 		if (ms < best)
@@ -206,12 +206,12 @@ static void table_2_in_shape(void)
 	h[0].reads = 0.7, h[0].random = 0.6;
 	h[2].bytes = 8192, h[2].reads = 0.75, h[2].random = 0;
 	h[3].bytes = 8192, h[3].reads = 0.9;
-	run(&c, h, 4, 1, 20 * WEIR_SEC, SPAN);
+	run_array(&c, h, 4, 1, 20 * WEIR_SEC, SPAN);
 	memcpy(wide, h, sizeof(wide));
 	CHECK_NEAR(closed_rate(h, 4, SPAN), 4220, 0.1);
 	CHECK(h[2].n > h[0].n && h[0].n > h[1].n && h[0].n > h[3].n);
 	h[0].outstanding = h[2].outstanding = 16;
-	run(&c, h, 4, 1, 20 * WEIR_SEC, SPAN);
+	run_array(&c, h, 4, 1, 20 * WEIR_SEC, SPAN);
 	CHECK(h[0].n < 0.75 * (double)wide[0].n);
 	CHECK(h[2].n < (double)wide[2].n);
 	CHECK(h[1].n > 1.1 * (double)wide[1].n && h[3].n > 1.1 * (double)wide[3].n);
@@ -238,7 +238,7 @@ static void table_5_in_shape(void)
 		h[i].base = i * SPACE;
 		h[i].region = 16 * GIB;
 	}
-	run(&c, h, 6, 1, 20 * WEIR_SEC, SPAN);
+	run_array(&c, h, 6, 1, 20 * WEIR_SEC, SPAN);
 	CHECK_NEAR(closed_rate(h, 6, SPAN), 3580, 0.1);
 	CHECK_NEAR(closed_ms(h, 6), 53, 0.1);
 	CHECK(closed_ms(&h[1], 1) < closed_ms(&h[0], 1));
@@ -260,13 +260,13 @@ static void figure_7_in_shape(void)
 			.outstanding = 32,
 			.base = i * 53 * GIB,
 			.region = 8 * GIB};
-	run(&c, h, 7, 1, 60 * WEIR_SEC, 2 * SPAN);
+	run_array(&c, h, 7, 1, 60 * WEIR_SEC, 2 * SPAN);
 	before = closed_ms(h, 7);
 	CHECK_NEAR(closed_rate(h, 7, 2 * SPAN) / 7, 85, 0.1);
 	CHECK_NEAR(before, 376, 0.1);
 	for (unsigned i = 4; i < 7; i++)
 		h[i].outstanding = 16;
-	run(&c, h, 7, 1, 60 * WEIR_SEC, 2 * SPAN);
+	run_array(&c, h, 7, 1, 60 * WEIR_SEC, 2 * SPAN);
 	CHECK(closed_ms(h, 7) < 0.85 * before);
 	CHECK_NEAR(closed_ms(&h[4], 3), closed_ms(h, 4), 0.05);
 	CHECK_NEAR(closed_rate(&h[4], 3, SPAN) / 3, closed_rate(h, 4, SPAN) / 8, 0.05);
@@ -310,7 +310,7 @@ static void count(const struct device *d, uint64_t reads, uint64_t old, uint64_t
 	CHECK_INT(s.update_writes, writes);
 }
 
-static void raid5_costs_what_it_costs(void)
+static void raid5_has_its_write_penalty(void)
 {
 	struct array_config c = bare();
 	struct device *d = make(&c, 1);
@@ -607,7 +607,7 @@ int main(void)
 	RUN(table_2_in_shape);
 	RUN(table_5_in_shape);
 	RUN(figure_7_in_shape);
-	RUN(raid5_costs_what_it_costs);
+	RUN(raid5_has_its_write_penalty);
 	RUN(raid0_writes_once);
 	RUN(units_are_spread);
 	RUN(writes_are_answered_from_the_cache);

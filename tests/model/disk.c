@@ -57,7 +57,7 @@ static void addresses_fill_the_disk(void)
 }
 
 /* A single random read over the whole disk costs overhead, a seek of about a third, half a turn. */
-static void one_random_read_costs_what_it_should(void)
+static void one_random_read_has_its_latency(void)
 {
 	struct disk_config c = disk_defaults();
 	struct device *d = make(&c, 1);
@@ -400,7 +400,7 @@ int main(void)
 {
 	RUN(seek_goes_through_the_data_sheet);
 	RUN(addresses_fill_the_disk);
-	RUN(one_random_read_costs_what_it_should);
+	RUN(one_random_read_has_its_latency);
 	RUN(rotation_is_real);
 	RUN(a_track_boundary_costs_the_skew);
 	RUN(sequential_reads_are_cheap);

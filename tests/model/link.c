@@ -128,7 +128,7 @@ static void marks_start_at_the_threshold(void)
 	device_free(d);
 }
 
-static void what_does_not_fit_is_handed_back_at_once(void)
+static void packets_that_do_not_fit_are_dropped_at_once(void)
 {
 	struct link_config c = gigabit();
 	struct device_io *done;
@@ -254,7 +254,7 @@ int main(void)
 	RUN(fifo_does_not_look_at_priority);
 	RUN(strict_sends_the_first_class_first);
 	RUN(marks_start_at_the_threshold);
-	RUN(what_does_not_fit_is_handed_back_at_once);
+	RUN(packets_that_do_not_fit_are_dropped_at_once);
 	RUN(speed_changes_under_way);
 	RUN(nothing_is_lost);
 	RUN(bad_figures_are_named);

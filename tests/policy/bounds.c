@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bounds: worked trees, and random ones against the law. */
+/* bounds: trees computed by hand, and random ones against the law. */
 #include "base/rng.h"
-#include <weir/policy.h>
+#include "policy/policy.h"
 #include "policy-parse.h"
 
 static struct weir_bounds b[64];
@@ -37,7 +37,7 @@ static void test_sum_goes_up(void)
 	CHECK_NEAR(b[2].min[IOPS], 5, 1e-12);
 }
 
-/* A parent's max holds for its children; a child that is capped leaves its part to the others. */
+/* A parent's max holds for its children; a capped child leaves its part to the others. */
 static void test_caps(void)
 {
 	bounds_of("tenants: [{name: a, min: 1k iops, max: 5k iops, children: [{name: b, max: 100 "
@@ -70,7 +70,7 @@ static void test_classes(void)
 	CHECK_NEAR(b[1].min[IOPS_WRITES], 5, 1e-9);
 	CHECK_NEAR(b[1].min[IOPS], 205, 1e-9);
 	CHECK_NEAR(b[2].min[IOPS], 105, 1e-9);
-	/* all is more than reads and writes together: the rest is divided besides */
+	/* `all` is more than reads and writes together: the rest is divided in addition */
 	bounds_of("tenants: [{name: a, min: {all: 500 iops, reads: 300 iops}, children: "
 		  "[{name: b}, {name: c}, {name: d, weight: 2}]}]");
 	CHECK_NEAR(b[1].min[IOPS_READS], 75, 1e-9);
@@ -88,8 +88,8 @@ static void test_three_levels(void)
 	CHECK_NEAR(b[4].min[IOPS], 40, 1e-9);
 }
 
-/* One parent with random children: what is passed on adds up, no cap is passed, and those below
- * their cap stand at g + λ·w with one λ, which is at least that of the capped. */
+/* One parent with random children: the parts add up, no cap is exceeded, and children below
+ * their cap have g + λ·w with one λ, which is at least that of the capped ones. */
 static void test_random_against_the_law(void)
 {
 	struct rng rng;

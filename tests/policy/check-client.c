@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* check-client: warnings of what clients will feel: waits beyond their time-out, an slo that nothing keeps. */
-#include <weir/policy.h>
+/* check-client: warnings about effects on clients: waits beyond their time-out, an slo that
+ * nothing enforces. */
+#include "policy/policy.h"
 #include "policy/text.h"
 #include <errno.h>
 
-/* `want` NULL: there is no warning. */
+/* `want` NULL: no warning. */
 static void warned(const char *text, const char *want)
 {
 	struct weir_policy *p = parse(text);
@@ -35,7 +36,7 @@ static void test_time_out(void)
 
 	CHECK_INT(p->client_timeout, 30 * WEIR_SEC);
 	weir_policy_free(p);
-	/* A kernel client has 128 requests under way. */
+	/* A kernel client has 128 requests in flight. */
 	warned(TENANT("1 MiB/s"),
 		"t.yaml:2:26: 128 requests of 1 MiB wait up to 128s at the max of 'a', 1 MiB/s: "
 		"clients that give up after 30s (client_timeout) fail");

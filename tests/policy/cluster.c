@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cluster: servers under one controller, as written, by default, copied, in tokens, and refused. */
+/* cluster: servers under one controller: keys, defaults, copies, tokens, and errors. */
+#include "control/pshift/keys.h"
 #include "policy/copy.h"
 #include "policy/impl.h"
 #include "policy/text.h"
@@ -46,14 +47,14 @@ static void defaults(void)
 	CHECK_INT(p->cluster.n_listen, 0);
 	CHECK_INT(p->cluster.period, 5 * WEIR_SEC);
 	CHECK_INT(p->cluster.interval, 0);
-	CHECK_INT(p->resources[0].controller, WEIR_CONTROLLER_PSHIFT);
+	CHECK(p->resources[0].controller == &pshift_controller);
 	weir_policy_free(p);
 	p = parse("tenants: [{name: t, max: 3 iops}]\n");
 	CHECK_INT(p->cluster.n_servers, 0);
 	weir_policy_free(p);
 }
 
-/* A min over what one machine has is fine; a group's is its members'. */
+/* A min above one machine's capacity is valid; a group's min is that of its members. */
 static void tokens(void)
 {
 	struct weir_policy *p = parse(HEAD "tenants:\n"
@@ -75,7 +76,7 @@ static void tokens(void)
 	CHECK_INT(t.reservation, 100);
 	CHECK(t.limit == INT64_MAX);
 	policy_cluster_tokens(p, (size_t)weir_policy_find(p, "w"), bounds, &t);
-	CHECK_INT(t.reservation, 2); /* 2.25 would be 3, but for the limit */
+	CHECK_INT(t.reservation, 2); /* 2.25 would be 3, if the limit were higher */
 	CHECK_INT(t.limit, 2);
 	weir_policy_free(p);
 }
@@ -96,7 +97,7 @@ static void at_some(void)
 	weir_policy_free(p);
 }
 
-/* Beside the controller's socket, where the policy says, or nowhere. */
+/* Next to the controller's socket, at the address in the policy, or nowhere. */
 static void stand_ins(void)
 {
 	char at[POLICY_CLUSTER_ADDRESS];
@@ -108,7 +109,7 @@ static void stand_ins(void)
 	CHECK_STR(at, "unix:/run/c.a");
 	CHECK_STR(policy_cluster_stand_in(made, 2, at, sizeof(at)), "c");
 	CHECK_STR(at, "unix:/run/c.c");
-	CHECK(!policy_cluster_stand_in(made, 0, at, 8)); /* no room */
+	CHECK(!policy_cluster_stand_in(made, 0, at, 8)); /* the buffer is too small */
 	weir_policy_free(made);
 	made = parse("cluster: {key: k, controller: \"tcp:c:1\", servers: [b, a], "
 		     "stand_in: [\"tcp:h:2\"]}\n");
@@ -126,7 +127,7 @@ static void stand_ins(void)
 	weir_policy_free(p);
 }
 
-static void what_is_refused(void)
+static void invalid_clusters_are_refused(void)
 {
 	refused("cluster: {key: k, controller: \"tcp:c:1\", servers: [a], "
 		"stand_in: [\"tcp:a:1\", \"tcp:b:1\"]}\n",
@@ -186,6 +187,6 @@ int main(void)
 	RUN(tokens);
 	RUN(at_some);
 	RUN(stand_ins);
-	RUN(what_is_refused);
+	RUN(invalid_clusters_are_refused);
 	return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every policy in tests/data/policy/good and in examples is accepted, with just the warnings that its
- * "# warns:" lines name; every one in bad is refused with just the errors that its "# expect:" lines
- * name; both in their order.
+ * Every policy in tests/data/policy/good and in examples is accepted, with exactly the warnings of
+ * its "# warns:" lines; every one in bad is refused with exactly the errors of its "# expect:"
+ * lines; both in their order.
  */
-#include <weir/policy.h>
+#include "policy/policy.h"
 #include "test.h"
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +27,8 @@ static char *slurp(const char *folder, const char *name, size_t *ret_len)
 	return text;
 }
 
-/* The lines of `text` that begin with `mark` are the n remarks `said`, in their order. How many. */
+/* Check that the lines of `text` that begin with `mark` are the n remarks `said`, in their
+ * order. Return their number. */
 static size_t just(
 	const char *name, const char *text, const char *mark, const struct weir_err *said, size_t n)
 {
@@ -39,7 +40,7 @@ static size_t just(
 
 		snprintf(want, sizeof(want), "%s:%.*s", name, (int)strcspn(words, "\n"), words);
 		if (seen >= n)
-			FAIL("%s: nobody said \"%s\"", name, want);
+			FAIL("%s: no remark \"%s\"", name, want);
 		if (strncmp(said[seen].text, want, strlen(want)) != 0)
 			FAIL("said: %s\nnot:  %s", said[seen].text, want);
 	}
@@ -61,7 +62,7 @@ static void is_good(const char *folder, const char *name)
 	weir_policy_free(p);
 }
 
-/* An example may have an slo, on which nothing acts. */
+/* An example may have an slo, which nothing enforces. */
 static void is_example(const char *folder, const char *name)
 {
 	size_t len;

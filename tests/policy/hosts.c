@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hosts: peers and the controller of a window, as written, by default, and refused. */
-#include "control/parda/parda.h"
+/* hosts: peers and the controller of a window: keys, defaults, and errors. */
+#include "control/parda/keys.h"
 #include "policy/copy.h"
 #include "policy/text.h"
+
+#define SETTINGS(p, i) ((const struct parda_settings *)(p)->resources[i].settings)
 
 static void defaults(void)
 {
@@ -11,24 +13,24 @@ static void defaults(void)
 	CHECK_INT(p->peers.n_to, 0);
 	CHECK(!p->peers.key && !p->peers.host && !p->peers.cluster && !p->peers.listen);
 	CHECK_INT(p->peers.period, 2 * WEIR_SEC);
-	CHECK_INT(p->resources[0].controller, WEIR_CONTROLLER_NONE);
-	CHECK_INT(p->resources[1].controller, WEIR_CONTROLLER_NONE);
+	CHECK(!p->resources[0].controller);
+	CHECK(!p->resources[1].controller);
 	weir_policy_free(p);
 	p = parse("resources: [{name: a, controller: parda, threshold: 25ms}]\n");
-	CHECK_INT(p->resources[0].controller, WEIR_CONTROLLER_PARDA);
-	CHECK_INT(p->resources[0].parda.threshold, 25 * WEIR_MS);
-	CHECK_STR(p->resources[0].parda.array, "a");
-	CHECK_NEAR(p->resources[0].parda.gamma, 0.8, 1e-9);
-	CHECK_NEAR(p->resources[0].parda.epsilon, 0.2, 1e-9);
-	CHECK_NEAR(p->resources[0].parda.wmin, 1, 1e-9);
-	CHECK_NEAR(p->resources[0].parda.wmax, 64, 1e-9);
-	CHECK(!p->resources[0].parda.local);
+	CHECK(p->resources[0].controller == &parda_controller);
+	CHECK_INT(SETTINGS(p, 0)->threshold, 25 * WEIR_MS);
+	CHECK_STR(SETTINGS(p, 0)->array, "a");
+	CHECK_NEAR(SETTINGS(p, 0)->gamma, 0.8, 1e-9);
+	CHECK_NEAR(SETTINGS(p, 0)->epsilon, 0.2, 1e-9);
+	CHECK_NEAR(SETTINGS(p, 0)->wmin, 1, 1e-9);
+	CHECK_NEAR(SETTINGS(p, 0)->wmax, 64, 1e-9);
+	CHECK(!SETTINGS(p, 0)->estimate);
 	weir_policy_free(p);
 }
 
 static void check_written(const struct weir_policy *p)
 {
-	const struct weir_policy_parda *a = &p->resources[0].parda;
+	const struct parda_settings *a = p->resources[0].settings;
 
 	CHECK_INT(p->peers.n_to, 2);
 	CHECK_STR(p->peers.to[0], "udp:h1:7000");
@@ -46,13 +48,13 @@ static void check_written(const struct weir_policy *p)
 	CHECK_NEAR(a->epsilon, 0, 1e-9);
 	CHECK_NEAR(a->wmin, 0.25, 1e-9);
 	CHECK_NEAR(a->wmax, 32, 1e-9);
-	CHECK(a->local);
+	CHECK_INT(a->estimate, 1);
 	CHECK_INT(a->smoothing, PARDA_BY_IO);
 	CHECK_NEAR(a->alpha, 0.01, 1e-9);
 	CHECK_INT(a->tau, 3 * WEIR_SEC);
 	CHECK_INT(a->age, 7);
 	CHECK_INT(a->size_fixed, 32768);
-	CHECK(a->abrupt && a->no_floor);
+	CHECK(a->start && a->stranger);
 }
 
 static void all_of_it(void)
@@ -71,7 +73,7 @@ static void all_of_it(void)
 	check_written(p);
 	CHECK_INT(policy_copy(p, &copy), 0);
 	weir_policy_free(p);
-	check_written(copy); /* of its own memory */
+	check_written(copy); /* in memory of its own */
 	weir_policy_free(copy);
 	p = parse("peers: file:/shared/peers\n");
 	CHECK_INT(p->peers.n_to, 1);
@@ -89,9 +91,9 @@ static void found_threshold(void)
 				      "  - {name: b, controller: parda, threshold: auto,\n"
 				      "     parda: {threshold_max: 40ms}}\n");
 
-	CHECK(p->resources[0].parda.find && p->resources[1].parda.find);
-	CHECK_INT(p->resources[0].parda.threshold, 100 * WEIR_MS);
-	CHECK_INT(p->resources[1].parda.threshold, 40 * WEIR_MS);
+	CHECK(SETTINGS(p, 0)->find && SETTINGS(p, 1)->find);
+	CHECK_INT(SETTINGS(p, 0)->threshold, 100 * WEIR_MS);
+	CHECK_INT(SETTINGS(p, 1)->threshold, 40 * WEIR_MS);
 	weir_policy_free(p);
 }
 
@@ -104,9 +106,9 @@ static void slots(void)
 		      "  - {name: c, cost: bytes, controller: parda, threshold: 9ms,\n"
 		      "     parda: {slot: 64 KiB}}\n");
 
-	CHECK_INT(p->resources[0].parda.slot, 0);
-	CHECK_INT(p->resources[1].parda.slot, 16384);
-	CHECK_INT(p->resources[2].parda.slot, 65536);
+	CHECK_INT(SETTINGS(p, 0)->slot, 0);
+	CHECK_INT(SETTINGS(p, 1)->slot, 16384);
+	CHECK_INT(SETTINGS(p, 2)->slot, 65536);
 	weir_policy_free(p);
 #define BYTES(x)                                                                                   \
 	"resources: [{name: a, cost: bytes, controller: parda, threshold: 1ms, parda: {" x "}}]\n"
@@ -129,8 +131,8 @@ static void bad_ones(void)
 	refused(PARDA("gamma: 1.5"), "gamma");
 	refused(PARDA("wmin: 0"), "wmin");
 	refused(PARDA("wmin: 65"), "wmin");
-	refused(PARDA("wmax: 70000"), "wmax");
-	refused(PARDA("epsilon: 11"), "epsilon");
+	refused(PARDA("wmax: 2M"), "wmax");
+	refused(PARDA("epsilon: 101"), "epsilon");
 	refused(PARDA("alpha: 2"), "alpha");
 	refused(PARDA("age: 0"), "age");
 	refused(PARDA("estimate: global"), "estimate");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* index: finds what looking at everything finds, and only that. */
+/* index: finds exactly what a search of everything finds. */
 #include "base/rng.h"
 #include "policy/copy.h"
 #include "policy/index.h"
@@ -8,7 +8,8 @@
 
 #define EXPORTS 300
 
-/* e0 … e299, every third with a tenant of its own, every fifth by client; patterns for the rest. */
+/* Make exports e0 … e299, every third with a tenant of its own, every fifth by client; patterns
+ * for the rest. */
 static struct weir_policy *make(void)
 {
 	struct weir_policy *p;
@@ -76,12 +77,12 @@ static void test_same(void)
 
 	compare(p);
 	CHECK_INT(policy_copy(p, &copy), 0);
-	weir_policy_free(p); /* a copy's index leads into the copy */
+	weir_policy_free(p); /* a copy's index points into the copy */
 	compare(copy);
 	weir_policy_free(copy);
 }
 
-/* Marks what a pattern fits, each once; how many. */
+/* Mark the exports that a pattern matches, each once. Return their number. */
 static int mark(const struct weir_policy *p, const char *pattern, bool marks[EXPORTS])
 {
 	int e = -1, n = 0;
@@ -118,7 +119,7 @@ static void test_next(void)
 	weir_policy_free(p);
 }
 
-static void test_only_what_can_fit(void)
+static void test_only_possible_matches(void)
 {
 	struct weir_policy *p = make();
 	struct policy_index_span spans[POLICY_INDEX_SPANS];
@@ -138,7 +139,7 @@ static void test_only_what_can_fit(void)
 	weir_policy_free(p);
 }
 
-/* A name with a backslash or a bracket is a pattern, which may fit other names. */
+/* A name with a backslash or a bracket is a pattern, which may match other names. */
 static void test_patterns(void)
 {
 	struct weir_policy *p = parse("tenants:\n  - {name: a, match: {export: \"a\\\\*b\"}}\n"
@@ -160,7 +161,7 @@ static void test_nothing(void)
 
 	CHECK_INT(weir_policy_match(p, &who), -ENOENT);
 	CHECK_INT(policy_index_export(p, "a"), -ENOENT);
-	CHECK_INT(policy_copy_everybody(p), 0); /* a tenant behind those that there are */
+	CHECK_INT(policy_copy_everybody(p), 0); /* adds a tenant after the existing ones */
 	CHECK_INT(weir_policy_match(p, &who), 0);
 	CHECK_INT(weir_policy_find(p, "everybody"), 0);
 	weir_policy_free(p);
@@ -182,7 +183,7 @@ int main(void)
 {
 	RUN(test_same);
 	RUN(test_next);
-	RUN(test_only_what_can_fit);
+	RUN(test_only_possible_matches);
 	RUN(test_patterns);
 	RUN(test_nothing);
 	RUN(test_paths);

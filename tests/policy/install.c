@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* install: a policy holds at a gate in front of a server of known capacity. */
+/* install: a policy is enforced by a gate in front of a server of known capacity. */
 #include "policy/impl.h"
 #include "policy-parse.h"
 #include <errno.h>
 
 #define NODES   8
-#define BACKLOG 64 /* requests that every busy tenant keeps queued */
+#define BACKLOG 64 /* queued requests of every busy tenant */
 
-/* ---- a server that takes `slots` at once and serves one each 1/rate, in order */
+/* ---- a server with `slots` requests at once, which completes one every 1/rate, in order */
 
 struct world {
 	struct weir_policy *p;
 	struct weir_gate *g;
 	weir_node nodes[NODES];
-	weir_time now, free_at; /* when the server has done all that is inside */
+	weir_time now, free_at; /* free_at: when the server has completed all requests inside */
 	weir_time gap;          /* between two completions; 0: it serves at once */
 	struct weir_req *inside[64];
 	weir_time due[64];
@@ -36,7 +36,7 @@ static void start(const char *text, double rate)
 	memset(&w, 0, sizeof(w));
 	w.p = parse(text);
 	CHECK(w.p->n_tenants <= NODES);
-	weir_policy_resource_default("r", &r);
+	policy_resource_default("r", &r);
 	r.depth = 16;
 	weir_policy_gate(&r, &config);
 	CHECK_INT(weir_gate_new(&config, &w.g), 0);
@@ -106,8 +106,8 @@ static void step(void)
 	}
 }
 
-/* Runs for `span`; served[] counts from its start. */
-static void run(weir_time span)
+/* Run for `span`; served[] counts from its start. */
+static void run_for(weir_time span)
 {
 	weir_time end = w.now + span;
 
@@ -128,7 +128,7 @@ static void run(weir_time span)
 	w.now = end;
 }
 
-/* ---- the knobs themselves */
+/* ---- the knobs */
 
 static void test_buckets(void)
 {
@@ -163,7 +163,7 @@ static void test_costs(void)
 	struct weir_resource r;
 	struct weir_gate_config config;
 
-	weir_policy_resource_default("r", &r);
+	policy_resource_default("r", &r);
 	CHECK_INT(weir_policy_cost(&r, WEIR_READ, 0), 1);
 	CHECK_INT(weir_policy_cost(&r, WEIR_READ, 4096), 1);
 	CHECK_INT(weir_policy_cost(&r, WEIR_WRITE, 256 * 1024), 1);
@@ -195,7 +195,7 @@ static void test_costs(void)
 	CHECK_INT(config.cost, WEIR_UNIT_BYTES);
 }
 
-/* ---- what they do */
+/* ---- their effects */
 
 static void test_max_over_each_second(void)
 {
@@ -207,9 +207,9 @@ static void test_max_over_each_second(void)
 		snprintf(text, sizeof(text), "tenants: [{name: a, max: %d iops}]", rates[k]);
 		start(text, 0);
 		w.busy[0] = true;
-		run(WEIR_SEC / 3);
+		run_for(WEIR_SEC / 3);
 		for (int s = 0; s < 5; s++) {
-			run(WEIR_SEC);
+			run_for(WEIR_SEC);
 			CHECK(w.served[0] <= 1.01 * rates[k]);
 			CHECK(w.served[0] >= 0.99 * rates[k]);
 		}
@@ -220,10 +220,10 @@ static void test_max_over_each_second(void)
 static void test_max_after_idle(void)
 {
 	start("tenants: [{name: a, max: 1k iops}]", 0);
-	run(60 * WEIR_SEC);
+	run_for(60 * WEIR_SEC);
 	w.busy[0] = true;
-	run(WEIR_SEC);
-	CHECK(w.served[0] <= 1026 && w.served[0] >= 990); /* and a full bucket: 25 ms */
+	run_for(WEIR_SEC);
+	CHECK(w.served[0] <= 1026 && w.served[0] >= 990); /* including a full bucket of 25 ms */
 	stop();
 }
 
@@ -231,17 +231,17 @@ static void test_max_in_bytes_for_writes(void)
 {
 	start("tenants: [{name: a, max: {writes: 10 MiB/s}}]", 5000);
 	w.busy[0] = true;
-	w.bytes = 1 << 20; /* larger than the bucket: passes, and is paid for afterwards */
+	w.bytes = 1 << 20; /* larger than the bucket: passes, and is charged afterwards */
 	w.op = WEIR_WRITE;
-	run(WEIR_SEC);
-	run(20 * WEIR_SEC);
+	run_for(WEIR_SEC);
+	run_for(20 * WEIR_SEC);
 	CHECK_NEAR((double)w.served[0], 200, 0.011);
 	stop();
 	start("tenants: [{name: a, max: {writes: 10 MiB/s}}]", 5000);
 	w.busy[0] = true;
 	w.bytes = 1 << 20;
 	w.op = WEIR_READ;
-	run(WEIR_SEC);
+	run_for(WEIR_SEC);
 	CHECK(w.served[0] > 4900);
 	stop();
 }
@@ -250,17 +250,17 @@ static void test_burst(void)
 {
 	start("tenants: [{name: a, max: 1k iops, burst: 3k iops for 30s}]", 0);
 	w.busy[0] = true;
-	run(30 * WEIR_SEC);
+	run_for(30 * WEIR_SEC);
 	CHECK_NEAR((double)w.served[0], 90000, 0.005);
-	run(30 * WEIR_SEC);
+	run_for(30 * WEIR_SEC);
 	CHECK_NEAR((double)w.served[0], 30000, 0.005);
 	w.busy[0] = false;
-	run(61 * WEIR_SEC); /* earned again at the rate of max */
+	run_for(61 * WEIR_SEC); /* refilled at the rate of max */
 	w.busy[0] = true;
-	run(29 * WEIR_SEC);
+	run_for(29 * WEIR_SEC);
 	CHECK_NEAR((double)w.served[0], 87000, 0.005);
-	run(4 * WEIR_SEC);
-	run(4 * WEIR_SEC);
+	run_for(4 * WEIR_SEC);
+	run_for(4 * WEIR_SEC);
 	CHECK_NEAR((double)w.served[0], 4000, 0.01);
 	stop();
 }
@@ -271,14 +271,14 @@ static void test_max_of_an_inner_node(void)
 	      "{name: c}]",
 		5000);
 	w.busy[1] = w.busy[2] = w.busy[3] = true;
-	run(WEIR_SEC);
-	run(10 * WEIR_SEC);
+	run_for(WEIR_SEC);
+	run_for(10 * WEIR_SEC);
 	CHECK_NEAR((double)(w.served[1] + w.served[2]), 5000, 0.01);
 	CHECK_NEAR((double)w.served[1], 3750, 0.02);
 	CHECK_NEAR((double)w.served[3], 45000, 0.01);
-	w.busy[1] = false; /* the sibling may have what it leaves */
-	run(WEIR_SEC);
-	run(10 * WEIR_SEC);
+	w.busy[1] = false; /* the sibling may use what it leaves */
+	run_for(WEIR_SEC);
+	run_for(10 * WEIR_SEC);
 	CHECK_NEAR((double)w.served[2], 5000, 0.01);
 	stop();
 }
@@ -289,13 +289,13 @@ static void test_weights_per_level(void)
 	      "{name: c}]",
 		5000);
 	w.busy[1] = w.busy[2] = w.busy[3] = true;
-	run(10 * WEIR_SEC);
+	run_for(10 * WEIR_SEC);
 	CHECK_NEAR((double)w.served[1], 30000, 0.01);
 	CHECK_NEAR((double)w.served[2], 10000, 0.01);
 	CHECK_NEAR((double)w.served[3], 10000, 0.01);
 	w.busy[1] = false; /* its share goes to its sibling, not to c */
-	run(WEIR_SEC);
-	run(10 * WEIR_SEC);
+	run_for(WEIR_SEC);
+	run_for(10 * WEIR_SEC);
 	CHECK_NEAR((double)w.served[2], 40000, 0.01);
 	CHECK_NEAR((double)w.served[3], 10000, 0.01);
 	stop();
@@ -306,9 +306,9 @@ static void test_min(void)
 {
 	start("tenants: [{name: a, min: 600 iops}, {name: b, weight: 1000}]", 1000);
 	w.busy[0] = w.busy[1] = true;
-	run(WEIR_SEC);
+	run_for(WEIR_SEC);
 	for (int s = 0; s < 5; s++) {
-		run(WEIR_SEC);
+		run_for(WEIR_SEC);
 		CHECK(w.served[0] >= 0.99 * 600);
 		CHECK(w.served[0] <= 1.02 * 600);
 		CHECK_NEAR((double)(w.served[0] + w.served[1]), 1000, 0.01);
@@ -316,13 +316,13 @@ static void test_min(void)
 	stop();
 }
 
-/* x = g + λ·w: what the mins leave is shared by weight on top of them. */
+/* x = g + λ·w: the capacity beyond the mins is shared by weight on top of them. */
 static void test_min_and_weight(void)
 {
 	start("tenants: [{name: a, min: 600 iops}, {name: b, weight: 3}]", 1000);
 	w.busy[0] = w.busy[1] = true;
-	run(WEIR_SEC);
-	run(20 * WEIR_SEC);
+	run_for(WEIR_SEC);
+	run_for(20 * WEIR_SEC);
 	CHECK_NEAR((double)w.served[0], 20 * 700, 0.01);
 	CHECK_NEAR((double)w.served[1], 20 * 300, 0.01);
 	stop();
@@ -334,13 +334,14 @@ static void test_min_of_an_inner_node(void)
 	      "{name: c, weight: 1M}]",
 		1000);
 	w.busy[1] = w.busy[2] = w.busy[3] = true;
-	run(WEIR_SEC);
-	run(10 * WEIR_SEC);
+	run_for(WEIR_SEC);
+	run_for(10 * WEIR_SEC);
 	CHECK_NEAR((double)w.served[1], 4500, 0.01);
 	CHECK_NEAR((double)w.served[2], 1500, 0.01);
-	w.busy[1] = false; /* tokens stay where they were granted: b keeps its part and no more */
-	run(WEIR_SEC);
-	run(10 * WEIR_SEC);
+	w.busy[1] =
+		false; /* tokens stay where they were granted: b keeps its part and gets no more */
+	run_for(WEIR_SEC);
+	run_for(10 * WEIR_SEC);
 	CHECK_NEAR((double)w.served[2], 1500, 0.02);
 	stop();
 }
@@ -351,8 +352,8 @@ static void test_min_within_a_max_above(void)
 	      "{name: b, weight: 100}]}]",
 		5000);
 	w.busy[1] = w.busy[2] = true;
-	run(WEIR_SEC);
-	run(10 * WEIR_SEC);
+	run_for(WEIR_SEC);
+	run_for(10 * WEIR_SEC);
 	CHECK(w.served[1] >= 0.99 * 7000);
 	CHECK(w.served[1] + w.served[2] <= 1.01 * 8000);
 	stop();
@@ -364,7 +365,7 @@ static void test_shadow_mode(void)
 
 	start("enforce: false\ntenants: [{name: a, max: 10 iops}, {name: b, weight: 9}]", 1000);
 	w.busy[0] = w.busy[1] = true;
-	run(10 * WEIR_SEC);
+	run_for(10 * WEIR_SEC);
 	CHECK_NEAR((double)w.served[0], 5000, 0.01);
 	CHECK_NEAR((double)w.served[1], 5000, 0.01);
 	CHECK_INT(weir_gate_get_stats(w.g, w.now, w.nodes[0], &stats), 0);
@@ -372,7 +373,7 @@ static void test_shadow_mode(void)
 	stop();
 }
 
-/* On error the gate is as it was: it has no more nodes than before, and takes a good policy. */
+/* On error the gate is unchanged: it has no more nodes than before, and accepts a good policy. */
 static void test_all_or_nothing(void)
 {
 	struct weir_policy *p =
@@ -385,7 +386,7 @@ static void test_all_or_nothing(void)
 	CHECK_INT(weir_gate_new(&config, &g), 0);
 	CHECK_INT(weir_gate_add(g, WEIR_ROOT, &before), 0);
 	CHECK_INT(weir_gate_remove(g, before), 0);
-	p->tenants[2].weight = -1; /* no parsed policy has that */
+	p->tenants[2].weight = -1; /* a parsed policy never has this */
 	CHECK_INT(weir_policy_install(p, g, 0, nodes, &err), -EINVAL);
 	CHECK(err.text[0]);
 	CHECK(nodes[0] == 77 && nodes[3] == 77);
@@ -399,7 +400,7 @@ static void test_all_or_nothing(void)
 	weir_policy_free(p);
 }
 
-static void test_nobody(void)
+static void test_empty_policy(void)
 {
 	struct weir_policy *p = parse("");
 	struct weir_gate_config config = {.window = 4};
@@ -428,6 +429,6 @@ int main(void)
 	RUN(test_min_within_a_max_above);
 	RUN(test_shadow_mode);
 	RUN(test_all_or_nothing);
-	RUN(test_nobody);
+	RUN(test_empty_policy);
 	return 0;
 }

@@ -16,7 +16,7 @@ static bool overlap(const char *a, const char *b)
 	return policy_match_overlap(&x, &y);
 }
 
-/* Those that tie over a request must stand together when sorted by key. */
+/* Matches that tie over a request must be neighbours when sorted by key. */
 static void keys_of_ties(const char *a, const char *b, int *ties)
 {
 	struct weir_match x = {.path = a}, y = {.path = b};
@@ -33,7 +33,7 @@ static void keys_of_ties(const char *a, const char *b, int *ties)
 }
 
 /* Random globs over {a, b}: if they overlap at all, then in a text of at most as many letters as
- * both have places, so trying those decides. */
+ * both have together, so trying those decides. */
 static void test_overlap_against_brute_force(void)
 {
 	static const char letters[] = "aabb*?";
@@ -110,7 +110,8 @@ static void test_keys_of_blocks(void)
 	CHECK_INT(policy_match_key_order(&a, &b), 0);
 	policy_match_key(&M(.client = "10.200.0.0/9"), &b);
 	CHECK(policy_match_key_order(&a, &b) != 0);
-	policy_match_key(&M(.client = "a03::/9"), &b); /* the same bytes, of the other family */
+	policy_match_key(
+		&M(.client = "a03::/9"), &b); /* the same bytes, of the other address family */
 	CHECK(policy_match_key_order(&a, &b) != 0);
 }
 
@@ -190,14 +191,14 @@ static void test_bad_patterns(void)
 	CHECK(!policy_match_bad(&M(.path = "/a/[!b]*", .client = "fd00::/8"), &field, &why));
 }
 
-static int whose(const struct weir_policy *p, const char *export_, const char *address)
+static int tenant_of(const struct weir_policy *p, const char *export_, const char *address)
 {
 	struct weir_who who = {.export_ = export_, .client = address};
 
 	return weir_policy_match(p, &who);
 }
 
-static void test_who_wins(void)
+static void test_most_specific_wins(void)
 {
 	static const char text[] =
 		"default: rest\n"
@@ -211,15 +212,15 @@ static void test_who_wins(void)
 
 	if (weir_policy_parse(text, sizeof(text) - 1, "t", &p, &err) != 0)
 		FAIL("%s", err.text);
-	CHECK_INT(whose(p, "web-2", "10.1.0.1"), 0);
-	CHECK_INT(whose(p, "web-2", "10.0.0.1"), 1);
-	CHECK_INT(whose(p, "web-1", "10.0.0.1"), 1);
-	CHECK_INT(whose(p, "web-1", "10.1.0.1"), 2);
-	CHECK_INT(whose(p, "x9", NULL), 2);
-	CHECK_INT(whose(p, "db", "10.0.0.1"), 3);
-	CHECK_INT(whose(p, NULL, NULL), 3);
+	CHECK_INT(tenant_of(p, "web-2", "10.1.0.1"), 0);
+	CHECK_INT(tenant_of(p, "web-2", "10.0.0.1"), 1);
+	CHECK_INT(tenant_of(p, "web-1", "10.0.0.1"), 1);
+	CHECK_INT(tenant_of(p, "web-1", "10.1.0.1"), 2);
+	CHECK_INT(tenant_of(p, "x9", NULL), 2);
+	CHECK_INT(tenant_of(p, "db", "10.0.0.1"), 3);
+	CHECK_INT(tenant_of(p, NULL, NULL), 3);
 	p->default_tenant = -1;
-	CHECK_INT(whose(p, "db", "10.0.0.1"), -ENOENT);
+	CHECK_INT(tenant_of(p, "db", "10.0.0.1"), -ENOENT);
 	weir_policy_free(p);
 }
 
@@ -230,6 +231,6 @@ int main(void)
 	RUN(test_keys_of_blocks);
 	RUN(test_clients);
 	RUN(test_bad_patterns);
-	RUN(test_who_wins);
+	RUN(test_most_specific_wins);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* policy: what is read is what was written, defaults, warnings, other files, others' documents. */
+/* policy: values as written, defaults, warnings, other files, foreign documents. */
 #include "policy/impl.h"
 #include "policy/text.h"
 #include <errno.h>
@@ -27,7 +27,7 @@ static void test_example_of_the_design(void)
 		"  - {name: batch, weight: 1, match: {export: \"*\"}}\n");
 	const struct weir_tenant *t = p->tenants;
 
-	CHECK_INT(remarks.n_warnings, 1); /* of the slo */
+	CHECK_INT(remarks.n_warnings, 1); /* for the slo */
 	CHECK_INT(p->n_tenants, 4);
 	CHECK_STR(t[0].path, "prod");
 	CHECK_STR(t[1].path, "prod/db");
@@ -76,7 +76,7 @@ static void test_defaults(void)
 	CHECK(r->depth == 0 && r->cost == WEIR_UNIT_REQUESTS && r->capacity_auto && !r->back);
 	CHECK(r->run == 0 && r->credit == 0 && r->io_unit == 256 * 1024);
 	CHECK(r->flush_cost == 1 && r->trim_cost == 1);
-	weir_policy_resource_default("r", &same);
+	policy_resource_default("r", &same);
 	CHECK(same.depth == r->depth && same.io_unit == r->io_unit &&
 		same.run_distance == r->run_distance && same.cost == r->cost);
 	weir_policy_free(p);
@@ -193,7 +193,7 @@ static void test_warnings(void)
 	warned("resources: [{name: r}]\nexports: [{name: e}]\n"
 	       "tenants: [{name: a, match: {export: x*}}]",
 		"'a': no export is called 'x*'");
-	/* what is not unreachable: an equal max, another class, another unit */
+	/* reachable: an equal max, another class, another unit */
 	weir_policy_free(parse("tenants: [{name: p, max: {reads: 1k iops}, children: [{name: a, "
 			       "max: [2k iops, 1 GiB/s]}, {name: b, max: {reads: 1k iops}}]}]"));
 	CHECK_INT(remarks.n_warnings, 0);
@@ -262,7 +262,7 @@ static void test_other_file(void)
 	CHECK_INT(with_other("", -EACCES, &p), -EINVAL);
 	CHECK(strstr(
 		remarks.errors[0].text, "main.yaml:2:10: tenants: other.yaml: cannot be read"));
-	/* a file that only names another is no list */
+	/* a file that only names another file is not a list */
 	CHECK_INT(with_other("tenants: third.yaml\n", 0, &p), -EINVAL);
 	CHECK(strstr(remarks.errors[0].text, "must be a list"));
 	CHECK_INT(with_other("resources: []\ntenants: []\n", 0, &p), -EINVAL);

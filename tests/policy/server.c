@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* server: AdapTBF and static rules of a resource, as written, by default, copied, and refused. */
+/* server: AdapTBF and static rules of a resource: keys, defaults, copies, and errors. */
+#include "control/adaptbf/keys.h"
+#include "control/tbf/keys.h"
 #include "policy/copy.h"
 #include "policy/text.h"
 #include <math.h>
 
+#define SETTINGS(p, i) ((const struct adaptbf_settings *)(p)->resources[i].settings)
+
 static void defaults(void)
 {
 	struct weir_policy *p = parse("resources: [{name: a, controller: adaptbf}, {name: b}]\n");
-	const struct weir_policy_adaptbf *a = &p->resources[0].adaptbf;
+	const struct adaptbf_settings *a = p->resources[0].settings;
 
-	CHECK_INT(p->resources[0].controller, WEIR_CONTROLLER_ADAPTBF);
-	CHECK_INT(p->resources[1].controller, WEIR_CONTROLLER_NONE);
+	CHECK(p->resources[0].controller == &adaptbf_controller);
+	CHECK(!p->resources[1].controller);
 	CHECK_INT(a->period, 100 * WEIR_MS);
-	CHECK(!a->hold);
+	CHECK(!a->tokens);
 	CHECK_NEAR(a->guess, 1000, 1e-9);
-	CHECK_NEAR(a->depth + a->headroom + (double)a->forget, 0, 1e-9);
+	CHECK_NEAR(a->depth, 0, 1e-9);
+	CHECK_NEAR(a->headroom, 0.05, 1e-9);
+	CHECK_INT(a->forget, 600 * WEIR_SEC);
 	CHECK_INT(a->unit, WEIR_UNIT_REQUESTS);
-	CHECK_NEAR(a->debt_floor, 0.5, 1e-9);
-	CHECK_INT(a->debt_half_life, 60 * WEIR_SEC);
+	CHECK_NEAR(a->debt.floor, 0.5, 1e-9);
+	CHECK_INT(a->debt.half_life, 60 * WEIR_SEC);
 	weir_policy_free(p);
 }
 
@@ -29,10 +35,10 @@ static void as_written(void)
 				      "    capacity: 3k iops\n"
 				      "    adaptbf: {period: 250ms, tokens: hold, depth: 5, guess: "
 				      "2k iops, headroom: 0.1, forget: 1min}\n");
-	const struct weir_policy_adaptbf *a = &p->resources[0].adaptbf;
+	const struct adaptbf_settings *a = p->resources[0].settings;
 
 	CHECK_INT(a->period, 250 * WEIR_MS);
-	CHECK(a->hold);
+	CHECK(a->tokens);
 	CHECK_NEAR(a->depth, 5, 1e-9);
 	CHECK_NEAR(a->guess, 2000, 1e-9);
 	CHECK_NEAR(a->headroom, 0.1, 1e-9);
@@ -63,16 +69,16 @@ static void debts_and_units(void)
 			"resources: [{name: a, controller: adaptbf, adaptbf: {%s}}]\n",
 			debts[i].text);
 		p = parse(text);
-		CHECK_NEAR(p->resources[0].adaptbf.debt_floor, debts[i].floor, 1e-9);
-		CHECK_INT(p->resources[0].adaptbf.debt_half_life, debts[i].half_life);
+		CHECK_NEAR(SETTINGS(p, 0)->debt.floor, debts[i].floor, 1e-9);
+		CHECK_INT(SETTINGS(p, 0)->debt.half_life, debts[i].half_life);
 		weir_policy_free(p);
 	}
 	p = parse("resources:\n"
 		  "  - {name: a, controller: adaptbf, adaptbf: {unit: bytes}}\n"
 		  "  - {name: b, controller: adaptbf, adaptbf: {guess: 40 KiB/s, unit: bytes}}\n");
-	CHECK_INT(p->resources[0].adaptbf.unit, WEIR_UNIT_BYTES);
-	CHECK_NEAR(p->resources[0].adaptbf.guess, 25600, 1e-9); /* 100 MiB/s, in tokens of 4 KiB */
-	CHECK_NEAR(p->resources[1].adaptbf.guess, 10, 1e-9);
+	CHECK_INT(SETTINGS(p, 0)->unit, WEIR_UNIT_BYTES);
+	CHECK_NEAR(SETTINGS(p, 0)->guess, 25600, 1e-9); /* 100 MiB/s, in tokens of 4 KiB */
+	CHECK_NEAR(SETTINGS(p, 1)->guess, 10, 1e-9);
 	CHECK_INT(p->resources[0].cost, WEIR_UNIT_BYTES); /* unless it says otherwise */
 	weir_policy_free(p);
 	p = parse("resources:\n"
@@ -104,16 +110,20 @@ static void debts_and_units_that_are_none(void)
 
 static void check_rules(const struct weir_policy *p)
 {
-	const struct weir_policy_tbf *t = &p->resources[0].tbf;
+	const struct tbf_settings *t = p->resources[0].settings;
+	struct tbf_settings_rule rule;
+	size_t at = 0;
 
-	CHECK_INT(p->resources[0].controller, WEIR_CONTROLLER_TBF);
+	CHECK(p->resources[0].controller == &tbf_controller);
 	CHECK_INT(t->depth, 4);
 	CHECK_NEAR(t->other, 10, 1e-9);
 	CHECK_INT(t->n_rules, 2);
-	CHECK_STR(t->rules[0].match, "job1 job2");
-	CHECK_NEAR(t->rules[0].rate, 100, 1e-9);
-	CHECK_STR(t->rules[1].match, "big/*");
-	CHECK_NEAR(t->rules[1].rate, 5000, 1e-9);
+	rule = tbf_settings_next(t, &at);
+	CHECK_STR(rule.match, "job1 job2");
+	CHECK_NEAR(rule.rate, 100, 1e-9);
+	rule = tbf_settings_next(t, &at);
+	CHECK_STR(rule.match, "big/*");
+	CHECK_NEAR(rule.rate, 5000, 1e-9);
 }
 
 static void rules(void)
@@ -124,6 +134,7 @@ static void rules(void)
 				      "    tbf: {depth: 4, default: 10 iops, rules: [{match: job1 "
 				      "job2, rate: 100 iops},\n"
 				      "      {match: big/*, rate: 5k iops}]}\n");
+	const struct tbf_settings *t;
 	struct weir_policy *copy;
 
 	check_rules(p);
@@ -132,23 +143,24 @@ static void rules(void)
 	check_rules(copy); /* its own memory */
 	weir_policy_free(copy);
 	p = parse("resources: [{name: a, controller: tbf, tbf: {rules: []}}]\n");
-	CHECK(isinf(p->resources[0].tbf.other));
-	CHECK_INT(p->resources[0].tbf.depth, 3);
-	CHECK_INT(p->resources[0].tbf.n_rules, 0);
+	t = p->resources[0].settings;
+	CHECK(isinf(t->other));
+	CHECK_INT(t->depth, 3);
+	CHECK_INT(t->n_rules, 0);
 	weir_policy_free(p);
 }
 
-static void what_is_refused(void)
+static void invalid_servers_are_refused(void)
 {
 	refused("resources: [{name: a, controller: adaptbfx}]\n", "adaptbf");
 	refused("resources: [{name: a, adaptbf: {period: 1s}}]\n", "controller: adaptbf");
-	refused("resources: [{name: a, controller: adaptbf, adaptbf: {period: 1ms}}]\n", "10 ms");
+	refused("resources: [{name: a, controller: adaptbf, adaptbf: {period: 1ms}}]\n", "10ms");
 	refused("resources: [{name: a, controller: adaptbf, adaptbf: {tokens: last}}]\n", "tokens");
 	refused("resources: [{name: a, controller: adaptbf, adaptbf: {depth: 3}}]\n", "hold");
 	refused("resources: [{name: a, controller: adaptbf, adaptbf: {guess: 1 MiB/s}}]\n", "iops");
 	refused("resources: [{name: a, controller: adaptbf, adaptbf: {headroom: 2}}]\n",
 		"at most 1");
-	refused("resources: [{name: a, controller: adaptbf, adaptbf: {forget: 10ms}}]\n", "1 s");
+	refused("resources: [{name: a, controller: adaptbf, adaptbf: {forget: 10ms}}]\n", "1s");
 	refused("resources: [{name: a, controller: adaptbf, adaptbf: {perod: 1s}}]\n", "perod");
 	refused("resources: [{name: a, controller: adaptbf, threshold: 5ms}]\n", "parda");
 	refused("resources: [{name: a, controller: tbf}]\n", "needs its rules");
@@ -172,6 +184,6 @@ int main(void)
 	RUN(debts_and_units);
 	RUN(debts_and_units_that_are_none);
 	RUN(rules);
-	RUN(what_is_refused);
+	RUN(invalid_servers_are_refused);
 	return 0;
 }

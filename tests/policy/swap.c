@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * swap: what stays keeps its node, levels and counters; what waits is handed back in order;
- * leavers go when they are empty; and, over random policies with live requests in virtual time,
- * nothing is lost, duplicated or reordered within a client.
+ * swap: tenants that stay keep their node, levels and counters; waiting requests are handed back in
+ * order; removed nodes are freed when they are empty; and, over random policies with live requests
+ * in virtual time, nothing is lost, duplicated or reordered within a client.
  */
 #include "policy/swap.h"
 #include "base/rng.h"
@@ -18,7 +18,7 @@ static struct weir_gate *gate_new(double window)
 	return g;
 }
 
-/* ---- requests that remember who sent them and when */
+/* ---- requests that know their client and serial number */
 
 struct sent {
 	struct weir_req req; /* first */
@@ -48,7 +48,8 @@ static int swap(struct policy_swap *s, const struct weir_policy *from, const str
 	return 0;
 }
 
-static void put(struct weir_gate *g, weir_time now, struct sent *q, weir_node node, unsigned serial)
+static void submit_at(
+	struct weir_gate *g, weir_time now, struct sent *q, weir_node node, unsigned serial)
 {
 	struct weir_req *r = &q->req;
 
@@ -78,7 +79,7 @@ static void test_stays(void)
 	x = policy_swap_node(&s, 0);
 	y = policy_swap_node(&s, 1);
 	for (unsigned i = 0; i < 8; i++)
-		put(g, 0, &q[i], x, i);
+		submit_at(g, 0, &q[i], x, i);
 	CHECK_INT(weir_gate_next(g, 0, out, 8), 2); /* a bucket of two */
 	swap(&s, a, b, g, 0, &moved);
 	CHECK(!moved);
@@ -86,7 +87,7 @@ static void test_stays(void)
 	CHECK_INT(policy_swap_node(&s, 1), y);
 	CHECK(policy_swap_node(&s, 0) != x && policy_swap_node(&s, 0) != y);
 	CHECK_INT(s.n_leaving, 0);
-	/* The bucket is as empty as before: a swap is no way to more than the max. */
+	/* The bucket is as empty as before: a swap must not give more than the max. */
 	CHECK_INT(weir_gate_next(g, 0, out, 8), 0);
 	CHECK_INT(weir_gate_next(g, 13 * WEIR_MS, out, 8), 1);
 	CHECK_INT(dispatched(g, 13 * WEIR_MS, x), 3);
@@ -118,20 +119,20 @@ static void test_leaves(void)
 	p = policy_swap_node(&s, 0);
 	z = policy_swap_node(&s, 3);
 	for (unsigned i = 0; i < 5; i++)
-		put(g, 0, &q[i], policy_swap_node(&s, 1), i);
+		submit_at(g, 0, &q[i], policy_swap_node(&s, 1), i);
 	CHECK_INT(weir_gate_next(g, 0, out, 8), 2);
 	swap(&s, a, b, g, 0, &moved);
-	/* p was a group and takes requests now: another node. x, y and the old p leave. */
+	/* p was a group and now takes requests: it has another node. x, y and the old p leave. */
 	CHECK(policy_swap_node(&s, 0) != p);
 	CHECK_INT(policy_swap_node(&s, 1), z);
 	for (unsigned i = 2; i < 5; i++, moved = moved->next)
 		CHECK(moved == &q[i].req);
 	CHECK(!moved);
 	CHECK_INT(s.n_leaving, 3);
-	CHECK(policy_swap_sweep(&s, g, 1, count_gone, &gone)); /* there are two more to look at */
+	CHECK(policy_swap_sweep(&s, g, 1, count_gone, &gone)); /* two more are to be examined */
 	CHECK(policy_swap_sweep(&s, g, 1, count_gone, &gone));
 	CHECK(!policy_swap_sweep(&s, g, 1, count_gone, &gone));
-	CHECK_INT(s.n_leaving, 2); /* x, and p for its sake */
+	CHECK_INT(s.n_leaving, 2); /* x, and p because of x */
 	CHECK_INT(gone, 1);
 	weir_gate_done(g, 1, out, 2);
 	CHECK(!policy_swap_sweep(&s, g, 2, count_gone, &gone));
@@ -149,7 +150,7 @@ static bool is_odd(const struct weir_req *q, void *arg)
 	return ((const struct sent *)(const void *)q)->client % 2;
 }
 
-/* Of a tenant that stays, those of the clients who are another's from now on. */
+/* Of a tenant that stays, the requests of clients that now belong to another tenant. */
 static void test_some_move(void)
 {
 	struct weir_policy *a = parse("tenants: [{name: x}, {name: y}]");
@@ -162,7 +163,7 @@ static void test_some_move(void)
 
 	swap(&s, NULL, a, g, 0, &moved);
 	for (unsigned i = 0; i < 6; i++) {
-		put(g, 0, &q[i], policy_swap_node(&s, 0), i);
+		submit_at(g, 0, &q[i], policy_swap_node(&s, 0), i);
 		q[i].client = i;
 	}
 	CHECK_INT(policy_swap_begin(&s, &how, g, 0, NULL), 0);
@@ -182,7 +183,7 @@ static void test_all_or_nothing(void)
 {
 	struct weir_policy *a = parse("tenants: [{name: x}]");
 	struct weir_policy *b = parse("tenants: [{name: n, children: [{name: m}]}, {name: x}]");
-	struct policy_rule rules[3] = {
+	struct controller_rule rules[3] = {
 		{.scale = 1}, {.scale = 1}, {.bucket = {.rate = -1, .size = 1}, .scale = 1}};
 	struct policy_swap_how how = {.from = a, .to = b, .part = {.rules = rules}};
 	struct weir_gate *g = gate_new(8);
@@ -194,7 +195,7 @@ static void test_all_or_nothing(void)
 
 	swap(&s, NULL, a, g, 0, &moved);
 	x = policy_swap_node(&s, 0);
-	put(g, 0, &q, x, 0);
+	submit_at(g, 0, &q, x, 0);
 	CHECK_INT(policy_swap_begin(&s, &how, g, 0, &err), -EINVAL);
 	CHECK(strstr(err.text, "rate"));
 	CHECK_INT(s.n_nodes, 1);
@@ -229,7 +230,7 @@ static void test_part(void)
 	weir_policy_free(a);
 }
 
-/* Each limit has a part of its own; a leaf's mins stand behind its max. */
+/* Each limit has a part of its own; a leaf's mins follow its max. */
 static void test_rows(void)
 {
 	struct weir_policy *p =
@@ -244,7 +245,7 @@ static void test_rows(void)
 	CHECK_INT(weir_policy_bounds(p, bounds), 0);
 	part.first = first = policy_install_first(p, bounds);
 	CHECK_INT(first[1], 1);
-	CHECK_INT(first[2], 5); /* a min of reads is one of all, too */
+	CHECK_INT(first[2], 5); /* a min of reads is also one of all */
 	CHECK(policy_install_buckets_part(p, 1, &bounds[1], part, b) >= 3);
 	CHECK_NEAR(b[0].rate, 250, 1e-12);
 	CHECK_NEAR(b[1].rate, 1048576, 1e-12);
@@ -266,7 +267,7 @@ struct world {
 	struct sent sent[CLIENTS][DEPTH];
 	bool away[CLIENTS][DEPTH]; /* submitted and not yet done */
 	unsigned serial[CLIENTS];  /* of the next one to send */
-	unsigned expect[CLIENTS];  /* of the next one to pass */
+	unsigned expect[CLIENTS];  /* of the next one that must pass */
 	weir_node node[CLIENTS];
 	struct weir_req *inside[INSIDE];
 	size_t n_inside;
@@ -305,7 +306,7 @@ static void random_policy(struct rng *r, char *text, size_t len)
 	CHECK(used < len);
 }
 
-/* Which leaf a client's requests are: any, as long as it is certain. */
+/* Return the leaf of a client's requests: any, but always the same. */
 static weir_node node_of(const struct world *w, const struct weir_policy *p, unsigned client)
 {
 	size_t leaves = 0, pick;
@@ -360,7 +361,7 @@ static void pass(struct world *w)
 		struct sent *q = (struct sent *)(void *)w->inside[w->n_inside + i];
 
 		CHECK(w->away[q->client][q->serial % DEPTH]);
-		CHECK_INT(q->serial, w->expect[q->client]); /* in order: not lost, not twice */
+		CHECK_INT(q->serial, w->expect[q->client]); /* in order: none lost, none twice */
 		w->expect[q->client]++;
 		w->passed++;
 	}
@@ -381,7 +382,8 @@ static void finish_one(struct world *w)
 	w->inside[i] = w->inside[--w->n_inside];
 }
 
-/* Steps of any length, with requests that come and pass between them. 0: all were taken. */
+/* Take steps of any length, with requests that come and pass between them. Return 0 when all
+ * were taken. */
 static int random_steps(struct world *w)
 {
 	struct weir_err err;
@@ -396,7 +398,7 @@ static int random_steps(struct world *w)
 	return rc;
 }
 
-/* Sometimes it is taken back half-way, and then everything is as it was. */
+/* Sometimes undo the swap half-way; then everything is as before. */
 static bool random_undo(struct world *w)
 {
 	struct weir_err err;

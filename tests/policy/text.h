@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tests/policy/text.h: for tests of what a policy may say: it is taken, or refused for one reason. */
+/* tests/policy/text.h: for tests of policy texts, which are accepted, or refused for one reason. */
 #ifndef WEIR_TESTS_POLICY_TEXT_H
 #define WEIR_TESTS_POLICY_TEXT_H
 
-#include <weir/policy.h>
+#include "policy/policy.h"
 #include "test.h"
 
 static struct weir_policy_remarks remarks;

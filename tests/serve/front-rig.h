@@ -8,7 +8,10 @@
 #ifndef WEIR_TESTS_PORT_FRONT_RIG_H
 #define WEIR_TESTS_PORT_FRONT_RIG_H
 
-#include "serve/front/nbd/impl.h"
+#include "serve/front/impl.h"
+#include "serve/front/nbd/nbd.h"
+#include "serve/gateway/impl.h"
+#include "serve/resource/impl.h"
 #include "serve/loop/log.h"
 #include "test.h"
 #include "wire/bytes.h"
@@ -186,7 +189,7 @@ static inline int rig_begin(void *arg, struct worker *w)
 
 static inline int rig_finish(void *arg, struct worker *w)
 {
-	front_nbd_finish(w, true);
+	front_finish(w->front, true);
 	return 0;
 }
 
@@ -194,7 +197,6 @@ static inline int rig_end(void *arg, struct worker *w)
 {
 	struct rig *r = arg;
 
-	front_nbd_free(w);
 	resource_free(r->resource);
 	resource_free(r->second);
 	return 0;
@@ -207,10 +209,10 @@ static inline void rig_settle(struct rig *r)
 		worker_call(&r->worker, rig_nothing, NULL);
 }
 
-static inline void rig_new(struct rig *r, struct back *back, struct held *held, size_t memory)
+/* A rig with a policy of its own, and a window if there is a held back end. */
+static inline void rig_new_with(struct rig *r, struct back *back, struct held *held, size_t memory,
+	const char *text, uint32_t depth)
 {
-	static const char text[] =
-		"tenants: [{name: a, match: {export: \"*\"}}, {name: b, match: {export: b}}]\n";
 	struct weir_resource spec;
 	struct resource_config config = {.spec = &spec};
 	struct weir_err err;
@@ -224,15 +226,22 @@ static inline void rig_new(struct rig *r, struct back *back, struct held *held, 
 		FAIL("%s", err.text);
 	if (weir_policy_parse(text, strlen(text), "rig", &r->policy, &err) < 0)
 		FAIL("%s", err.text);
-	weir_policy_resource_default("disk", &spec);
+	policy_resource_default("disk", &spec);
 	r->held = held;
 	config.back = held ? &held->back : back;
 	config.loop = r->worker.loop;
 	if (held)
-		spec.depth = 100000; /* the gate holds nothing back */
+		spec.depth = depth;
 	CHECK_INT(resource_new(&config, &r->resource), 0);
 	CHECK_INT(worker_run(&r->worker), 0);
 	CHECK_INT(worker_call(&r->worker, rig_begin, r), 0);
+}
+
+static inline void rig_new(struct rig *r, struct back *back, struct held *held, size_t memory)
+{
+	rig_new_with(r, back, held, memory,
+		"tenants: [{name: a, match: {export: \"*\"}}, {name: b, match: {export: b}}]\n",
+		100000); /* the gate holds nothing back */
 }
 
 /* Add another resource on the same thread. */
@@ -241,7 +250,7 @@ static inline void rig_second(struct rig *r)
 	struct weir_resource spec;
 	struct resource_config config = {.spec = &spec, .loop = r->worker.loop};
 
-	weir_policy_resource_default("second", &spec);
+	policy_resource_default("second", &spec);
 	spec.depth = 100000;
 	r->second_held = held_new();
 	config.back = &r->second_held->back;
@@ -256,7 +265,7 @@ static inline void rig_free(struct rig *r)
 		worker_call(&r->worker, held_open, r->held);
 	if (r->second_held)
 		worker_call(&r->worker, held_open, r->second_held);
-	while (front_nbd_count(&r->worker))
+	while (front_count(r->worker.front))
 		rig_settle(r);
 	CHECK(!resource_busy(r->resource));
 	CHECK_INT(chunk_held(r->worker.pool), 0);
@@ -270,24 +279,23 @@ static inline void rig_free(struct rig *r)
 
 struct rig_options {
 	bool structured, status, read_only;
-	bool tells_held; /* weir:held is negotiated */
-	uint64_t size;   /* 0: RIG_SIZE */
-	int sndbuf;      /* of the server's end; 0: default */
-	int tenant;      /* 0: a, 1: b */
-	bool second;     /* of the second resource */
+	bool tells_held;             /* weir:held is negotiated */
+	uint64_t size;               /* 0: RIG_SIZE */
+	int sndbuf;                  /* of the server's end; 0: default */
+	int tenant;                  /* 0: a, 1: b */
+	const struct front_ops *ops; /* NULL: NBD */
+	bool second;                 /* of the second resource */
 	const void *early;
 	size_t n_early;
 };
 
 static inline int rig_connect(struct rig *r, struct rig_options o)
 {
-	struct front_nbd_start s = {.structured = o.structured,
-		.base_allocation = o.status,
-		.held = o.tells_held,
-		.held_id = 8,
-		.context_id = 7,
-		.early = o.early,
-		.n_early = o.n_early};
+	static struct nbd_hello hello;
+	struct front_start s = {
+		.ops = o.ops ? o.ops : &front_nbd_ops, .early = o.early, .n_early = o.n_early};
+	struct resource *resource = o.second ? r->second : r->resource;
+	struct front_conn *c;
 	int fd[2];
 
 	CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
@@ -295,14 +303,25 @@ static inline int rig_connect(struct rig *r, struct rig_options o)
 	if (o.sndbuf)
 		setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &o.sndbuf, sizeof(o.sndbuf));
 	s.stream.fd = fd[0];
-	s.place = (struct gateway_place){.worker = &r->worker,
-		.resource = o.second ? r->second : r->resource,
+	s.place = (struct front_place){.front = r->worker.front,
+		.gate = &resource_gate,
+		.resource = resource,
+		.info = resource_info(resource),
 		.size = o.size ? o.size : RIG_SIZE,
 		.read_only = o.read_only};
 	s.client.tenant = o.tenant;
 	strcpy(s.client.export_, o.tenant ? "b" : "disk");
 	strcpy(s.client.name, "test");
-	CHECK_INT(front_nbd_start(&r->gateway, &s), 0);
+	c = front_conn_new(&s);
+	CHECK(c);
+	hello.structured = o.structured;
+	hello.base_allocation = o.status;
+	hello.held = o.tells_held;
+	hello.held_id = 8;
+	hello.context_id = 7;
+	if (s.ops == &front_nbd_ops)
+		front_nbd_agree(c, &hello);
+	front_conn_start(c);
 	return fd[1];
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resource-rig: for tests of a resource in virtual time, over a back end that takes as long as it is told, with
- * clients that ask again as soon as they are answered. */
+/* resource-rig: for tests of a resource in virtual time, over a back end with a given service
+ * time, with clients that submit again as soon as they are answered. */
 #ifndef WEIR_TESTS_PORT_RESOURCE_RIG_H
 #define WEIR_TESTS_PORT_RESOURCE_RIG_H
 
@@ -13,7 +13,7 @@
 struct fake {
 	struct back back;
 	weir_time now, time;
-	struct back_io *first, **end; /* in order of their ends; scratch[0]: the end */
+	struct back_io *first, **end; /* in the order of their ends; scratch[0]: the end */
 	uint32_t n;
 	int error;
 };
@@ -59,7 +59,7 @@ static inline void fake_step(struct fake *f, weir_time now)
 	}
 }
 
-/* ---- a resource and clients that ask again as soon as they are answered */
+/* ---- a resource and clients that submit again as soon as they are answered */
 
 #define ASKS 64
 struct asker {
@@ -111,7 +111,7 @@ static inline void join(struct world *w, struct asker *a, const char *export_, u
 		ask(a, i);
 }
 
-/* w->policy is there. */
+/* w->policy must be set. */
 static inline void world_open(struct world *w, bool bare)
 {
 	struct resource_config config = {.bare = bare};
@@ -149,8 +149,8 @@ static inline void turn(struct world *w)
 		CHECK(i < 10000);
 }
 
-/* From event to event: the back end's and the resource's timer. */
-static inline void run(struct world *w, weir_time span)
+/* Run from event to event: the back end's and the resource's timer. */
+static inline void run_world(struct world *w, weir_time span)
 {
 	weir_time end = w->now + span;
 

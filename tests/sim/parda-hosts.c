@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* parda-hosts: what the scenario may say, and that windows come to their shares in the whole world. */
+/* parda-hosts: keys of the scenario, and windows that reach their shares in the whole world. */
 #include "fixture.h"
 
 #define TOP                                                                                        \
@@ -18,7 +18,7 @@ static void refused(const char *map, const char *why)
 
 static void test_the_map(void)
 {
-	refused("", "needs a 'threshold'");
+	refused("", "needs a threshold");
 	refused(", threshold: 30", "unit");
 	refused(", threshold: 0s", "more than 0");
 	refused(", threshold: 30ms, thresold: 1ms", "threshold");
@@ -39,15 +39,15 @@ static void test_the_map(void)
 	refused(", threshold: 30ms, probe: true", "threshold: auto");
 }
 
-static struct metrics *run(const char *device, const char *map)
+static struct metrics *run_hosts(const char *device, const char *map)
 {
 	return fixture_run(TOP, device, map, 1);
 }
 
-/* idle: the window of the host that does nothing, with seven of ten shares. */
+/* idle: the window of the idle host, with seven of ten shares. */
 static void check_shares(const char *device, const char *map, double latency, double idle)
 {
-	struct metrics *m = run(device, map);
+	struct metrics *m = run_hosts(device, map);
 
 	CHECK_NEAR(fixture_get(m, "parda.b.window_end") / fixture_get(m, "parda.a.window_end"), 2,
 		0.05);
@@ -62,7 +62,7 @@ static void test_shares(void)
 	check_shares("", ", threshold: 30ms", 30, 64); /* wmax: its part is 70 */
 	check_shares("", ", threshold: 30ms, idle: literal, burst: 0s", 30, 1); /* wmin */
 	check_shares("", ", threshold: 30ms, idle: literal", 30,
-		1); /* none is saved before the first load */
+		1); /* nothing is saved before the first load */
 	check_shares("", ", threshold: 60ms, wmax: 200, burst: 0s", 60, 140);
 	check_shares("", ", threshold: 60ms, wmax: 200", 60, 200);
 	check_shares("", ", threshold: 30ms, delay: 3s, loss: 0.2", 30, 64);
@@ -74,7 +74,7 @@ static void test_shares(void)
 
 static void test_only_some(void)
 {
-	struct metrics *m = run("", ", threshold: 30ms, hosts: \"[ab]\"");
+	struct metrics *m = run_hosts("", ", threshold: 30ms, hosts: \"[ab]\"");
 	double x;
 
 	CHECK_INT(metrics_get(m, "parda.idle.window_end", &x), -ENOENT);
@@ -83,16 +83,17 @@ static void test_only_some(void)
 	metrics_free(m);
 }
 
-/* Ten inside the device at once, the others wait for a place in its gate: that is where its queue is. What
- * a limit holds there is no queue of the device's. */
+/* Ten requests are inside the device at once, the others wait for a slot in its gate: that is
+ * the device's queue. Requests that a limit holds there are not in the device's queue. */
 static void test_a_gate_upstream(void)
 {
-	struct metrics *m = run(", gate: {window: 10}", ", threshold: 30ms, wmax: 40");
+	struct metrics *m = run_hosts(", gate: {window: 10}", ", threshold: 30ms, wmax: 40");
 
 	CHECK_NEAR(fixture_get(m, "parda.a.window_end"), 10, 0.05);
 	CHECK_NEAR(fixture_get(m, "parda.b.window_end"), 20, 0.05);
 	metrics_free(m);
-	m = run(", gate: {window: none, tenants: [{name: x, max: 100 iops, for: a/t}, {name: y, "
+	m = run_hosts(
+		", gate: {window: none, tenants: [{name: x, max: 100 iops, for: a/t}, {name: y, "
 		"for: "
 		"\"*\"}]}",
 		", threshold: 30ms, wmax: 40");
@@ -101,14 +102,14 @@ static void test_a_gate_upstream(void)
 	metrics_free(m);
 }
 
-/* A host that is down does nothing, and one that comes back is at its share; a clock that is set changes
- * nothing. */
+/* A host that is down does nothing, and one that returns reaches its share; a clock that is set
+ * changes nothing. */
 static void test_faults(void)
 {
-	struct metrics *m = run(
+	struct metrics *m = run_hosts(
 		"", ", threshold: 30ms, faults: [{kind: crash, host: b, time: 60s, for: 100s}]");
 
-	CHECK(fixture_get(m, "host.b.iops") < 1);              /* what was inside came back */
+	CHECK(fixture_get(m, "host.b.iops") < 1);              /* requests inside came back */
 	CHECK_NEAR(fixture_get(m, "parda.a.peers_end"), 1, 0); /* idle; b was forgotten */
 	CHECK_NEAR(fixture_get(m, "parda.a.window_end"), 30, 0.05);
 	metrics_free(m);
@@ -132,7 +133,7 @@ static void test_faults(void)
 	refused(", threshold: 30ms, faults: {}", "list");
 }
 
-/* Cut off to the end, each goes on alone: the others are forgotten. */
+/* Cut off to the end, each host goes on alone: the others are forgotten. */
 static void test_cut_off(void)
 {
 	struct metrics *m = fixture_run(TOP, "",
@@ -143,7 +144,7 @@ static void test_cut_off(void)
 	metrics_free(m);
 }
 
-/* What a tenant is guaranteed comes before shares. */
+/* A tenant's min comes before shares. */
 static void test_min(void)
 {
 	struct metrics *m =
@@ -161,7 +162,7 @@ static void test_min(void)
 	metrics_free(m);
 }
 
-/* A host begins at wmin before its first request passes, or at its gate's own window. */
+/* A host starts at wmin before its first request passes, or at its gate's own window. */
 static void test_start(void)
 {
 	static const char scenario[] =

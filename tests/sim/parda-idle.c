@@ -2,8 +2,8 @@
 /* A host that is idle between bursts, beside one that floods: PARDA must not make it worse than no control at all. */
 #include "fixture.h"
 
-/* Ten requests a second and a burst of so many every ten seconds; 256 at any time. Credit for bursts is of a minute: it is
- * there when the hosts have started and another one is over. */
+/* Ten requests a second and a burst of so many every ten seconds; 256 at any time. Credit for
+ * bursts covers a minute: it is full when the hosts have started and another minute is over. */
 #define BESIDE_A_FLOOD                                                                             \
 	"duration: 200s\nwarmup: 80s\nsample: 0s\n"                                                \
 	"devices: [{name: d, kind: server, servers: 8, rate: 2k iops}]\n"                          \
@@ -18,7 +18,7 @@ struct got {
 	double mean, p99, total;
 };
 
-static struct got run(const char *burst, const char *beside, const char *scenario)
+static struct got run_hosts(const char *burst, const char *beside, const char *scenario)
 {
 	struct metrics *m = fixture_run(scenario, burst, beside, 1);
 	struct got g = {fixture_get(m, "tenant.v.t.mean"), fixture_get(m, "tenant.v.t.p99"),
@@ -30,12 +30,12 @@ static struct got run(const char *burst, const char *beside, const char *scenari
 
 static void compare(const char *burst, double most_mean, double most_p99)
 {
-	struct got none = run(burst, "", BESIDE_A_FLOOD);
+	struct got none = run_hosts(burst, "", BESIDE_A_FLOOD);
 	struct got literal =
-		run(burst, "", BESIDE_A_FLOOD PARDA(", wmax: 256, idle: literal, burst: 0s"));
-	struct got now = run(burst, "", BESIDE_A_FLOOD PARDA(", wmax: 256"));
+		run_hosts(burst, "", BESIDE_A_FLOOD PARDA(", wmax: 256, idle: literal, burst: 0s"));
+	struct got now = run_hosts(burst, "", BESIDE_A_FLOOD PARDA(", wmax: 256"));
 
-	CHECK(literal.p99 > 1.5 * none.p99); /* what equation 4 to the letter does */
+	CHECK(literal.p99 > 1.5 * none.p99); /* the effect of equation 4 to the letter */
 	CHECK(now.mean <= most_mean * none.mean);
 	CHECK(now.p99 <= most_p99 * none.p99);
 	CHECK(now.total >= 0.98 * none.total);
@@ -44,11 +44,11 @@ static void compare(const char *burst, double most_mean, double most_p99)
 static void test_bursts(void)
 {
 	compare("10k iops", 0.5, 0.8);  /* 100 requests */
-	compare("100k iops", 1.0, 1.1); /* 1000: four times what the flood has */
+	compare("100k iops", 1.0, 1.1); /* 1000: four times as many as the flood */
 }
 
-/* With a second VM of the host that never stops, that VM does not get the shares of the idle one: half of the array is the
- * other host's. (It has them with `ignore`.) */
+/* With a second, always busy VM on the host, that VM does not get the shares of the idle one:
+ * half of the array belongs to the other host. (With `ignore` the VM gets them.) */
 static void test_no_profit(void)
 {
 	static const char beside[] = ", {name: b, workloads: [{outstanding: 256}]}";

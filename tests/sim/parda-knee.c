@@ -27,7 +27,7 @@ static const struct {
 	"  - {name: b, window: %g, tenants: [{name: t, weight: 1, workloads: [*l]}]}\n"            \
 	"  - {name: c, window: %g, tenants: [{name: t, weight: 2, workloads: [*l]}]}\n"
 
-static struct metrics *run(const char *text)
+static struct metrics *run_scenario(const char *text)
 {
 	struct weir_err err = {""};
 	struct scenario *s;
@@ -48,7 +48,8 @@ static double get(const struct metrics *m, const char *name)
 	return x;
 }
 
-/* ms: the least latency with 95 % of the most throughput, between the points of the sweep. */
+/* Return the smallest latency, ms, with 95 % of the largest throughput, between the points of
+ * the sweep. */
 static double sweep(size_t model)
 {
 	double rate[10], latency[10], most = 0;
@@ -60,7 +61,7 @@ static double sweep(size_t model)
 		struct metrics *m;
 
 		snprintf(text, sizeof(text), TEXT, "60s", "5s", models[model].device, w, w, w);
-		m = run(text);
+		m = run_scenario(text);
 		rate[n] = get(m, "device.d.iops");
 		latency[n] = get(m, "device.d.mean");
 		most = fmax(most, rate[n]);
@@ -88,7 +89,7 @@ static void test_knee(void)
 		snprintf(end, sizeof(text) - strlen(text),
 			"controllers: [{kind: parda, threshold: auto, threshold_max: 400ms, wmin: "
 			"0.25, wmax: 120}]\n");
-		m = run(text);
+		m = run_scenario(text);
 		found = get(m, "parda.a.knee_end");
 		printf("%s: swept %.2f ms, found %.2f ms\n", models[i].device, swept, found);
 		CHECK_NEAR(found, swept, 0.2);

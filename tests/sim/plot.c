@@ -153,7 +153,7 @@ static void test_panels(void)
 static char put_names[100];
 static int put_room; /* number of files that can still be written */
 
-static int put(const char *path, const char *text, size_t len, struct weir_err *err)
+static int write_file(const char *path, const char *text, size_t len, struct weir_err *err)
 {
 	if (put_room-- == 0)
 		return weir_err_set(err, -ENOSPC, "%s: full", path);
@@ -168,10 +168,10 @@ static void test_files(void)
 	struct weir_err err = {""};
 
 	put_room = 2;
-	CHECK_INT(plot_write(&plot, "dir", "p", put, &err), 0);
+	CHECK_INT(plot_write(&plot, "dir", "p", write_file, &err), 0);
 	CHECK_STR(put_names, "dir/p.csv dir/p.gp ");
 	put_room = 1;
-	CHECK_INT(plot_write(&plot, "dir", "p", put, &err), -ENOSPC);
+	CHECK_INT(plot_write(&plot, "dir", "p", write_file, &err), -ENOSPC);
 	CHECK_STR(err.text, "dir/p.gp: full");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pshift-cluster: what a scenario may say of a cluster, and that it does it. */
+/* pshift-cluster: keys of a cluster in a scenario, and their effect. */
 #include "fixture.h"
 
 #define TOP "duration: 6100ms\ncluster: {%s}\n"
@@ -9,7 +9,7 @@ static void refused(const char *map, const char *why)
 	fixture_refused(TOP, map, "", why);
 }
 
-static struct metrics *run(const char *map, uint64_t seed)
+static struct metrics *run_cluster(const char *map, uint64_t seed)
 {
 	return fixture_run(TOP, map, "", seed);
 }
@@ -41,11 +41,11 @@ static void test_the_map(void)
 	"servers: 3, buckets: 3, capacity: 2k iops, period: 1s, slot: 1ms, settle: 1500ms, "       \
 	"reservation: 1k iops, outstanding: 5, nested: true"
 
-/* In turn bucket 1 gets a third of server 1; with tokens it gets its reservation. */
+/* Served in turn, bucket 1 gets a third of server 1; with tokens it gets its reservation. */
 static void test_reservation(void)
 {
-	struct metrics *none = run(NESTED ", control: false", 1);
-	struct metrics *tokens = run(NESTED, 1);
+	struct metrics *none = run_cluster(NESTED ", control: false", 1);
+	struct metrics *tokens = run_cluster(NESTED, 1);
 
 	CHECK_NEAR(fixture_get(none, "bucket.1.iops"), 667, 0.02);
 	CHECK(fixture_get(tokens, "bucket.1.least") >= 990);
@@ -56,10 +56,11 @@ static void test_reservation(void)
 	metrics_free(tokens);
 }
 
-/* No limit is passed, not by one, with messages lost and the controller away for a while. */
+/* No limit is exceeded, not by one, with messages lost and the controller down for a while. */
 static void test_limit(void)
 {
-	struct metrics *m = run(NESTED ", limit: 1.5, loss: 0.2, kill: [2200ms, 3900ms]", 2);
+	struct metrics *m =
+		run_cluster(NESTED ", limit: 1.5, loss: 0.2, kill: [2200ms, 3900ms]", 2);
 
 	CHECK(fixture_get(m, "pshift.over") == 0);
 	CHECK(fixture_get(m, "pshift.most_of_limit") <= 1);
@@ -68,17 +69,53 @@ static void test_limit(void)
 	metrics_free(m);
 }
 
-/* Buckets that do not move while the controller is away keep their reservation; those that move get it from a
- * stand-in, and miss it without one. */
+/* A bucket that could use all of its limit at one server has its reservation there, however many servers there are, also where that
+ * is nearly or quite its limit; and of the limit all but what is kept ready at the others. */
+static void test_limit_at_one_server(void)
+{
+#define ALONE(limit, more)                                                                         \
+	"buckets: 4, capacity: 1k iops, period: 1s, settle: 1500ms, active: 1, outstanding: 32, "  \
+	"limit: " limit ", " more
+	static const struct {
+		const char *map;
+		double reservation, least;
+	} cases[] = {
+		{ALONE("1.2", "servers: 64, reservation: 75 iops"), 75, 0.97 * 90},
+		{ALONE("1.2", "servers: 64, reservation: 200 iops"), 200, 0.97 * 240},
+		{ALONE("1.2", "servers: 12, reservation: 40 iops"), 40, 0.97 * 48},
+		{ALONE("1", "servers: 16, reservation: 50 iops"), 50, 50},
+		{ALONE("1", "servers: 8, reservation: 500 iops"), 500, 500},
+		{ALONE("2", "servers: 8, reservation: 300 iops"), 300, 600.0 * 15 / 16},
+		{ALONE("1.5", "servers: 5, reservation: 8 iops"), 8, 0.9 * 12},
+	};
+
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		struct metrics *m = run_cluster(cases[k].map, 1);
+
+		for (int i = 1; i <= 4; i++) {
+			char least[32], mean[32];
+
+			snprintf(least, sizeof(least), "bucket.%d.least", i);
+			snprintf(mean, sizeof(mean), "bucket.%d.iops", i);
+			CHECK(fixture_get(m, least) >= cases[k].reservation);
+			CHECK(fixture_get(m, mean) >= cases[k].least);
+		}
+		CHECK(fixture_get(m, "pshift.over") == 0);
+		metrics_free(m);
+	}
+}
+
+/* Buckets that do not move while the controller is down keep their reservation; those that move
+ * get it from a stand-in, and miss it without one. */
 static void test_steady(void)
 {
 #define MOVING                                                                                     \
 	"servers: 4, buckets: 40, capacity: 2k iops, period: 1s, slot: 1ms, settle: 1500ms, "      \
 	"reserved: 0.8, limit: 1.5, outstanding: 5, active: 2, changes: 0.17"
-	struct metrics *m = run(MOVING ", kill: [2300ms, 4900ms]", 1);
-	struct metrics *alone = run(MOVING ", kill: [2300ms, 4900ms], stand_in: false", 1);
-	struct metrics *none = run(MOVING ", kill: [2300ms, 4900ms], control: false", 1);
-	struct metrics *alive = run(MOVING, 1);
+	struct metrics *m = run_cluster(MOVING ", kill: [2300ms, 4900ms]", 1);
+	struct metrics *alone = run_cluster(MOVING ", kill: [2300ms, 4900ms], stand_in: false", 1);
+	struct metrics *none = run_cluster(MOVING ", kill: [2300ms, 4900ms], control: false", 1);
+	struct metrics *alive = run_cluster(MOVING, 1);
 
 	CHECK(fixture_get(m, "pshift.steady") >= 40 && fixture_get(m, "pshift.steady") < 160);
 	CHECK(fixture_get(m, "pshift.steady99") == 1 && fixture_get(m, "pshift.over") == 0);
@@ -92,13 +129,13 @@ static void test_steady(void)
 	metrics_free(alive);
 }
 
-/* Requests that come at random are as many, and are not taken for a closed loop. */
+/* Random arrivals are as many, and are not taken for a closed loop. */
 static void test_random(void)
 {
 	struct metrics *m =
-		run("servers: 4, buckets: 40, capacity: 1k iops, period: 1s, slot: 1ms, "
-		    "settle: 1500ms, reserved: 0.8, limit: 1.5, demand: 1.5, active: 4, "
-		    "arrivals: poisson",
+		run_cluster("servers: 4, buckets: 40, capacity: 1k iops, period: 1s, slot: 1ms, "
+			    "settle: 1500ms, reserved: 0.8, limit: 1.5, demand: 1.5, active: 4, "
+			    "arrivals: poisson",
 			1);
 
 	CHECK(fixture_get(m, "pshift.able95") == 1 && fixture_get(m, "pshift.over") == 0);
@@ -106,12 +143,12 @@ static void test_random(void)
 	metrics_free(m);
 }
 
-/* What cannot be is said to be: two thirds of what one server can do, three times over. */
+/* An impossible reservation is reported: two thirds of one server's capacity, three times over. */
 static void test_intrinsic(void)
 {
 	struct metrics *m =
-		run("servers: 1, buckets: 3, capacity: 900 iops, period: 1s, slot: 1ms, "
-		    "reservation: 600 iops, outstanding: 5, active: 1",
+		run_cluster("servers: 1, buckets: 3, capacity: 900 iops, period: 1s, slot: 1ms, "
+			    "reservation: 600 iops, outstanding: 5, active: 1",
 			1);
 
 	CHECK_NEAR(fixture_get(m, "pshift.short"), 0.5, 0.01);
@@ -119,13 +156,14 @@ static void test_intrinsic(void)
 	metrics_free(m);
 }
 
-/* What no allocation could meet is a matter of demand alone: whoever places tokens badly is not excused. */
+/* Whether a reservation could be met depends on demand alone: badly placed tokens are no excuse. */
 static void test_judge(void)
 {
 #define LOAD                                                                                       \
 	"servers: 8, buckets: 100, capacity: 1k iops, period: 1s, slot: 5ms, reserved: 1, "        \
 	"demand: 1.2, active: 3, skew: 0.6, changes: 1, afresh: true"
-	struct metrics *well = run(LOAD, 3), *badly = run(LOAD ", without: placement", 3);
+	struct metrics *well = run_cluster(LOAD, 3),
+		       *badly = run_cluster(LOAD ", without: placement", 3);
 	static const char *const names[] = {
 		"pshift.intrinsic", "pshift.intrinsic_error", "pshift.short"};
 
@@ -137,12 +175,12 @@ static void test_judge(void)
 	metrics_free(badly);
 }
 
-/* Demand that stays is not reported again and again. */
+/* Constant demand is not reported again and again. */
 static void test_quiet(void)
 {
 	struct metrics *m =
-		run("servers: 4, buckets: 40, capacity: 2k iops, period: 1s, slot: 5ms, "
-		    "settle: 2500ms, reserved: 0.5, demand: 1, active: 2",
+		run_cluster("servers: 4, buckets: 40, capacity: 2k iops, period: 1s, slot: 5ms, "
+			    "settle: 2500ms, reserved: 0.5, demand: 1, active: 2",
 			1);
 
 	CHECK(fixture_get(m, "pshift.reports_each") <= 6);
@@ -156,7 +194,7 @@ static void test_same_again(void)
 	static const char map[] =
 		"servers: 4, buckets: 50, capacity: 1k iops, period: 1s, "
 		"reserved: 0.9, demand: 1.5, active: [1, 4], changes: 2, noise: 0.2";
-	struct metrics *a = run(map, 7), *b = run(map, 7), *c = run(map, 8);
+	struct metrics *a = run_cluster(map, 7), *b = run_cluster(map, 7), *c = run_cluster(map, 8);
 
 	fixture_same(a, b);
 	CHECK(fixture_get(a, "bucket.1.iops") != fixture_get(c, "bucket.1.iops"));
@@ -170,6 +208,7 @@ int main(void)
 	RUN(test_the_map);
 	RUN(test_reservation);
 	RUN(test_limit);
+	RUN(test_limit_at_one_server);
 	RUN(test_steady);
 	RUN(test_random);
 	RUN(test_intrinsic);

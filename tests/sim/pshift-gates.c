@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pshift-gates: servers with gates keep reservations and limits, whatever becomes of the controller. */
+/* pshift-gates: servers with gates keep reservations and limits, whatever happens to the
+ * controller. */
 #include "fixture.h"
 
 #define TOP "duration: 8100ms\ncluster: {%s, gates: true}\n"
@@ -7,7 +8,7 @@
 	"servers: 3, buckets: 3, capacity: 2k iops, period: 1s, interval: 200ms, slot: 1ms, "      \
 	"settle: 1500ms, reservation: 600 iops, outstanding: 5, nested: true"
 
-static struct metrics *run(const char *map, uint64_t seed)
+static struct metrics *run_cluster(const char *map, uint64_t seed)
 {
 	return fixture_run(TOP, map, "", seed);
 }
@@ -20,7 +21,7 @@ static void test_the_map(void)
 /* In turn: 1/3, 1/3 + 1/2, 1/3 + 1/2 + 1 of a server. */
 static void test_in_turn(void)
 {
-	struct metrics *m = run(NESTED ", control: false", 1);
+	struct metrics *m = run_cluster(NESTED ", control: false", 1);
 
 	CHECK_NEAR(fixture_get(m, "bucket.1.iops"), 2000 / 3.0, 0.01);
 	CHECK_NEAR(fixture_get(m, "bucket.2.iops"), 2000 * (1 / 3.0 + 0.5), 0.01);
@@ -28,7 +29,7 @@ static void test_in_turn(void)
 	metrics_free(m);
 }
 
-/* Half as much again as it would get in turn. */
+/* Half more than its share in turn. */
 static void test_reservation(void)
 {
 	struct metrics *m =
@@ -44,12 +45,13 @@ static void test_reservation(void)
 	metrics_free(m);
 }
 
-/* Not by one, with messages lost and the controller away; whoever stays keeps its reservation. */
+/* Not by one, with messages lost and the controller down; a bucket that stays keeps its
+ * reservation. */
 static void test_limit(void)
 {
 	for (uint64_t seed = 1; seed <= 3; seed++) {
 		struct metrics *m =
-			run(NESTED ", limit: 2, loss: 0.2, kill: [3300ms, 4900ms]", seed);
+			run_cluster(NESTED ", limit: 2, loss: 0.2, kill: [3300ms, 4900ms]", seed);
 
 		CHECK(fixture_get(m, "pshift.over") == 0);
 		CHECK(fixture_get(m, "pshift.most_of_limit") <= 1);
@@ -59,13 +61,14 @@ static void test_limit(void)
 	}
 }
 
-/* Who leaves takes with it what waits: nothing is served where it is no more, and all goes on. */
+/* The waiting requests of a tenant that leaves are dropped: nothing of it is served there any
+ * more, and all else goes on. */
 static void test_moves(void)
 {
 	struct metrics *m =
-		run("servers: 4, buckets: 12, capacity: 2k iops, period: 1s, slot: 1ms, "
-		    "settle: 1500ms, reservation: 400 iops, limit: 2, outstanding: 5, "
-		    "active: [1, 3], changes: 2",
+		run_cluster("servers: 4, buckets: 12, capacity: 2k iops, period: 1s, slot: 1ms, "
+			    "settle: 1500ms, reservation: 400 iops, limit: 2, outstanding: 5, "
+			    "active: [1, 3], changes: 2",
 			3);
 
 	CHECK(fixture_get(m, "pshift.over") == 0);
@@ -73,12 +76,12 @@ static void test_moves(void)
 	metrics_free(m);
 }
 
-/* An open loop is served as it comes; slots that differ change little. */
+/* An open loop is served as it arrives; different slots change little. */
 static void test_open(void)
 {
 	struct metrics *m =
-		run("servers: 2, buckets: 4, capacity: 1k iops, noise: 0.2, period: 1s, "
-		    "slot: 5ms, settle: 1500ms, reserved: 0.5, demand: 1, active: 2",
+		run_cluster("servers: 2, buckets: 4, capacity: 1k iops, noise: 0.2, period: 1s, "
+			    "slot: 5ms, settle: 1500ms, reserved: 0.5, demand: 1, active: 2",
 			1);
 
 	CHECK_NEAR(fixture_get(m, "pshift.throughput"), 1000, 0.02);
@@ -89,7 +92,7 @@ static void test_open(void)
 static void test_same_again(void)
 {
 	static const char map[] = NESTED ", limit: 2, noise: 0.1, loss: 0.1";
-	struct metrics *a = run(map, 7), *b = run(map, 7);
+	struct metrics *a = run_cluster(map, 7), *b = run_cluster(map, 7);
 
 	fixture_same(a, b);
 	metrics_free(a);

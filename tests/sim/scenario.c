@@ -55,7 +55,7 @@ static void defaults_are_as_the_manual_says(void)
 	scenario_free(s);
 }
 
-/* What happens when the run ends still happens in it. */
+/* A change at the end of the run still takes effect. */
 static void a_change_may_come_with_the_end(void)
 {
 	scenario_free(parse(HEAD "hosts: [{name: h, workloads: []}]\n"
@@ -135,7 +135,7 @@ static void a_whole_file_is_read(void)
 	scenario_free(s);
 }
 
-/* A scenario, and a part of what is said of it. */
+/* A scenario, and a part of its error message. */
 static const char *const wrong[][2] = {
 	{"", "needs a 'duration'"},
 	{"duration: 10\n", "t.yaml:1:11: duration"},
@@ -282,10 +282,10 @@ static const char *const wrong[][2] = {
 	{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: capacity, period: 0s}]\n",
 		"t.yaml:5:40: controllers[0].period: must be more than 0"},
 	{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: magic}]\n",
-		"t.yaml:5:22: controllers[0].kind: \"magic\": must be one of adaptbf, capacity, "
-		"parda, tbf"},
+		"t.yaml:5:22: controllers[0].kind: \"magic\": must be one of capacity, parda, "
+		"adaptbf, tbf"},
 	{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: prada}]\n",
-		"parda, tbf (did you mean parda?)"},
+		"adaptbf, tbf (did you mean parda?)"},
 	{"duration: 1s\ndevices: [{name: s, kind: server}, {name: t, kind: server}]\n"
 	 "hosts: [{name: h, device: s, workloads: []}]\ncontrollers: [{kind: capacity}]\n",
 		"t.yaml:4:15: controllers[0]: needs a 'device'"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The simulator as a whole: laws that any run must keep, and each part of a scenario at work. */
+/* The simulator as a whole: laws that any run must obey, and each part of a scenario at work. */
 #include "fixture.h"
 #include "sim/experiment/report.h"
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #define get                  fixture_get
 #define over                 fixture_over
 
-/* All that a run gives, as text. */
+/* Return all results of a run as text. */
 static char *everything(const struct metrics *m)
 {
 	char *text, *part;
@@ -77,7 +77,7 @@ static void same_seed_same_bytes(void)
 	metrics_free(c);
 }
 
-/* Every number of host h1 is the same, whoever else there is. */
+/* Every number of host h1 stays the same, with any other hosts. */
 static void a_host_added_does_not_shift_the_others(void)
 {
 #define TWO_SERVERS                                                                                \
@@ -175,8 +175,8 @@ static void a_queue_is_as_theory_says(void)
 	metrics_free(m);
 }
 
-/* With a window of 1 the queue stands at the gate. The first request in it waits for the window: one does for 0.6² of the
- * time, which is 0.6 ms a request. The others wait for their turn. */
+/* With a window of 1 the queue is at the gate. Its first request waits for the window, for 0.6²
+ * of the time, which is 0.6 ms per request. The others wait for their turn. */
 static void the_wait_is_told_by_cause(void)
 {
 	struct metrics *m = run("duration: 110s\nwarmup: 10s\nsample: 100s\n"
@@ -212,7 +212,7 @@ static void weights_and_max_hold(void)
 	CHECK_NEAR(get(m, "tenant.h.c.iops"), 1000, 0.01);
 	CHECK_NEAR(get(m, "total.iops"), 10000, 0.02);
 	CHECK_NEAR(get(m, "tenant.h.c.share"), 0.1, 0.03);
-	/* The window is always full, but who is held by its own max waits for that. */
+	/* The window is always full, but a tenant held by its own max waits for that. */
 	CHECK_NEAR(get(m, "wait.h.c.max"), get(m, "wait.h.c.mean"), 1e-3);
 	CHECK(get(m, "tenant.h.idle.ios") == 0);
 	check_little(m);
@@ -348,7 +348,7 @@ static void a_link_adds_its_time_both_ways(void)
 	metrics_free(m);
 }
 
-static void what_a_link_drops_is_sent_again(void)
+static void dropped_packets_are_sent_again(void)
 {
 	struct metrics *m = run("duration: 20s\n"
 				"devices: [{name: s, kind: server, rate: 10k iops}]\n"
@@ -357,7 +357,7 @@ static void what_a_link_drops_is_sent_again(void)
 				"workloads: [{outstanding: 32, reads: 0}]}]\n");
 
 	CHECK(get(m, "link.up.drops") > 100);
-	/* The wire is never idle for long: what was dropped came again. */
+	/* The link is never idle for long: dropped requests are sent again. */
 	CHECK(get(m, "tenant.h.main.iops") > 0.9 * 1e6 / 4192);
 	CHECK(get(m, "tenant.h.main.max") > 50);
 	check_conserved(m);
@@ -380,7 +380,7 @@ static void priority_goes_first_while_it_fits_its_profile(void)
 		    "      - {name: rest, weight: 1, workloads: [{outstanding: 50}]}\n");
 
 	CHECK(get(m, "tenant.h.good.p99") < 6);
-	/* 150 by priority, and its half of what is left. */
+	/* 150 by priority, and its half of the rest. */
 	CHECK_NEAR(get(m, "tenant.h.bad.iops"), 150 + 750 / 2.0, 0.03);
 	CHECK_NEAR(get(m, "tenant.h.rest.iops"), 750 / 2.0, 0.03);
 	metrics_free(m);
@@ -404,7 +404,7 @@ static void tokens_are_first_claim_and_right_to_service(void)
 		    "  - {time: 10s, set: {tenant: h/l, lgrant: 1000}}\n"
 		    "  - {time: 40s, set: {tenant: h/l, lgrant: 500}}\n");
 
-	/* A bucket without a rate holds what it is granted, and nothing before. */
+	/* A bucket without a rate holds its grants, and nothing before. */
 	CHECK(over(m, "tenant.h.l.throughput", 0, 10) == 0);
 	CHECK_NEAR(over(m, "tenant.h.l.throughput", 10, 40) * 30, 1000, 1e-9);
 	CHECK_NEAR(over(m, "tenant.h.l.throughput", 40, 60) * 20, 500, 1e-9);
@@ -445,8 +445,8 @@ static void capacity_is_learned(void)
 	metrics_free(m);
 }
 
-/* Bursts of 20 at once, 100 a second: the last of each is done 200 ms after its first came, as long
- * as the bursts are further apart than that. */
+/* Bursts of 20 at once, 100 a second: the last of each is done 200 ms after its first arrived,
+ * as long as the bursts are further apart than that. */
 static void bursts_are_timed(void)
 {
 	struct metrics *m =
@@ -529,8 +529,9 @@ static int give_flushes(
 	return 0;
 }
 
-/* 100 flushes at once that count 20 each: under 100 iops, five a second, whatever else is free. */
-static void flushes_cost_what_the_gate_says(void)
+/* 100 flushes at once that count 20 each: under 100 iops, five a second, for any other free
+ * capacity. */
+static void flushes_have_the_configured_cost(void)
 {
 	static const char text[] =
 		"duration: 10s\n"
@@ -581,7 +582,7 @@ static void a_run_can_be_stopped_and_shortened(void)
 	scenario_free(s);
 }
 
-/* What only the gate can refuse is told with the time at which it did. */
+/* A change that only the gate can refuse is reported with its time. */
 static void a_change_that_the_gate_refuses_ends_the_run(void)
 {
 	static const char text[] = "duration: 10s\n"
@@ -612,7 +613,7 @@ int main(void)
 	RUN(a_gate_before_the_device_shares_between_hosts);
 	RUN(without_tenants_a_devices_gate_has_one_for_each_host);
 	RUN(a_link_adds_its_time_both_ways);
-	RUN(what_a_link_drops_is_sent_again);
+	RUN(dropped_packets_are_sent_again);
 	RUN(priority_goes_first_while_it_fits_its_profile);
 	RUN(tokens_are_first_claim_and_right_to_service);
 	RUN(a_min_is_kept_against_weight);
@@ -620,7 +621,7 @@ int main(void)
 	RUN(bursts_are_timed);
 	RUN(an_slo_is_compared);
 	RUN(traces_are_read_through_the_caller);
-	RUN(flushes_cost_what_the_gate_says);
+	RUN(flushes_have_the_configured_cost);
 	RUN(a_run_can_be_stopped_and_shortened);
 	RUN(a_change_that_the_gate_refuses_ends_the_run);
 	return 0;

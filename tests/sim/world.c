@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Worlds made at random: whatever they are made of, nothing is lost, limits and windows are kept,
- * times add up, and the same seed gives the same again. WEIR_SEED and WEIR_WORLDS widen the search. */
+/* Random worlds: for any of them nothing is lost, limits and windows hold, times add up, and the
+ * same seed gives the same results. WEIR_SEED and WEIR_WORLDS widen the search. */
 #include "base/rng.h"
 #include "sim/metrics.h"
 #include "sim/experiment/report.h"
@@ -11,7 +11,7 @@
 #define DURATION 3.0 /* s */
 #define WARMUP   0.5
 
-struct limit { /* what was written, to be checked */
+struct limit { /* limits as written, to be checked */
 	char tenant[64];
 	double max;
 };
@@ -36,8 +36,8 @@ static unsigned pick(struct maker *m, unsigned n)
 	return (unsigned)rng_below(&m->rng, n);
 }
 
-static void put(struct maker *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void put(struct maker *m, const char *fmt, ...)
+static void append(struct maker *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void append(struct maker *m, const char *fmt, ...)
 {
 	va_list args;
 
@@ -52,19 +52,20 @@ static void put(struct maker *m, const char *fmt, ...)
 
 static void make_device(struct maker *m)
 {
-	put(m, "devices:\n  - name: d\n    %s\n",
+	append(m, "devices:\n  - name: d\n    %s\n",
 		ONE_OF(m, "kind: server\n    rate: 900 iops", "kind: disk", "kind: array",
 			"kind: server\n    servers: 5\n    rate: 2k iops\n    service: fixed",
 			"kind: ssd\n    channels: 1\n    dies: 2",
 			"kind: array\n    preset: cx3-small"));
 	if (pick(m, 2))
-		put(m, "    gate: {window: %s, order: %s, per: %s}\n", ONE_OF(m, "1", "3.5", "40"),
-			ONE_OF(m, "fair", "fifo"), ONE_OF(m, "host", "tenant"));
+		append(m, "    gate: {window: %s, order: %s, per: %s}\n",
+			ONE_OF(m, "1", "3.5", "40"), ONE_OF(m, "fair", "fifo"),
+			ONE_OF(m, "host", "tenant"));
 	m->links = (int)pick(m, 3);
 	if (m->links)
-		put(m, "links:\n");
+		append(m, "links:\n");
 	for (int i = 0; i < m->links; i++)
-		put(m, "  - {name: l%d, rate: %s, delay: %s, strict: %s, buffer: %s}\n", i,
+		append(m, "  - {name: l%d, rate: %s, delay: %s, strict: %s, buffer: %s}\n", i,
 			ONE_OF(m, "5 MB/s", "1 Gbit/s"), ONE_OF(m, "0s", "300us"),
 			ONE_OF(m, "true", "false"), ONE_OF(m, "0 B", "256 KiB"));
 }
@@ -73,52 +74,52 @@ static void make_workload(struct maker *m)
 {
 	switch (pick(m, 5)) {
 	case 0:
-		put(m, "{outstanding: %u, think: %s", 1 + pick(m, 40), ONE_OF(m, "0s", "4ms"));
+		append(m, "{outstanding: %u, think: %s", 1 + pick(m, 40), ONE_OF(m, "0s", "4ms"));
 		break;
 	case 1:
-		put(m, "{arrivals: hyper, ca2: 9, rate: 120 iops");
+		append(m, "{arrivals: hyper, ca2: 9, rate: 120 iops");
 		break;
 	case 2:
-		put(m, "{arrivals: uniform, rate: 2k iops, on: 20ms, off: 380ms");
+		append(m, "{arrivals: uniform, rate: 2k iops, on: 20ms, off: 380ms");
 		break;
 	case 3:
-		put(m, "{outstanding: 8, on: 100ms, off: 200ms, random_phases: %s",
+		append(m, "{outstanding: 8, on: 100ms, off: 200ms, random_phases: %s",
 			ONE_OF(m, "true", "false"));
 		break;
 	default:
-		put(m, "{rate: %u iops, start: %s", 20 + pick(m, 300), ONE_OF(m, "0s", "1s"));
+		append(m, "{rate: %u iops, start: %s", 20 + pick(m, 300), ONE_OF(m, "0s", "1s"));
 		break;
 	}
-	put(m, ", size: %s, reads: 0.%u, sequential: 0.%u, stopped: %s}",
+	append(m, ", size: %s, reads: 0.%u, sequential: 0.%u, stopped: %s}",
 		ONE_OF(m, "512 B", "4 KiB", "64 KiB"), pick(m, 10), pick(m, 10),
 		ONE_OF(m, "false", "false", "true"));
 }
 
 static void make_tenant(struct maker *m, int host, int tenant)
 {
-	put(m, "      - {name: t%d, weight: %u", tenant, 1 + pick(m, 9));
+	append(m, "      - {name: t%d, weight: %u", tenant, 1 + pick(m, 9));
 	if (pick(m, 3) == 0) {
 		unsigned max = 50 + pick(m, 300);
 		struct limit *l = &m->limits[m->n_limits++];
 
-		put(m, ", max: %u iops", max);
+		append(m, ", max: %u iops", max);
 		snprintf(l->tenant, sizeof(l->tenant), "h%d.t%d", host, tenant);
 		l->max = max;
 	}
 	if (pick(m, 4) == 0)
-		put(m, ", min: 20 iops");
+		append(m, ", min: 20 iops");
 	if (pick(m, 4) == 0)
-		put(m,
+		append(m,
 			", priority: %u, profile: [{rate: 80 iops, size: 5}, {rate: 1 MB/s, size: "
 			"8 KiB}]",
 			pick(m, 3));
-	put(m, ", workloads: [");
+	append(m, ", workloads: [");
 	make_workload(m);
 	if (pick(m, 2)) {
-		put(m, ", ");
+		append(m, ", ");
 		make_workload(m);
 	}
-	put(m, "]}\n");
+	append(m, "]}\n");
 }
 
 static void make_host(struct maker *m, int host)
@@ -126,29 +127,31 @@ static void make_host(struct maker *m, int host)
 	const char *window = ONE_OF(m, "1", "2.5", "12", "none");
 	unsigned tenants = 1 + pick(m, 4);
 
-	put(m, "  - name: h%d\n    window: %s\n    order: %s\n    run: %u\n    distance: 1 MiB\n",
+	append(m,
+		"  - name: h%d\n    window: %s\n    order: %s\n    run: %u\n    distance: 1 MiB\n",
 		host, window, ONE_OF(m, "fair", "fair", "fifo", "edf"), pick(m, 3) * 4);
-	put(m, "    cost: %s\n", ONE_OF(m, "requests", "bytes", "time"));
+	append(m, "    cost: %s\n", ONE_OF(m, "requests", "bytes", "time"));
 	if (m->links)
-		put(m, "    retry: 20ms\n    request: l%u\n    reply: l%u\n",
+		append(m, "    retry: 20ms\n    request: l%u\n    reply: l%u\n",
 			pick(m, (unsigned)m->links), pick(m, (unsigned)m->links));
 	if (window[0] != 'n') {
 		snprintf(m->windows[m->n_windows].host, sizeof(m->windows[0].host), "h%d", host);
 		m->windows[m->n_windows++].most = atof(window);
 	}
-	put(m, "    tenants:\n");
+	append(m, "    tenants:\n");
 	for (unsigned t = 0; t < tenants; t++)
 		make_tenant(m, host, (int)t);
 }
 
 static void make_changes(struct maker *m)
 {
-	put(m, "at:\n"
-	       "  - {time: 700ms, set: [{workload: '*/*/w1', run: true}, {tenant: h0/t0, weight: "
-	       "5}]}\n"
-	       "  - {time: 1300ms, set: {workload: h0/*/w1, run: false}}\n"
-	       "  - {time: 1500ms, set: [{workload: '*/*/*', run: true}, {tenant: '*/t0', "
-	       "priority: 1}]}\n");
+	append(m,
+		"at:\n"
+		"  - {time: 700ms, set: [{workload: '*/*/w1', run: true}, {tenant: h0/t0, weight: "
+		"5}]}\n"
+		"  - {time: 1300ms, set: {workload: h0/*/w1, run: false}}\n"
+		"  - {time: 1500ms, set: [{workload: '*/*/*', run: true}, {tenant: '*/t0', "
+		"priority: 1}]}\n");
 }
 
 static void make_world(struct maker *m, uint64_t seed)
@@ -157,9 +160,9 @@ static void make_world(struct maker *m, uint64_t seed)
 	rng_init(&m->rng, seed, "worlds");
 	m->out = open_memstream(&m->text, &m->len);
 	CHECK(m->out != NULL);
-	put(m, "duration: 3s\nwarmup: 500ms\nsample: %s\n", ONE_OF(m, "0s", "250ms", "700ms"));
+	append(m, "duration: 3s\nwarmup: 500ms\nsample: %s\n", ONE_OF(m, "0s", "250ms", "700ms"));
 	make_device(m);
-	put(m, "hosts:\n");
+	append(m, "hosts:\n");
 	m->hosts = 1 + (int)pick(m, 4);
 	for (int i = 0; i < m->hosts; i++)
 		make_host(m, i);
@@ -167,7 +170,7 @@ static void make_world(struct maker *m, uint64_t seed)
 	fclose(m->out);
 }
 
-/* ---- what must hold */
+/* ---- checks */
 
 static double get(const struct maker *m, const struct metrics *x, const char *fmt, const char *name)
 {
@@ -186,7 +189,7 @@ static double get(const struct maker *m, const struct metrics *x, const char *fm
 			FAIL("not so: %s, in\n%s", #expr, (m)->text);                              \
 	} while (0)
 
-/* Whether what NAME, KIND.PATH.WHAT, is a time of completed nothing. */
+/* Return true if NAME, KIND.PATH.VALUE, is a latency without completed requests. */
 static bool none_completed(const struct metrics *x, const char *name)
 {
 	static const char *const of_tenants[] = {"inside.", "wait.", "slo."};
@@ -213,7 +216,8 @@ static void check_world(const struct maker *m, const struct metrics *x)
 							     get(m, x, "%s", "run.in_flight"));
 	HOLDS(m, get(m, x, "%s", "run.served") > 50);
 	for (size_t i = 0; i < m->n_limits; i++) {
-		/* Completed here may have passed just before; a bucket holds 5 ms' worth or one. */
+		/* A request completed here may have passed just before; a bucket holds 5 ms'
+		 * worth or one. */
 		double max = m->limits[i].max;
 		double inside = /* 0 if nothing completed */
 			fmax(get(m, x, "inside.%s.max", m->limits[i].tenant), 0) / 1e3;
@@ -221,7 +225,7 @@ static void check_world(const struct maker *m, const struct metrics *x)
 		HOLDS(m, get(m, x, "tenant.%s.ios", m->limits[i].tenant) <=
 				 max * (span + inside) + fmax(max * 0.005, 1) + 2);
 	}
-	/* A fraction is kept over time, but an IO may take longer than we look. */
+	/* A fractional window holds over time, but an IO may last longer than the run. */
 	for (size_t i = 0; i < m->n_windows; i++)
 		HOLDS(m, get(m, x, "host.%s.in_flight", m->windows[i].host) <=
 				 ceil(m->windows[i].most) * (1 + 1e-9));

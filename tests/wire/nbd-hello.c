@@ -77,7 +77,7 @@ static void greeting(void)
 	CHECK(memcmp(p, "NBDMAGICIHAVEOPT\0\3", 18) == 0);
 }
 
-static void go(void)
+static void opt_go(void)
 {
 	static const uint16_t infos[] = {
 		NBD_INFO_BLOCK_SIZE, NBD_INFO_NAME, NBD_INFO_DESCRIPTION, 99};
@@ -631,8 +631,8 @@ static void tls_required(void)
 	ends("export requested without TLS");
 }
 
-/* What a client negotiated in plain text, an attacker may have forged: nothing of it may hold under TLS, for
- * the default export either, whose name equals "no name yet". */
+/* An attacker may have forged what a client negotiated in plain text: none of it may hold under
+ * TLS, not even for the default export, whose name equals "no name yet". */
 static void tls_forgets(void)
 {
 	static const char *const both[] = {"base:allocation", "weir:held", NULL};
@@ -701,7 +701,7 @@ static void any_pieces(void)
 int main(void)
 {
 	RUN(greeting);
-	RUN(go);
+	RUN(opt_go);
 	RUN(refused_exports);
 	RUN(broken_data);
 	RUN(list);

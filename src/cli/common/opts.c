@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTS_HELP (-2) /* find's answer for the implied --help */
+#define OPTS_HELP (-2) /* find_option's result for the implied --help */
 
 int opts_fail(const struct verb *v, const char *fmt, ...)
 {
@@ -56,7 +56,7 @@ void opts_list(FILE *to, const struct opt *options)
 
 void opts_help(const struct verb *v)
 {
-	static const struct opt help = {"help", 'h', NULL, "show this and leave"};
+	static const struct opt help = {"help", 'h', NULL, "show this help and exit"};
 
 	printf("Usage: weir %s %s\n%c%s.\n\n", v->name, v->usage,
 		toupper((unsigned char)v->summary[0]), v->summary + 1);
@@ -69,10 +69,10 @@ void opts_help(const struct verb *v)
 	printf("Options:\n");
 	opts_list(stdout, v->options);
 	help_line(stdout, &help);
-	printf("\nThe manual page weir-%s(1) says more.\n", v->name);
+	printf("\nSee the manual page weir-%s(1) for details.\n", v->name);
 }
 
-static int count(const struct verb *v)
+static int count_options(const struct verb *v)
 {
 	int n = 0;
 
@@ -83,7 +83,7 @@ static int count(const struct verb *v)
 
 static int unknown_long(const struct verb *v, const char *name, size_t len)
 {
-	int n = count(v);
+	int n = count_options(v);
 	const char **names = calloc((size_t)n + 2, sizeof(*names));
 	char *word = strndup(name, len);
 	const char *near = NULL;
@@ -103,11 +103,13 @@ static int unknown_long(const struct verb *v, const char *name, size_t len)
 	return -1;
 }
 
-/* The index of the option that `arg` ("--name", "--name=value", "-x", "-xvalue") names, OPTS_HELP,
- * or -1 with the error printed. *ret_value: what is attached to it, or NULL. */
-static int find(const struct verb *v, const char *arg, const char **ret_value)
+/*
+ * Return the index of the option that `arg` ("--name", "--name=value", "-x", "-xvalue") names,
+ * OPTS_HELP, or -1 with the error printed. *ret_value is the attached value, or NULL.
+ */
+static int find_option(const struct verb *v, const char *arg, const char **ret_value)
 {
-	int n = count(v);
+	int n = count_options(v);
 
 	if (arg[1] == '-') {
 		const char *name = arg + 2, *eq = strchr(name, '=');
@@ -136,7 +138,7 @@ int opts_parse(const struct verb *v, int argc, char **argv, const char **values,
 {
 	int operands = 0;
 
-	for (int i = 0; i < count(v); i++)
+	for (int i = 0; i < count_options(v); i++)
 		values[i] = NULL;
 	for (int i = 1; i < argc; i++) {
 		char *arg = argv[i];
@@ -152,7 +154,7 @@ int opts_parse(const struct verb *v, int argc, char **argv, const char **values,
 			argv[++operands] = arg;
 			continue;
 		}
-		o = find(v, arg, &value);
+		o = find_option(v, arg, &value);
 		if (o == -1)
 			return 2;
 		if (o == OPTS_HELP) {

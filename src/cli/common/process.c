@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* process: a server as a child of ours. */
+/* process: run a server as a child process. */
 #include "cli/common/process.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -16,11 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PEER_START 10000 /* ms that a server may take until it listens */
-#define PEER_END   5000  /* ms that it may take to end */
+#define PEER_START 10000 /* ms: time for a server to listen */
+#define PEER_END   5000  /* ms: time for it to end */
 
-/* Between the asks whether a child has got on: short against what is measured, and rare enough not to
- * slow it. */
+/*
+ * Sleep between two checks of a child's state: short compared with the measurements, and long
+ * enough not to slow the child.
+ */
 static void pause_ms(long ms)
 {
 	struct timespec t = {.tv_nsec = ms * WEIR_MS};
@@ -28,8 +30,8 @@ static void pause_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
-/* In the child; comes back only when it failed. */
-static void child(const char *const *argv, int core, const char *log)
+/* Set up the child and execute argv; return only on failure. */
+static void exec_child(const char *const *argv, int core, const char *log)
 {
 	int fd = open(log ? log : "/dev/null", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 
@@ -51,7 +53,9 @@ static void child(const char *const *argv, int core, const char *log)
 		execvp(argv[0], (char *const *)argv);
 }
 
-/* Forks; the pipe closes by itself when the child has become argv[0], or brings its errno. */
+/*
+ * Fork and execute. The pipe closes when the child has executed argv[0]; else it carries the errno.
+ */
 static int spawn(struct peer *p, const char *const *argv, int core, const char *log)
 {
 	int pipes[2], error = 0;
@@ -61,7 +65,7 @@ static int spawn(struct peer *p, const char *const *argv, int core, const char *
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		child(argv, core, log);
+		exec_child(argv, core, log);
 		error = errno;
 		if (write(pipes[1], &error, sizeof(error)) < 0)
 			_exit(126);
@@ -92,7 +96,7 @@ static bool listens(const char *socket_path)
 	return ok;
 }
 
-#define SAID_LINES 3 /* what went wrong is said at the end, and not always in one line */
+#define SAID_LINES 3 /* an error is at the end of a log, and not always in one line */
 
 char *peer_said(const char *log, char *ret, size_t len)
 {
@@ -115,13 +119,13 @@ char *peer_said(const char *log, char *ret, size_t len)
 	return ret;
 }
 
-static int ended(const char *name, const char *log, struct weir_err *err)
+static int fail_ended(const char *name, const char *log, struct weir_err *err)
 {
 	char said[sizeof(((struct weir_err *)0)->text) / 2];
 
 	peer_said(log, said, sizeof(said));
-	return weir_err_set(
-		err, -ECHILD, "%s ended before it listened%s%s", name, said[0] ? ": " : "", said);
+	return weir_err_set(err, -ECHILD, "%s ended before it accepted connections%s%s", name,
+		said[0] ? ": " : "", said);
 }
 
 bool peer_ended(struct peer *p, int *ret_status)
@@ -138,7 +142,7 @@ int peer_start(struct peer *p, const char *const *argv, int core, const char *so
 	int status, r;
 
 	if (socket)
-		unlink(socket); /* some servers do not take one that a dead one left */
+		unlink(socket); /* some servers do not replace a stale socket */
 	r = spawn(p, argv, core, log);
 	if (r < 0)
 		return weir_err_set(err, r, "%s: %s", argv[0], strerror(-r));
@@ -146,7 +150,7 @@ int peer_start(struct peer *p, const char *const *argv, int core, const char *so
 		if (!socket || listens(socket))
 			return 0;
 		if (peer_ended(p, &status))
-			return ended(argv[0], log, err);
+			return fail_ended(argv[0], log, err);
 		pause_ms(5);
 	}
 	peer_stop(p);

@@ -11,12 +11,12 @@
 
 #define REPLY_MAX  ((size_t)256 << 20) /* bytes: a thousand tenants' histograms many times over */
 #define CONNECT_MS 5000L
-#define WHOLE_MS   30000L /* an apply over many threads included */
+#define WHOLE_MS   30000L /* including an apply over many threads */
 
 struct remote {
 	const struct verb *verb;
 	CURL *curl;
-	char *socket; /* path; NULL: by url */
+	char *socket; /* path; NULL: use url */
 	char *url;    /* without the path */
 	struct curl_slist *headers;
 };
@@ -47,7 +47,7 @@ static int read_token(struct remote *r, const char *file)
 	return -1;
 }
 
-static int find(struct remote *r, const char *socket, const char *url)
+static int set_address(struct remote *r, const char *socket, const char *url)
 {
 	char address[HTTP_SOCKET_MAX];
 
@@ -85,7 +85,7 @@ int remote_open(const struct verb *v, const char *socket, const char *url, const
 		return opts_fail(v, "out of memory");
 	r->verb = v;
 	r->curl = curl_easy_init();
-	status = r->curl ? find(r, socket, url) : opts_fail(v, "libcurl does not start");
+	status = r->curl ? set_address(r, socket, url) : opts_fail(v, "libcurl does not start");
 	if (status < 0 && token_file)
 		status = read_token(r, token_file);
 	if (status >= 0)
@@ -112,9 +112,9 @@ const char *remote_name(const struct remote *r)
 	return r->socket ? r->socket : r->url;
 }
 
-/* ---- ask */
+/* ---- requests */
 
-static size_t take(char *data, size_t size, size_t n, void *arg)
+static size_t append_reply(char *data, size_t size, size_t n, void *arg)
 {
 	struct reply *to = arg;
 
@@ -143,7 +143,8 @@ static int unreachable(const struct remote *r, CURLcode code, struct weir_err *e
 	if (code == CURLE_COULDNT_CONNECT && r->socket && (why == EACCES || why == EPERM))
 		return weir_err_set(err, -EACCES, "%s: %s", r->socket, strerror((int)why));
 	if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY) /* not HTTP */
-		return weir_err_set(err, -EPROTO, "%s: no gateway's answer", remote_name(r));
+		return weir_err_set(
+			err, -EPROTO, "%s: not the answer of a gateway", remote_name(r));
 	if (code == CURLE_COULDNT_CONNECT && r->socket)
 		return weir_err_set(err, -ENOENT,
 			"no gateway answers at %s (is weir serve running?)", r->socket);
@@ -169,11 +170,12 @@ static int refused(const struct remote *r, long status, const json_t *j, struct 
 		return weir_err_set(err, code, "%s", why);
 	if (status == 413)
 		return weir_err_set(err, code,
-			"larger than what a gateway takes this way; let it read the file (SIGHUP)");
+			"too large for the gateway's API; change its policy file and send it "
+			"SIGHUP");
 	return weir_err_set(err, code, "%s: HTTP status %ld", remote_name(r), status);
 }
 
-static void prepare(struct remote *r, const char *url, const char *method, const char *body,
+static void prepare_request(struct remote *r, const char *url, const char *method, const char *body,
 	size_t len, struct reply *reply)
 {
 	CURL *c = r->curl;
@@ -190,7 +192,7 @@ static void prepare(struct remote *r, const char *url, const char *method, const
 		curl_easy_setopt(c, CURLOPT_POSTFIELDS, body);
 		curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
 	}
-	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take);
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, append_reply);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, reply);
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
 	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, WHOLE_MS);
@@ -209,7 +211,7 @@ int remote_try(struct remote *r, const char *method, const char *path, const cha
 
 	if (asprintf(&url, "%s%s", r->url, path) < 0)
 		return no_memory(err);
-	prepare(r, url, method, body, len, &reply);
+	prepare_request(r, url, method, body, len, &reply);
 	code = curl_easy_perform(r->curl);
 	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
 	free(url);
@@ -221,7 +223,7 @@ int remote_try(struct remote *r, const char *method, const char *path, const cha
 	else if (status != 200)
 		rc = refused(r, status, j, err);
 	else if (!j)
-		rc = weir_err_set(err, -EPROTO, "%s: no gateway's answer", remote_name(r));
+		rc = weir_err_set(err, -EPROTO, "%s: not the answer of a gateway", remote_name(r));
 	if (rc < 0)
 		json_decref(j);
 	else
@@ -246,16 +248,17 @@ int remote_ask(struct remote *r, const char *method, const char *path, const cha
 struct printing {
 	struct remote *remote;
 	FILE *to;
-	struct reply error; /* what came instead */
+	struct reply error; /* the body of an error */
 };
 
-static size_t print(char *data, size_t size, size_t n, void *arg)
+static size_t print_reply(char *data, size_t size, size_t n, void *arg)
 {
 	struct printing *p = arg;
 	long status = 0;
 
 	curl_easy_getinfo(p->remote->curl, CURLINFO_RESPONSE_CODE, &status);
-	return status == 200 ? fwrite(data, 1, n * size, p->to) : take(data, size, n, &p->error);
+	return status == 200 ? fwrite(data, 1, n * size, p->to)
+			     : append_reply(data, size, n, &p->error);
 }
 
 int remote_print(struct remote *r, const char *path, FILE *to)
@@ -272,8 +275,8 @@ int remote_print(struct remote *r, const char *path, FILE *to)
 		opts_fail(r->verb, "out of memory");
 		return 1;
 	}
-	prepare(r, url, "GET", NULL, 0, NULL);
-	curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, print);
+	prepare_request(r, url, "GET", NULL, 0, NULL);
+	curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, print_reply);
 	curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, &p);
 	code = curl_easy_perform(r->curl);
 	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);

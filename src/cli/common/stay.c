@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/common/stay.h"
 #include "serve/loop/log.h"
-#include "serve/loop/stream.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +15,7 @@ void stay_list_free(struct stay_list *l)
 	free(l->words);
 }
 
-static int split(const struct verb *v, const char *text, struct stay_list *ret)
+static int split_words(const struct verb *v, const char *text, struct stay_list *ret)
 {
 	size_t room = 1;
 	char *rest, *word;
@@ -32,14 +31,14 @@ static int split(const struct verb *v, const char *text, struct stay_list *ret)
 	return -1;
 }
 
-int stay_addresses(
-	const struct verb *v, const char *option, const char *text, struct stay_list *ret)
+int stay_addresses(const struct verb *v, const char *option, const char *text, stay_check_fn *check,
+	struct stay_list *ret)
 {
 	struct weir_err err;
-	int status = split(v, text, ret);
+	int status = split_words(v, text, ret);
 
 	for (size_t i = 0; status < 0 && i < ret->n; i++)
-		if (stream_address_check(ret->words[i], &err) < 0)
+		if (check(ret->words[i], &err) < 0)
 			status = opts_fail(v, "--%s: %s", option, err.text);
 	if (status < 0 && ret->n == 0)
 		status = opts_fail(v, "--%s: needs an address", option);
@@ -68,7 +67,7 @@ void stay_log(int level, const struct weir_policy *p, bool json)
 
 int stay_pidfile(const char *path, struct weir_err *err)
 {
-	/* Often written by root into a folder of others: a link there could lead anywhere. */
+	/* Often written by root into another user's folder: a link there could lead anywhere. */
 	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
 	struct stat st;
 	int e;
@@ -76,7 +75,7 @@ int stay_pidfile(const char *path, struct weir_err *err)
 	if (fd < 0) {
 		e = errno;
 		return weir_err_set(err, -e, "%s: %s", path,
-			e == ELOOP ? "is a link; a pidfile is not written through one"
+			e == ELOOP ? "is a symbolic link, which is refused for a pidfile"
 				   : strerror(e));
 	}
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
@@ -85,6 +84,6 @@ int stay_pidfile(const char *path, struct weir_err *err)
 		e = ftruncate(fd, 0) < 0 || dprintf(fd, "%ld\n", (long)getpid()) < 0 ? errno : 0;
 	close(fd);
 	if (e == EINVAL)
-		return weir_err_set(err, -e, "%s: not a file of its own", path);
+		return weir_err_set(err, -e, "%s: not a regular file with one name", path);
 	return e ? weir_err_set(err, -e, "%s: %s", path, strerror(e)) : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* live-change: the `at:` of a scenario: values set in running gateways, clients started and ended. */
+/* live-change: the `at:` of a scenario: set values in running gateways, start and end clients. */
 #include "cli/live/live-impl.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -7,10 +7,11 @@
 
 /* ---- values */
 
-/* PUT /v1/set/KEY of one gateway, as weir set does. */
-static int set(struct live_server *v, const char *value, struct weir_err *err, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-static int set(struct live_server *v, const char *value, struct weir_err *err, const char *fmt, ...)
+/* Send PUT /v1/set/KEY to one gateway, as weir set does. */
+static int set_value(struct live_server *v, const char *value, struct weir_err *err,
+	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static int set_value(
+	struct live_server *v, const char *value, struct weir_err *err, const char *fmt, ...)
 {
 	char key[1200], path[1300];
 	struct weir_err why;
@@ -40,7 +41,8 @@ static int set_limits(struct live_server *v, const char *path, const char *which
 			limits[i].unit == WEIR_UNIT_REQUESTS ? "iops" : "B/s");
 	if (r == 0)
 		r = live_text_add(&text, "]");
-	r = r < 0 ? weir_err_set(err, r, "out of memory") : set(v, text, err, "%s.%s", path, which);
+	r = r < 0 ? weir_err_set(err, r, "out of memory")
+		  : set_value(v, text, err, "%s.%s", path, which);
 	free(text);
 	return r;
 }
@@ -53,7 +55,7 @@ static int set_knobs(struct live_server *v, const char *path, const struct scena
 
 	snprintf(text, sizeof(text), "%.17g", k->weight);
 	if (k->given & SCENARIO_WEIGHT)
-		r = set(v, text, err, "%s.weight", path);
+		r = set_value(v, text, err, "%s.weight", path);
 	if (r == 0 && k->given & SCENARIO_MIN)
 		r = set_limits(v, path, "min", k->min, k->n_min, err);
 	if (r == 0 && k->given & SCENARIO_MAX)
@@ -70,12 +72,12 @@ static int set_window(
 		v->depth = g->config.window < LIVE_WINDOW_MAX ? g->config.window : LIVE_WINDOW_MAX;
 	if (g->given & SCENARIO_GATE_WINDOW_BYTES)
 		v->depth_bytes = g->config.window_bytes;
-	return set(v, live_depth(v, text), err, "%s.depth", l->s->stations[v->device].name);
+	return set_value(v, live_depth(v, text), err, "%s.depth", l->s->stations[v->device].name);
 }
 
 /* ---- by target */
 
-static bool meant(
+static bool change_applies(
 	const struct live *l, const struct live_tenant *t, const struct scenario_change *c)
 {
 	return scenario_fits(c->where, l->s->hosts[t->host].name) &&
@@ -87,7 +89,7 @@ static int change_tenant(struct live *l, const struct scenario_change *c, struct
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && !c->at_device && i < l->n_tenants; i++)
-		if (meant(l, &l->tenants[i], c))
+		if (change_applies(l, &l->tenants[i], c))
 			r = set_knobs(&l->servers[l->tenants[i].server], l->tenants[i].server_path,
 				&c->knobs, err);
 	for (uint32_t d = 0; r == 0 && c->at_device && d < l->s->n_devices; d++) {
@@ -124,13 +126,14 @@ static int change_device(struct live *l, const struct scenario_change *c, struct
 	return r;
 }
 
-/* A client that is held is told to end; live.c starts those that are not. */
+/* End clients that the change stops; live.c starts the others. */
 static int change_workload(struct live *l, const struct scenario_change *c, struct weir_err *err)
 {
 	for (size_t i = 0; i < l->n_clients; i++) {
 		struct live_client *k = &l->clients[i];
 
-		if (!meant(l, k->tenant, c) || !scenario_fits(c->workload, k->workload->name))
+		if (!change_applies(l, k->tenant, c) ||
+			!scenario_fits(c->workload, k->workload->name))
 			continue;
 		k->held = !c->run;
 		if (k->held)
@@ -139,7 +142,7 @@ static int change_workload(struct live *l, const struct scenario_change *c, stru
 	return 0;
 }
 
-/* ---- what cannot be */
+/* ---- changes that cannot run live */
 
 static bool plain_limits(const struct weir_limit *limits, unsigned n)
 {
@@ -154,28 +157,28 @@ static const char *tenant_lacks(const struct live *l, const struct scenario_chan
 	const struct scenario_knobs *k = &c->knobs;
 
 	if (k->given & ~(unsigned)(SCENARIO_WEIGHT | SCENARIO_MIN | SCENARIO_MAX))
-		return "of a tenant only weight, min and max change";
+		return "of a tenant only weight, min and max can change";
 	if (!plain_limits(k->min, k->n_min) || !plain_limits(k->max, k->n_max))
-		return "min and max change only for all operations, and without a burst";
+		return "min and max can change only for all operations, and without a burst";
 	return NULL;
 }
 
 static const char *window_lacks(const struct live *l, const struct scenario_change *c)
 {
 	if (c->rate > 0)
-		return "a model keeps its rate";
+		return "the rate of a model cannot change";
 	if ((c->gate.given & ~(unsigned)(SCENARIO_GATE_WINDOW | SCENARIO_GATE_WINDOW_BYTES)) ||
 		((c->gate.given & SCENARIO_GATE_WINDOW) && c->gate.config.window < 1))
-		return "of a gate only the window changes, to 1 or more";
+		return "of a gate only the window can change, to 1 or more";
 	for (uint32_t h = 0; h < l->s->n_hosts; h++)
 		if (c->target == SCENARIO_ON_HOST && scenario_fits(c->where, l->s->hosts[h].name) &&
 			(l->host_server[h] < 0 || live_controlled(l, h)))
-			return "the host has no window of its own to change";
+			return "the host has no window that can be changed";
 	return NULL;
 }
 
 static const struct {
-	/* NULL: all of it can be had. */
+	/* Return the reason why the change cannot run live, or NULL. */
 	const char *(*lacks)(const struct live *l, const struct scenario_change *c);
 	int (*change)(struct live *l, const struct scenario_change *c, struct weir_err *err);
 } targets[] = {

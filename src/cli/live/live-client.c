@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-client: a workload as a command line: fio's for a closed loop of one size, weir load's for the
+ * live-client: the command line of a workload: fio for a closed loop of one size, weir load for
  * others.
  */
 #include "cli/live/live-impl.h"
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A gateway passes what is larger on in pieces, and counts those (docs/architecture.md). */
+/* A gateway divides larger requests into pieces, and counts the pieces (docs/architecture.md). */
 #define PIECE (256u << 10)
-/* Clients are ended by us, by the run's time; they must not end by themselves before. */
+/* Clients are ended by the run's time; they must not end by themselves before. */
 #define LONGER (60 * WEIR_SEC)
 
 static bool by_fio(const struct workload_config *c)
@@ -22,8 +22,8 @@ static bool by_fio(const struct workload_config *c)
 	return c->arrivals == WORKLOAD_CLOSED && c->n_sizes == 1 && c->zipf <= 0;
 }
 
-/* What a client cannot do; NULL: it can do it all. */
-static const char *lacks(const struct workload_config *c)
+/* Return the part of a workload that no client supports, or NULL. */
+static const char *unsupported(const struct workload_config *c)
 {
 	bool open = c->arrivals != WORKLOAD_CLOSED;
 
@@ -43,13 +43,13 @@ static const char *lacks(const struct workload_config *c)
 		return "sequential beside zipf";
 	for (unsigned i = 0; i < c->n_sizes; i++)
 		if (c->sizes[i].bytes > PIECE)
-			return "a size over 256 KiB, which a gateway passes on in pieces";
+			return "a size over 256 KiB, which a gateway divides into pieces";
 	return NULL;
 }
 
 int live_client_check(const struct live_client *c, struct weir_err *err)
 {
-	const char *what = lacks(&c->workload->config);
+	const char *what = unsupported(&c->workload->config);
 
 	return what ? weir_err_at(err, -EINVAL, yamldoc_place(c->workload->node),
 			      "workload %s cannot run live: %s", c->name, what)
@@ -63,7 +63,7 @@ struct words {
 	bool failed;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct words *w, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void add_word(struct words *w, const char *fmt, ...)
 {
 	char *text;
 	va_list ap;
@@ -77,7 +77,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct words *w, const cha
 		free(text);
 }
 
-/* Another for each client, the same for the same seed of the run. */
+/* Return the seed of a client: different for each, the same for the same seed of the run. */
 static uint64_t seed_of(const struct live *l, const struct live_client *c)
 {
 	struct rng rng;
@@ -86,7 +86,7 @@ static uint64_t seed_of(const struct live *l, const struct live_client *c)
 	return rng_u64(&rng) >> 1; /* fio's is signed */
 }
 
-/* Where its part of its tenant's export begins. */
+/* Return the offset of its part in its tenant's export. */
 static uint64_t offset_of(const struct live *l, const struct live_client *c)
 {
 	return c->workload->config.base +
@@ -104,27 +104,28 @@ static void fio_words(
 	const struct workload_config *k = &c->workload->config;
 	const char *order = k->sequential >= 1 ? "" : "rand";
 
-	add(w, "fio");
-	add(w, "--name=%s", c->workload->name);
-	add(w, "--thread");                    /* one process: it ends with us */
-	add(w, "--clocksource=clock_gettime"); /* else it first measures the others, on all cores */
-	add(w, "--ioengine=nbd");
-	add(w, "--uri=%s", uri);
-	add(w, "--rw=%s%s", order, k->reads >= 1 ? "read" : k->reads > 0 ? "rw" : "write");
+	add_word(w, "fio");
+	add_word(w, "--name=%s", c->workload->name);
+	add_word(w, "--thread"); /* one process: it ends with its parent */
+	add_word(w,
+		"--clocksource=clock_gettime"); /* else it first calibrates other clocks, on all cores */
+	add_word(w, "--ioengine=nbd");
+	add_word(w, "--uri=%s", uri);
+	add_word(w, "--rw=%s%s", order, k->reads >= 1 ? "read" : k->reads > 0 ? "rw" : "write");
 	if (k->reads > 0 && k->reads < 1)
-		add(w, "--rwmixread=%ld", lround(k->reads * 100));
+		add_word(w, "--rwmixread=%ld", lround(k->reads * 100));
 	if (k->sequential > 0 && k->sequential < 1)
-		add(w, "--percentage_random=%ld", lround((1 - k->sequential) * 100));
-	add(w, "--bs=%u", k->sizes[0].bytes);
-	add(w, "--iodepth=%u", k->outstanding);
-	add(w, "--offset=%" PRIu64, offset_of(l, c));
-	add(w, "--size=%" PRIu64, k->region);
-	add(w, "--norandommap");
-	add(w, "--randseed=%" PRIu64, seed_of(l, c));
-	add(w, "--time_based");
-	add(w, "--runtime=%" PRId64 "ms", run_ms(l));
-	add(w, "--eta=never");
-	add(w, "--output=/dev/null"); /* what goes wrong is said on standard error */
+		add_word(w, "--percentage_random=%ld", lround((1 - k->sequential) * 100));
+	add_word(w, "--bs=%u", k->sizes[0].bytes);
+	add_word(w, "--iodepth=%u", k->outstanding);
+	add_word(w, "--offset=%" PRIu64, offset_of(l, c));
+	add_word(w, "--size=%" PRIu64, k->region);
+	add_word(w, "--norandommap");
+	add_word(w, "--randseed=%" PRIu64, seed_of(l, c));
+	add_word(w, "--time_based");
+	add_word(w, "--runtime=%" PRId64 "ms", run_ms(l));
+	add_word(w, "--eta=never");
+	add_word(w, "--output=/dev/null"); /* errors go to standard error */
 }
 
 static void load_words(
@@ -133,29 +134,29 @@ static void load_words(
 	const struct workload_config *k = &c->workload->config;
 	char *sizes = NULL;
 
-	add(w, "weir");
-	add(w, "load");
+	add_word(w, "weir");
+	add_word(w, "load");
 	if (k->arrivals == WORKLOAD_CLOSED) {
-		add(w, "--depth=%u", k->outstanding);
+		add_word(w, "--depth=%u", k->outstanding);
 	} else {
-		add(w, "--rate=%.17g", k->rate);
-		add(w, "--arrivals=%s", k->arrivals == WORKLOAD_UNIFORM ? "even" : "poisson");
+		add_word(w, "--rate=%.17g", k->rate);
+		add_word(w, "--arrivals=%s", k->arrivals == WORKLOAD_UNIFORM ? "even" : "poisson");
 	}
 	for (unsigned i = 0; i < k->n_sizes; i++)
 		w->failed |= live_text_add(&sizes, "%s%uB:%.17g", i ? "," : "", k->sizes[i].bytes,
 				     k->sizes[i].share) < 0;
-	add(w, "--size=%s", sizes ? sizes : "");
+	add_word(w, "--size=%s", sizes ? sizes : "");
 	free(sizes);
-	add(w, "--reads=%.17g%%", k->reads * 100);
+	add_word(w, "--reads=%.17g%%", k->reads * 100);
 	if (k->zipf > 0)
-		add(w, "--order=zipf:%.17g", k->zipf);
+		add_word(w, "--order=zipf:%.17g", k->zipf);
 	else
-		add(w, "--order=%s", k->sequential >= 1 ? "sequential" : "random");
-	add(w, "--offset=%" PRIu64 "B", offset_of(l, c));
-	add(w, "--length=%" PRIu64 "B", k->region);
-	add(w, "--seed=%" PRIu64, seed_of(l, c));
-	add(w, "--duration=%" PRId64 "ms", run_ms(l));
-	add(w, "%s", uri);
+		add_word(w, "--order=%s", k->sequential >= 1 ? "sequential" : "random");
+	add_word(w, "--offset=%" PRIu64 "B", offset_of(l, c));
+	add_word(w, "--length=%" PRIu64 "B", k->region);
+	add_word(w, "--seed=%" PRIu64, seed_of(l, c));
+	add_word(w, "--duration=%" PRId64 "ms", run_ms(l));
+	add_word(w, "%s", uri);
 }
 
 int live_client_start(struct live *l, struct live_client *c, struct weir_err *err)
@@ -173,7 +174,7 @@ int live_client_start(struct live *l, struct live_client *c, struct weir_err *er
 		r = peer_start(&c->peer, (const char *const *)w.all.word, -1, NULL, c->log, err);
 	live_words_free(&w.all);
 	if (r == -ENOENT)
-		weir_err_set(err, r, "fio is not installed: the clients of live runs are its");
+		weir_err_set(err, r, "fio is not installed: live runs need it for their clients");
 	if (r == 0)
 		c->state = LIVE_RUNS;
 	return r;

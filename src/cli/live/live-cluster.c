@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-cluster: a scenario's `cluster:` as servers with their controller (weir control) and clients.
+ * live-cluster: run a scenario's `cluster:` as servers with their controller (weir control) and
+ * clients.
  *
  *   scenario                 live
  *   a server                 weir serve, its back end a model of a server of that capacity
- *   the controller           weir control; from `kill` on it is gone, killed by SIGKILL
- *   a bucket at a server     a job of weir load, of which there is one process a server
+ *   the controller           weir control; `kill` kills it by SIGKILL
+ *   a bucket at a server     a job of weir load, of which there is one process per server
  *
- * METHOD  Who wants what where, and when that changes, is drawn by the simulator's own code, from the same
- *         seed; so is judged what they got (sim/control/pshift-cluster.h): a struct pshift_cluster is kept beside
- *         the processes, and in the place of its simulated servers the real ones are asked. What a bucket
- *         had in a period is what its servers say that they counted to it, when it is over for all of them.
- * DIFFERS Without a controller (`control: false`) periods are our own clock's, and counters are compared.
+ * METHOD  The simulator's own code generates the demand at each server, and its changes, from the
+ *         same seed, and judges the result (sim/control/pshift-cluster.h): a struct pshift_cluster
+ *         is kept beside the processes, and the real servers' status replaces its simulated
+ *         servers. The requests of a bucket in a period are those that its servers report for it,
+ *         when the period is over for all of them.
+ * DIFFERS Without a controller (`control: false`) periods are those of this process's clock, and
+ *         counters are compared.
  */
 #include "cli/live/live-cluster.h"
 #include "serve/loop/loop.h"
@@ -21,8 +24,8 @@
 #include <string.h>
 
 #define STATUS "/v1/status"
-#define LOOK   (100 * WEIR_MS) /* between looks; or a fourth of a period */
-#define START  (30 * WEIR_SEC) /* until everything runs, and some periods more */
+#define LOOK   (100 * WEIR_MS) /* between two status requests; or a fourth of a period */
+#define START  (30 * WEIR_SEC) /* until everything runs, plus some periods */
 
 struct cluster {
 	struct live *live;
@@ -30,17 +33,17 @@ struct cluster {
 	struct seen {          /* of one server */
 		uint64_t last; /* the last period that is over for it */
 		int64_t *
-			done; /* by bucket: used in that; without a controller: served in all by then */
-		int64_t *served; /* … in all */
+			done; /* by bucket: used in it; without a controller: total served by then */
+		int64_t *served; /* … total */
 	} * seen;
-	uint64_t judged;                /* the last period that was */
-	weir_time turned;               /* when the first server was through the next; 0: none is */
-	weir_time before;               /* without a controller: when the period began */
-	weir_time looked;               /* the last look */
-	uint64_t messages[2], bytes[2]; /* of the controller that runs, when it was last asked */
+	uint64_t judged;                /* the last period that was judged */
+	weir_time turned;               /* when the first server finished the next; 0: none has */
+	weir_time before;               /* without a controller: start of the period */
+	weir_time looked;               /* time of the last status */
+	uint64_t messages[2], bytes[2]; /* of the running controller, in its last status */
 };
 
-/* ---- looks */
+/* ---- status */
 
 static int bucket_of(const struct cluster *k, const json_t *tenant)
 {
@@ -50,7 +53,7 @@ static int bucket_of(const struct cluster *k, const json_t *tenant)
 	return i >= 1 && i <= (long)k->frame->config.buckets ? (int)i - 1 : -1;
 }
 
-/* Of a server under control: the last period that is over, and what each bucket used in it. */
+/* Take from a server under control the last period that is over, and each bucket's use in it. */
 static void take_leases(struct cluster *k, struct seen *s, const json_t *pshift)
 {
 	const json_t *leases = json_object_get(pshift, "leases");
@@ -81,7 +84,7 @@ static void take_tenants(struct cluster *k, uint32_t server, const json_t *tenan
 	}
 }
 
-static int look(struct cluster *k, struct weir_err *err)
+static int read_status(struct cluster *k, struct weir_err *err)
 {
 	for (uint32_t i = 0; i < k->frame->config.servers; i++) {
 		struct live_server *v = &k->live->servers[i];
@@ -101,8 +104,8 @@ static int look(struct cluster *k, struct weir_err *err)
 	return 0;
 }
 
-/* What a counter of the controller has grown by; one that was started again begins at 0. */
-static void grew(const json_t *now, uint64_t *last, uint64_t *total)
+/* Add the growth of a controller's counter to *total; after a restart the counter begins at 0. */
+static void add_growth(const json_t *now, uint64_t *last, uint64_t *total)
 {
 	uint64_t n = (uint64_t)json_integer_value(now);
 
@@ -110,7 +113,7 @@ static void grew(const json_t *now, uint64_t *last, uint64_t *total)
 	*last = n;
 }
 
-/* The messages to the controller and from it, as far as it can be asked. */
+/* Read the counts of messages to and from the controller, if it answers. */
 static void ask_control(struct cluster *k)
 {
 	struct pshift_cluster *c = k->frame;
@@ -121,19 +124,21 @@ static void ask_control(struct cluster *k)
 		remote_try(k->live->control.remote, "GET", STATUS, NULL, 0, &now, NULL) < 0)
 		return;
 	m = json_object_get(now, "messages");
-	grew(json_object_get(json_object_get(m, "received"), "taken"), &k->messages[0],
+	add_growth(json_object_get(json_object_get(m, "received"), "taken"), &k->messages[0],
 		&c->messages[0]);
-	grew(json_object_get(m, "received_bytes"), &k->bytes[0], &c->bytes[0]);
-	grew(json_object_get(m, "sent"), &k->messages[1], &c->messages[1]);
-	grew(json_object_get(m, "sent_bytes"), &k->bytes[1], &c->bytes[1]);
+	add_growth(json_object_get(m, "received_bytes"), &k->bytes[0], &c->bytes[0]);
+	add_growth(json_object_get(m, "sent"), &k->messages[1], &c->messages[1]);
+	add_growth(json_object_get(m, "sent_bytes"), &k->bytes[1], &c->bytes[1]);
 	json_decref(now);
 }
 
 /* ---- periods */
 
-/* What the servers served in the period goes to the places, and the judge has its say. `of`: only of those
- * that are just through with that one; 0: of all. */
-static int judge(struct cluster *k, uint64_t of)
+/*
+ * Add the requests served in the period to the places, and judge the period. `of`: only from
+ * servers whose last period is this one; 0: from all.
+ */
+static int judge_period(struct cluster *k, uint64_t of)
 {
 	const struct pshift_cluster_config *g = &k->frame->config;
 
@@ -154,9 +159,11 @@ static int judge(struct cluster *k, uint64_t of)
 	return pshift_judge_period(k->frame);
 }
 
-/* Under control: a period is judged when it is over for all, or was for the first a while ago (one that is
- * behind then has nothing to say of it). */
-static int follow(struct cluster *k, weir_time now)
+/*
+ * With a controller: judge a period when it is over for all servers, or has been over for the first
+ * for half a period (a slower server then does not report on it).
+ */
+static int judge_leased(struct cluster *k, weir_time now)
 {
 	const struct pshift_cluster_config *g = &k->frame->config;
 	uint64_t last = 0;
@@ -167,7 +174,7 @@ static int follow(struct cluster *k, weir_time now)
 	for (uint32_t s = 0; s < g->servers; s++)
 		n += k->seen[s].last == last;
 	if (!k->judged)
-		k->judged = last; /* it was over before we began */
+		k->judged = last; /* it was over before the run began */
 	if (last <= k->judged)
 		return 0;
 	if (!k->turned)
@@ -176,11 +183,11 @@ static int follow(struct cluster *k, weir_time now)
 		return 0;
 	k->judged = last;
 	k->turned = 0;
-	return judge(k, last);
+	return judge_period(k, last);
 }
 
-/* Without: by the clock. */
-static int count(struct cluster *k, weir_time now)
+/* Without a controller: judge a period by the clock. */
+static int judge_by_clock(struct cluster *k, weir_time now)
 {
 	const struct pshift_cluster_config *g = &k->frame->config;
 	int r = 0;
@@ -191,14 +198,14 @@ static int count(struct cluster *k, weir_time now)
 	for (uint32_t s = 0; s < g->servers; s++)
 		for (uint32_t b = 0; b < g->buckets; b++)
 			k->seen[s].done[b] = k->seen[s].served[b] - k->seen[s].done[b];
-	r = judge(k, 0);
+	r = judge_period(k, 0);
 	for (uint32_t s = 0; s < g->servers; s++)
 		memcpy(k->seen[s].done, k->seen[s].served, g->buckets * sizeof(*k->seen[s].done));
 	return r;
 }
 
-/* When to look next. */
-static weir_time next_of(const struct cluster *k, weir_time now)
+/* Return the time of the next status request. */
+static weir_time next_look(const struct cluster *k, weir_time now)
 {
 	weir_time period = k->frame->config.period;
 
@@ -207,12 +214,12 @@ static weir_time next_of(const struct cluster *k, weir_time now)
 	return now + (period / 4 < LOOK ? period / 4 : LOOK);
 }
 
-static int step(struct cluster *k, weir_time now, struct weir_err *err)
+static int cluster_step(struct cluster *k, weir_time now, struct weir_err *err)
 {
 	struct pshift_cluster *c = k->frame;
 	int r;
 
-	/* A place that wants something has wanted it since the last look. */
+	/* A place with demand has had it since the last status. */
 	for (uint32_t s = 0; s < c->config.servers; s++)
 		for (size_t i = 0; i < c->sites[s].n; i++)
 			if (c->sites[s].places[i].loop)
@@ -222,17 +229,19 @@ static int step(struct cluster *k, weir_time now, struct weir_err *err)
 	r = pshift_load_step(c);
 	if (r < 0)
 		return weir_err_set(err, r, "the cluster's demand: %s", strerror(-r));
-	r = look(k, err);
+	r = read_status(k, err);
 	if (r < 0)
 		return r;
-	r = c->config.control ? follow(k, now) : count(k, now);
+	r = c->config.control ? judge_leased(k, now) : judge_by_clock(k, now);
 	return r < 0 ? weir_err_set(err, r, "a period: %s", strerror(-r)) : 0;
 }
 
 /* ---- the start */
 
-/* Whether a server holds a lease, and may serve every bucket: one that starts does not know what was
- * served before it, and has nothing to give for some periods. */
+/*
+ * Return true if a server holds a lease, and may serve every bucket: a server that starts does not
+ * know what was served before, and has no tokens for some periods.
+ */
 static bool is_ready(const json_t *status)
 {
 	const json_t *resource = json_array_get(json_object_get(status, "resources"), 0);
@@ -251,7 +260,7 @@ static bool is_ready(const json_t *status)
 	return true;
 }
 
-/* 1: all of them; 0: not yet. Without a controller each serves whom it likes. */
+/* Return 1 if all servers are ready; 0: not yet. Without a controller they are ready at once. */
 static int all_ready(struct cluster *k, struct weir_err *err)
 {
 	int ready = 1;
@@ -271,7 +280,7 @@ static int all_ready(struct cluster *k, struct weir_err *err)
 static int all_asked(struct cluster *k, struct weir_err *err)
 {
 	const struct pshift_cluster *c = k->frame;
-	int r = look(k, err);
+	int r = read_status(k, err);
 
 	if (r < 0)
 		return r;
@@ -283,7 +292,7 @@ static int all_asked(struct cluster *k, struct weir_err *err)
 	return 1;
 }
 
-/* Waits for it. */
+/* Wait until `is` returns 1; `what` is the message after the time limit. */
 static int wait_until(struct cluster *k, int (*is)(struct cluster *k, struct weir_err *err),
 	const char *what, struct weir_err *err)
 {
@@ -304,21 +313,20 @@ static int wait_until(struct cluster *k, int (*is)(struct cluster *k, struct wei
 	return r < 0 ? r : 0;
 }
 
-static int begin(struct cluster *k, struct weir_err *err)
+static int cluster_begin(struct cluster *k, struct weir_err *err)
 {
 	int r = live_cluster_start(k->live, &k->frame->config, err);
 
 	if (r == 0)
-		r = wait_until(
-			k, all_ready, "the servers are given nothing by the controller", err);
+		r = wait_until(k, all_ready, "the controller grants no tokens to the servers", err);
 	if (r == 0)
 		r = live_cluster_start_clients(k->live, err);
 	if (r == 0)
-		r = wait_until(k, all_asked, "there is a client that asks for nothing", err);
+		r = wait_until(k, all_asked, "a client sends no requests", err);
 	return r;
 }
 
-/* ---- the whole */
+/* ---- the run */
 
 static int keep_control(struct live *l, weir_time now, struct weir_err *err)
 {
@@ -332,7 +340,7 @@ static int keep_control(struct live *l, weir_time now, struct weir_err *err)
 	return gone || l->control.peer.pid > 0 ? 0 : live_cluster_start_control(l, err);
 }
 
-static int run(struct cluster *k, const struct sim_options *o, struct weir_err *err)
+static int run_cluster(struct cluster *k, const struct sim_options *o, struct weir_err *err)
 {
 	struct live *l = k->live;
 	weir_time began = loop_clock(), now = 0;
@@ -341,7 +349,7 @@ static int run(struct cluster *k, const struct sim_options *o, struct weir_err *
 	while (r == 0 && (now = loop_clock() - began) < l->s->duration) {
 		r = keep_control(l, now, err);
 		if (r == 0)
-			r = step(k, now, err);
+			r = cluster_step(k, now, err);
 		if (r == 0)
 			r = live_check(l, err);
 		if (live_interrupted() ||
@@ -349,7 +357,7 @@ static int run(struct cluster *k, const struct sim_options *o, struct weir_err *
 				o->progress((double)now / (double)l->s->duration, o->progress_arg)))
 			return weir_err_set(err, -ECANCELED, "stopped by a signal");
 		if (r == 0)
-			live_sleep_until(began + next_of(k, now));
+			live_sleep_until(began + next_look(k, now));
 	}
 	if (r == 0) {
 		r = pshift_judge_report(k->frame);
@@ -384,7 +392,7 @@ static void cluster_free(struct cluster *k)
 		pshift_cluster_free(k->frame);
 }
 
-/* One entry, its rates `scale` times as much. */
+/* Copy one entry, with its rates multiplied by `scale`. */
 static int put_scaled(struct metrics *to, const struct metrics_entry *e, double scale)
 {
 	double by = strcmp(e->unit, "iops") == 0 ? scale : 1;
@@ -410,8 +418,11 @@ static int scale_all(const struct metrics *from, double scale, struct metrics **
 	return r;
 }
 
-/* Requests a second of a server, on this machine: so few that one that waits for a core for some milliseconds has
- * work inside its model for so long; but so many that a hundredth of a reservation is a request or more. */
+/*
+ * Return the rate of a server on this machine, requests a second: low enough that a server that
+ * waits for a core for some milliseconds has work inside its model for that time; high enough that
+ * a hundredth of a reservation is a request or more.
+ */
 static double rate_of(const struct pshift_cluster_config *g)
 {
 	double seconds = (double)g->period / (double)WEIR_SEC;
@@ -440,9 +451,9 @@ int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_er
 			weir_err_set(err, r, "the cluster: %s", strerror(-r));
 	}
 	if (r == 0)
-		r = begin(&k, err);
+		r = cluster_begin(&k, err);
 	if (r == 0)
-		r = run(&k, o, err);
+		r = run_cluster(&k, o, err);
 	if (r == 0) {
 		r = scale_all(k.frame->metrics, scale, &l->metrics);
 		if (r < 0)

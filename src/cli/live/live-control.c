@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-control: what becomes of each kind of controller: keys in the policies of the gateways that it
- * moves; and who writes down what those say of it (live-say.c).
+ * live-control: controllers in a live run: keys in the policies of the gateways that they control,
+ * and functions that record their values (live-say.c).
  *
- * A new kind is a row of the table `kinds`, with a function for each of the two.
+ * A new kind of controller is a row of the table `kinds`, with a function for each of the two.
  */
 #include "cli/common/files.h"
 #include "cli/live/live-impl.h"
@@ -14,11 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Up to here a report's delay is what datagrams on one machine may take anyway; beyond, they go
- * through the relay. */
+/*
+ * Datagrams on one machine may take this long anyway; reports with a longer delay go through the
+ * relay.
+ */
 #define DELAY_NONE WEIR_MS
 
-/* The keys of a map that its table passes on, as "key: value, …" at the end of *to. */
+/* Append the keys of a map that its table copies to *to, as "key: value, …". */
 static int add_keys(char **to, yamldoc_node map, const struct live_key *keys, struct weir_err *err)
 {
 	char *text = NULL;
@@ -48,7 +50,7 @@ uint32_t live_control_device(const struct scenario *s, const struct scenario_con
 	for (uint32_t i = 0; name && i < s->n_devices; i++)
 		if (strcmp(s->stations[i].name, name) == 0)
 			return i;
-	return 0; /* there is only one, else the scenario would have been refused */
+	return 0; /* there is only one, otherwise the scenario would have been refused */
 }
 
 bool live_control_moves(
@@ -65,13 +67,13 @@ bool live_controlled(const struct live *l, uint32_t host)
 	for (size_t i = 0; i < l->s->n_controllers; i++) {
 		const struct scenario_controller *c = &l->s->controllers[i];
 
-		if (strcmp(c->ops->name, "parda") == 0 && live_control_moves(l->s, c, host))
+		if (strcmp(c->name, "parda") == 0 && live_control_moves(l->s, c, host))
 			return true;
 	}
 	return false;
 }
 
-/* ---- PARDA: the hosts' gateways, which tell each other by datagrams */
+/* ---- PARDA: the hosts' gateways, which exchange datagrams */
 
 static const struct live_key parda_keys[] = {{"kind", NULL}, {"period", NULL}, {"device", NULL},
 	{"hosts", NULL}, {"threshold", NULL}, {"window", NULL}, {"delay", NULL}, {"loss", NULL},
@@ -84,7 +86,7 @@ static const struct live_key parda_keys[] = {{"kind", NULL}, {"period", NULL}, {
 struct group { /* the gateways of one parda */
 	struct live_server *members[LIVE_SERVERS];
 	uint16_t ports[LIVE_SERVERS];
-	int fds[LIVE_SERVERS]; /* keep the ports until all have one, or two might get the same */
+	int fds[LIVE_SERVERS]; /* keep the ports until all have one, so that all differ */
 	size_t n;
 	const struct live_relay *relay; /* between them; NULL: none */
 };
@@ -111,7 +113,7 @@ static int find_members(
 	return 0;
 }
 
-/* The relay, where reports are to be late or lost. */
+/* Start the relay, if reports are delayed or lost. */
 static int start_relay(
 	struct live *l, const struct scenario_controller *c, struct group *g, struct weir_err *err)
 {
@@ -141,7 +143,7 @@ int live_control_key(const struct live *l, struct weir_err *err)
 	return files_write_key(path, err);
 }
 
-/* "peers: …" of one host. */
+/* Write "peers: …" of one host. */
 static int add_peers(struct live *l, const struct scenario_controller *c, const struct group *g,
 	size_t member, struct weir_err *err)
 {
@@ -169,7 +171,7 @@ static int add_parda(
 	int r;
 
 	if (window)
-		(void)yamldoc_count(c->node, "window", &begin, NULL); /* it was read before */
+		(void)yamldoc_count(c->node, "window", &begin, NULL); /* it was checked before */
 	(void)yamldoc_count(c->node, "wmax", &wmax, NULL);
 	v->depth = begin < wmax ? begin : wmax;
 	r = live_text_add(&v->keys, "controller: parda, threshold: \"%s\", parda: {",
@@ -221,14 +223,16 @@ static int plan_server(struct live *l, const struct scenario_controller *c,
 	if (v->keys)
 		return yamldoc_error(
 			c->node, err, "cannot run live: '%s' has a controller already", v->name);
-	r = live_text_add(&v->keys, "controller: %s, %s: {%s", c->ops->name, c->ops->name, first);
+	r = live_text_add(&v->keys, "controller: %s, %s: {%s", c->name, c->name, first);
 	if (r < 0)
 		return no_memory(err);
 	r = add_keys(&v->keys, c->node, keys, err);
 	return r == 0 && live_text_add(&v->keys, "}, ") < 0 ? no_memory(err) : r;
 }
 
-/* `rate` is what the resource can do, or with `learn` a guess at it. `depth` is for tokens that hold. */
+/*
+ * `rate` is the resource's capacity, or with `learn` a guess at it. `depth` is for `tokens: hold`.
+ */
 static int plan_adaptbf(struct live *l, const struct scenario_controller *c, struct weir_err *err)
 {
 	const char *rate = yamldoc_text(yamldoc_get(c->node, "rate"));
@@ -238,7 +242,7 @@ static int plan_adaptbf(struct live *l, const struct scenario_controller *c, str
 	bool learn = false;
 	int r, n = 0;
 
-	(void)yamldoc_bool(c->node, "learn", &learn, NULL); /* both were read before */
+	(void)yamldoc_bool(c->node, "learn", &learn, NULL); /* both were checked before */
 	if (learn)
 		n = snprintf(first, sizeof(first), "guess: \"%s\", ", rate);
 	if (depth && tokens && strcmp(tokens, "hold") == 0)
@@ -256,7 +260,7 @@ static int plan_tbf(struct live *l, const struct scenario_controller *c, struct 
 	return plan_server(l, c, tbf_keys, "", err);
 }
 
-/* ---- what a device can do, learned: gateways always do that */
+/* ---- learned capacity of a device: gateways always learn it */
 
 static int plan_capacity(struct live *l, const struct scenario_controller *c, struct weir_err *err)
 {
@@ -268,7 +272,7 @@ static int plan_capacity(struct live *l, const struct scenario_controller *c, st
 static const struct kind {
 	const char *name;
 	int (*plan)(struct live *l, const struct scenario_controller *c, struct weir_err *err);
-	live_say *say; /* NULL: nothing */
+	live_say *say; /* NULL: no values */
 } kinds[] = {
 	{"parda", plan_parda, live_say_parda},
 	{"adaptbf", plan_adaptbf, live_say_adaptbf},
@@ -276,7 +280,7 @@ static const struct kind {
 	{"capacity", plan_capacity, live_say_capacity},
 };
 
-static const struct kind *find(const char *name)
+static const struct kind *find_kind(const char *name)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strcmp(kinds[i].name, name) == 0)
@@ -284,15 +288,16 @@ static const struct kind *find(const char *name)
 	return NULL;
 }
 
-/* A gateway has no key that leaves a part of a controller out. */
+/* Refuse `without`: a gateway has no key that switches off a part of a controller. */
 static int check_whole(const struct scenario_controller *c, struct weir_err *err)
 {
 	yamldoc_node without = yamldoc_get(c->node, "without");
 	const char *text = yamldoc_text(without);
 
-	return !text || strcmp(text, "nothing") == 0
-		       ? 0
-		       : yamldoc_error(without, err, "cannot run live: controllers are whole");
+	return !text || strcmp(text, "nothing") == 0 ? 0
+						     : yamldoc_error(without, err,
+							       "cannot run live: gateways cannot "
+							       "switch off a part of a controller");
 }
 
 int live_control(struct live *l, struct weir_err *err)
@@ -301,14 +306,14 @@ int live_control(struct live *l, struct weir_err *err)
 
 	for (size_t i = 0; r == 0 && i < l->s->n_controllers; i++) {
 		const struct scenario_controller *c = &l->s->controllers[i];
-		const struct kind *k = find(c->ops->name);
+		const struct kind *k = find_kind(c->name);
 
 		r = check_whole(c, err);
 		if (r)
 			break;
 		r = k ? k->plan(l, c, err)
-		      : weir_err_at(err, -EINVAL, c->at, "controller '%s' cannot run live",
-				c->ops->name);
+		      : weir_err_at(
+				err, -EINVAL, c->at, "controller '%s' cannot run live", c->name);
 	}
 	return r;
 }
@@ -318,7 +323,7 @@ int live_control_say(struct live *l, double t, bool end)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < l->s->n_controllers; i++) {
-		const struct kind *k = find(l->s->controllers[i].ops->name);
+		const struct kind *k = find_kind(l->s->controllers[i].name);
 
 		if (k->say)
 			r = k->say(l, &l->s->controllers[i], t, end);

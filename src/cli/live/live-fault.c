@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-fault: `faults` of a scenario's PARDA: a host's gateway that crashes is killed, with its clients, and both are started
- * again when the fault ends (live.c). The other kinds cannot be had live.
+ * live-fault: `faults` of a scenario's PARDA: for a crash the host's gateway is killed, with its
+ * clients, and both are restarted when the fault ends (live.c). Other kinds cannot run live.
  */
 #include "base/no-memory.h"
 #include "cli/live/live-impl.h"
@@ -18,7 +18,7 @@ static int read_one(struct live *l, yamldoc_node map, struct weir_err *err)
 	weir_time span = 0;
 
 	if (strcmp(kind, "crash") != 0)
-		return yamldoc_error(map, err, "cannot run live: of faults only a crash can");
+		return yamldoc_error(map, err, "cannot run live: only the fault 'crash' can");
 	*f = (struct live_fault){.server = -1};
 	for (uint32_t h = 0; h < l->s->n_hosts; h++)
 		if (strcmp(l->s->hosts[h].name, host) == 0)

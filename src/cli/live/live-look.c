@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-look: what the gateways counted, called what the simulator calls it.
+ * live-look: the gateways' counters, as metrics with the simulator's names.
  *
- * METHOD  A look asks every gateway for its status (GET /v1/status); counters only grow, so what happened
- *         between two looks is their difference (view.h). Rates are over the time between the two by
- *         the gateway's own clock, so a look that comes late is no error. The looks at the last sample and
- *         at the warm-up's end are kept.
+ * METHOD  The status of every gateway is read (GET /v1/status); counters only grow, so the activity
+ *         between two readings is their difference (view.h). Rates are over the time between the
+ *         two by the gateway's own clock, so a late reading causes no error. The status at the last
+ *         sample and at the warm-up's end is kept.
  */
 #include "cli/live/live-impl.h"
 #include <errno.h>
@@ -41,7 +41,10 @@ static struct measure_flow flow_of(
 	return f;
 }
 
-/* What is waiting at the device's gate is beyond the host's, where a host has none of its own. */
+/*
+ * Return the flow of a tenant. If its host has no gateway, requests that wait at the device's gate
+ * count as outstanding, too.
+ */
 static struct measure_flow tenant_flow(const struct live *l, const struct live_tenant *t,
 	const struct view_tenant *v, struct weir_hist *h)
 {
@@ -82,10 +85,10 @@ static double window_of(const struct live *l, uint32_t host)
 			  : l->servers[server].view.resources[0].window;
 }
 
-/* ---- looks */
+/* ---- status */
 
-/* The views from `begin` or the last sample to now. */
-static int compare(struct live *l, bool begin, struct weir_err *err)
+/* Make the views from the warm-up's end (`begin`) or the last sample to now. */
+static int make_views(struct live *l, bool begin, struct weir_err *err)
 {
 	for (size_t i = 0; i < l->n_servers; i++) {
 		struct live_server *v = &l->servers[i];
@@ -104,7 +107,7 @@ static int compare(struct live *l, bool begin, struct weir_err *err)
 	return 0;
 }
 
-static int look(struct live *l, struct weir_err *err)
+static int read_status(struct live *l, struct weir_err *err)
 {
 	for (size_t i = 0; i < l->n_servers; i++) {
 		struct live_server *v = &l->servers[i];
@@ -124,10 +127,10 @@ static int look(struct live *l, struct weir_err *err)
 
 int live_look_asked(struct live *l, struct weir_err *err)
 {
-	int r = look(l, err);
+	int r = read_status(l, err);
 
 	if (r == 0)
-		r = compare(l, false, err); /* there was none before: since the start */
+		r = make_views(l, false, err); /* no status before: since the start */
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < l->n_clients; i++) {
@@ -142,7 +145,7 @@ int live_look_asked(struct live *l, struct weir_err *err)
 	return 1;
 }
 
-static void keep(json_t **to, json_t *look)
+static void keep_status(json_t **to, json_t *look)
 {
 	json_decref(*to);
 	*to = json_incref(look);
@@ -151,7 +154,7 @@ static void keep(json_t **to, json_t *look)
 void live_look_begin(struct live *l)
 {
 	for (size_t i = 0; i < l->n_servers; i++)
-		keep(&l->servers[i].begin, l->servers[i].now);
+		keep_status(&l->servers[i].begin, l->servers[i].now);
 }
 
 void live_look_free(struct live *l)
@@ -213,22 +216,22 @@ struct sampling {
 	int failed;
 };
 
-static void put(struct sampling *s, double value)
+static void put_point(struct sampling *s, double value)
 {
 	int r = metrics_append(s->l->metrics, *s->handle++, s->t, value);
 
 	s->failed = r < 0 ? r : s->failed;
 }
 
-static void put_if(struct sampling *s, bool any, double value)
+static void put_point_if(struct sampling *s, bool any, double value)
 {
 	if (any)
-		put(s, value);
+		put_point(s, value);
 	else
-		s->handle++; /* nothing completed: there is no latency, which is not 0 */
+		s->handle++; /* no request completed: there is no latency, rather than 0 */
 }
 
-/* Which of a tenant's series have no point when nothing is done. */
+/* Those of a tenant's series that have no point if no request is done. */
 enum { SAMPLE_LATENCY = 2, SAMPLE_P99 = 3 };
 
 static void sample_tenant(
@@ -240,7 +243,7 @@ static void sample_tenant(
 
 	if (s->l->servers[t->server].down) {
 		for (int i = 0; i < MEASURE_TENANT_SERIES; i++)
-			put_if(s, i != SAMPLE_LATENCY && i != SAMPLE_P99, 0);
+			put_point_if(s, i != SAMPLE_LATENCY && i != SAMPLE_P99, 0);
 		return;
 	}
 	if (!v) {
@@ -248,11 +251,11 @@ static void sample_tenant(
 		return;
 	}
 	f = tenant_flow(s->l, t, v, &h);
-	put(s, f.ios / f.span);
-	put(s, f.bytes / f.span);
-	put_if(s, h.count > 0, f.latency_ms);
-	put_if(s, h.count > 0, v->p99 * 1000);
-	put(s, f.outstanding);
+	put_point(s, f.ios / f.span);
+	put_point(s, f.bytes / f.span);
+	put_point_if(s, h.count > 0, f.latency_ms);
+	put_point_if(s, h.count > 0, v->p99 * 1000);
+	put_point(s, f.outstanding);
 	host->span = f.span;
 	measure_flow_add(host, &f);
 }
@@ -262,14 +265,14 @@ static void sample_device(struct sampling *s, uint32_t device)
 	const struct live_server *v = &s->l->servers[device];
 	struct measure_flow f = device_flow(v);
 
-	put(s, f.ios / f.span);
-	put(s, f.bytes / f.span);
-	put_if(s, f.ios > 0, f.latency_ms);
-	put(s, f.outstanding);
+	put_point(s, f.ios / f.span);
+	put_point(s, f.bytes / f.span);
+	put_point_if(s, f.ios > 0, f.latency_ms);
+	put_point(s, f.outstanding);
 	if (s->l->s->stations[device].capacity_auto) {
 		double capacity = v->view.resources[0].capacity[0];
 
-		put(s, isnan(capacity) ? 0 : capacity);
+		put_point(s, isnan(capacity) ? 0 : capacity);
 	}
 }
 
@@ -287,15 +290,15 @@ static int write_sample(struct live *l, double t)
 		const struct measure_flow *f = &hosts[i];
 		double iops = f->span > 0 ? f->ios / f->span : 0;
 
-		put(&s, iops);
-		put_if(&s, f->ios > 0, f->latency_ms);
-		put(&s, f->outstanding);
-		put(&s, window_of(l, i));
+		put_point(&s, iops);
+		put_point_if(&s, f->ios > 0, f->latency_ms);
+		put_point(&s, f->outstanding);
+		put_point(&s, window_of(l, i));
 		total += iops;
 	}
 	for (uint32_t i = 0; i < l->s->n_devices; i++)
 		sample_device(&s, i);
-	put(&s, total);
+	put_point(&s, total);
 	free(hosts);
 	return s.failed ? s.failed : live_control_say(l, t, false);
 }
@@ -303,10 +306,10 @@ static int write_sample(struct live *l, double t)
 int live_look_sample(struct live *l, weir_time t, struct weir_err *err)
 {
 	bool first = !l->servers[0].last;
-	int r = look(l, err);
+	int r = read_status(l, err);
 
 	if (r == 0 && !first && l->s->sample) {
-		r = compare(l, false, err);
+		r = make_views(l, false, err);
 		if (r == 0) {
 			r = write_sample(l, (double)t / 1e9);
 			if (r < 0)
@@ -314,7 +317,7 @@ int live_look_sample(struct live *l, weir_time t, struct weir_err *err)
 		}
 	}
 	for (size_t i = 0; r == 0 && i < l->n_servers; i++)
-		keep(&l->servers[i].last, l->servers[i].now);
+		keep_status(&l->servers[i].last, l->servers[i].now);
 	return r;
 }
 
@@ -407,7 +410,7 @@ static int end_all(struct live *l, struct measure_flow *hosts)
 int live_look_end(struct live *l, struct weir_err *err)
 {
 	struct measure_flow *hosts = calloc(l->s->n_hosts, sizeof(*hosts));
-	int r = hosts ? compare(l, true, err) : -ENOMEM;
+	int r = hosts ? make_views(l, true, err) : -ENOMEM;
 
 	if (r == 0) {
 		r = end_all(l, hosts);

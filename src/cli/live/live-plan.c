@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-plan: which processes there are, and which part of which device each tenant has.
+ * live-plan: plan the processes of a live run, and the part of a device that each tenant uses.
  *
  *   scenario                      live
  *   a device                      weir serve, its back end a model of it over memory
  *   a host                        weir serve, its back end the device's export
  *   a host whose gate is open,    none: its clients go to the device's gateway, since a gateway
- *   before a device with a gate   in between would make one client of them
+ *   before a device with a gate   in between would make them one client
  *   a workload                    a client on an export of its tenant
- *   a controller                  keys of the gateways that it moves (live-control.c)
+ *   a controller                  keys of the gateways that it controls (live-control.c)
  *
- * WHERE   A gateway tells tenants apart by their exports, and exports must not overlap; but tenants may
- *         well use the same part of a device. Beyond a model's end its places begin again, so
- *         a tenant whose place is taken has it once around further on: another export, the same cylinders.
+ * OFFSETS A gateway distinguishes tenants by their exports, and exports must not overlap; but
+ *         tenants may use the same part of a device. Beyond a model's end its offsets wrap around,
+ *         so a tenant whose part is taken gets it one or more wraps further on: another export, the
+ *         same cylinders.
  */
 #include "cli/live/live-impl.h"
 #include "base/no-memory.h"
@@ -32,13 +33,13 @@ static double window_of(const struct scenario_gate *g)
 	return g->given & SCENARIO_GATE_WINDOW ? g->config.window : 32;
 }
 
-/* `window: none`, and no window in bytes. */
+/* Return true for `window: none` without a window in bytes. */
 static bool is_open(const struct scenario_gate *g)
 {
 	return window_of(g) > LIVE_WINDOW_MAX && !g->config.window_bytes;
 }
 
-static bool needs_none(const struct live *l, uint32_t host)
+static bool needs_no_gateway(const struct live *l, uint32_t host)
 {
 	const struct scenario_group *g = group_of(l, host);
 
@@ -72,8 +73,8 @@ static int check_window(yamldoc_node map, const struct scenario_gate *g, struct 
 	if (window_of(g) < 1)
 		return yamldoc_error(map, err, "window: cannot run live: it must be 1 or more");
 	if (yamldoc_get(map, "order").id && g->config.order != WEIR_FAIR && !is_open(g))
-		return yamldoc_error(
-			yamldoc_get(map, "order"), err, "cannot run live: gateways are fair");
+		return yamldoc_error(yamldoc_get(map, "order"), err,
+			"cannot run live: gateways have only the order 'fair'");
 	return 0;
 }
 
@@ -105,7 +106,7 @@ static int add_servers(struct live *l, struct weir_err *err)
 	for (uint32_t i = 0; r == 0 && i < s->n_hosts; i++) {
 		const struct scenario_group *g = group_of(l, i);
 
-		l->host_server[i] = needs_none(l, i) ? -1 : (int)l->n_servers;
+		l->host_server[i] = needs_no_gateway(l, i) ? -1 : (int)l->n_servers;
 		if (l->host_server[i] >= 0)
 			add_server(l, s->hosts[i].name, (int)i, g->device, &g->gate);
 		r = check_window(live_text_host(s, s->hosts[i].group), &g->gate, err);
@@ -115,7 +116,7 @@ static int add_servers(struct live *l, struct weir_err *err)
 
 /* ---- tenants */
 
-/* What a host's tenant is called at the device's gate. */
+/* Return the path of a host's tenant at the device's gate. */
 static int device_path(const struct live *l, uint32_t host, const char *path, char **ret)
 {
 	const struct scenario_gate *g = l->s->stations[group_of(l, host)->device].gate;
@@ -129,8 +130,8 @@ static int device_path(const struct live *l, uint32_t host, const char *path, ch
 					   : live_text_add(ret, "%s.%s", name, path);
 }
 
-/* The part of the device that a tenant's workloads use. */
-static void extent(const struct live *l, struct live_tenant *t)
+/* Set the part of the device that a tenant's workloads use. */
+static void set_extent(const struct live *l, struct live_tenant *t)
 {
 	const struct scenario_host *h = &l->s->hosts[t->host];
 	const struct scenario_tenant *st = &l->s->groups[h->group].gate.tenants[t->index];
@@ -157,8 +158,8 @@ static int add_tenant(struct live *l, uint32_t host, uint32_t index, struct weir
 	*t = (struct live_tenant){.host = host, .index = index, .path = p->path};
 	t->server = direct ? group_of(l, host)->device : (size_t)l->host_server[host];
 	l->n_tenants++;
-	extent(l, t);
-	/* Names have no dot of their own. */
+	set_extent(l, t);
+	/* Names contain no dots. */
 	r = live_text_add(&t->export_, "%s.%s", l->s->hosts[host].name, p->path);
 	for (char *c = t->export_; r == 0 && *c; c++)
 		*c = *c == '/' ? '.' : *c;
@@ -171,8 +172,8 @@ static int add_tenant(struct live *l, uint32_t host, uint32_t index, struct weir
 		if (l->tenants[i].server == t->server &&
 			strcmp(l->tenants[i].server_path, t->server_path) == 0)
 			return weir_err_at(err, -EINVAL, l->s->stations[t->server].at,
-				"'%s/%s' and '%s/%s' are one tenant at the gate of '%s': live they "
-				"cannot be told apart",
+				"'%s/%s' and '%s/%s' are one tenant at the gate of '%s', and "
+				"cannot be distinguished live",
 				l->s->hosts[l->tenants[i].host].name, l->tenants[i].path,
 				l->s->hosts[host].name, t->path, l->s->stations[t->server].name);
 	return 0;
@@ -198,9 +199,9 @@ static int add_tenants(struct live *l, struct weir_err *err)
 	return r;
 }
 
-/* ---- where */
+/* ---- offsets */
 
-/* After how many bytes a model's places begin again. */
+/* Return the number of bytes after which a model's offsets wrap around. */
 static int wrap_of(const struct scenario_station *st, uint64_t *ret, struct weir_err *err)
 {
 	const struct station_config *c = &st->config;
@@ -221,7 +222,7 @@ static int wrap_of(const struct scenario_station *st, uint64_t *ret, struct weir
 	case STATION_SSD: /* a page's die follows from its number */
 		*ret = (uint64_t)c->ssd.page * c->ssd.channels * c->ssd.dies;
 		return 0;
-	default: /* a place means nothing to a server */
+	default: /* offsets do not matter to a server */
 		*ret = 1 << 20;
 		return 0;
 	}
@@ -232,9 +233,11 @@ static uint64_t round_up(uint64_t x, uint64_t to)
 	return (x + to - 1) / to * to;
 }
 
-/* The first place for [low, low + size), any number of times around, that none of the first `n` of the
- * server's tenants has. */
-static void place(struct live *l, size_t n, uint64_t wrap)
+/*
+ * Find the first offset for [low, low + size), after any number of wraps, that none of the first
+ * `n` tenants of the server uses.
+ */
+static void place_tenant(struct live *l, size_t n, uint64_t wrap)
 {
 	struct live_tenant *t = &l->tenants[n];
 	struct live_server *v = &l->servers[t->server];
@@ -268,10 +271,12 @@ static int place_all(struct live *l, struct weir_err *err)
 
 		r = wrap_of(&l->s->stations[device], &wrap, err);
 		if (r == 0)
-			place(l, i, wrap);
+			place_tenant(l, i, wrap);
 	}
-	/* A device without a gate is one export, which all its hosts share; with one, each host has its
-	 * own, behind the others'. */
+	/*
+	 * A device without a gate is one export, which all its hosts share; with a gate, each host
+	 * has its own export, after the others'.
+	 */
 	for (size_t i = l->s->n_devices; r == 0 && i < l->n_servers; i++) {
 		struct live_server *v = &l->servers[i], *d = &l->servers[v->device];
 
@@ -288,7 +293,10 @@ static int place_all(struct live *l, struct weir_err *err)
 	return r;
 }
 
-/* A host with a gateway of its own is one client of the device's: then its tenants must be one there. */
+/*
+ * A host with a gateway is one client of the device's: refuse it if its tenants are different ones
+ * there.
+ */
 static int check_together(const struct live *l, struct weir_err *err)
 {
 	for (size_t i = 0; i < l->n_tenants; i++) {
@@ -305,8 +313,9 @@ static int check_together(const struct live *l, struct weir_err *err)
 					scenario_leaf_for(st->gate, host, l->tenants[k].path) !=
 						scenario_leaf_for(st->gate, host, t->path)))
 				return weir_err_at(err, -EINVAL, g->at,
-					"host '%s' has a window of its own, and the gate of '%s' "
-					"tells its tenants apart: both cannot run live",
+					"host '%s' has a window, and the gate of '%s' "
+					"distinguishes "
+					"its tenants: both cannot run live",
 					host, st->name);
 	}
 	return 0;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* live-policy: the policy of each gateway, as a file in the scratch folder. */
+/* live-policy: write the policy of each gateway to a file in the scratch folder. */
 #include "cli/common/files.h"
 #include "cli/live/live-impl.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A host's gate, and a device's own. What is not copied is written from what the scenario read, or is
- * checked by live-plan.c. */
+/*
+ * Keys of a host's gate, and of a device's own. Keys that are not copied are written from the
+ * parsed scenario, or checked by live-plan.c.
+ */
 static const struct live_key gate_keys[] = {{"name", NULL}, {"count", NULL}, {"device", NULL},
 	{"retry", NULL}, {"workloads", NULL}, {"tenants", NULL}, {"window", NULL}, {"order", NULL},
 	{"per", NULL}, {"io_unit", NULL}, {"cost", "cost"}, {"run", "run"},
@@ -17,7 +19,7 @@ static const struct live_key tenant_keys[] = {{"children", NULL}, {"match", NULL
 	{"workloads", NULL}, {"name", "name"}, {"weight", "weight"}, {"min", "min"}, {"max", "max"},
 	{"burst", "burst"}, {"slo", "slo"}, {NULL, NULL}};
 
-/* ---- the model behind a device's gateway: its keys are those of the scenario */
+/* ---- the model behind a device's gateway, with the scenario's keys */
 
 static const char *model_kind(yamldoc_node device)
 {
@@ -80,7 +82,7 @@ static int put_resource(
 	if (g && g->costs.io_unit)
 		fprintf(f, "io_unit: %" PRIu64 " B, ", (uint64_t)g->costs.io_unit);
 	else
-		fputs("io_unit: 2 GiB, ", f); /* the most: each request counts one */
+		fputs("io_unit: 2 GiB, ", f); /* the largest: each request counts one */
 	r = live_text_keys(f, map, gate_keys, err);
 	fprintf(f, "%s}\n", v->keys ? v->keys : "");
 	return r;
@@ -92,13 +94,16 @@ static void put_export(FILE *f, const char *name, uint64_t offset, uint64_t size
 		size);
 }
 
-/* Those of the tenants that it serves, and of the hosts before a device that has a gate. */
+/*
+ * Write the exports of the tenants that the server serves, and of the hosts in front of a device
+ * that has a gate.
+ */
 static void put_exports(FILE *f, const struct live *l, size_t server)
 {
 	const struct live_server *v = &l->servers[server];
 
 	if (v->host < 0 && !l->s->stations[v->device].gate)
-		return; /* the whole, by its name */
+		return; /* the whole resource, by its name */
 	fputs("exports:\n", f);
 	for (size_t i = 0; i < l->n_tenants; i++)
 		if (l->tenants[i].server == server && l->tenants[i].size)
@@ -111,8 +116,10 @@ static void put_exports(FILE *f, const struct live *l, size_t server)
 
 /* ---- tenants */
 
-/* Whose exports a leaf of this server's policy has: those of the tenants that are counted there; at a
- * device also the hosts' that it means. */
+/*
+ * Write the match of a leaf of this server's policy: the exports of the tenants that are counted
+ * there; at a device also those of the hosts that it stands for.
+ */
 static void put_match(FILE *f, const struct live *l, size_t server, const char *path)
 {
 	const struct live_server *v = &l->servers[server];
@@ -131,7 +138,7 @@ static void put_match(FILE *f, const struct live *l, size_t server, const char *
 
 		if (l->host_server[t->host] < 0 || l->servers[t->server].device != v->device ||
 			(i && l->tenants[i - 1].host == t->host))
-			continue; /* once a host: all its tenants are one here */
+			continue; /* once per host: all its tenants are one here */
 		leaf = scenario_leaf_for(g, host, t->path);
 		if (strcmp(leaf < 0 ? host : g->policy->tenants[leaf].path, path) == 0)
 			fprintf(f, "%s{export: \"%s\"}, ", n++ ? "" : "match: [", host);
@@ -165,8 +172,11 @@ static int put_tenants(FILE *f, const struct live *l, size_t server, yamldoc_nod
 	return r;
 }
 
-/* A gate that has no list of tenants: one of each host, or of each tenant of each host. */
-static void put_everybody(FILE *f, const struct live *l, size_t server)
+/*
+ * Write the tenants of a gate without a list of tenants: one for each host, or for each tenant of
+ * each host.
+ */
+static void put_default_tenants(FILE *f, const struct live *l, size_t server)
 {
 	bool per_host = l->s->stations[l->servers[server].device].gate->per == SCENARIO_PER_HOST;
 
@@ -196,12 +206,12 @@ static int put_tree(FILE *f, const struct live *l, size_t server, struct weir_er
 	int r = 0;
 
 	if (v->host < 0 && !l->s->stations[v->device].gate)
-		return 0; /* everybody is one */
+		return 0; /* all clients are one tenant */
 	fputs("tenants:\n  ", f);
 	if (list.id) {
 		r = put_tenants(f, l, server, list, "", err);
 	} else if (v->host < 0) {
-		put_everybody(f, l, server);
+		put_default_tenants(f, l, server);
 	} else {
 		fputs("[{name: main, ", f);
 		put_match(f, l, server, "main");

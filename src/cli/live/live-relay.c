@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-relay: a network between hosts whose reports are late, or lost.
+ * live-relay: a network between hosts that delays reports, or loses them.
  *
- * METHOD  Host i knows host j by the address of a socket of the relay, and j knows i by another. What
- *         comes in at one goes out at the other, so that each sees the other's datagrams come from
- *         where it sends its own. Reports wait until they are due; all else (the questions and answers
- *         by which hosts prove to be there) passes at once, as a scenario's delay and loss mean reports. A
- *         thread of its own does it.
+ * METHOD  Host i knows host j by the address of a socket of the relay, and j knows i by another.
+ *         Datagrams that arrive at one are sent from the other, so that each host sees the other's
+ *         datagrams come from the address to which it sends its own. Reports wait until they are
+ *         due; other messages (challenges and their answers) pass at once, since a scenario's delay
+ *         and loss apply to reports. The relay runs on its own thread.
  * COST    n (n − 1) sockets, a few datagrams a second.
  */
 #include "base/no-memory.h"
@@ -24,8 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define KEPT                                                                                       \
-	1024 /* datagrams under way: more than a minute's of 8 hosts; what comes beyond is lost */
+#define KEPT 1024 /* datagrams under way: more than a minute's of 8 hosts; further ones are lost */
 
 struct datagram {
 	weir_time due;
@@ -36,9 +35,10 @@ struct datagram {
 
 struct live_relay {
 	size_t n;
-	uint16_t *hosts;       /* their own ports */
-	uint16_t *ports;       /* of the socket by which i knows j: [i × n + j] */
-	struct pollfd *fds;    /* in the same order, −1 where i = j; then the one that ends it */
+	uint16_t *hosts; /* their own ports */
+	uint16_t *ports; /* of the socket by which i knows j: [i × n + j] */
+	struct pollfd
+		*fds; /* in the same order, −1 where i = j; then the one that ends the thread */
 	struct datagram *kept; /* KEPT */
 	weir_time delay;
 	double loss;
@@ -72,7 +72,7 @@ uint16_t live_relay_port(const struct live_relay *r, size_t host, size_t other)
 
 /* ---- on the thread */
 
-/* A datagram that the system has no room for is lost, as any may be. */
+/* Send a datagram. If the system has no room for it, it is lost, as any may be. */
 static void pass_on(struct live_relay *r, const struct datagram *d)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET,
@@ -83,7 +83,7 @@ static void pass_on(struct live_relay *r, const struct datagram *d)
 		sizeof(to));
 }
 
-static void keep(struct live_relay *r, const struct datagram *d)
+static void keep_datagram(struct live_relay *r, const struct datagram *d)
 {
 	for (size_t i = 0; i < KEPT; i++) {
 		if (r->kept[i].len)
@@ -93,8 +93,8 @@ static void keep(struct live_relay *r, const struct datagram *d)
 	}
 }
 
-/* All that came from one host for another. */
-static void take(struct live_relay *r, size_t from, size_t to, weir_time now)
+/* Receive all datagrams from one host for another. */
+static void receive_all(struct live_relay *r, size_t from, size_t to, weir_time now)
 {
 	struct datagram d = {.due = now + r->delay, .from = from, .to = to};
 	ssize_t n;
@@ -106,11 +106,11 @@ static void take(struct live_relay *r, size_t from, size_t to, weir_time now)
 		if (!report)
 			pass_on(r, &d);
 		else if (rng_double(&r->rng) >= r->loss)
-			keep(r, &d);
+			keep_datagram(r, &d);
 	}
 }
 
-/* Sends what is due; until when there is nothing to do, in ms. */
+/* Send datagrams that are due; return the time until the next is due, in ms. */
 static int send_due(struct live_relay *r, weir_time now)
 {
 	weir_time next = now + 3600 * WEIR_SEC;
@@ -128,7 +128,7 @@ static int send_due(struct live_relay *r, weir_time now)
 	return (int)((next - now + WEIR_MS - 1) / WEIR_MS);
 }
 
-static void *relay(void *arg)
+static void *relay_thread(void *arg)
 {
 	struct live_relay *r = arg;
 	size_t n = r->n * r->n;
@@ -140,7 +140,7 @@ static void *relay(void *arg)
 			continue;
 		for (size_t i = 0; i < n; i++)
 			if (r->fds[i].revents)
-				take(r, i / r->n, i % r->n, loop_clock());
+				receive_all(r, i / r->n, i % r->n, loop_clock());
 	}
 	return NULL;
 }
@@ -181,7 +181,7 @@ static int open_all(struct live_relay *r)
 		if (i / r->n != i % r->n)
 			code = live_relay_bind(&r->ports[i], &r->fds[i].fd);
 	if (code == 0)
-		code = -pthread_create(&r->thread, NULL, relay, r);
+		code = -pthread_create(&r->thread, NULL, relay_thread, r);
 	r->started = code == 0;
 	return code;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-say: what gateways say of their controllers, called what the simulator calls it. A point of a series is
- * how it stood at the look.
+ * live-say: the values of the gateways' controllers, as metrics with the simulator's names. A point
+ * of a series is the value when the status was read.
  */
 #include "cli/live/live-impl.h"
 
@@ -10,14 +10,14 @@ static const json_t *resource_of(const struct live *l, size_t server)
 	return json_array_get(json_object_get(l->servers[server].now, "resources"), 0);
 }
 
-/* What of `from` is said, and how it is called. */
+/* A key of the status, and the name, unit and scale of its metric. */
 struct saying {
 	const char *key, *name, *unit;
 	double scale;
 };
 
-/* Points or values PREFIX.NAME of all that is there: what is null has no point, and as a value is 0. */
-static int put(struct live *l, const json_t *from, const struct saying *all, size_t n,
+/* Record points or values PREFIX.NAME for all keys: null gives no point, and 0 as a value. */
+static int put_values(struct live *l, const json_t *from, const struct saying *all, size_t n,
 	const char *prefix, double t, bool end)
 {
 	int r = 0;
@@ -38,7 +38,7 @@ static int put(struct live *l, const json_t *from, const struct saying *all, siz
 	return r;
 }
 #define PUT(l, from, list, prefix, t, end)                                                         \
-	put(l, from, list, sizeof(list) / sizeof(*(list)), prefix, t, end)
+	put_values(l, from, list, sizeof(list) / sizeof(*(list)), prefix, t, end)
 
 int live_say_parda(struct live *l, const struct scenario_controller *c, double t, bool end)
 {
@@ -70,7 +70,10 @@ int live_say_parda(struct live *l, const struct scenario_controller *c, double t
 	return r;
 }
 
-/* What the ledger says that a job gave beyond its priority, less what it got and what aged away. */
+/*
+ * Record the tokens that a job gave away by the ledger, minus those that it got and those written
+ * off.
+ */
 static int put_given(struct live *l, const json_t *job, const char *prefix, double t)
 {
 	double given = json_number_value(json_object_get(job, "lent")) +

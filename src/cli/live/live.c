@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live: the processes of a live run, and what happens when.
+ * live: the processes of a live run, and its events.
  *
- * METHOD  Everything that happens has a time of the run: samples, the warm-up's end, clients that start or
- *         stop, changes. The run's time begins when all gateways listen and all clients that are there from
- *         the start have asked for something: how long they take to start is not the scenario's. Between
- *         two such times we sleep, a tenth of a second at most, and look whether all processes are there.
+ * METHOD  Every event has a time of the run: samples, the warm-up's end, clients that start or stop,
+ *         changes. The run's time begins when all gateways listen and all clients that start at time
+ *         0 have sent a request: the time that they need to start is not part of the scenario.
+ *         Between two events the run sleeps, a tenth of a second at most, and checks that all
+ *         processes are alive.
  */
 #include "cli/live/live.h"
 #include "serve/loop/loop.h"
@@ -21,10 +22,10 @@
 #include <unistd.h>
 
 #define BEAT  (100 * WEIR_MS)
-#define ASKED (20 * WEIR_MS) /* between looks whether clients have begun: what time 0 is off by */
-/* Until clients have begun; some hundred milliseconds are usual. */
+#define ASKED (20 * WEIR_MS) /* between checks whether clients have begun: the error of time 0 */
+/* Time limit for clients to begin; some hundred milliseconds are usual. */
 #define START     (30 * WEIR_SEC)
-#define FIRST     (-20) /* of setpriority(2): the most */
+#define FIRST     (-20) /* of setpriority(2): the highest */
 #define AUTOGROUP "/proc/self/autogroup"
 
 extern const struct verb verb_experiment;
@@ -62,18 +63,18 @@ int live_server_start(struct live_server *v, struct weir_err *err)
 static void stop_all(struct live *l)
 {
 	for (size_t i = 0; i < l->n_clients; i++)
-		peer_kill(&l->clients[i].peer); /* nobody is interested in what is under way */
+		peer_kill(&l->clients[i].peer); /* requests under way do not matter */
 	remote_close(l->control.remote);
 	peer_kill(&l->control.peer);
 	for (size_t i = 0; i < l->n_servers; i++) {
 		remote_close(l->servers[i].remote);
 		peer_signal(&l->servers[i].peer, SIGTERM);
 	}
-	for (size_t i = l->n_servers; i-- > 0;) /* hosts before what they stand before */
+	for (size_t i = l->n_servers; i-- > 0;) /* hosts before their devices */
 		peer_stop(&l->servers[i].peer);
 }
 
-static int died(
+static int fail_died(
 	const char *what, const char *name, const char *log, int status, struct weir_err *err)
 {
 	char said[250], how[40];
@@ -91,18 +92,18 @@ int live_check(struct live *l, struct weir_err *err)
 	int status = 0;
 
 	if (peer_ended(&l->control.peer, &status))
-		return died("the", "controller", l->control.log, status, err);
+		return fail_died("the", "controller", l->control.log, status, err);
 	for (size_t i = 0; i < l->n_servers; i++)
 		if (peer_ended(&l->servers[i].peer, &status))
-			return died("the gateway of", l->servers[i].name, l->servers[i].log, status,
-				err);
+			return fail_died("the gateway of", l->servers[i].name, l->servers[i].log,
+				status, err);
 	for (size_t i = 0; i < l->n_clients; i++) {
 		struct live_client *c = &l->clients[i];
 
 		if (!peer_ended(&c->peer, &status))
 			continue;
 		if (c->state == LIVE_RUNS)
-			return died("the client", c->name, c->log, status, err);
+			return fail_died("the client", c->name, c->log, status, err);
 		c->state = LIVE_WAITS; /* a change may start it again */
 	}
 	return 0;
@@ -127,8 +128,8 @@ static weir_time earlier(weir_time a, weir_time b)
 	return a < b ? a : b;
 }
 
-/* When something is to be done next. */
-static weir_time next_of(const struct live *l, const struct clock *k, weir_time now)
+/* Return the time of the next event. */
+static weir_time next_event(const struct live *l, const struct clock *k, weir_time now)
 {
 	weir_time next = earlier(earlier(k->sample, l->s->duration), live_fault_next(l, now));
 
@@ -151,10 +152,10 @@ void live_sleep_until(weir_time at)
 {
 	struct timespec until = {.tv_sec = at / WEIR_SEC, .tv_nsec = at % WEIR_SEC};
 
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL); /* a signal ends it, too */
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL); /* or until a signal */
 }
 
-static int turn_clients(struct live *l, weir_time now, struct weir_err *err)
+static int switch_clients(struct live *l, weir_time now, struct weir_err *err)
 {
 	int r = 0;
 
@@ -183,16 +184,16 @@ static void hold_clients(struct live *l, const struct live_fault *f, bool hold)
 	}
 }
 
-/* Counters of the new process begin at 0: it has no looks before. */
-static void forget_looks(struct live_server *v)
+/* Drop the status of the old process: counters of the new one begin at 0. */
+static void drop_looks(struct live_server *v)
 {
 	json_decref(v->begin);
 	json_decref(v->last);
 	v->begin = v->last = NULL;
 }
 
-/* Faults that are due begin and end. */
-static int turn_faults(struct live *l, weir_time now, struct weir_err *err)
+/* Begin and end faults that are due. */
+static int switch_faults(struct live *l, weir_time now, struct weir_err *err)
 {
 	int r = 0;
 
@@ -211,24 +212,24 @@ static int turn_faults(struct live *l, weir_time now, struct weir_err *err)
 			f->state = LIVE_FAULT_OVER;
 			r = live_server_start(v, err);
 			v->down = r < 0;
-			forget_looks(v);
+			drop_looks(v);
 			hold_clients(l, f, false);
 		}
 	}
 	return r;
 }
 
-/* Everything whose time has come. */
-static int step(struct live *l, struct clock *k, weir_time now, struct weir_err *err)
+/* Handle all events that are due. */
+static int live_step(struct live *l, struct clock *k, weir_time now, struct weir_err *err)
 {
 	const struct scenario *s = l->s;
 	int r = 0;
 
-	r = turn_faults(l, now, err);
+	r = switch_faults(l, now, err);
 	while (r == 0 && k->moment < s->n_moments && s->moments[k->moment].time <= now)
 		r = live_change(l, &s->moments[k->moment++], err);
 	if (r == 0)
-		r = turn_clients(l, now, err);
+		r = switch_clients(l, now, err);
 	if (r == 0 && !k->warm && s->warmup <= now) {
 		if (s->warmup)
 			r = live_look_sample(l, s->warmup, err);
@@ -238,18 +239,18 @@ static int step(struct live *l, struct clock *k, weir_time now, struct weir_err 
 	if (r == 0 && k->sample <= now && k->sample < s->duration) {
 		if (k->sample != s->warmup)
 			r = live_look_sample(l, k->sample, err);
-		/* A look that took longer than a sample leaves out the next. */
+		/* A reading that took longer than a sample skips the next. */
 		while (k->sample <= now)
 			k->sample += s->sample;
 	}
 	return r;
 }
 
-/* Starts the clients that are there from the start, and waits until they are. */
-static int begin(struct live *l, struct weir_err *err)
+/* Start the clients of time 0, and wait until each has sent a request. */
+static int live_begin(struct live *l, struct weir_err *err)
 {
 	weir_time until = loop_clock() + START;
-	int r = turn_clients(l, 0, err);
+	int r = switch_clients(l, 0, err);
 
 	while (r == 0 && !interrupted) {
 		r = live_check(l, err);
@@ -257,7 +258,7 @@ static int begin(struct live *l, struct weir_err *err)
 			r = live_look_asked(l, err);
 		if (r == 0 && loop_clock() > until)
 			return weir_err_set(err, -ETIMEDOUT,
-				"after %d s there is a client that has asked for nothing",
+				"after %d s a client has not sent a request",
 				(int)(START / WEIR_SEC));
 		if (r == 0)
 			live_sleep_until(loop_clock() + ASKED);
@@ -265,24 +266,25 @@ static int begin(struct live *l, struct weir_err *err)
 	return r < 0 ? r : 0;
 }
 
-static int run(struct live *l, const struct sim_options *o, struct weir_err *err)
+static int live_loop(struct live *l, const struct sim_options *o, struct weir_err *err)
 {
 	const struct scenario *s = l->s;
 	struct clock k = {.sample = s->sample ? s->sample : WEIR_NEVER};
-	int r = begin(l, err);
+	int r = live_begin(l, err);
 
 	k.began = loop_clock();
 	if (r == 0)
-		r = live_look_sample(l, 0, err); /* the counters to begin with */
+		r = live_look_sample(l, 0, err); /* the first counters */
 	for (weir_time now = 0; r == 0 && now < s->duration; now = now_of(&k)) {
-		r = step(l, &k, now, err);
+		r = live_step(l, &k, now, err);
 		if (r == 0 && !interrupted)
 			r = live_check(l, err);
 		if (interrupted || (o->progress && o->progress((double)now / (double)s->duration,
 							   o->progress_arg)))
 			return weir_err_set(err, -ECANCELED, "stopped by a signal");
 		if (r == 0)
-			live_sleep_until(k.began + earlier(next_of(l, &k, now), now_of(&k) + BEAT));
+			live_sleep_until(
+				k.began + earlier(next_event(l, &k, now), now_of(&k) + BEAT));
 	}
 	if (r == 0)
 		r = live_check(l, err);
@@ -291,29 +293,32 @@ static int run(struct live *l, const struct sim_options *o, struct weir_err *err
 	return r ? r : live_look_end(l, err);
 }
 
-/* ---- the whole */
+/* ---- the run */
 
-/* On a busy machine processes wait for a core for many milliseconds, which no array does. So ours, which
- * take a part of a core together, go first where we may have that (root). Linux has two such numbers: of the
- * process, which the others inherit, and of its session among the sessions (sched(7), autogroups). */
+/*
+ * On a busy machine processes wait for a core for many milliseconds, which no array does. So the
+ * processes of a run, which together use a part of a core, get the highest priority if permitted
+ * (root). Linux has two priorities: of the process, which children inherit, and of its session
+ * among the sessions (sched(7), autogroups).
+ */
 struct priority {
 	int process, session;
-	bool grouped; /* there are autogroups */
+	bool grouped; /* the system has autogroups */
 };
 
 static void set_priority(const struct priority *p)
 {
 	FILE *f = p->grouped ? fopen(AUTOGROUP, "we") : NULL;
 
-	(void)setpriority(PRIO_PROCESS, 0, p->process); /* no matter if not: then it is as it was */
+	(void)setpriority(PRIO_PROCESS, 0, p->process); /* if not permitted, nothing changes */
 	if (!f)
 		return;
 	fprintf(f, "%d", p->session);
 	fclose(f);
 }
 
-/* Returns what it was. */
-static struct priority go_first(void)
+/* Raise the priority; return the previous one. */
+static struct priority raise_priority(void)
 {
 	struct priority before = {.process = getpriority(PRIO_PROCESS, 0)}, first;
 	FILE *f = fopen(AUTOGROUP, "re");
@@ -328,7 +333,7 @@ static struct priority go_first(void)
 	return before;
 }
 
-static int run_in(struct live *l, const struct sim_options *o, struct weir_err *err)
+static int run_scenario(struct live *l, const struct sim_options *o, struct weir_err *err)
 {
 	int r = live_plan(l, err);
 
@@ -339,17 +344,17 @@ static int run_in(struct live *l, const struct sim_options *o, struct weir_err *
 	}
 	for (size_t i = 0; r == 0 && !interrupted && i < l->n_servers; i++)
 		r = live_server_start(&l->servers[i], err);
-	return r ? r : run(l, o, err);
+	return r ? r : live_loop(l, o, err);
 }
 
-/* The folder, with all that is in it. */
+/* Remove the folder with its files. */
 static void remove_dir(const char *dir)
 {
 	struct dirent *e;
 	DIR *d = opendir(dir);
 
 	while (d && (e = readdir(d)))
-		(void)unlinkat(dirfd(d), e->d_name, 0); /* but for . and .. */
+		(void)unlinkat(dirfd(d), e->d_name, 0); /* fails for . and .. */
 	if (d)
 		closedir(d);
 	rmdir(dir);
@@ -369,9 +374,9 @@ int live_run(const struct scenario *s, const struct sim_options *options, struct
 		return weir_err_set(err, -errno, "%s: %s", l.dir, strerror(errno));
 	for (size_t i = 0; i < N_SIGNALS; i++)
 		sigaction(signals[i], &act, &before[i]);
-	priority = go_first();
-	r = s->cluster ? live_cluster_run(&l, options, err) : run_in(&l, options, err);
-	/* A signal to the whole group ends children, too: that is not their fault. */
+	priority = raise_priority();
+	r = s->cluster ? live_cluster_run(&l, options, err) : run_scenario(&l, options, err);
+	/* A signal to the whole group also ends children: that is not a failure of theirs. */
 	if (r < 0 && interrupted)
 		r = weir_err_set(err, -ECANCELED, "stopped by a signal");
 	stop_all(&l);

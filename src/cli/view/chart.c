@@ -29,7 +29,7 @@ bool chart_utf8(void)
 		if (v && *v)
 			return strcasestr(v, "utf-8") || strcasestr(v, "utf8");
 	}
-	return true; /* not set, as in containers, whose terminals are UTF-8 all the same */
+	return true; /* not set, as in containers, whose terminals are UTF-8 nevertheless */
 }
 
 bool chart_colour(FILE *f)
@@ -67,7 +67,7 @@ static double round_to(double y, bool up)
 	return y;
 }
 
-static void scale(struct canvas *v, const struct chart *c)
+static void scale_axes(struct canvas *v, const struct chart *c)
 {
 	double lo = INFINITY, hi = -INFINITY;
 
@@ -136,7 +136,7 @@ static void draw_line(struct canvas *v, const struct chart *c)
 }
 
 /* Get the label of a row: round values on a logarithmic axis, else top, middle and bottom. */
-static bool label(const struct canvas *v, unsigned row, double *ret)
+static bool row_label(const struct canvas *v, unsigned row, double *ret)
 {
 	double step = (v->hi - v->lo) / (v->rows - 1), y = v->hi - step * row;
 
@@ -153,7 +153,7 @@ static void put_label(FILE *to, const struct canvas *v, unsigned row, bool ascii
 	char number[32] = "";
 	double y;
 
-	if (label(v, row, &y))
+	if (row_label(v, row, &y))
 		report_number(y, number, sizeof(number));
 	fprintf(to, "%8s %s", number, ascii ? "|" : *number ? "┤" : "│");
 }
@@ -213,7 +213,7 @@ void chart_draw(FILE *to, const struct chart *c)
 
 	v.dots_x = v.columns * (c->ascii ? 1 : 2);
 	v.dots_y = v.rows * (c->ascii ? 1 : 4);
-	scale(&v, c);
+	scale_axes(&v, c);
 	draw_line(&v, c);
 	if (!isnan(c->mark))
 		mark = (unsigned)lrint(place_x(&v, c->mark)) / (c->ascii ? 1 : 2);

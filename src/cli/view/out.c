@@ -53,7 +53,8 @@ int out_draw(const struct verb *v, const char *dir, const char *stem, bool *no_g
 	if (r != -ENOENT)
 		return r;
 	*no_gnuplot = true;
-	opts_fail(v, "%s, so no pictures; in %s are the .gp and .csv files to make them of",
+	opts_fail(v,
+		"%s, so there are no pictures; %s has the .gp and .csv files to make them from",
 		err->text, dir);
 	return 0;
 }

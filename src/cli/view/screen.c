@@ -36,7 +36,7 @@ static void write_all(const char *text, size_t n)
 	}
 }
 
-static void enter(void)
+static void enter_screen(void)
 {
 	struct termios raw = before;
 
@@ -47,7 +47,7 @@ static void enter(void)
 	write_all(ENTER, strlen(ENTER));
 }
 
-static void leave(void)
+static void leave_screen(void)
 {
 	write_all(LEAVE, strlen(LEAVE));
 	tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
@@ -70,7 +70,7 @@ int screen_open(void)
 	}
 	is_open = true;
 	atexit(screen_close);
-	enter();
+	enter_screen();
 	return 0;
 }
 
@@ -79,14 +79,14 @@ void screen_close(void)
 	if (!is_open)
 		return;
 	is_open = false;
-	leave();
+	leave_screen();
 	close(signals);
 	sigprocmask(SIG_SETMASK, &old_mask, NULL);
 }
 
 /* ---- drawing */
 
-static void add(char *to, size_t room, size_t *n, const char *text, size_t len)
+static void add_bytes(char *to, size_t room, size_t *n, const char *text, size_t len)
 {
 	if (*n + len < room) {
 		memcpy(to + *n, text, len);
@@ -115,22 +115,23 @@ void screen_draw(const char *text)
 
 	if (!to)
 		return;
-	add(to, room, &n, "\033[H", 3);
+	add_bytes(to, room, &n, "\033[H", 3);
 	for (unsigned row = 0; row < size.ws_row && *text; row++) {
 		bool head = *text == TABLE_HEAD;
 		size_t fits;
 		if (row)
-			add(to, room, &n, "\r\n", 2);
+			add_bytes(to, room, &n, "\r\n", 2);
 		text += head;
 		fits = table_cut(text, size.ws_col);
 		if (head)
-			add(to, room, &n, "\033[7m", 4);
-		add(to, room, &n, text, fits);
-		add(to, room, &n, "\033[K\033[m", 6); /* also fills the rest of a heading's line */
+			add_bytes(to, room, &n, "\033[7m", 4);
+		add_bytes(to, room, &n, text, fits);
+		add_bytes(to, room, &n, "\033[K\033[m",
+			6); /* also fills the rest of a heading's line */
 		text += strcspn(text, "\n");
 		text += *text == '\n';
 	}
-	add(to, room, &n, "\033[J", 3);
+	add_bytes(to, room, &n, "\033[J", 3);
 	write_all(to, n);
 	free(to);
 }
@@ -146,11 +147,11 @@ static weir_time now(void)
 }
 
 /* Restore the terminal for the shell while the program is stopped. */
-static void suspend(void)
+static void suspend_program(void)
 {
-	leave();
+	leave_screen();
 	kill(getpid(), SIGSTOP);
-	enter();
+	enter_screen();
 }
 
 static enum screen_event handle_signal(void)
@@ -160,7 +161,7 @@ static enum screen_event handle_signal(void)
 	if (read(signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return SCREEN_RESIZED;
 	if (info.ssi_signo == SIGTSTP)
-		suspend();
+		suspend_program();
 	return info.ssi_signo == SIGWINCH || info.ssi_signo == SIGTSTP ? SCREEN_RESIZED
 								       : SCREEN_END;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void clean(char *text)
+static void clean_text(char *text)
 {
 	unsigned char *from = (unsigned char *)text, *to = from;
 
@@ -74,7 +74,7 @@ void table_cell(struct table *t, const char *fmt, ...)
 		if ((size_t)n < had)
 			break;
 	}
-	clean(at);
+	clean_text(at);
 	t->used += strlen(at) + 1;
 	t->n++;
 }

@@ -82,7 +82,7 @@ void view_write_head(const json_t *now, FILE *to)
 	if (refused > 0)
 		fprintf(to, ", %.0f refused", refused);
 	if (broken > 0)
-		fprintf(to, ", %.0f cut off", broken);
+		fprintf(to, ", %.0f disconnected", broken);
 	fprintf(to, "; buffers %s of %s\n", bytes(num(buffers, "used"), used),
 		bytes(num(buffers, "limit"), limit));
 }
@@ -144,8 +144,10 @@ void view_write_resources(const struct view *v, FILE *to)
 
 /* ---- tenants */
 
-/* By what part of the waiting which cause kept it: "window 80%, max of prod 20%". Parts under 1 % are
- * left out; nothing at all is said of less than a thousandth of a request waiting. */
+/*
+ * Write the causes of waiting with their parts: "window 80%, max of prod 20%". Parts under 1 % are
+ * left out, and all of them if less than a thousandth of a request waited on average.
+ */
 static void write_why(const struct view_tenant *t, struct table *table)
 {
 	static const char *const words[VIEW_CAUSES] = {
@@ -242,30 +244,4 @@ void view_write_clients(const json_t *clients, FILE *to)
 		table_cell(&t, "%s", tls ? tls : "-");
 	}
 	table_end(&t, to);
-}
-
-/* ---- controllers */
-
-bool view_write_parts(const json_t *now, const char *key, const char *const *heads, unsigned right,
-	view_add_fn *add, FILE *to)
-{
-	const json_t *list = json_object_get(now, "resources");
-	struct table t;
-	bool any = false;
-
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *r = json_array_get(list, i), *part = json_object_get(r, key);
-
-		if (!json_is_object(part))
-			continue;
-		if (!any)
-			table_begin(&t, heads, right);
-		any = true;
-		add(r, part, &t);
-	}
-	if (any) {
-		fputc('\n', to);
-		table_end(&t, to);
-	}
-	return any;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * view: two looks into rates, percentiles and reasons. view-write.c makes lines of them.
+ * view: compute rates, percentiles and wait causes from two statuses. view-write.c prints them.
  *
- * METHOD   Counters of the later look minus those of the earlier, found by name; a counter that went
- *          down (the gateway began anew) counts from 0. Latency in between: the two histograms are
- *          subtracted bucket by bucket.
+ * METHOD   Counters of the later status minus those of the earlier, found by name; a counter that went
+ *          down (the gateway was restarted) counts from 0. For the latency of the interval the two
+ *          histograms are subtracted bucket by bucket.
  */
 #include "cli/view/view.h"
 #include <errno.h>
@@ -30,7 +30,7 @@ static const char *str(const json_t *j, const char *key)
 }
 
 /* Return by how much a counter grew. An idle tenant (brief=1) has no counter: 0. */
-static double grew(const json_t *before, const json_t *now, const char *key)
+static double growth(const json_t *before, const json_t *now, const char *key)
 {
 	double a = num(before, key), b = num(now, key);
 
@@ -39,12 +39,12 @@ static double grew(const json_t *before, const json_t *now, const char *key)
 	return a >= 0 && a <= b ? b - a : b;
 }
 
-/* ---- what a look before had under a name */
+/* ---- entries of the earlier status, by name */
 
 struct past {
 	const json_t *list;
 	const char *key; /* of the name */
-	size_t at;       /* behind the last one found */
+	size_t at;       /* after the last one found */
 	const json_t **by_name;
 	size_t n; /* of these */
 };
@@ -56,9 +56,12 @@ static int compare_names(const void *a, const void *b, void *past)
 	return strcmp(str(*(const json_t *const *)a, key), str(*(const json_t *const *)b, key));
 }
 
-/* Both looks have the policy's order, so that most stand where they are expected. The others, after another filter or
- * policy, are found by name, so that nothing grows with the square of the tenants. */
-static const json_t *find(struct past *p, const char *name)
+/*
+ * Return the entry of that name, or NULL. Both statuses have the policy's order, so that most
+ * entries are at the expected position. The others, after another filter or policy, are found by
+ * binary search, so that the cost is not quadratic in the number of tenants.
+ */
+static const json_t *find_past(struct past *p, const char *name)
 {
 	const json_t *one = json_array_get(p->list, p->at);
 	size_t n = json_array_size(p->list), from = 0, to;
@@ -125,7 +128,7 @@ void view_latency(const struct view_tenant *t, const char *key, struct weir_hist
 		return;
 	ret->sum = sum > 0 ? (uint64_t)(sum * 1e9) : 0;
 	ret->min = 0;
-	ret->max = (uint64_t)(num(now, "max_s") * 1e9); /* of all time: only a bound here */
+	ret->max = (uint64_t)(num(now, "max_s") * 1e9); /* since the start: only a bound here */
 	ret->max = weir_hist_percentile(ret, 100);
 }
 
@@ -135,7 +138,7 @@ static void set_latency(struct view_tenant *t)
 
 	t->p50 = t->p99 = NAN;
 	if (!json_is_object(json_object_get(t->now, "latency")))
-		return; /* it never had a request: most of many tenants */
+		return; /* it never had a request, as most of many tenants */
 	view_latency(t, "latency", &h);
 	t->p50 = h.count ? (double)weir_hist_percentile(&h, 50) / 1e9 : NAN;
 	t->p99 = h.count ? (double)weir_hist_percentile(&h, 99) / 1e9 : NAN;
@@ -155,25 +158,29 @@ static void set_tenant(struct view_tenant *t, const json_t *before, const json_t
 		.leaf = json_is_true(json_object_get(now, "leaf")),
 		.weight = num(now, "weight"),
 		.share = num(now, "share"),
-		.iops = grew(before, now, "served") / span,
-		.bytes = grew(before, now, "bytes") / span,
-		.queued = grew(NULL, now, "queued"),
-		.oldest = grew(NULL, now, "oldest_wait_s"),
-		.in_flight = grew(NULL, now, "in_flight"),
-		.clients = grew(NULL, now, "clients"),
-		.errors = grew(before, now, "errors"),
-		.inside = grew(before, now, "device_s") / span,
+		.iops = growth(before, now, "served") / span,
+		.bytes = growth(before, now, "bytes") / span,
+		.queued = growth(NULL, now, "queued"),
+		.oldest = growth(NULL, now, "oldest_wait_s"),
+		.in_flight = growth(NULL, now, "in_flight"),
+		.clients = growth(NULL, now, "clients"),
+		.errors = growth(before, now, "errors"),
+		.inside = growth(before, now, "device_s") / span,
 		.low = json_is_object(shadow) ? num(shadow, "low") : 0,
 		.high = json_is_object(shadow) ? num(shadow, "high") : 0,
 		.held_by = json_string_value(json_object_get(now, "held_by")),
 		.before = before,
 		.now = now};
 	for (int i = 0; i < VIEW_CAUSES; i++)
-		t->wait[i] = grew(json_object_get(before, "wait_s"), waits, cause_names[i]) / span;
+		t->wait[i] =
+			growth(json_object_get(before, "wait_s"), waits, cause_names[i]) / span;
 	set_latency(t);
 }
 
-/* Of all that was served: by the tenants that are here, or where only some of them are, by the resources. */
+/*
+ * Set each tenant's part of all requests served: by the tenants listed, or if only `some` are
+ * listed, by the resources.
+ */
 static void set_got(struct view *v, bool some)
 {
 	double all = 0;
@@ -205,16 +212,16 @@ static void set_resource(
 		.window = num(now, "window"),
 		.window_bytes = num(now, "window_bytes"),
 		.in_flight = num(now, "in_flight"),
-		.queued = grew(NULL, now, "queued"),
+		.queued = growth(NULL, now, "queued"),
 		.clients = num(now, "clients"),
-		.full = fmin(grew(before, now, "full_s") / span, 1),
-		.iops = grew(before, now, "served") / span,
+		.full = fmin(growth(before, now, "full_s") / span, 1),
+		.iops = growth(before, now, "served") / span,
 		.capacity = {num(capacity, "iops"), num(capacity, "bytes")},
-		.errors = grew(before, now, "errors"),
+		.errors = growth(before, now, "errors"),
 		.size = num(now, "size")};
 }
 
-/* ---- the whole */
+/* ---- the view */
 
 int view_make(const json_t *before, const json_t *now, struct view *ret)
 {
@@ -240,16 +247,16 @@ int view_make(const json_t *before, const json_t *now, struct view *ret)
 	}
 	for (size_t i = 0; i < v.n_tenants; i++) {
 		const json_t *t = json_array_get(tenants, i);
-		set_tenant(&v.tenants[i], find(&old_tenants, str(t, "path")), t, v.span);
+		set_tenant(&v.tenants[i], find_past(&old_tenants, str(t, "path")), t, v.span);
 		v.tenants[i].place = i;
 	}
 	for (size_t i = 0; i < v.n_resources; i++) {
 		const json_t *r = json_array_get(resources, i);
-		set_resource(&v.resources[i], find(&old_resources, str(r, "name")), r, v.span);
+		set_resource(&v.resources[i], find_past(&old_resources, str(r, "name")), r, v.span);
 	}
 	free(old_tenants.by_name);
 	free(old_resources.by_name);
-	v.idle = grew(NULL, now, "left_out");
+	v.idle = growth(NULL, now, "left_out");
 	set_got(&v, num(now, "tenants_all") > (double)v.n_tenants + v.idle);
 	*ret = v;
 	return 0;
@@ -262,7 +269,7 @@ void view_free(struct view *v)
 	*v = (struct view){0};
 }
 
-/* ---- order: a stable one, since rows that jump cannot be read */
+/* ---- order: stable, so that rows do not jump */
 
 static double weight_in(const struct view_tenant *t, enum view_order order)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * view: what a gateway says of itself (GET /v1/status), as tables for people.
+ * view: the status of a gateway (GET /v1/status) as tables.
  *
- * One look shows totals since the start (weir status); two looks, one after the other, show what
- * happened between them (weir top).
+ * One status shows totals since the start (weir status); two, one after the other, show the
+ * activity between them (weir top).
  */
 #ifndef WEIR_CLI_VIEW_VIEW_H
 #define WEIR_CLI_VIEW_VIEW_H
@@ -19,27 +19,27 @@
 
 enum view_cause { VIEW_WINDOW, VIEW_MAX, VIEW_ABOVE, VIEW_TOKENS, VIEW_TURN, VIEW_CAUSES };
 
-struct view_tenant { /* text is borrowed from the later look */
+struct view_tenant { /* text is borrowed from the later status */
 	const char *path;
 	bool leaf;
 	double weight, share; /* share: entitled, of all */
 	double iops, bytes;   /* per second, in the interval */
-	double got;           /* part of all that was served, 0 … 1; NAN: nothing was */
-	double p50, p99;      /* s, in the interval; NAN: nothing was served */
+	double got;           /* part of all requests served, 0 … 1; NAN: none was served */
+	double p50, p99;      /* s, in the interval; NAN: no request was served */
 	double queued, in_flight, clients, errors;
-	double oldest;              /* s for which the oldest that waits has done so */
-	double wait[VIEW_CAUSES];   /* requests that waited for it, on average */
-	double inside;              /* requests in the device, on average */
-	double low, high;           /* shadow mode: factors of rates that enforcement may have; 0 */
-	const char *held_by;        /* whose max, if its head is held by one now; or NULL */
-	const json_t *before, *now; /* the two looks at it; before NULL: it is new */
+	double oldest;            /* s: waiting time of the oldest request that waits */
+	double wait[VIEW_CAUSES]; /* mean number of requests that waited for each cause */
+	double inside;            /* mean number of requests in the device */
+	double low, high;         /* shadow mode: range of the enforced rate, as factors; else 0 */
+	const char *held_by;      /* tenant whose max holds its first request now; or NULL */
+	const json_t *before, *now; /* its two states; before NULL: it is new */
 	size_t place;               /* in the policy */
 };
 
 struct view_resource {
 	const char *name, *back, *state;
 	bool up, stated;
-	double bypassed; /* s for which requests have gone past its gate; NAN: they pass it */
+	double bypassed; /* s for which its gate has been bypassed; NAN: it is not */
 	double window, in_flight, queued, clients;
 	double window_bytes; /* NAN: no such window */
 	double full;         /* part of the interval with the window full, 0 … 1 */
@@ -50,21 +50,26 @@ struct view_resource {
 };
 
 struct view {
-	double span; /* s between the two looks */
+	double span; /* s between the two */
 	struct view_tenant *tenants;
 	size_t n_tenants;
 	struct view_resource *resources;
 	size_t n_resources;
-	double idle; /* tenants that the gateway left out for being so */
+	double idle; /* number of idle tenants that the gateway left out */
 };
 
-/* From two looks; before NULL: since the gateway started. Tenants and resources that are new or have
- * begun again count from 0. 0, -EPROTO: no status, -ENOMEM. Borrows `now`. */
+/*
+ * Make a view from two statuses; before NULL: since the gateway started. Tenants and resources that
+ * are new or were restarted count from 0. Return 0, -EPROTO (not a status) or -ENOMEM. Borrows
+ * `now`.
+ */
 int view_make(const json_t *before, const json_t *now, struct view *ret);
 void view_free(struct view *v);
 
-/* The latencies of a tenant between the two looks, by their key: "latency" (all of it) or "device", in ns.
- * The least and the largest are a bucket's. */
+/*
+ * Return the latencies of a tenant in the interval, by their key: "latency" (the whole) or
+ * "device", in ns. The least and the largest are those of a bucket.
+ */
 void view_latency(const struct view_tenant *t, const char *key, struct weir_hist *ret);
 
 enum view_order {
@@ -78,28 +83,20 @@ enum view_order {
 extern const char *const view_order_names[VIEW_ORDERS];
 void view_sort(struct view *v, enum view_order order); /* largest first; equals as in the policy */
 
-/* Lines; headings begin with TABLE_HEAD. */
+/* Write lines; headings begin with TABLE_HEAD. */
 void view_write_head(const json_t *now, FILE *to);
 void view_write_resources(const struct view *v, FILE *to);
 void view_write_tenants(const struct view *v, FILE *to);
 void view_write_idle(const struct view *v, FILE *to);     /* a line, if tenants were left out */
 void view_write_clients(const json_t *clients, FILE *to); /* GET /v1/clients */
-/* An empty line and a table of the resources that have a member `key`, an object, as the three below write;
- * `add` gives it the lines of one. False: there are no such, and nothing is written. */
-typedef void view_add_fn(const json_t *resource, const json_t *part, struct table *t);
-bool view_write_parts(const json_t *now, const char *key, const char *const *heads, unsigned right,
-	view_add_fn *add, FILE *to);
 /* view-slo.c: an empty line and a line for each tenant with an slo, if there are such. */
 void view_write_slo(const json_t *now, FILE *to);
-/* view-parda.c: an empty line and a line for each resource under PARDA, if there are such. */
-void view_write_parda(const json_t *now, FILE *to);
-/* view-pshift.c: the same of tenants' tokens at resources under pShift, and of their controllers. */
-void view_write_pshift(const json_t *now, FILE *to);
+/* view-facts.c: an empty line and a table for each controller that some resource has. */
+void view_write_facts(const json_t *now, FILE *to);
+void view_write_ledger(const json_t *ledger, FILE *to); /* GET /v1/ledger */
+/* view-control.c */
 /* A controller (weir control) answered, and what it says of its servers and tenants. */
 bool view_is_control(const json_t *now);
 void view_write_control(const json_t *now, FILE *to);
-/* view-ledger.c: an empty line and the jobs of resources under AdapTBF, if there are such. */
-void view_write_adaptbf(const json_t *now, FILE *to);
-void view_write_ledger(const json_t *ledger, FILE *to); /* GET /v1/ledger */
 
 #endif

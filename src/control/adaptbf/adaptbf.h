@@ -207,9 +207,8 @@ struct adaptbf_loan { /* 0 in place of an id: those who left */
 	weir_time since, last; /* on the clock of `now` */
 	int64_t written_off;   /* of what was lent, by age */
 };
-/* Open loans: until visit returns false. */
-void adaptbf_loans(const struct adaptbf *a,
-	bool (*visit)(const struct adaptbf_loan *loan, void *arg), void *arg);
+/* Copy open loans, at most `max`; how many there are. */
+size_t adaptbf_loans(const struct adaptbf *a, struct adaptbf_loan *ret, size_t max);
 /* The last of those that are closed, paid back or written off, newest first; at most `max`; how many. The ids
  * of jobs that were dropped since are 0. */
 size_t adaptbf_paid(const struct adaptbf *a, struct adaptbf_loan *ret, size_t max);

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/adaptbf/keys.h"
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 static const char *const debt_keys[] = {"floor", "half_life", NULL};
-static const char *const debt_words[] = {"paper", NULL};
+static const char *const without_words[] = {
+	"nothing", "lending", "repayment", "bound", NULL}; /* enum adaptbf_without */
+static const char *const tokens_words[] = {"first", "hold", NULL};
 static const char *const unit_words[] = {"requests", "bytes", NULL}; /* enum weir_unit */
 
 /* A gate's bucket holds rates from 1/1024 to 2·10¹¹ a second. */
 #define RATE_MIN (1.0 / 1024)
 #define RATE_MAX 2e11
+
+#define GUESS       1000.0      /* requests per second: more than a disk, less than a flash */
+#define GUESS_BYTES 104857600.0 /* bytes per second: the same */
 
 /* "50%", or 0.5. */
 static int read_floor(yamldoc_node map, double *ret, struct weir_err *err)
@@ -57,52 +63,126 @@ static int read_half_life(yamldoc_node map, weir_time *ret, struct weir_err *err
 	return 0;
 }
 
-int adaptbf_keys_debt(yamldoc_node map, struct adaptbf_debt *ret, struct weir_err *err)
+static int read_debt(yamldoc_node n, struct settings *s, struct weir_err *err)
 {
-	yamldoc_node n = yamldoc_get(map, "debt");
 	struct adaptbf_debt debt = ADAPTBF_DEBT;
-	int word, r;
+	const char *text = yamldoc_text(n);
+	int r = 0;
 
-	if (!n.id)
-		return -ENOENT;
-	if (yamldoc_kind(n) != YAMLDOC_MAP) {
-		if (yamldoc_kind(n) != YAMLDOC_SCALAR)
-			return yamldoc_error(n, err,
-				"must be 'paper', or a map as in {floor: 50%%, half_life: 60s}");
-		r = yamldoc_choice(map, "debt", debt_words, &word, err);
+	if (text && strcmp(text, "paper") == 0)
 		debt = (struct adaptbf_debt){0};
-	} else if ((r = yamldoc_map(n, debt_keys, err)) == 0 &&
-		   (r = yamldoc_optional(read_floor(n, &debt.floor, err))) == 0) {
+	else if (yamldoc_kind(n) != YAMLDOC_MAP)
+		r = yamldoc_error(
+			n, err, "must be 'paper', or a map as in {floor: 50%%, half_life: 60s}");
+	else if ((r = yamldoc_map(n, debt_keys, err)) == 0 &&
+		 (r = yamldoc_optional(read_floor(n, &debt.floor, err))) == 0)
 		r = yamldoc_optional(read_half_life(n, &debt.half_life, err));
-	}
 	if (r == 0)
-		*ret = debt;
+		((struct adaptbf_settings *)s->data)->debt = debt;
 	return r;
 }
 
-int adaptbf_keys_unit(yamldoc_node map, enum weir_unit *ret, struct weir_err *err)
-{
-	int word;
-	int r = yamldoc_choice(map, "unit", unit_words, &word, err);
-
-	if (r == 0)
-		*ret = (enum weir_unit)word;
-	return r;
-}
-
-int adaptbf_keys_rate(
-	yamldoc_node map, const char *key, enum weir_unit unit, double *ret, struct weir_err *err)
+int adaptbf_settings_rate(
+	yamldoc_node n, const struct adaptbf_settings *s, double *ret, struct weir_err *err)
 {
 	struct weir_rate rate;
-	int r = yamldoc_rate(map, key, &rate, err);
+	int r = yamldoc_as_rate(n, &rate, err);
 
 	if (r)
 		return r;
-	if (rate.unit != unit || !(rate.per_second >= RATE_MIN) || rate.per_second > RATE_MAX)
-		return yamldoc_error(yamldoc_get(map, key), err,
-			unit == WEIR_UNIT_BYTES
+	if ((int)rate.unit != s->unit || !(rate.per_second >= RATE_MIN) ||
+		rate.per_second > RATE_MAX)
+		return yamldoc_error(n, err,
+			s->unit == WEIR_UNIT_BYTES
 				? "must be in bytes per second, as tokens are, and more than 0"
 				: "must be in iops, and more than 0");
-	*ret = rate.per_second / adaptbf_token_size(unit);
+	*ret = rate.per_second / adaptbf_token_size((enum weir_unit)s->unit);
 	return 0;
+}
+
+static int read_guess(yamldoc_node n, struct settings *s, struct weir_err *err)
+{
+	struct adaptbf_settings *to = s->data;
+
+	return adaptbf_settings_rate(n, to, &to->guess, err);
+}
+
+#define AT(field) offsetof(struct adaptbf_settings, field)
+const struct key adaptbf_keys[] = {
+	{"period", KEY_TIME, AT(period), 0.1, 0.01, 60, .help = "From 10 ms to 60 s."},
+	{"tokens", KEY_WORD, AT(tokens), .words = tokens_words,
+		.help = "C<first>: requests with a token go before requests without one, and idle "
+			"capacity goes "
+			"to any request that waits. C<hold>: requests without a token wait for "
+			"one, as in "
+			"Lustre, and unused tokens are lost. Default: C<first>. With C<hold> and a "
+			"stated "
+			"C<capacity>, tokens that a leaf does not use are lost. While leaves wait "
+			"and the "
+			"capacity is only guessed, a learned capacity grows by a tenth in 100 ms, "
+			"and then by "
+			"more and more, and tokens that a leaf does not use go to leaves that "
+			"wait, so that "
+			"within 5 s of the start of a load 95 % of the server are used."},
+	{"unit", KEY_WORD, AT(unit), .words = unit_words,
+		.help = "The unit of a token: C<requests> (as limits count them) or C<bytes> (4 "
+			"KiB). With "
+			"C<bytes>, C<guess> and the C<capacity> that counts are in bytes per "
+			"second, and "
+			"C<cost> is C<bytes> by default. If weights share another quantity, which "
+			"causes a "
+			"warning, a leaf with small requests does not get the full value of its "
+			"tokens beside "
+			"large requests. When the unit is changed while the gateway runs, records "
+			"stay as they "
+			"are."},
+	{"depth", KEY_NUMBER, AT(depth), 0, 1, 1e6, .zero = "auto",
+		.shown = "3, or the tokens of 20 ms if that is more",
+		.help = "With C<hold>: the number of requests for which a leaf may save tokens."},
+	{"guess", KEY_OWN, .read = read_guess, .shown = "1k iops, or 100 MiB/s with unit: bytes",
+		.help = "The rate with which learning begins."},
+	{"headroom", KEY_NUMBER, AT(headroom), 0.05, 0, 1, .above = true,
+		.help = "While the capacity is learned, how much more than the known capacity is "
+			"given out, so "
+			"that the estimate can grow."},
+	{"forget", KEY_TIME, AT(forget), 600, 1, INFINITY,
+		.help = "The time without a request after which a leaf's record is dropped, and "
+			"its debt "
+			"written off; at least 1s."},
+	{"debt", KEY_OWN, .read = read_debt, .shown = "{floor: 50%, half_life: 60s}",
+		.help = "How a debt ends: a map with B<floor> and B<half_life>, or C<paper>; see "
+			"below."},
+	{"without", KEY_WORD, AT(without), .lab = true, .words = without_words,
+		.help = "A part of the law that is switched off: C<lending>, C<repayment>, or the "
+			"C<bound> of "
+			"debts."},
+	{0}};
+
+void adaptbf_keys_check(struct settings *s, struct controller_check *c)
+{
+	struct adaptbf_settings *a = s->data;
+
+	if (a->depth > 0 && a->tokens != ADAPTBF_TOKENS_HOLD)
+		c->refuse(c, yamldoc_get(c->own, "depth"), "is for 'tokens: hold'");
+	if (!yamldoc_has(c->own, "debt"))
+		a->debt = ADAPTBF_DEBT;
+	if (!yamldoc_has(c->own, "guess"))
+		a->guess = a->unit == WEIR_UNIT_BYTES ? GUESS_BYTES / ADAPTBF_TOKEN_BYTES : GUESS;
+}
+
+bool adaptbf_keys_count_bytes(const void *settings)
+{
+	return ((const struct adaptbf_settings *)settings)->unit == WEIR_UNIT_BYTES;
+}
+
+struct adaptbf_config adaptbf_settings_config(const struct adaptbf_settings *s, double capacity)
+{
+	return (struct adaptbf_config){.period = s->period,
+		.rate = capacity > 0 ? capacity : s->guess,
+		.learn = capacity <= 0,
+		.hold = s->tokens == ADAPTBF_TOKENS_HOLD,
+		.headroom = s->headroom,
+		.forget = s->forget,
+		.debt = s->debt,
+		.without = (enum adaptbf_without)s->without};
 }

@@ -1,20 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* keys: keys that a policy and a scenario write alike for AdapTBF, read in one place. */
+/* keys: AdapTBF's settings, as a person writes them; control/adaptbf/adaptbf.h and gate.h say what each does. */
 #ifndef WEIR_CONTROL_ADAPTBF_KEYS_H
 #define WEIR_CONTROL_ADAPTBF_KEYS_H
 
-#include "base/yamldoc.h"
 #include "control/adaptbf/adaptbf.h"
+#include "control/controller.h"
 
-/* `debt` of the map: the word `paper`, or a map with `floor` and `half_life`, each with its default. 0, -ENOENT
- * (absent; *ret is as it was), or -EINVAL. */
-int adaptbf_keys_debt(yamldoc_node map, struct adaptbf_debt *ret, struct weir_err *err);
+#define ADAPTBF_TOKENS_HOLD 1
 
-/* `unit` of the map: what a token counts, `requests` or `bytes`. The same. */
-int adaptbf_keys_unit(yamldoc_node map, enum weir_unit *ret, struct weir_err *err);
+struct adaptbf_settings {
+	weir_time period;
+	int tokens; /* ADAPTBF_TOKENS_HOLD, or first */
+	int unit;   /* enum weir_unit: of a token */
+	double depth;
+	double guess; /* tokens per second: capacity, until it is learned */
+	double headroom;
+	weir_time forget;
+	struct adaptbf_debt debt;
+	int without; /* enum adaptbf_without */
+};
 
-/* A rate in that unit, as tokens per second. The same. */
-int adaptbf_keys_rate(
-	yamldoc_node map, const char *key, enum weir_unit unit, double *ret, struct weir_err *err);
+extern const struct controller adaptbf_controller;
+extern const struct key adaptbf_keys[];
+void adaptbf_keys_check(struct settings *s, struct controller_check *c);
+bool adaptbf_keys_count_bytes(const void *settings);
+
+/* The part of a configuration that settings determine. capacity: tokens per second; 0: to be learned. */
+struct adaptbf_config adaptbf_settings_config(const struct adaptbf_settings *s, double capacity);
+
+/* A rate in the settings' unit, as tokens per second. 0, -ENOENT (absent) or -EINVAL. */
+int adaptbf_settings_rate(
+	yamldoc_node n, const struct adaptbf_settings *s, double *ret, struct weir_err *err);
 
 #endif

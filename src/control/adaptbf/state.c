@@ -66,26 +66,28 @@ static struct adaptbf_loan outside(const struct adaptbf *a, const struct ledger_
 		l->since, l->last, l->written_off};
 }
 
-struct visit {
+struct copying {
 	const struct adaptbf *a;
-	bool (*visit)(const struct adaptbf_loan *loan, void *arg);
-	void *arg;
+	struct adaptbf_loan *to;
+	size_t n, max;
 };
 
-static bool visit_loan(const struct ledger_loan *l, void *arg)
+static bool copy_loan(const struct ledger_loan *l, void *arg)
 {
-	struct visit *v = arg;
-	struct adaptbf_loan loan = outside(v->a, l);
+	struct copying *c = arg;
 
-	return v->visit(&loan, v->arg);
+	if (c->n < c->max)
+		c->to[c->n] = outside(c->a, l);
+	c->n++;
+	return true;
 }
 
-void adaptbf_loans(const struct adaptbf *a,
-	bool (*visit)(const struct adaptbf_loan *loan, void *arg), void *arg)
+size_t adaptbf_loans(const struct adaptbf *a, struct adaptbf_loan *ret, size_t max)
 {
-	struct visit v = {a, visit, arg};
+	struct copying c = {a, ret, 0, max};
 
-	ledger_each(a->ledger, visit_loan, &v);
+	ledger_each(a->ledger, copy_loan, &c);
+	return c.n;
 }
 
 size_t adaptbf_paid(const struct adaptbf *a, struct adaptbf_loan *ret, size_t max)

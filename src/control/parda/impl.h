@@ -71,7 +71,8 @@ struct parda_sums { /* over the host and the peers that count */
 	double least;        /* shares of the host with the least, but not none; 0: none has any */
 	bool at_work;        /* a peer with shares no longer starts */
 	double ratio;        /* most slots a share of a peer that uses them */
-	double vanished;     /* slots in use of peers that are forgotten and did not leave */
+	double vanished;     /* slots in use of peers that are forgotten and did not leave, … */
+	double vanished_shares; /* … and their shares */
 };
 
 /* own: the host's report of this step, with the window that it had until now. */

@@ -91,6 +91,15 @@ static void leave_floor(struct parda *p, double latency)
 	parda_peers_divide(&p->peers);
 }
 
+/* Slots a share of hosts that may be cut off from others: each goes by its own latency then, by which one would end with
+ * everything and the others with nothing. What all had together is known; all floors together are less than that. */
+static double floor_apart(const struct parda *p, const struct parda_sums *s)
+{
+	if (!(s->vanished > 0))
+		return 0;
+	return PARDA_STRANGER_KEEP * (p->inside + s->vanished) / (s->shares + s->vanished_shares);
+}
+
 static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda_report *own,
 	struct parda_decision *ret)
 {
@@ -101,7 +110,9 @@ static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda
 		.threshold = p->config.law.threshold,
 		.shares = s->shares,
 		.hosts = s->hosts,
-		.wmin = p->law.wmin};
+		.wmin = p->law.wmin,
+		.period = (double)p->config.period,
+		.at_work = s->at_work || p->config.abrupt || p->config.window > 0};
 	double slots;
 	bool common;
 
@@ -109,7 +120,7 @@ static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda
 		return;
 	parda_stranger_step(&p->stranger, &seen);
 	own->floor = p->stranger.floor;
-	slots = parda_sums_floor(p, own->floor, &common) * own->shares;
+	slots = fmax(parda_sums_floor(p, own->floor, &common), floor_apart(p, s)) * own->shares;
 	ret->stranger = p->stranger.here && common;
 	ret->strange = ret->stranger ? p->stranger.requests : 0;
 	if (p->start.on || !(slots > p->window)) {
@@ -118,7 +129,7 @@ static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda
 	}
 	p->was_at_floor = true;
 	ret->floor = slots;
-	ret->too_low = slots > p->law.wmax;
+	ret->too_low = ret->stranger && slots > p->law.wmax; /* else it only looks */
 	p->window = fmin(slots, p->law.wmax);
 }
 

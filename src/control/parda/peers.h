@@ -10,8 +10,8 @@
 #define PARDA_APART    4
 #define PARDA_ADD_UP   2
 #define PARDA_MERGE    1
-#define PARDA_VANISHED 300 /* steps */
-#define PARDA_RETIRED  2   /* instances of one id that are remembered after they were replaced */
+#define PARDA_VANISHED 43200 /* steps, a day; hosts apart for longer are each other's strangers */
+#define PARDA_RETIRED  2     /* instances of one id that are remembered after they were replaced */
 
 struct parda_peer {
 	struct parda_report last;

@@ -12,12 +12,17 @@
  *         The line of windows that the law takes down counts only where latency was well over the threshold: what the law
  *         corrects as it comes may be a device that gets slower. Where N has moved by much and such a latency by nothing,
  *         next to all of it is the stranger's, and C what the array was able to do before.
- *         Where windows are down and latency is not, and no line is known (a stranger that was there first, or has crept
- *         in), the floor is raised fourfold, a few times, to draw one: at wmin after LOW_STEPS; and with less than the
- *         floor would be by what the array was able to do, after DOWN_STEPS. A device that hangs shows by the first of
- *         these that its latency grows with N.
+ *         Where no line is known the hosts draw one: they double their floor, wait until latency has followed, and go on
+ *         until the last doubling has moved latency by RISE. Then N is of the order of S, and C is the slope of
+ *         that doubling; where it follows N in full there is no stranger, and the first doubling shows it. They do so
+ *         with windows at wmin and latency over the threshold, after LOW_STEPS, and again after AGAIN if that did not help;
+ *         with less than the floor would be by what the array was able to do, after DOWN_STEPS; and at a start beside a
+ *         latency over HALF of the threshold, since what the array can do alone has then never been seen. Beside a
+ *         stranger that a line has shown they do so after VERIFY steps where the line says DOUBT of what the array was
+ *         able to do, or less: the stranger may have grown while N moved.
  *         With only the hosts inside the floor is less than what they have, so that an error of C by 1 / MOST makes none.
- *         Peers that have vanished may only be cut off: what they had inside is no stranger's.
+ *         Peers that have vanished may only be cut off: what they had inside is no stranger's, and where it is enough for
+ *         the latency nobody raises a floor to look.
  *         O(PARDA_STRANGER_POINTS) a step.
  * DIFFERS Two groups of hosts that do not hear each other, on one array, are each other's strangers. MOST keeps them from
  *         outbidding each other.
@@ -49,11 +54,21 @@
 #define OVER         1.1        /* of the threshold: latency has not come down */
 #define LOW          1.2        /* of the least windows: at their floor */
 #define LOW_STEPS    2          /* at the floor before the floor is raised, … */
-#define DOWN_STEPS   5          /* … and with less than the floor would be */
-#define PROBE        4.0        /* times as much a step, … */
-#define PROBE_MOST   6          /* … for so many steps */
-#define MOST         0.5        /* of what is inside, for all hosts together */
-#define IDLE_PART    0.25       /* of the threshold: most of an idle array's latency */
+#define DOWN_STEPS   5          /* … with less than the floor would be, … */
+#define AGAIN        15         /* … and at the floor though the array is known */
+#define VERIFY       8    /* beside a stranger by a line, which may have grown while N moved */
+#define DOUBT        0.75 /* of what was done before: a line that says less */
+#define DOUBTS       5    /* times that the steps between two such probes double */
+#define HALF         0.5  /* of the threshold: with less most of the array was free */
+#define PROBE        2.0  /* times as much, … */
+#define PROBE_MOST   12   /* … so many times */
+#define HELD         2    /* steps until latency has followed */
+#define SOON         0.25 /* of a period: with such a latency one step shows whether it moves at all */
+#define FLAT         1.1  /* of the latency: it has not moved, and is not waited for */
+#define RISE         1.3  /* of the latency: enough for a slope */
+#define MOVED        1.3  /* of N: the hosts have taken what the floor allows */
+#define MOST         0.5  /* of what is inside, for all hosts together */
+#define IDLE_PART    0.25 /* of the threshold: most of an idle array's latency */
 
 /* ---- the line */
 
@@ -79,8 +94,10 @@ static void drop_points(struct parda_stranger *s, double inside, double latency)
 		s->here = false;
 		s->agree = 0;
 	}
-	if (!s->here)
+	if (!s->here) {
 		s->capacity = 0;
+		s->verified = false;
+	}
 }
 
 static void add_point(struct parda_stranger *s, double inside, double latency)
@@ -135,11 +152,13 @@ static bool draw(const struct parda_stranger *s, struct line *ret)
 static double capacity_of(const struct parda_stranger *s, const struct parda_stranger_seen *seen,
 	const struct line *l)
 {
-	if (!s->probing && !s->here && !(l->highest > HIGH * seen->threshold))
+	double most = s->known > 0 ? s->known * CAPACITY_MAX : INFINITY;
+
+	if (!s->here && !(l->highest > HIGH * seen->threshold))
 		return 0; /* what the law corrects as it comes may as well be a device that gets slower */
 	if (l->matters > MATTERS)
-		return s->probing ? 1 / l->slope : fmin(1 / l->slope, s->known * CAPACITY_MAX);
-	if (!s->probing && l->spread > FAR_SPREAD && seen->latency > FAR_OVER * seen->threshold)
+		return fmin(1 / l->slope, most);
+	if (l->spread > FAR_SPREAD && seen->latency > FAR_OVER * seen->threshold)
 		return s->known * CAPACITY_MAX;
 	return 0;
 }
@@ -150,26 +169,32 @@ static double idle_latency(const struct parda_stranger *s, const struct parda_st
 	return fmin(s->least, seen->threshold * IDLE_PART);
 }
 
+/* What the hosts do per unit of time. */
+static double done_by_hosts(const struct parda_stranger *s, const struct parda_stranger_seen *seen)
+{
+	return seen->inside / fmax(seen->latency - idle_latency(s, seen), seen->latency / 2);
+}
+
 static void learn(struct parda_stranger *s, const struct parda_stranger_seen *seen)
 {
-	double done, capacity = 0;
+	double done, capacity;
 	struct line line;
 
 	if (s->least <= 0 || seen->latency < s->least)
 		s->least = seen->latency;
-	done = seen->inside / fmax(seen->latency - idle_latency(s, seen), seen->latency / 2);
-	if (!(s->known > 0) || (seen->latency > LOADED * seen->threshold &&
-				       seen->latency < seen->threshold / LOADED))
+	s->sure |= seen->at_work || seen->latency < HALF * seen->threshold;
+	done = done_by_hosts(s, seen);
+	if (s->sure && !s->here && seen->latency > LOADED * seen->threshold &&
+		seen->latency < seen->threshold / LOADED)
 		s->known += (done - s->known) * fmax(KNOWN, 1.0 / ++s->knowing);
 	add_point(s, seen->inside, seen->latency);
-	if (draw(s, &line))
-		capacity = capacity_of(s, seen, &line);
-	if (!(capacity > 0))
+	if (s->probing || (s->here && s->verified) || !draw(s, &line))
 		return;
-	s->capacity = fmax(capacity, done);
-	if (s->probing) /* it was moved for that: the line is better than what was done before */
-		s->known = s->capacity;
-	s->probing = 0;
+	capacity = capacity_of(s, seen, &line);
+	if (capacity > 0) {
+		s->capacity = fmax(capacity, done);
+		s->verified = false;
+	}
 }
 
 /* ---- what it means */
@@ -207,7 +232,8 @@ static void judge(struct parda_stranger *s, const struct parda_stranger_seen *se
 	if (was && !s->here)
 		s->agree = 0;
 	s->requests = s->here ? of_stranger : 0;
-	if (!s->here && s->capacity > 0) /* what it was able to do before, it is not now */
+	/* What it was able to do before, it is not now. */
+	if (!s->here && s->capacity > 0 && seen->latency < seen->threshold / LOADED)
 		s->known = fmin(s->known, s->capacity);
 	if (s->here)
 		s->floor = part_kept(seen) * (all - seen->vanished) / seen->shares;
@@ -217,38 +243,115 @@ static void judge(struct parda_stranger *s, const struct parda_stranger_seen *se
 
 /* ---- when no line is known */
 
-static void look_low(struct parda_stranger *s, const struct parda_stranger_seen *seen)
+static struct parda_stranger_point point_of(const struct parda_stranger_seen *seen)
 {
-	bool at_least = seen->windows <= LOW * seen->wmin * seen->hosts &&
-			seen->latency > OVER * seen->threshold;
-	bool down = seen->latency > NEAR * seen->threshold &&
-		    seen->inside + seen->vanished < part_kept(seen) * all_inside(s, seen, s->known);
-
-	if (s->capacity > 0 || !(at_least || down))
-		s->low = 0;
-	else if (++s->low >= (at_least ? LOW_STEPS : DOWN_STEPS))
-		s->probing = PROBE_MOST;
+	return (struct parda_stranger_point){seen->inside, seen->latency, 0};
 }
 
-static void probe(struct parda_stranger *s, const struct parda_stranger_seen *seen)
+static void raise(struct parda_stranger *s, const struct parda_stranger_seen *seen)
 {
-	s->probing--;
-	s->low = 0;
+	s->from = point_of(seen);
+	s->held = 0;
 	s->floor = fmax(s->floor, PROBE * seen->inside / seen->shares);
+}
+
+/* Whether a stranger, as a line has shown it, may be another: the array was able to do much more, and may be still. */
+static bool doubtful(const struct parda_stranger *s, const struct parda_stranger_seen *seen)
+{
+	return !s->verified && s->capacity < DOUBT * s->known &&
+	       seen->latency > OVER * seen->threshold && seen->latency < SOON * seen->period;
+}
+
+/* Steps of the same after which the floor is raised to draw a line; 0: there is no reason to. */
+static unsigned patience(const struct parda_stranger *s, const struct parda_stranger_seen *seen)
+{
+	bool less = seen->inside + seen->vanished < part_kept(seen) * all_inside(s, seen, s->known);
+	bool at_least = seen->windows <= LOW * seen->wmin * seen->hosts &&
+			seen->latency > OVER * seen->threshold && (less || !(seen->vanished > 0));
+	bool down = less && seen->latency > NEAR * seen->threshold;
+	bool unsure = !s->sure && seen->latency > HALF * seen->threshold;
+
+	if (s->here)
+		return doubtful(s, seen) ? VERIFY << s->doubts : 0;
+	if (s->capacity > 0)
+		return !at_least ? 0 : doubtful(s, seen) ? VERIFY << s->doubts : AGAIN;
+	return at_least || unsure ? LOW_STEPS : down ? DOWN_STEPS : 0;
+}
+
+static void look_low(struct parda_stranger *s, const struct parda_stranger_seen *seen)
+{
+	unsigned steps = patience(s, seen);
+
+	s->low = steps ? s->low + 1 : 0;
+	if (!steps || s->low < steps)
+		return;
+	s->probing = PROBE_MOST;
+	s->base = point_of(seen);
+	raise(s, seen);
+}
+
+/* N and L have moved since. Where L has hardly, C is no less than what comes out. Where it is much less than what the array
+ * was able to do, the stranger may have grown meanwhile, and it is done again, more and more seldom. */
+static void conclude(struct parda_stranger *s, const struct parda_stranger_seen *seen,
+	const struct parda_stranger_point *since)
+{
+	double rise = fmax(seen->latency - since->latency, (FLAT - 1) * since->latency);
+
+	s->capacity = fmax((seen->inside - since->inside) / rise, done_by_hosts(s, seen));
+	s->sure = true;
+	s->agree = AGREE; /* this is no chance */
+	s->verified = s->capacity >= DOUBT * s->known;
+	if (!s->verified) {
+		s->doubts += s->doubts < DOUBTS;
+		return;
+	}
+	s->doubts = 0;
+	s->known = s->capacity;
+	s->knowing = (unsigned)(1 / KNOWN);
+}
+
+/* A step of the probe; true: it goes on. */
+static bool probe(struct parda_stranger *s, const struct parda_stranger_seen *seen)
+{
+	double rise = seen->latency / s->from.latency;
+	bool moved = seen->inside > MOVED * s->from.inside;
+
+	s->held++;
+	if (rise * JUMP_HERE < 1) { /* it has gone meanwhile */
+		s->probing = 0;
+	} else if (s->held < HELD + (unsigned)(2 * seen->latency / seen->period) &&
+		   !(moved && rise < FLAT && seen->latency < SOON * seen->period)) {
+		return true;
+	} else if (moved && rise < RISE && s->probing > 1) {
+		s->probing--;
+		raise(s, seen);
+		return true;
+	} else {
+		s->probing = 0;
+		if (moved && rise >= RISE)
+			conclude(s, seen, &s->from);
+		else if (seen->inside > MOVED * s->base.inside)
+			conclude(s, seen, &s->base); /* the hosts cannot take more */
+	}
+	s->low = 0;
+	s->n_points = 0;
+	return false;
 }
 
 void parda_stranger_step(struct parda_stranger *s, const struct parda_stranger_seen *seen)
 {
 	if (!(seen->latency > 0) || !(seen->inside > 0) || !(seen->shares > 0) || !seen->hosts) {
-		*s = (struct parda_stranger){
-			.known = s->known, .knowing = s->knowing, .least = s->least};
+		*s = (struct parda_stranger){.known = s->known,
+			.knowing = s->knowing,
+			.least = s->least,
+			.sure = s->sure};
 		return;
 	}
 	learn(s, seen);
 	if (!s->probing)
 		look_low(s, seen);
-	if (s->probing)
-		probe(s, seen);
-	else
+	else if (!probe(s, seen) && !s->here)
+		s->floor = 0;
+	if (!s->probing)
 		judge(s, seen);
 }

@@ -32,6 +32,8 @@ struct parda_stranger_seen { /* by a host, in a step */
 	double shares;    /* of all hosts */
 	unsigned hosts;   /* with shares */
 	double wmin;      /* least window of a host */
+	double period;    /* of a step */
+	bool at_work;     /* peers have been at work for long: they know what the array can do */
 };
 
 struct parda_stranger {
@@ -44,9 +46,13 @@ struct parda_stranger {
 	double known; /* what the hosts do per unit of time while latency is near the threshold */
 	unsigned knowing; /* steps of that mean */
 	double least;     /* latency: the least that was seen; 0: none */
-	unsigned low;     /* steps in a row in which the windows were down, and latency was not */
-	unsigned
-		probing; /* steps for which the floor is raised to see what latency does; 0: it is not */
+	unsigned low;     /* steps in a row with a reason to draw a line */
+	bool sure;     /* what part of the latency is the hosts' own has been seen: `known` holds */
+	bool verified; /* C is of a probe, not of a line */
+	unsigned doubts;  /* probes in a row with much less than `known` */
+	unsigned probing; /* times the floor may yet be doubled to see what latency does */
+	unsigned held;    /* steps since it was */
+	struct parda_stranger_point from, base; /* before that; and before the first time */
 	unsigned agree;  /* steps in a row with as much from a stranger as is told */
 	bool here;       /* there is a stranger */
 	double requests; /* S, when there is */

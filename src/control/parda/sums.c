@@ -64,7 +64,10 @@ struct parda_sums parda_sums_of(const struct parda *p, const struct parda_report
 		const struct parda_report *r = &peer->last;
 
 		if (!parda_peer_counts(&p->peers, peer)) {
-			s.vanished += parda_peer_vanished(&p->peers, peer) ? r->inside : 0;
+			if (parda_peer_vanished(&p->peers, peer)) {
+				s.vanished += r->inside;
+				s.vanished_shares += r->shares;
+			}
 			continue;
 		}
 		add(p, &s, &weights, r, peer->before);

@@ -2,9 +2,9 @@
 #include "control/parda/warn.h"
 #include <math.h>
 
-#define STEPS 5 /* in a row: windows have settled, or nearly so */
-#define LOW                                                                                        \
-	2 /* steps in a row at the least windows; beside a stranger they are no longer there after that */
+#define STEPS   5  /* in a row: windows have settled, or nearly so */
+#define LOW     2  /* steps in a row at the least windows; beside a stranger they are then raised */
+#define LONG    10 /* … after which what was seen before is of another device */
 #define AT_WMAX 0.99 /* of wmax */
 #define IN_USE  0.8  /* of the window */
 #define MORE    1.15 /* of the host's slots a share: what a peer has more is not chance */
@@ -24,16 +24,22 @@ static void look_at_wmax(struct parda_warn *w, const struct parda_warn_seen *see
 			    seen->all_shares;
 }
 
-void parda_warn_step(struct parda_warn *w, const struct parda_warn_seen *seen)
+/* Over the threshold with the least windows, and never below it; what was seen before LONG such steps no longer counts. */
+static void look_at_threshold(struct parda_warn *w, const struct parda_warn_seen *seen)
 {
 	bool at_wmin = seen->all_windows <= AT_WMIN * seen->wmin * seen->hosts;
 
-	if (!(seen->latency > 0) || !(seen->shares > 0))
-		return;
-	if (!(w->least > 0) || seen->latency < w->least)
-		w->least = seen->latency;
-	look_at_wmax(w, seen);
 	w->low = at_wmin && seen->latency > OVER * seen->threshold ? w->low + 1 : 0;
+	if (!(w->least > 0) || seen->latency < w->least || w->low == LONG)
+		w->least = seen->latency;
 	w->unreachable |= w->low >= LOW;
 	w->unreachable &= w->least > seen->threshold;
+}
+
+void parda_warn_step(struct parda_warn *w, const struct parda_warn_seen *seen)
+{
+	if (!(seen->latency > 0) || !(seen->shares > 0))
+		return;
+	look_at_wmax(w, seen);
+	look_at_threshold(w, seen);
 }

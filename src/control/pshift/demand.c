@@ -172,6 +172,16 @@ static double smooth(double old, double count, double seconds)
 	return fabs(new - old) * seconds <= MOMENT ? old + (new - old) / 4 : new;
 }
 
+/* Of one whose queue stands: what is less than before by more than requests scatter lowers no estimate. (The greater of the two each
+ * time would count, of a bucket with few requests, the one interval in which one more came than in the others.) */
+static void measure_standing(struct pshift_spot *b, double count, double seconds, double longest)
+{
+	double expected = b->coming * seconds;
+
+	if (count >= expected || !has_changed(b, count, expected))
+		measure_coming(b, count, seconds, longest);
+}
+
 void pshift_demand_measure(struct pshift_server *s, weir_time now)
 {
 	weir_time span = now - s->measured;
@@ -183,7 +193,7 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 		double came = (double)(b->arrived - b->arrived0);
 
 		if (stands(b, came, span))
-			b->coming = fmax(b->coming, came / seconds);
+			measure_standing(b, came, seconds, longest);
 		else
 			measure_coming(b, came, seconds, longest);
 		b->going = smooth(b->going, (double)(b->served - b->served0), seconds);

@@ -343,8 +343,11 @@ static void look_for_unknown(struct pshift_control *c)
 
 static void start(struct pshift_control *c, weir_time now)
 {
+	bool first =
+		!c->period; /* nobody counts: all have just started, and what was used before is of no period */
+
 	c->started = c->counts = true;
-	if (!c->period) {
+	if (first) {
 		c->period = 1;
 		c->end = now + c->config.length;
 	}
@@ -358,7 +361,7 @@ static void start(struct pshift_control *c, weir_time now)
 	/* What the one before a BLIND server used of this period, or, being ahead, of the next, nobody
 	 * has told this controller: what the others hold was granted with a view to it, and no more is. */
 	for (size_t i = 0; i < c->n_servers; i++)
-		if (c->servers[i].entries != NONE && c->servers[i].state == LEASE_BLIND)
+		if (!first && c->servers[i].entries != NONE && c->servers[i].state == LEASE_BLIND)
 			c->frozen = c->period + 2;
 	/* Who is in the period before this one will have what it is entitled to in this: also when it says
 	 * that it has heard nothing since, which would else confirm its cap of then. */

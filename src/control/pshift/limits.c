@@ -261,13 +261,11 @@ static bool tell_wanted(
 	const struct pshift_line *l = entitled ? &e->limit : &e->cap;
 	int64_t own = entitled ? pshift_limits_entitled(c, e) : l->most;
 	int64_t want = entitled ? e->want_limit : e->want_cap;
-	int64_t low = greater(room->over, 0), may;
+	int64_t due = greater(room->due, 0);
+	int64_t may = pshift_books_lower(l, want, e->could[entitled], greater(room->over, 0) + due);
 
 	if (room->unknown)
-		low = lesser(low, greater(room->more, 0));
-	low += greater(room->due, 0);
-	may = room->unknown ? greater(want, l->told - low)
-			    : pshift_books_lower(l, want, e->could[entitled], low);
+		may = greater(may, l->told - greater(room->more, 0) - due);
 	may = pshift_books_may(l, own, may, room->free);
 
 	if ((c->period < c->frozen || (room->unknown && besides(c, e, entitled))) && may > l->told)

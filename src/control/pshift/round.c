@@ -102,13 +102,16 @@ static weir_time as_of(const struct pshift_control *c, uint32_t server, weir_tim
 	return most(round, c->servers[server].at);
 }
 
+/* What is kept ready of a bucket's limit at each of its live servers, for requests that come where none came before: in all a
+ * sixteenth of the limit, and a token at each if that is an eighth at most; nothing that is reserved. Where it is less there is
+ * none, and such requests wait for a round. */
 static int64_t floor_of(const struct pshift_share *b, size_t live)
 {
-	int64_t n = (int64_t)live, all = least(b->limit / 16, most(b->limit - b->reservation, n));
+	int64_t n = (int64_t)live, free = most(0, b->limit - b->reservation);
 
-	if (!n || b->limit < n)
+	if (!n)
 		return 0;
-	return most(all / n, 1);
+	return most(least(b->limit / 16, free) / n, n <= least(b->limit / 8, free));
 }
 
 /* Of a bucket's limit: what is not the live servers' to have. */
@@ -304,12 +307,13 @@ static void take(struct pshift_control *c, size_t bucket, weir_time now, bool wh
 	}
 }
 
-/* At each server beyond what was placed: the floor, and a part of what is left over, of which half is kept. */
+/* At each server beyond what was placed: the floor, and a part of what is left over, of which half is kept; without a floor a
+ * token, if there is one for each. */
 static int64_t beyond(const struct pshift_control *c, size_t bucket, weir_time now, bool whole)
 {
 	const struct pshift_share *b = &c->buckets[bucket];
-	int64_t live = (int64_t)live_at(c, bucket);
-	int64_t left = b->limit - elsewhere(c, bucket, whole), placed = 0;
+	int64_t live = (int64_t)live_at(c, bucket), over;
+	int64_t left = b->limit - elsewhere(c, bucket, whole), placed = 0, floor;
 
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		const struct pshift_entry *e = &c->entries[c->place[p]];
@@ -319,8 +323,9 @@ static int64_t beyond(const struct pshift_control *c, size_t bucket, weir_time n
 	}
 	if (!live)
 		return 0;
-	return least(floor_of(b, (size_t)live), most(0, left - placed) / live) +
-	       most(0, c->most[bucket] - placed) / 2 / live;
+	over = most(0, c->most[bucket] - placed);
+	floor = least(floor_of(b, (size_t)live), most(0, left - placed) / live);
+	return floor + most(over / 2 / live, !floor && over >= live);
 }
 
 static void look_for_use(struct pshift_control *c, size_t bucket, weir_time now, bool whole)

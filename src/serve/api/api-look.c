@@ -105,25 +105,30 @@ static void select_slos(struct look *k)
 			s->tenants[s->slos[n].tenant]->slo = &s->slos[n];
 }
 
-/* The same of the lists of controllers; to: behind the last tenant of the page. Jobs and leases that are listed
- * are active by rules of their own. */
-static void select_lists(struct look *k, size_t from, size_t to)
+/* The same of the rows of controllers; to: behind the last tenant of the page. Rows that are listed are active by
+ * rules of their own. */
+static void select_rows(const struct look *k, const struct facts_table *t, struct facts_rows *rows,
+	size_t from, size_t to)
+{
+	size_t all = rows->n;
+
+	rows->n = 0;
+	for (size_t i = 0; i < all; i++) {
+		const struct facts_row *row = facts_row(t, rows, i);
+
+		if (is_on_page(k, row->tenant, from, to))
+			memmove(facts_row(t, rows, rows->n++), row, t->size);
+	}
+}
+
+static void select_facts(struct look *k, size_t from, size_t to)
 {
 	for (size_t i = 0; i < k->snapshot->n_resources; i++) {
-		struct snapshot_adaptbf *a = k->snapshot->resources[i].adaptbf;
-		struct snapshot_pshift *p = k->snapshot->resources[i].pshift;
-		size_t all = a ? a->n_jobs : 0, leases = p ? p->n_leases : 0;
+		struct facts *f = &k->snapshot->resources[i].facts;
 
-		if (a)
-			a->n_jobs = 0;
-		for (size_t n = 0; n < all; n++)
-			if (is_on_page(k, a->jobs[n].index, from, to))
-				a->jobs[a->n_jobs++] = a->jobs[n];
-		if (p)
-			p->n_leases = 0;
-		for (size_t n = 0; n < leases; n++)
-			if (is_on_page(k, p->leases[n].index, from, to))
-				p->leases[p->n_leases++] = p->leases[n];
+		for (size_t t = 0; f->kind && t < FACTS_TABLES; t++)
+			if (f->kind->tables[t].tenants)
+				select_rows(k, &f->kind->tables[t], &f->tables[t], from, to);
 	}
 }
 
@@ -154,7 +159,7 @@ static int select_tenants(struct look *k)
 		if (is_wanted(k, i))
 			k->next_page = snapshot_path(s, k->select[k->n_select - 1]);
 	select_slos(k);
-	select_lists(k, from, k->next_page ? k->select[k->n_select - 1] + 1 : s->n_tenants);
+	select_facts(k, from, k->next_page ? k->select[k->n_select - 1] + 1 : s->n_tenants);
 	for (i = 0; k->active && i < s->n_tenants; i++)
 		k->left_out += !s->tenants[i] && has_prefix(k, i);
 	return 0;

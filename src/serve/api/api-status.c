@@ -7,6 +7,7 @@
  *         only: that is written as text, and what follows is the same for all.
  */
 #include "serve/api/api-json.h"
+#include "serve/api/facts-json.h"
 #include "serve/api/json-text.h"
 #include <inttypes.h>
 #include <math.h>
@@ -52,17 +53,6 @@ json_t *api_seconds(double ns)
 	return api_real(ns / 1e9);
 }
 
-void api_counters(json_t *j, const void *of, const struct api_counter *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		const char *p = (const char *)of + list[i].at;
-
-		json_object_set_new(j, list[i].name,
-			api_count(list[i].wide ? *(const uint64_t *)(const void *)p
-					       : *(const uint32_t *)(const void *)p));
-	}
-}
-
 void api_write_members(json_t *j, FILE *to)
 {
 	char *text = j ? json_dumps(j, JSON_REAL_PRECISION(12)) : NULL;
@@ -83,11 +73,38 @@ void api_write(json_t *j, FILE *to)
 
 /* ---- tenants */
 
-#define OF(field) API_COUNTER(struct snapshot_tenant, field)
-static const struct api_counter tenant_counters[] = {OF(arrivals), OF(dispatched), OF(served),
-	OF(bytes), OF(reads), OF(writes), OF(others), OF(errors), OF(queued), OF(in_flight),
-	OF(clients)};
-#undef OF
+#define AT(member) FACT_AT(struct snapshot_tenant, member)
+static const struct fact tenant_facts[API_TENANT_FACTS] = {
+	{"path", AT(path)},
+	{"leaf", AT(leaf)},
+	{"weight", "weight", "As the policy has it.", AT(weight)},
+	{"share", "share", "Entitled share of all while all are busy, 0 to 1.", AT(share)},
+	/* below: API_TENANT_LEAVES */
+	{"arrivals", "arrivals_total", "Requests that came.", AT(arrivals)},
+	{"dispatched", AT(dispatched)},
+	{"served", "served_total", "Requests that the resource finished.", AT(served)},
+	{"bytes", "bytes_total", "Bytes of the requests that passed.", AT(bytes)},
+	{"reads", AT(reads)},
+	{"writes", AT(writes)},
+	{"others", AT(others)},
+	{"errors", "errors_total", "Requests that failed.", AT(errors)},
+	{"queued", "queued", "Requests that wait now.", AT(queued)},
+	{"oldest_wait_s", "oldest_wait_seconds",
+		"For how long the oldest request that waits has done so; 0: none waits.",
+		.unit = FACTS_SECONDS, AT(oldest_wait)},
+	{"in_flight", "in_flight", "Requests inside the resource now.", AT(in_flight)},
+	{"clients", "clients", "Connections now.", AT(clients)},
+	{"device_s", .unit = FACTS_SECONDS, AT(device_ns)},
+	{NULL, "shadow_low",
+		"Shadow mode: enforced rates are expected above so much of those counted; 0: "
+		"enforced.",
+		AT(shadow.low)},
+	{NULL, "shadow_high",
+		"Shadow mode: enforced rates are expected below so much of those counted; 0: "
+		"enforced.",
+		AT(shadow.high)},
+};
+const struct facts_table api_tenant_facts = {.facts = tenant_facts, .n_facts = API_TENANT_FACTS};
 
 static json_t *limits(const double *of, bool max)
 {
@@ -171,19 +188,14 @@ static json_t *shadow(const struct shadow_estimate *e)
 
 static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 {
-	json_t *j = json_pack("{s:o, s:b, s:o, s:o, s:o, s:o}", "path", api_text(t->path), "leaf",
-		t->leaf, "weight", api_real(t->weight), "share", api_real(t->share), "min",
-		limits(t->min, false), "max", limits(t->max, true));
+	json_t *j = facts_json_row(&api_tenant_facts, t, FACTS_IN_STATUS);
 
-	if (!j)
-		return NULL;
-	api_counters(j, t, tenant_counters, sizeof(tenant_counters) / sizeof(*tenant_counters));
+	json_object_set_new(j, "min", limits(t->min, false));
+	json_object_set_new(j, "max", limits(t->max, true));
 	json_object_set_new(j, "by_class",
 		json_pack("{s:o, s:o, s:o}", "priority", api_count(t->by_class[0]), "reserved",
 			api_count(t->by_class[1]), "rest", api_count(t->by_class[2])));
 	json_object_set_new(j, "wait_s", waits(t));
-	json_object_set_new(j, "device_s", api_seconds(t->device_ns));
-	json_object_set_new(j, "oldest_wait_s", api_seconds((double)t->oldest_wait));
 	json_object_set_new(
 		j, "waits_for", t->queued ? api_text(cause_names[t->cause]) : json_null());
 	json_object_set_new(j, "held_by", api_text(t->queued ? t->held_by : NULL));
@@ -195,7 +207,7 @@ static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 	return j;
 }
 
-/* The keys that differ between idle tenants come first in tenant(), too. */
+/* The keys that differ between idle tenants. */
 static const char *const idle_keys[] = {"path", "leaf", "weight", "share", "min", "max"};
 
 /* The end of an idle tenant's object; malloc'ed. */
@@ -281,21 +293,19 @@ static json_t *peers(const struct snapshot *s)
 		"same_name", p->same ? api_text(p->same_name) : json_null());
 }
 
-static json_t *controllers(const struct snapshot *s)
+/* Set the rows of controllers that belong to no one resource. */
+static void set_whole(json_t *j, const struct snapshot *s)
 {
-	json_t *list = json_array();
+	for (size_t k = 0; facts_kind(k); k++) {
+		const struct facts_table *t = &facts_kind(k)->whole;
+		json_t *list = t->size ? json_array() : NULL;
 
-	for (size_t i = 0; i < s->n_links; i++) {
-		const struct snapshot_link *l = &s->links[i];
-
-		json_array_append_new(list,
-			json_pack("{s:o, s:o, s:b, s:o, s:o, s:o}", "server", api_text(l->resource),
-				"address", api_text(l->address), "up", l->up, "since_s",
-				l->since ? api_seconds((double)(s->now - l->since)) : json_null(),
-				"lost", api_count(l->downs), "why",
-				l->why[0] ? api_text(l->why) : json_null()));
+		for (size_t i = 0; i < s->whole[k].n; i++)
+			json_array_append_new(list,
+				facts_json_row(t, facts_row(t, &s->whole[k], i), FACTS_IN_STATUS));
+		if (list)
+			json_object_set_new(j, t->name, list);
 	}
-	return list;
 }
 
 /* ---- the whole */
@@ -341,9 +351,11 @@ static void write_middle(const struct api_status *s, FILE *to)
 
 static void write_tail(const struct snapshot *s, FILE *to)
 {
+	json_t *j = json_pack("{s:o}", "peers", peers(s));
+
+	set_whole(j, s);
 	fputs("\n ],\n ", to);
-	api_write_members(
-		json_pack("{s:o, s:o}", "peers", peers(s), "controllers", controllers(s)), to);
+	api_write_members(j, to);
 	fputs("\n}\n", to);
 }
 

@@ -54,7 +54,7 @@ struct metrics_cursor { /* zero what is not set */
 	bool begun;
 	size_t part, family, at;
 };
-/* Writes the lines of about so many tenants, or jobs and leases of controllers; true: there is more. */
+/* Writes the lines of about so many tenants, or rows of controllers; true: there is more. */
 bool metrics_more(struct metrics_cursor *c, size_t tenants, FILE *to);
 void metrics_write(const struct snapshot *s, const struct metrics_process *p, FILE *to); /* all */
 
@@ -69,7 +69,7 @@ struct api_status {
 	const char *next; /* path: there are more behind those that are selected; NULL: not */
 	/* how far it is; zero it */
 	bool listed; /* all tenants are written */
-	size_t at, resource, part, row;
+	size_t at, resource, part, table, row;
 	char *idle; /* what an idle tenant's object ends with; api_status_end frees it */
 };
 bool api_status_more(struct api_status *s, size_t tenants, FILE *to); /* true: there is more */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metrics-impl: what metrics.c, metrics-control.c and lessor-api.c share: the format, and numbers that are one
+/* metrics-impl: what metrics.c, metrics-facts.c and lessor-api.c share: the format, and numbers that are one
  * field each. Nobody else includes it. */
 #ifndef WEIR_SERVE_API_METRICS_IMPL_H
 #define WEIR_SERVE_API_METRICS_IMPL_H
@@ -11,47 +11,39 @@
 /* ---- the format */
 
 void metrics_family(FILE *to, const char *name, const char *type, const char *help);
-/* "" for no second label. */
+/* One label; `before` is '{' or ','. */
+void metrics_label(FILE *to, char before, const char *key, const char *value);
+/* All labels, and their end; "" for no second one. */
 void metrics_labels(
 	FILE *to, const char *key, const char *value, const char *key2, const char *value2);
 void metrics_number(FILE *to, double value);
 /* A family of one sample. */
 void metrics_single(FILE *to, const char *name, const char *type, const char *help, double value);
 
-/* ---- where a number lies in a struct, and in what unit */
+/* ---- a fact: its family is weir_KIND_METRIC */
 
-enum metrics_type {
-	METRICS_U64,
-	METRICS_I64,
-	METRICS_U32,
-	METRICS_DOUBLE,
-	METRICS_TIME,
-	METRICS_BOOL
-};
-
-struct metrics_field {
-	const char *name, *type, *help;
-	size_t offset;
-	enum metrics_type of;
-	bool groups; /* tenants: not only leaves have it */
-};
-
-double metrics_value(const void *at, const struct metrics_field *f);
+void metrics_fact_family(FILE *to, const char *kind, const struct fact *f);
+void metrics_fact_name(FILE *to, const char *kind, const struct fact *f);
+/* A sample with one label. */
+void metrics_fact(FILE *to, const char *kind, const struct fact *f, const char *label,
+	const char *value, const void *row);
 
 /* ---- families with rows that may be many: written a few rows at a time */
 
 struct metrics_rows {
 	size_t families;
-	size_t (*count)(const struct metrics_cursor *c); /* 0: the families are left out */
-	void (*head)(size_t family, FILE *to);
+	size_t (*count)(const struct metrics_cursor *c); /* 0: the family is left out */
+	void (*head)(const struct metrics_cursor *c, size_t family, FILE *to);
 	/* False: it has no line in this family. */
 	bool (*row)(const struct metrics_cursor *c, size_t i, size_t family, FILE *to);
 };
-extern const struct metrics_rows metrics_slos[2];              /* metrics-slo.c */
-extern const struct metrics_rows metrics_jobs, metrics_leases; /* metrics-control.c */
+extern const struct metrics_rows metrics_slos[2]; /* metrics-slo.c */
 
-/* ---- metrics-control.c */
+/* ---- metrics-facts.c */
 
-void metrics_control(const struct snapshot *s, FILE *to); /* all but jobs and leases */
+void metrics_facts(const struct snapshot *s, FILE *to); /* all but rows */
+/* Rows are the first parts. */
+size_t metrics_facts_parts(void);
+struct metrics_rows metrics_facts_rows(const struct metrics_cursor *c);
 
 #endif

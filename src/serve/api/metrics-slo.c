@@ -3,18 +3,14 @@
 #include "serve/api/metrics-impl.h"
 #include <stddef.h>
 
-#define S(member) offsetof(struct snapshot_slo, member)
-static const struct metrics_field fields[] = {
-	{"weir_tenant_slo_requests_total", "counter",
-		"Requests of a tenant with an slo that were done.", S(total), METRICS_U64, false},
-	{"weir_tenant_slo_good_total", "counter", "Of those, within the bound of the slo.", S(good),
-		METRICS_U64, false},
-	{"weir_tenant_slo_percentile", "gauge", "Percent of the requests that must be good.",
-		S(percentile), METRICS_DOUBLE, false},
-	{"weir_tenant_slo_bound_seconds", "gauge", "The time within which a request is good.",
-		S(bound), METRICS_TIME, false},
+#define AT(member) FACT_AT(struct snapshot_slo, member)
+static const struct fact facts[] = {
+	{NULL, "slo_requests_total", "Requests of a tenant with an slo that were done.", AT(total)},
+	{NULL, "slo_good_total", "Of those, within the bound of the slo.", AT(good)},
+	{NULL, "slo_percentile", "Percent of the requests that must be good.", AT(percentile)},
+	{NULL, "slo_bound_seconds", "The time within which a request is good.",
+		.unit = FACTS_SECONDS, AT(bound)},
 };
-#undef S
 
 static const char *const windows[SLO_WINDOWS] = {"1m", "1h"};
 
@@ -23,24 +19,22 @@ static size_t count(const struct metrics_cursor *c)
 	return c->snapshot->n_slos;
 }
 
-static void head_field(size_t k, FILE *to)
+static void head_field(const struct metrics_cursor *c, size_t k, FILE *to)
 {
-	metrics_family(to, fields[k].name, fields[k].type, fields[k].help);
+	metrics_fact_family(to, "tenant", &facts[k]);
 }
 
 static bool row_field(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
 {
 	const struct snapshot_slo *s = &c->snapshot->slos[i];
 
-	fputs(fields[k].name, to);
-	metrics_labels(to, "tenant", s->path, "", "");
-	metrics_number(to, metrics_value(s, &fields[k]));
+	metrics_fact(to, "tenant", &facts[k], "tenant", s->path, s);
 	return true;
 }
 
 static const char *const window_names[2] = {"weir_tenant_slo_seconds", "weir_tenant_slo_met"};
 
-static void head_window(size_t met, FILE *to)
+static void head_window(const struct metrics_cursor *c, size_t met, FILE *to)
 {
 	metrics_family(to, window_names[met], "gauge",
 		met ? "1: the slo is met over the last minute or hour."
@@ -64,5 +58,5 @@ static bool row_window(const struct metrics_cursor *c, size_t i, size_t met, FIL
 	return true;
 }
 
-const struct metrics_rows metrics_slos[2] = {{COUNT(fields), count, head_field, row_field},
+const struct metrics_rows metrics_slos[2] = {{COUNT(facts), count, head_field, row_field},
 	{COUNT(window_names), count, head_window, row_window}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * metrics: a snapshot as Prometheus reads it. Pure: no clock, no file. What controllers say is in
- * metrics-control.c.
+ * metrics-facts.c.
  *
  * SOURCE   The text exposition format of Prometheus, version 0.0.4.
  * METHOD   A family is HELP, TYPE and then its samples, together. Each family of tenants or resources
@@ -13,6 +13,7 @@
  *          wide buckets; one that straddles a bound counts below it if its middle does. Never more
  *          than the count in all, whatever saturated.
  */
+#include "serve/api/api-json.h"
 #include "serve/api/metrics-impl.h"
 #include <inttypes.h>
 #include <math.h>
@@ -53,20 +54,20 @@ static void quoted(FILE *to, const char *text)
 	putc_unlocked('"', to);
 }
 
-/* "" for no second label. */
-void metrics_labels(
-	FILE *to, const char *key, const char *value, const char *key2, const char *value2)
+void metrics_label(FILE *to, char before, const char *key, const char *value)
 {
-	putc_unlocked('{', to);
+	putc_unlocked(before, to);
 	fputs_unlocked(key, to);
 	putc_unlocked('=', to);
 	quoted(to, value);
-	if (*key2) {
-		putc_unlocked(',', to);
-		fputs_unlocked(key2, to);
-		putc_unlocked('=', to);
-		quoted(to, value2);
-	}
+}
+
+void metrics_labels(
+	FILE *to, const char *key, const char *value, const char *key2, const char *value2)
+{
+	metrics_label(to, '{', key, value);
+	if (*key2)
+		metrics_label(to, ',', key2, value2);
 	fputs_unlocked("} ", to);
 }
 
@@ -137,95 +138,30 @@ static void write_process(const struct snapshot *s, const struct metrics_process
 
 /* ---- one number a tenant or resource */
 
-double metrics_value(const void *at, const struct metrics_field *f)
+void metrics_fact_name(FILE *to, const char *kind, const struct fact *f)
 {
-	const char *p = (const char *)at + f->offset;
-
-	switch (f->of) {
-	case METRICS_U64:
-		return (double)*(const uint64_t *)(const void *)p;
-	case METRICS_I64:
-		return (double)*(const int64_t *)(const void *)p;
-	case METRICS_U32:
-		return *(const uint32_t *)(const void *)p;
-	case METRICS_DOUBLE:
-		return *(const double *)(const void *)p;
-	case METRICS_TIME:
-		return (double)*(const weir_time *)(const void *)p / 1e9;
-	case METRICS_BOOL:
-		return *(const bool *)(const void *)p;
-	}
-	return 0;
+	fputs_unlocked("weir_", to);
+	fputs_unlocked(kind, to);
+	putc_unlocked('_', to);
+	fputs_unlocked(f->metric, to);
 }
 
-#define T(member) offsetof(struct snapshot_tenant, member)
-static const struct metrics_field tenant_fields[] = {
-	{"weir_tenant_weight", "gauge", "As the policy has it.", T(weight), METRICS_DOUBLE, true},
-	{"weir_tenant_share", "gauge", "Entitled share of all while all are busy, 0 to 1.",
-		T(share), METRICS_DOUBLE, true},
-	{"weir_tenant_arrivals_total", "counter", "Requests that came.", T(arrivals), METRICS_U64,
-		false},
-	{"weir_tenant_served_total", "counter", "Requests that the resource finished.", T(served),
-		METRICS_U64, false},
-	{"weir_tenant_bytes_total", "counter", "Bytes of the requests that passed.", T(bytes),
-		METRICS_U64, false},
-	{"weir_tenant_errors_total", "counter", "Requests that failed.", T(errors), METRICS_U64,
-		false},
-	{"weir_tenant_queued", "gauge", "Requests that wait now.", T(queued), METRICS_U32, false},
-	{"weir_tenant_oldest_wait_seconds", "gauge",
-		"For how long the oldest request that waits has done so; 0: none waits.",
-		T(oldest_wait), METRICS_TIME, false},
-	{"weir_tenant_in_flight", "gauge", "Requests inside the resource now.", T(in_flight),
-		METRICS_U32, false},
-	{"weir_tenant_clients", "gauge", "Connections now.", T(clients), METRICS_U32, false},
-	{"weir_tenant_shadow_low", "gauge",
-		"Shadow mode: enforced rates are expected above so much of those counted; 0: "
-		"enforced.",
-		T(shadow.low), METRICS_DOUBLE, false},
-	{"weir_tenant_shadow_high", "gauge",
-		"Shadow mode: enforced rates are expected below so much of those counted; 0: "
-		"enforced.",
-		T(shadow.high), METRICS_DOUBLE, false},
-};
-#undef T
+void metrics_fact(FILE *to, const char *kind, const struct fact *f, const char *label,
+	const char *value, const void *row)
+{
+	metrics_fact_name(to, kind, f);
+	metrics_labels(to, label, value, "", "");
+	metrics_number(to, facts_value(f, row));
+}
 
-#define R(member) offsetof(struct snapshot_resource, member)
-static const struct metrics_field resource_fields[] = {
-	{"weir_resource_up", "gauge", "1: the back end answers.", R(up), METRICS_BOOL, true},
-	{"weir_resource_bypassed", "gauge", "1: requests go past its gate (weir bypass).",
-		R(bypassed), METRICS_BOOL, true},
-	{"weir_resource_size_bytes", "gauge", "Of the back end.", R(size), METRICS_U64, true},
-	{"weir_resource_window", "gauge", "Requests that may be inside at once.", R(window),
-		METRICS_DOUBLE, true},
-	{"weir_resource_window_bytes", "gauge",
-		"Bytes that may be inside at once; 0: no such window.", R(window_bytes),
-		METRICS_U64, true},
-	{"weir_resource_full_seconds_total", "counter",
-		"Time with the window, in requests or in bytes, full.", R(full), METRICS_TIME,
-		true},
-	{"weir_resource_submitted_total", "counter", "Requests that came.", R(submitted),
-		METRICS_U64, true},
-	{"weir_resource_dispatched_total", "counter", "Requests that passed the gate.",
-		R(dispatched), METRICS_U64, true},
-	{"weir_resource_served_total", "counter", "Requests that were finished.", R(served),
-		METRICS_U64, true},
-	{"weir_resource_errors_total", "counter", "Requests that failed.", R(errors), METRICS_U64,
-		true},
-	{"weir_resource_healthy", "gauge", "1: the back end answers, and nothing is wrong with it.",
-		R(healthy), METRICS_BOOL, true},
-	{"weir_resource_flush_errors_total", "counter",
-		"FLUSHes, and writes with FUA, that were answered with an error.", R(flush_errors),
-		METRICS_U64, true},
-	{"weir_resource_lost_total", "counter", "Times that the back end was lost.", R(lost),
-		METRICS_U64, true},
-	{"weir_resource_queued", "gauge", "Requests that wait now.", R(queued), METRICS_U32, true},
-	{"weir_resource_in_flight", "gauge", "Requests inside now.", R(in_flight), METRICS_U32,
-		true},
-	{"weir_resource_in_flight_bytes", "gauge", "Bytes of the requests inside now.",
-		R(in_flight_bytes), METRICS_U64, true},
-	{"weir_resource_clients", "gauge", "Connections now.", R(clients), METRICS_U32, true},
-};
-#undef R
+void metrics_fact_family(FILE *to, const char *kind, const struct fact *f)
+{
+	const char *end = strstr(f->metric, "_total");
+	char name[128];
+
+	snprintf(name, sizeof(name), "weir_%s_%s", kind, f->metric);
+	metrics_family(to, name, end && !end[6] ? "counter" : "gauge", f->help);
+}
 
 static size_t count_tenants(const struct metrics_cursor *c)
 {
@@ -238,22 +174,23 @@ static const struct snapshot_tenant *tenant_at(
 	return snapshot_tenant(c->snapshot, c->select ? c->select[i] : i, room);
 }
 
-static void head_field(size_t k, FILE *to)
+static size_t count_field(const struct metrics_cursor *c)
 {
-	metrics_family(to, tenant_fields[k].name, tenant_fields[k].type, tenant_fields[k].help);
+	return api_tenant_facts.facts[c->family].metric ? count_tenants(c) : 0;
+}
+
+static void head_field(const struct metrics_cursor *c, size_t k, FILE *to)
+{
+	metrics_fact_family(to, "tenant", &api_tenant_facts.facts[k]);
 }
 
 static bool row_field(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
 {
 	struct snapshot_tenant room;
 	const struct snapshot_tenant *t = tenant_at(c, i, &room);
-	const struct metrics_field *f = &tenant_fields[k];
 
-	if (!t->leaf && !f->groups)
-		return true;
-	fputs_unlocked(f->name, to);
-	metrics_labels(to, "tenant", t->path, "", "");
-	metrics_number(to, metrics_value(t, f));
+	if (t->leaf || k < API_TENANT_LEAVES)
+		metrics_fact(to, "tenant", &api_tenant_facts.facts[k], "tenant", t->path, t);
 	return true;
 }
 
@@ -282,7 +219,7 @@ _Static_assert(
 			offsetof(struct snapshot_tenant, reads) + 16,
 	"reads, writes and others are read as an array");
 
-static void head_split(size_t k, FILE *to)
+static void head_split(const struct metrics_cursor *c, size_t k, FILE *to)
 {
 	metrics_family(to, splits[k].name, "counter", splits[k].help);
 }
@@ -306,7 +243,7 @@ static bool row_split(const struct metrics_cursor *c, size_t i, size_t k, FILE *
 /* Limits that there are: a min of 0 and a max of infinity are none. k: min, max. */
 static const char *const limit_names[2] = {"weir_tenant_min", "weir_tenant_max"};
 
-static void head_limit(size_t k, FILE *to)
+static void head_limit(const struct metrics_cursor *c, size_t k, FILE *to)
 {
 	metrics_family(to, limit_names[k], "gauge",
 		k ? "What it may have at most, per second." : "What it is promised, per second.");
@@ -380,7 +317,7 @@ static const struct {
 		offsetof(struct snapshot_tenant, device)},
 };
 
-static void head_hist(size_t k, FILE *to)
+static void head_hist(const struct metrics_cursor *c, size_t k, FILE *to)
 {
 	metrics_family(to, hists[k].name, "histogram", hists[k].help);
 }
@@ -420,42 +357,45 @@ static void write_resources(const struct snapshot *s, FILE *to)
 					unit_names[u]);
 				metrics_number(to, s->resources[i].capacity[u]);
 			}
-	for (size_t k = 0; k < COUNT(resource_fields); k++) {
-		const struct metrics_field *f = &resource_fields[k];
-		metrics_family(to, f->name, f->type, f->help);
-		for (size_t i = 0; i < s->n_resources; i++) {
-			fputs(f->name, to);
-			metrics_labels(to, "resource", s->resources[i].name, "", "");
-			metrics_number(to, metrics_value(&s->resources[i], f));
-		}
+	for (size_t k = 0; k < api_resource_facts.n_facts; k++) {
+		const struct fact *f = &api_resource_facts.facts[k];
+
+		if (!f->metric)
+			continue;
+		metrics_fact_family(to, "resource", f);
+		for (size_t i = 0; i < s->n_resources; i++)
+			metrics_fact(to, "resource", f, "resource", s->resources[i].name,
+				&s->resources[i]);
 	}
 }
 
 /* ---- the whole */
 
 static const struct metrics_rows tenant_rows[] = {
-	{COUNT(tenant_fields), count_tenants, head_field, row_field},
+	{API_TENANT_FACTS, count_field, head_field, row_field},
 	{COUNT(splits), count_tenants, head_split, row_split},
 	{2, count_tenants, head_limit, row_limit},
 	{COUNT(hists), count_tenants, head_hist, row_hist},
 };
-static const struct metrics_rows *const parts[] = {&metrics_jobs, &metrics_leases, &metrics_slos[0],
-	&metrics_slos[1], &tenant_rows[0], &tenant_rows[1], &tenant_rows[2], &tenant_rows[3]};
+/* Behind those of controllers. */
+static const struct metrics_rows *const parts[] = {&metrics_slos[0], &metrics_slos[1],
+	&tenant_rows[0], &tenant_rows[1], &tenant_rows[2], &tenant_rows[3]};
 
 /* The lines of one family, from c->at on. */
 static void write_rows(struct metrics_cursor *c, size_t n, FILE *to)
 {
-	const struct metrics_rows *p = parts[c->part];
-	size_t all = p->count(c);
+	size_t facts = metrics_facts_parts();
+	struct metrics_rows p = c->part < facts ? metrics_facts_rows(c) : *parts[c->part - facts];
+	size_t all = p.count(c);
 
 	if (c->at == 0 && all > 0)
-		p->head(c->family, to);
+		p.head(c, c->family, to);
 	for (; n > 0 && c->at < all; c->at++)
-		n -= p->row(c, c->at, c->family, to);
+		n -= p.row(c, c->at, c->family, to);
 	if (c->at < all)
 		return;
 	c->at = 0;
-	if (++c->family == p->families || all == 0) {
+	if (++c->family >= p.families) {
 		c->family = 0;
 		c->part++;
 	}
@@ -463,15 +403,17 @@ static void write_rows(struct metrics_cursor *c, size_t n, FILE *to)
 
 bool metrics_more(struct metrics_cursor *c, size_t tenants, FILE *to)
 {
+	size_t all = metrics_facts_parts() + COUNT(parts);
+
 	if (!c->begun) {
 		write_process(c->snapshot, c->process, to);
 		write_resources(c->snapshot, to);
-		metrics_control(c->snapshot, to);
+		metrics_facts(c->snapshot, to);
 		c->begun = true;
-	} else if (c->part < COUNT(parts)) {
+	} else if (c->part < all) {
 		write_rows(c, tenants, to);
 	}
-	return c->part < COUNT(parts);
+	return c->part < all;
 }
 
 void metrics_write(const struct snapshot *s, const struct metrics_process *p, FILE *to)

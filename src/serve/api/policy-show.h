@@ -10,7 +10,7 @@
 #ifndef WEIR_SERVE_API_POLICY_SHOW_H
 #define WEIR_SERVE_API_POLICY_SHOW_H
 
-#include <weir/policy.h>
+#include "policy/policy.h"
 #include <jansson.h>
 #include <stdio.h>
 

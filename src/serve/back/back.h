@@ -32,6 +32,9 @@ enum back_op {
 	BACK_ZERO,   /* WRITE_ZEROES */
 	BACK_CACHE,  /* a hint: may do nothing */
 	BACK_STATUS, /* which parts are data, hole or zero */
+	/* Not for back ends: done by the front end (struct request); counted as a read, or write. */
+	BACK_CALL,
+	BACK_CALL_WRITE,
 };
 enum back_flags {
 	BACK_FUA = 1,

@@ -11,8 +11,11 @@
  *         Receives of one round are adjacent in the scratch buffer, so that the data can be lent until
  *         the round is over; when it is full, its last part is reused, and data are copied.
  */
+#include "base/container.h"
 #include "serve/back/nbd.h"
+#include "serve/loop/gather.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -75,7 +78,7 @@ struct slot *slot_pop(struct slot_queue *q)
 
 static bool can_carry(const struct conn *c)
 {
-	return c->state == CONN_READY && c->joined && !c->broken;
+	return c->link.state == NBD_LINK_READY && c->joined && !c->broken;
 }
 
 static struct conn *least_busy(struct nbd *n)
@@ -100,7 +103,7 @@ struct conn *back_nbd_conn_pick(struct nbd *n)
 	n->run = 0;
 	c = least_busy(n);
 	if (!c) { /* all broke in this turn: the request is taken back when they are attended to */
-		for (c = n->conns; c->state != CONN_READY || !c->joined; c++)
+		for (c = n->conns; c->link.state != NBD_LINK_READY || !c->joined; c++)
 			;
 		return c;
 	}
@@ -108,15 +111,27 @@ struct conn *back_nbd_conn_pick(struct nbd *n)
 	return c;
 }
 
+static const uint8_t commands[] = {
+	[BACK_READ] = NBD_READ,
+	[BACK_WRITE] = NBD_WRITE,
+	[BACK_FLUSH] = NBD_FLUSH,
+	[BACK_TRIM] = NBD_TRIM,
+	[BACK_ZERO] = NBD_WRITE_ZEROES,
+	[BACK_CACHE] = NBD_CACHE,
+	[BACK_STATUS] = NBD_BLOCK_STATUS,
+};
+
 void back_nbd_conn_put(struct nbd *n, struct conn *c, struct slot *s)
 {
 	if (!c->out.n && !c->flight.n)
 		c->heard = loop_now(n->loop);
-	s->cookie = (uint64_t)++n->serial << 32 | (uint32_t)s->cookie;
+	s->call.cookie = (uint64_t)++n->serial << 32 | (uint32_t)s->call.cookie;
+	s->call.command = s->flushing ? NBD_FLUSH : commands[s->op];
 	slot_push(&c->out, s);
 	n->under_way++;
 	n->syncs += back_nbd_way_is_sync(n, s);
-	n->run += 1 + (s->op == BACK_READ || s->op == BACK_WRITE ? s->length / BACK_NBD_COPY : 0);
+	n->run += 1 +
+		  (s->op == BACK_READ || s->op == BACK_WRITE ? s->call.length / BACK_NBD_COPY : 0);
 }
 
 void back_nbd_conn_break(struct conn *c, const char *why)
@@ -129,8 +144,8 @@ void back_nbd_conn_break(struct conn *c, const char *why)
 void back_nbd_conn_fault(struct conn *c, int error)
 {
 	if (!c->broken) {
-		strncpy(c->why, strerror(-error), sizeof(c->why) - 1);
-		c->broken = c->why;
+		snprintf(c->link.why, sizeof(c->link.why), "%s", strerror(-error));
+		c->broken = c->link.why;
 	}
 	c->nbd->attend = true;
 }
@@ -139,26 +154,16 @@ void back_nbd_conn_fault(struct conn *c, int error)
 
 static size_t payload_of(const struct slot *s)
 {
-	return s->op == BACK_WRITE && !s->flushing ? s->length : 0;
+	return s->op == BACK_WRITE && !s->flushing ? s->call.length : 0;
 }
 
 static void write_head(const struct nbd *n, const struct slot *s, uint8_t *p)
 {
-	static const uint8_t commands[] = {
-		[BACK_READ] = NBD_READ,
-		[BACK_WRITE] = NBD_WRITE,
-		[BACK_FLUSH] = NBD_FLUSH,
-		[BACK_TRIM] = NBD_TRIM,
-		[BACK_ZERO] = NBD_WRITE_ZEROES,
-		[BACK_CACHE] = NBD_CACHE,
-		[BACK_STATUS] = NBD_BLOCK_STATUS,
-	};
-	struct nbd_request r = {.cookie = s->cookie};
+	struct nbd_request r = {.cookie = s->call.cookie, .command = s->call.command};
 
-	r.command = s->flushing ? NBD_FLUSH : commands[s->op];
 	if (r.command != NBD_FLUSH) {
-		r.offset = s->offset;
-		r.length = s->length;
+		r.offset = s->call.offset;
+		r.length = s->call.length;
 		if ((s->flags & BACK_FUA) && n->fua)
 			r.flags |= NBD_FUA;
 		if (s->flags & BACK_NO_HOLE)
@@ -171,57 +176,20 @@ static void write_head(const struct nbd *n, const struct slot *s, uint8_t *p)
 	nbd_request_write(p, &r);
 }
 
-struct gather {
-	struct iovec v[VECTORS];
-	int n;
-	uint8_t *p, *end; /* of the scratch buffer */
-	bool open;        /* the last vector ends at p */
-};
-
-static uint8_t *gather_room(struct gather *g, size_t len)
-{
-	uint8_t *p = g->p;
-
-	if (g->open) {
-		g->v[g->n - 1].iov_len += len;
-	} else {
-		g->v[g->n++] = (struct iovec){p, len};
-		g->open = true;
-	}
-	g->p += len;
-	return p;
-}
-
 /* Return false if there is no room. */
 static bool gather_slot(struct gather *g, const struct nbd *n, const struct slot *s)
 {
 	size_t data = payload_of(s), copied = data <= BACK_NBD_COPY ? data : 0;
-	uint8_t *p;
 
-	if ((size_t)(g->end - g->p) < NBD_REQUEST_SIZE + copied || g->n + 2 > VECTORS)
+	if (BACK_NBD_SCRATCH - g->at < NBD_REQUEST_SIZE + copied || g->n + 2 > VECTORS)
 		return false;
-	p = gather_room(g, NBD_REQUEST_SIZE + copied);
-	write_head(n, s, p);
-	if (copied) {
-		memcpy(p + NBD_REQUEST_SIZE, s->out, copied);
-	} else if (data) {
-		g->v[g->n++] = (struct iovec){(void *)(uintptr_t)s->out, data};
-		g->open = false;
-	}
+	write_head(n, s, gather_room(g));
+	gather_written(g, NBD_REQUEST_SIZE);
+	if (copied)
+		gather_copy(g, s->out, copied);
+	else if (data)
+		gather_vector(g, s->out, data);
 	return true;
-}
-
-/* Skip the first bytes, which were already sent. */
-static struct iovec *gather_skip(struct gather *g, size_t skip, int *ret_n)
-{
-	struct iovec *v = g->v;
-
-	for (; skip >= v->iov_len && skip; v++)
-		skip -= v->iov_len;
-	v->iov_base = (uint8_t *)v->iov_base + skip;
-	v->iov_len -= skip;
-	*ret_n = g->n - (int)(v - g->v);
-	return v;
 }
 
 static void advance_sent(struct conn *c, size_t bytes)
@@ -237,14 +205,14 @@ static void advance_sent(struct conn *c, size_t bytes)
 		slot_remove(&c->out, s);
 		slot_push(&c->flight, s);
 		s->conn = c;
-		if (s->op == BACK_READ && s->length > BACK_NBD_COPY)
+		if (s->op == BACK_READ && s->call.length > BACK_NBD_COPY)
 			c->large++;
 	}
 }
 
 static void watch_conn(struct nbd *n, struct conn *c)
 {
-	bool out = c->out.n || stream_pending(&c->stream);
+	bool out = c->out.n || stream_pending(&c->link.stream);
 
 	loop_change(n->loop, &c->fd, EPOLLIN | (out ? EPOLLOUT : 0));
 }
@@ -252,26 +220,23 @@ static void watch_conn(struct nbd *n, struct conn *c)
 /* Do one send. Return false if nothing more is to be sent, or not all was accepted. */
 static bool send_once(struct nbd *n, struct conn *c)
 {
-	struct gather g = {.p = n->scratch_out, .end = n->scratch_out + BACK_NBD_SCRATCH};
-	struct iovec *v = g.v;
-	size_t whole = 0;
+	struct iovec iov[VECTORS];
+	struct gather g = {.iov = iov, .scratch = n->scratch_out};
 	ssize_t sent;
-	int n_v = 0;
+	int from;
 
 	for (struct slot *s = c->out.first; s && gather_slot(&g, n, s); s = s->next)
 		;
-	if (g.n)
-		v = gather_skip(&g, c->sent, &n_v);
-	for (int i = 0; i < n_v; i++)
-		whole += v[i].iov_len;
-	sent = stream_send(&c->stream, v, n_v);
+	from = gather_skip(&g, 0, c->sent);
+	g.bytes -= c->sent;
+	sent = stream_send(&c->link.stream, iov + from, g.n - from);
 	if (sent < 0) {
 		if (sent != -EAGAIN)
 			back_nbd_conn_fault(c, (int)sent);
 		return false;
 	}
 	advance_sent(c, (size_t)sent);
-	return (size_t)sent == whole && c->out.n;
+	return (size_t)sent == g.bytes && c->out.n;
 }
 
 void back_nbd_conn_send(struct nbd *n, struct conn *c)
@@ -280,6 +245,90 @@ void back_nbd_conn_send(struct nbd *n, struct conn *c)
 		;
 	if (!c->broken)
 		watch_conn(n, c);
+}
+
+/* ---- replies */
+
+static struct nbd_call *find_call(void *arg, uint64_t cookie)
+{
+	struct conn *c = arg;
+	struct slot *s = back_nbd_find(c->nbd, cookie);
+
+	return s && s->conn == c ? &s->call : NULL; /* else not sent, or on another connection */
+}
+
+static int add_extent(
+	void *arg, struct nbd_call *call, uint32_t context, uint32_t length, uint32_t flags)
+{
+	struct conn *c = arg;
+	const struct nbd_greet *g = &c->link.greet;
+	struct slot *s = container_of(call, struct slot, call);
+	bool held = g->held && context == g->held_id;
+
+	if (!held && (!g->base_allocation || context != g->context_id))
+		return -EPROTO;
+	if (!s->io && held)
+		c->nbd->back.held = (weir_time)flags * WEIR_US;
+	if (s->io && !held && call->got < s->io->n_extents && length)
+		s->io->extents[call->got++] =
+			(struct back_extent){.length = length, .flags = flags};
+	return 0;
+}
+
+static int end_reply(void *arg, struct nbd_call *call)
+{
+	struct conn *c = arg;
+	struct nbd *n = c->nbd;
+	struct slot *s = container_of(call, struct slot, call);
+
+	if (!call->error && s->op == BACK_STATUS && s->io) {
+		if (!call->got)
+			return -EPROTO;
+		s->io->n_extents = call->got;
+	}
+	if (call->lent)
+		s->io->data = call->lent;
+	slot_remove(&c->flight, s);
+	s->conn = NULL;
+	n->under_way--;
+	n->syncs -= back_nbd_way_is_sync(n, s);
+	if (s->op == BACK_READ && call->length > BACK_NBD_COPY)
+		c->large--;
+	if (call->error == -ESHUTDOWN) { /* a loss, not this request's error */
+		back_nbd_conn_break(c, "the upstream shuts down");
+		back_nbd_way_lost(n, s);
+	} else {
+		n->answered++;
+		back_nbd_way_answer(n, s, call->error);
+	}
+	return c->broken ? 1 : 0;
+}
+
+int back_nbd_conn_input(struct conn *c, const uint8_t *p, size_t n)
+{
+	static const struct nbd_replies_ops ops = {
+		.find = find_call, .done = end_reply, .extent = add_extent};
+	int r;
+
+	c->replies.structured = c->link.greet.structured;
+	c->replies.lends = c->nbd->lends;
+	r = nbd_replies_input(&c->replies, &ops, c, p, n);
+	return r < 0 ? r : 0;
+}
+
+void back_nbd_conn_begin(struct nbd *n, struct conn *c, int fd)
+{
+	/* Structured replies are requested only because block status needs them; a server that has
+	 * them may omit holes and report where an error is. */
+	nbd_link_begin(&c->link, &n->uri, fd, true, true);
+	c->link.greet.want_held = true;
+	stream_watch(fd, n->timeout);
+	c->nbd = n;
+	c->joined = false;
+	c->broken = NULL;
+	c->out = c->flight = (struct slot_queue){0};
+	c->replies = (struct nbd_replies){0};
+	c->deadline = loop_clock() + (BACK_NBD_DIAL < n->timeout ? BACK_NBD_DIAL : n->timeout);
 }
 
 /* ---- receive */
@@ -302,10 +351,10 @@ static ssize_t recv_into(struct conn *c, uint8_t *to, size_t len, uint8_t *scrat
 	struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
 	ssize_t got;
 
-	if (c->stream.tls)
-		return stream_recv(&c->stream, to, len);
+	if (c->link.stream.tls)
+		return stream_recv(&c->link.stream, to, len);
 	do
-		got = recvmsg(c->stream.fd, &m, 0);
+		got = recvmsg(c->link.stream.fd, &m, 0);
 	while (got < 0 && errno == EINTR);
 	return got < 0 ? -errno : got;
 }
@@ -313,7 +362,7 @@ static ssize_t recv_into(struct conn *c, uint8_t *to, size_t len, uint8_t *scrat
 /* Do one receive. Return > 0: there may be more; 0: there is not; else a negative errno. */
 static int recv_once(struct nbd *n, struct conn *c)
 {
-	size_t straight = c->rx.to && c->rx.left > BACK_NBD_COPY ? c->rx.left : 0;
+	size_t straight = c->replies.to && c->replies.left > BACK_NBD_COPY ? c->replies.left : 0;
 	/* If many large reads are in flight, leave the data after a header for receiving in place. */
 	size_t room = c->large * 4 > c->flight.n ? NEXT : BACK_NBD_SCRATCH, behind = 0;
 	uint8_t *scratch = recv_room(n);
@@ -321,9 +370,9 @@ static int recv_once(struct nbd *n, struct conn *c)
 	int r = 0;
 
 	if (straight)
-		got = recv_into(c, c->rx.to, straight, scratch, room);
+		got = recv_into(c, c->replies.to, straight, scratch, room);
 	else
-		got = stream_recv(&c->stream, scratch, room);
+		got = stream_recv(&c->link.stream, scratch, room);
 	if (got == -EAGAIN)
 		return 0;
 	if (got <= 0)
@@ -332,17 +381,17 @@ static int recv_once(struct nbd *n, struct conn *c)
 	if (straight) {
 		size_t placed = (size_t)got < straight ? (size_t)got : straight;
 		behind = (size_t)got - placed;
-		r = back_nbd_reply(n, c, NULL, placed);
+		r = back_nbd_conn_input(c, NULL, placed);
 	} else {
 		behind = (size_t)got;
 	}
 	if (n->lends)
 		n->in_at += behind;
 	if (!r && behind)
-		r = back_nbd_reply(n, c, scratch, behind);
+		r = back_nbd_conn_input(c, scratch, behind);
 	if (r)
 		return r;
-	return c->stream.tls || (size_t)got == straight + room ||
+	return c->link.stream.tls || (size_t)got == straight + room ||
 	       (straight && (size_t)got == straight);
 }
 
@@ -360,31 +409,26 @@ void back_nbd_conn_recv(struct nbd *n, struct conn *c)
 	else if (r < 0)
 		back_nbd_conn_fault(c, r);
 	else
-		c->more = r > 0 && c->stream.tls;
+		c->more = r > 0 && c->link.stream.tls;
 }
 
 /* ---- the end */
 
 void back_nbd_conn_close(struct nbd *n, struct conn *c)
 {
-	uint8_t bye[NBD_REQUEST_SIZE];
-	struct iovec v = {bye, sizeof(bye)};
-
-	if (c->state == CONN_READY) {
+	if (c->link.state == NBD_LINK_READY) {
 		n->ready_conns--;
-		if (!c->broken && !c->sent) {
-			nbd_request_write(bye, &(struct nbd_request){.command = NBD_DISC});
-			(void)!stream_send(&c->stream, &v, 1);
-		}
+		if (!c->broken && !c->sent)
+			nbd_link_farewell(&c->link.stream);
 	}
 	if (c->watched)
 		loop_remove(n->loop, &c->fd);
-	if (c->state != CONN_NONE)
-		stream_close(&c->stream);
-	c->state = CONN_NONE;
+	if (c->link.state != NBD_LINK_NONE)
+		stream_close(&c->link.stream);
+	c->link.state = NBD_LINK_NONE;
 	c->watched = c->more = false;
 	c->broken = NULL;
 	c->sent = 0;
 	c->large = 0;
-	c->rx = (struct conn_rx){0};
+	c->replies = (struct nbd_replies){0};
 }

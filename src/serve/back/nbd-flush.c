@@ -70,7 +70,7 @@ static int result_of(const struct nbd *n, const struct slot *s, int error)
 {
 	if (!n->kept || !n->history_safe || (s->flushing && !s->kept))
 		return error;
-	return unflushed_any(n->kept, s->mark, s->offset, s->io->length) ? error : 0;
+	return unflushed_any(n->kept, s->mark, s->call.offset, s->io->length) ? error : 0;
 }
 
 static void answer_one(struct nbd *n, struct slot *s, int error)

@@ -8,6 +8,7 @@
  */
 #include "base/container.h"
 #include "serve/back/nbd.h"
+#include "serve/loop/dial.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdio.h>
@@ -96,7 +97,7 @@ static void attend_broken(struct nbd *n, struct conn *c)
 {
 	weir_time now = loop_now(n->loop);
 
-	if (c->state == CONN_READY) {
+	if (c->link.state == NBD_LINK_READY) {
 		bool silent = (c->flight.n || c->out.n) && now - c->heard >= n->timeout;
 		handle_loss(n, silent ? c->heard : now, c->broken);
 		give_up(n, c);
@@ -109,7 +110,7 @@ static void attend_broken(struct nbd *n, struct conn *c)
 static void close_all(struct nbd *n)
 {
 	for (uint32_t i = 0; i < BACK_NBD_CONNS; i++)
-		if (n->conns[i].state != CONN_NONE)
+		if (n->conns[i].link.state != NBD_LINK_NONE)
 			give_up(n, &n->conns[i]);
 	back_nbd_dial_drop(n);
 }
@@ -160,8 +161,8 @@ static bool send_piece(struct nbd *n)
 	s->piece = (uint32_t)n->plan_at++;
 	s->op = p->op;
 	s->flags = p->flags;
-	s->offset = p->offset;
-	s->length = (uint32_t)p->length;
+	s->call.offset = p->offset;
+	s->call.length = (uint32_t)p->length;
 	s->out = p->data;
 	back_nbd_conn_put(n, back_nbd_conn_pick(n), s);
 	return true;
@@ -202,10 +203,16 @@ static void enter_failed(struct nbd *n, const char *why, bool news)
 
 /* ---- connecting */
 
+void back_nbd_dial_drop(struct nbd *n)
+{
+	dial_drop(n->dial);
+	n->dial = NULL;
+}
+
 static struct conn *spare_conn(struct nbd *n)
 {
 	for (uint32_t i = 0; i < n->wanted; i++)
-		if (n->conns[i].state == CONN_NONE)
+		if (n->conns[i].link.state == NBD_LINK_NONE)
 			return &n->conns[i];
 	return NULL;
 }
@@ -218,11 +225,11 @@ static bool wants_conn(const struct nbd *n)
 	if (n->phase == NBD_PHASE_DRAIN || n->dial)
 		return false;
 	for (uint32_t i = 0; i < n->wanted; i++)
-		have += n->conns[i].state != CONN_NONE;
+		have += n->conns[i].link.state != NBD_LINK_NONE;
 	return have < (n->ready_conns ? n->wanted : 1);
 }
 
-void back_nbd_dialled(void *arg, int fd, const struct weir_err *err)
+static void on_dialled(void *arg, int fd, const struct weir_err *err)
 {
 	struct nbd *n = arg;
 	struct conn *c = spare_conn(n);
@@ -234,7 +241,7 @@ void back_nbd_dialled(void *arg, int fd, const struct weir_err *err)
 	} else if (!c) {
 		close(fd);
 	} else {
-		back_nbd_greet_begin(n, c, fd);
+		back_nbd_conn_begin(n, c, fd);
 		c->fd = (struct loop_fd){.fd = fd, .ready = back_nbd_ready};
 		r = loop_add(n->loop, &c->fd, EPOLLIN);
 		c->watched = r == 0;
@@ -256,11 +263,31 @@ static bool ask_others(struct nbd *n, struct conn *c)
 	if (!s)
 		return false;
 	s->op = BACK_READ;
-	s->length = n->export_.block_min ? n->export_.block_min : 1;
-	s->in = n->sink;
+	s->call.length = n->export_.block_min ? n->export_.block_min : 1;
+	s->call.in = n->sink;
 	s->joins = c;
 	back_nbd_conn_put(n, back_nbd_conn_pick(n), s);
 	return true;
+}
+
+/* Return what changed since the first handshake, or NULL. */
+static const char *changed_since(const struct nbd *n, const struct nbd_greet *g)
+{
+	/* Features offered to our clients. */
+	const uint16_t offered = NBD_SEND_FLUSH | NBD_SEND_FUA | NBD_SEND_TRIM |
+				 NBD_SEND_WRITE_ZEROES | NBD_SEND_CACHE | NBD_SEND_FAST_ZERO;
+
+	if (g->export_.size < n->export_.size)
+		return "the upstream came back smaller";
+	if ((g->export_.flags & NBD_READ_ONLY) && !n->back.info.read_only)
+		return "the upstream came back read-only";
+	if (n->export_.flags & ~g->export_.flags & offered)
+		return "the upstream came back without a feature that it had";
+	if (g->export_.block_min > n->export_.block_min || g->export_.block_max < CHUNK_MAX)
+		return "the upstream came back with another block size";
+	if (n->status && !g->base_allocation)
+		return "the upstream came back without base:allocation";
+	return NULL;
 }
 
 /* Return NULL, or why this connection is unusable. */
@@ -269,25 +296,25 @@ static const char *check_conn(struct nbd *n, struct conn *c)
 	struct weir_err err = {""};
 
 	if (n->known)
-		return back_nbd_changed(n, &c->greet);
-	if (back_nbd_learn(n, &c->greet, &err) == 0)
+		return changed_since(n, &c->link.greet);
+	if (back_nbd_learn(n, &c->link.greet, &err) == 0)
 		return NULL;
-	snprintf(c->why, sizeof(c->why), "%s", err.text);
-	return c->why;
+	snprintf(c->link.why, sizeof(c->link.why), "%s", err.text);
+	return c->link.why;
 }
 
 static void handle_greeted(struct nbd *n, struct conn *c)
 {
 	const char *changed = check_conn(n, c);
 
-	if (!changed && n->ready_conns && !(c->greet.export_.flags & NBD_MULTI_CONN))
+	if (!changed && n->ready_conns && !(c->link.greet.export_.flags & NBD_MULTI_CONN))
 		changed = "the upstream no longer allows several connections";
 	loop_change(n->loop, &c->fd, EPOLLIN);
 	c->joined = !n->ready_conns;
 	if (!changed && !c->joined && !ask_others(n, c))
 		changed = "no memory";
 	if (changed) {
-		c->state = CONN_GREET; /* it never carried requests */
+		c->link.state = NBD_LINK_GREET; /* it never carried requests */
 		back_nbd_conn_break(c, changed);
 		if (!n->ready_conns && n->known) {
 			enter_failed(n, changed, !n->mismatch);
@@ -297,7 +324,7 @@ static void handle_greeted(struct nbd *n, struct conn *c)
 	}
 	c->heard = loop_now(n->loop);
 	n->ready_conns++;
-	n->wanted = c->greet.export_.flags & NBD_MULTI_CONN ? n->most : 1;
+	n->wanted = c->link.greet.export_.flags & NBD_MULTI_CONN ? n->most : 1;
 	n->attend = true;
 }
 
@@ -306,17 +333,20 @@ void back_nbd_ready(struct loop_fd *f, uint32_t events)
 	struct conn *c = (struct conn *)(void *)f;
 	struct nbd *n = c->nbd;
 
-	if (c->state == CONN_READY) {
+	if (c->link.state == NBD_LINK_READY) {
 		if (events & ~(uint32_t)EPOLLOUT)
 			back_nbd_conn_recv(n, c);
 		if (events & EPOLLOUT)
 			back_nbd_conn_send(n, c);
 	} else {
 		uint32_t want;
-		int r = back_nbd_greet(n, c, &want);
+		int r = nbd_link_greet(&c->link, &n->uri, n->tls, &want);
+
 		if (r == -EAGAIN)
 			loop_change(n->loop, &c->fd, want);
-		else if (!r)
+		else if (r)
+			back_nbd_conn_break(c, c->link.why);
+		else
 			handle_greeted(n, c);
 	}
 	if (n->attend)
@@ -347,11 +377,11 @@ static void look_at_conns(struct nbd *n, weir_time now)
 	for (uint32_t i = 0; i < BACK_NBD_CONNS; i++) {
 		struct conn *c = &n->conns[i];
 
-		if (c->state == CONN_NONE)
+		if (c->link.state == NBD_LINK_NONE)
 			continue;
-		if (c->state != CONN_READY && now >= c->deadline)
+		if (c->link.state != NBD_LINK_READY && now >= c->deadline)
 			back_nbd_conn_break(c, "the handshake took too long");
-		else if (c->state == CONN_READY && (c->flight.n || c->out.n) &&
+		else if (c->link.state == NBD_LINK_READY && (c->flight.n || c->out.n) &&
 			 now - c->heard >= n->timeout)
 			back_nbd_conn_break(c, "the upstream does not reply");
 		if (c->broken)
@@ -390,7 +420,8 @@ void back_nbd_attend(struct nbd *n)
 		back_nbd_way_fail_all(n, -EIO);
 	else if (back_nbd_given_up(n))
 		back_nbd_way_fail_all(n, -ESHUTDOWN);
-	if (wants_conn(n) && now >= n->dial_at && back_nbd_dial(n) < 0)
+	if (wants_conn(n) && now >= n->dial_at &&
+		dial_start(n->loop, n->uri.address, BACK_NBD_DIAL, on_dialled, n, &n->dial) < 0)
 		attempt_failed(n, "cannot start a thread to connect");
 	back_nbd_timer(n);
 }
@@ -419,7 +450,8 @@ void back_nbd_timer(struct nbd *n)
 	if (n->resend_at > now)
 		at = earlier(at, n->resend_at);
 	for (uint32_t i = 0; i < BACK_NBD_CONNS; i++)
-		if (n->conns[i].state == CONN_GREET || n->conns[i].state == CONN_TLS)
+		if (n->conns[i].link.state == NBD_LINK_GREET ||
+			n->conns[i].link.state == NBD_LINK_TLS)
 			at = earlier(at, n->conns[i].deadline);
 	loop_set(n->loop, &n->timer, at);
 }

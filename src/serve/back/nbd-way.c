@@ -76,7 +76,7 @@ static bool is_durable(const struct nbd *n, const struct slot *s)
 
 static bool reserve_room(struct nbd *n, struct slot *s)
 {
-	size_t cost = unflushed_cost(s->length, s->op == BACK_WRITE && !is_durable(n, s));
+	size_t cost = unflushed_cost(s->call.length, s->op == BACK_WRITE && !is_durable(n, s));
 
 	if (s->op == BACK_WRITE && s->io->chunk && !is_durable(n, s) && cost < s->io->chunk->room)
 		cost = s->io->chunk->room;
@@ -90,7 +90,7 @@ static void start_write(struct nbd *n, struct slot *s)
 {
 	if (!s->entered) {
 		s->entered = true;
-		if (!overlap_enter(&n->overlap, &s->range, s->offset, s->length))
+		if (!overlap_enter(&n->overlap, &s->range, s->call.offset, s->call.length))
 			return; /* waits for another one, whose end moves it to `ready` */
 	}
 	if (n->kept && !s->cost && (n->full.n || !reserve_room(n, s)))
@@ -102,7 +102,7 @@ static void start_write(struct nbd *n, struct slot *s)
 static bool reads_near_kept(const struct nbd *n, const struct slot *s)
 {
 	return n->kept && s->op == BACK_READ && s->io &&
-	       unflushed_near(n->kept, s->offset, s->length);
+	       unflushed_near(n->kept, s->call.offset, s->call.length);
 }
 
 /* Return true if a read has to wait because kept writes are about to be resent. */
@@ -121,7 +121,8 @@ static void start_request(struct nbd *n, struct slot *s)
 		back_nbd_flush_want(n, s);
 	else if (slot_writes(s))
 		start_write(n, s);
-	else if (n->doubt && s->op == BACK_READ && unflushed_missing(n->kept, s->offset, s->length))
+	else if (n->doubt && s->op == BACK_READ &&
+		 unflushed_missing(n->kept, s->call.offset, s->call.length))
 		back_nbd_way_finish(n, s, -EIO); /* acknowledged writes there are not in place */
 	else if (!must_wait(n, s))
 		send_out(n, s);
@@ -161,16 +162,16 @@ static struct chunk *keep_data(struct nbd *n, const struct slot *s)
 
 	if (s->io->chunk)
 		return chunk_keep(s->io->chunk);
-	c = n->pool ? chunk_get(n->pool, s->length) : NULL;
+	c = n->pool ? chunk_get(n->pool, s->call.length) : NULL;
 	if (c)
-		memcpy(c->data, s->out, s->length);
+		memcpy(c->data, s->out, s->call.length);
 	return c;
 }
 
 static void answer_write(struct nbd *n, struct slot *s, int error)
 {
-	struct unflushed_write w = {.offset = s->offset,
-		.length = s->length,
+	struct unflushed_write w = {.offset = s->call.offset,
+		.length = s->call.length,
 		.op = s->op,
 		/* It was acknowledged, so it is supported; a repetition may take its time. */
 		.flags = s->flags & (uint8_t)~BACK_FAST_ZERO,
@@ -218,11 +219,12 @@ static void answer_piece(struct nbd *n, struct slot *s, int error)
 
 static void start_over(struct slot *s)
 {
-	s->got = 0;
-	cover_clear(&s->cover);
-	s->error = 0;
+	s->call.got = 0;
+	cover_clear(&s->call.cover);
+	s->call.error = 0;
+	s->call.lent = NULL;
 	if (s->op == BACK_READ && s->io)
-		s->io->data = s->in;
+		s->io->data = s->call.in;
 }
 
 /* Return true if kept writes are about to be resent, and a read near them may have seen the old
@@ -269,9 +271,9 @@ static bool make_unsure(struct nbd *n, struct slot *s, int error)
 {
 	if (error || !n->syncs || !reads_near_kept(n, s))
 		return false;
-	if (s->io->data != s->in) { /* borrowed: valid in this round only */
-		memcpy(s->in, s->io->data, s->length);
-		s->io->data = s->in;
+	if (s->io->data != s->call.in) { /* borrowed: valid in this round only */
+		memcpy(s->call.in, s->io->data, s->call.length);
+		s->io->data = s->call.in;
 	}
 	s->mark = n->born;
 	slot_push(&n->unsure, s);

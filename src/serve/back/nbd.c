@@ -9,7 +9,6 @@
 #include "serve/loop/log.h"
 #include "serve/loop/tls.h"
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +36,7 @@ static int more_slots(struct nbd *n)
 	if (!block)
 		return -ENOMEM;
 	for (uint32_t i = SLOT_BLOCK; i-- > 0;) {
-		block[i].cookie = n->n_blocks * SLOT_BLOCK + i;
+		block[i].call.cookie = n->n_blocks * SLOT_BLOCK + i;
 		block[i].next = n->free_slots;
 		n->free_slots = &block[i];
 	}
@@ -54,17 +53,17 @@ struct slot *back_nbd_slot(struct nbd *n)
 		return NULL;
 	s = n->free_slots;
 	n->free_slots = s->next;
-	cookie = (uint32_t)s->cookie;
+	cookie = (uint32_t)s->call.cookie;
 	memset(&s->next, 0,
 		sizeof(*s) - offsetof(struct slot, next)); /* range: set by overlap_enter */
-	s->cookie = cookie;
+	s->call.cookie = cookie;
 	s->born = n->born++;
 	return s;
 }
 
 void back_nbd_slot_free(struct nbd *n, struct slot *s)
 {
-	cover_clear(&s->cover);
+	cover_clear(&s->call.cover);
 	s->conn = NULL; /* so that a late reply does not find it */
 	s->next = n->free_slots;
 	n->free_slots = s;
@@ -78,7 +77,7 @@ struct slot *back_nbd_find(struct nbd *n, uint64_t cookie)
 	if (index / SLOT_BLOCK >= n->n_blocks)
 		return NULL;
 	s = &n->blocks[index / SLOT_BLOCK][index % SLOT_BLOCK];
-	return s->cookie == cookie ? s : NULL;
+	return s->call.cookie == cookie ? s : NULL;
 }
 
 /* ---- the loop */
@@ -104,7 +103,7 @@ static bool nbd_turn(struct loop_turn *t, weir_time now)
 	}
 	for (uint32_t i = 0; i < n->wanted; i++) {
 		struct conn *c = &n->conns[i];
-		if (c->state == CONN_READY && c->out.n)
+		if (c->link.state == NBD_LINK_READY && c->out.n)
 			back_nbd_conn_send(n, c);
 		more |= c->more;
 	}
@@ -125,8 +124,8 @@ static int nbd_start(struct back *b)
 
 	n->timer.due = back_nbd_due;
 	n->kick.due = on_kick;
-	if (c->state == CONN_READY) {
-		c->fd = (struct loop_fd){.fd = c->stream.fd, .ready = back_nbd_ready};
+	if (c->link.state == NBD_LINK_READY) {
+		c->fd = (struct loop_fd){.fd = c->link.stream.fd, .ready = back_nbd_ready};
 		r = loop_add(n->loop, &c->fd, EPOLLIN);
 		if (r < 0)
 			return r;
@@ -185,9 +184,10 @@ static void submit_one(struct nbd *n, struct back_io *io)
 	s->io = io;
 	s->op = io->op;
 	s->flags = io->flags;
-	s->offset = io->offset;
-	s->length = (uint32_t)io->length;
-	s->out = s->in = io->data;
+	s->call.offset = io->offset;
+	s->call.length = (uint32_t)io->length;
+	s->out = s->call.in = io->data;
+	s->call.borrows = io->op == BACK_READ && io->flags & BACK_BORROW;
 	s->since = loop_now(n->loop);
 	slot_push(&n->ready, s);
 }
@@ -217,11 +217,12 @@ static void nbd_ask(struct back *b)
 	struct conn *c = NULL;
 
 	for (uint32_t i = 0; i < n->wanted && !c; i++)
-		if (n->conns[i].state == CONN_READY && n->conns[i].joined && !n->conns[i].broken)
+		if (n->conns[i].link.state == NBD_LINK_READY && n->conns[i].joined &&
+			!n->conns[i].broken)
 			c = &n->conns[i];
 	if (n->question || n->phase != NBD_PHASE_UP)
 		return;
-	if (!c || !c->greet.held || n->export_.size < n->export_.block_min) {
+	if (!c || !c->link.greet.held || n->export_.size < n->export_.block_min) {
 		n->back.held = 0;
 		return;
 	}
@@ -229,7 +230,7 @@ static void nbd_ask(struct back *b)
 	if (!n->question)
 		return;
 	n->question->op = BACK_STATUS;
-	n->question->length = n->export_.block_min;
+	n->question->call.length = n->export_.block_min;
 	back_nbd_conn_put(n, c, n->question);
 	kick(n);
 }
@@ -245,13 +246,13 @@ static void nbd_free(struct back *b)
 		back_nbd_dial_drop(n);
 	}
 	for (uint32_t i = 0; n->conns && i < BACK_NBD_CONNS; i++)
-		if (n->conns[i].state != CONN_NONE)
+		if (n->conns[i].link.state != NBD_LINK_NONE)
 			back_nbd_conn_close(n, &n->conns[i]);
 	unflushed_free(n->kept);
 	tls_free(n->tls);
 	for (uint32_t i = 0; i < n->n_blocks; i++) {
 		for (uint32_t j = 0; j < SLOT_BLOCK; j++)
-			cover_clear(&n->blocks[i][j].cover); /* of an internal one in flight */
+			cover_clear(&n->blocks[i][j].call.cover); /* of an internal one in flight */
 		free(n->blocks[i]);
 	}
 	free(n->blocks);
@@ -304,36 +305,19 @@ static const struct back_ops ops = {
 
 /* ---- open */
 
-static int wait_for(const struct conn *c, uint32_t want, weir_time until)
-{
-	struct pollfd p = {.fd = c->stream.fd, .events = want == EPOLLOUT ? POLLOUT : POLLIN};
-	weir_time left = until - loop_clock();
-
-	if (left <= 0)
-		return -ETIMEDOUT;
-	if (poll(&p, 1, (int)(left / WEIR_MS) + 1) < 0 && errno != EINTR)
-		return -errno;
-	return 0;
-}
-
 static int connect_first(struct nbd *n, weir_time most, struct weir_err *err)
 {
 	weir_time until = loop_clock() + most;
 	struct conn *c = &n->conns[0];
-	uint32_t want;
 	int fd, r;
 
 	r = stream_connect(n->uri.address, most, &fd, err);
 	if (r)
 		return r;
-	back_nbd_greet_begin(n, c, fd);
-	while ((r = back_nbd_greet(n, c, &want)) == -EAGAIN) {
-		r = wait_for(c, want, until);
-		if (r)
-			return weir_err_set(err, r, "the handshake took too long");
-	}
+	back_nbd_conn_begin(n, c, fd);
+	r = nbd_link_wait(&c->link, &n->uri, n->tls, until);
 	if (r)
-		return weir_err_set(err, r, "%s", c->broken);
+		return weir_err_set(err, r, "%s", c->link.why);
 	c->joined = true;
 	n->ready_conns = 1;
 	n->attend = false;
@@ -402,7 +386,7 @@ int back_nbd_learn(struct nbd *n, const struct nbd_greet *g, struct weir_err *er
 /* Start without the upstream; connecting is retried once the back end is started. */
 static void begin_away(struct nbd *n, const struct weir_err *err)
 {
-	if (n->conns[0].state != CONN_NONE)
+	if (n->conns[0].link.state != NBD_LINK_NONE)
 		back_nbd_conn_close(n, &n->conns[0]);
 	n->phase = NBD_PHASE_AWAY;
 	n->back.state = BACK_STARTING;
@@ -425,7 +409,7 @@ static int connect_or_wait(struct nbd *n, weir_time patience, struct weir_err *e
 	}
 	if (r)
 		return weir_err_set(err, r, "%s: %s", n->name, why.text);
-	return back_nbd_learn(n, &n->conns[0].greet, err);
+	return back_nbd_learn(n, &n->conns[0].link.greet, err);
 }
 
 static int allocate(struct nbd *n, const char *uri)

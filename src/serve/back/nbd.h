@@ -3,9 +3,9 @@
  * nbd: internals shared by its files.
  *
  *   serve/back/nbd.c         open, start, submit, free: the table of functions
- *   serve/back/nbd-dial.c    a connection until it can carry requests
+ *   serve/back/nbd-link.c    a connection until it can carry requests
  *   serve/back/nbd-conn.c    a connection that carries requests: batched sending and receiving
- *   serve/back/nbd-reply.c   parse the upstream's replies
+ *   serve/back/nbd-replies.c parse the upstream's replies
  *   serve/back/nbd-way.c     the way of a request: when it may be sent, and what its reply means
  *   serve/back/nbd-flush.c   FLUSHes, and their failures
  *   serve/back/nbd-state.c   loss, reconnection, failure
@@ -61,15 +61,16 @@
 
 #include "base/rng.h"
 #include "serve/back/back.h"
-#include "serve/back/cover.h"
-#include "serve/back/nbd-uri.h"
+#include "serve/back/nbd-link.h"
+#include "serve/back/nbd-replies.h"
 #include "serve/back/overlap.h"
-#include "serve/loop/stream.h"
 #include "serve/back/unflushed.h"
 #include "wire/nbd.h"
 #include <stddef.h>
 
-#define BACK_NBD_CONNS   16           /* most connections */
+#define BACK_NBD_CONNS 16 /* most connections */
+#define BACK_NBD_DIAL                                                                              \
+	(5 * WEIR_SEC) /* per attempt; longer than two lost SYNs. The same for the handshake */
 #define BACK_NBD_SCRATCH (256u << 10) /* bytes gathered for one send, or received at once */
 #define BACK_NBD_IN      (4 * BACK_NBD_SCRATCH) /* all but one part of it may be lent (BACK_BORROW) */
 #define BACK_NBD_COPY    (16u << 10) /* bytes: data up to this are copied next to their headers */
@@ -80,29 +81,23 @@ struct slot {
 	struct overlap_range range; /* first; for writes, valid once `entered` */
 	struct slot *next, *prev;   /* in its queue */
 	struct back_io *io;         /* NULL: internal */
-	struct conn *conn;  /* the connection whose `flight` it is in, fully sent; else NULL */
-	struct conn *joins; /* the connection that may carry requests after this reply */
-	uint64_t cookie;
-	uint64_t offset;
-	const uint8_t *out; /* WRITE */
-	uint8_t *in;        /* READ */
+	struct conn *conn;    /* the connection whose `flight` it is in, fully sent; else NULL */
+	struct conn *joins;   /* the connection that may carry requests after this reply */
+	struct nbd_call call; /* STATUS: call.got is the number of extents */
+	const uint8_t *out;   /* WRITE */
 	uint64_t mark;   /* FLUSH: covers kept writes before it. `unsure`: waits for older syncs */
 	uint64_t born;   /* serial of slots: older is less */
 	weir_time since; /* when it was submitted */
 	size_t cost;     /* bytes reserved in `kept` */
-	struct cover cover; /* READ: the bytes received */
-	uint32_t length;
-	uint32_t got;   /* READ: bytes so far, none twice; STATUS: extents */
-	uint32_t piece; /* REPLAY: index in the plan */
-	int error;      /* of the chunks so far */
-	uint8_t op;     /* enum back_op */
-	uint8_t flags;  /* enum back_flags */
-	uint8_t losses; /* connections lost while it was in flight */
-	bool entered;   /* in `overlap` */
-	bool replay;    /* a piece of the plan */
-	bool flushing;  /* a finished write, to be made durable by a FLUSH */
-	bool kept;      /* … and it is in the log */
-	uint32_t era;   /* … when it was answered */
+	uint32_t piece;  /* REPLAY: index in the plan */
+	uint8_t op;      /* enum back_op */
+	uint8_t flags;   /* enum back_flags */
+	uint8_t losses;  /* connections lost while it was in flight */
+	bool entered;    /* in `overlap` */
+	bool replay;     /* a piece of the plan */
+	bool flushing;   /* a finished write, to be made durable by a FLUSH */
+	bool kept;       /* … and it is in the log */
+	uint32_t era;    /* … when it was answered */
 };
 
 struct slot_queue {
@@ -121,29 +116,10 @@ static inline bool slot_writes(const struct slot *s)
 
 /* ---- connections */
 
-enum conn_state {
-	CONN_NONE,  /* no socket */
-	CONN_GREET, /* in the handshake */
-	CONN_TLS,   /* in the TLS handshake inside it */
-	CONN_READY, /* carries requests */
-};
-
-struct conn_rx { /* state of the reply parser */
-	uint8_t mode;
-	uint8_t have, need; /* bytes in `small` */
-	uint8_t small[24];
-	bool held; /* EXTENTS: of weir:held */
-	struct nbd_reply head;
-	struct slot *slot; /* of the head */
-	uint8_t *to;       /* DATA */
-	uint32_t left;     /* bytes of this chunk still missing */
-};
-
 struct conn {
 	struct loop_fd fd; /* first */
 	struct nbd *nbd;
-	enum conn_state state;
-	struct stream stream;
+	struct nbd_link link;
 	bool joined;              /* may carry requests: invariant 2 */
 	bool watched;             /* in the loop */
 	bool more;                /* TLS: more data may be readable without an event */
@@ -154,12 +130,7 @@ struct conn {
 	struct slot_queue flight; /* sent */
 	size_t sent;              /* bytes sent of the first request in `out` */
 	uint32_t large;           /* reads in flight of more than BACK_NBD_COPY */
-	struct conn_rx rx;
-	/* the handshake */
-	struct nbd_greet greet;
-	size_t n_hello, hello_at;
-	uint8_t hello[NBD_GREET_OUT]; /* our output */
-	char why[200];                /* text of `broken`, if it is not a constant */
+	struct nbd_replies replies;
 };
 
 struct dial; /* dial.h: one attempt to connect */
@@ -268,27 +239,17 @@ void back_nbd_slot_free(struct nbd *n, struct slot *s);
 int back_nbd_learn(struct nbd *n, const struct nbd_greet *g, struct weir_err *err);
 struct slot *back_nbd_find(struct nbd *n, uint64_t cookie); /* NULL: none */
 
-/* serve/back/nbd-dial.c */
-int back_nbd_dial(struct nbd *n); /* start an attempt, which ends in back_nbd_dialled */
-void back_nbd_dial_drop(struct nbd *n);
-void back_nbd_greet_begin(struct nbd *n, struct conn *c, int fd);
-/* Continue the handshake. Return 0: done, -EAGAIN (*want: EPOLLIN, EPOLLOUT), or an error and
- * c->broken. */
-int back_nbd_greet(struct nbd *n, struct conn *c, uint32_t *want);
-/* Return what changed since the first handshake, or NULL. */
-const char *back_nbd_changed(const struct nbd *n, const struct nbd_greet *g);
-
 /* serve/back/nbd-conn.c */
+void back_nbd_conn_begin(struct nbd *n, struct conn *c, int fd);       /* its handshake */
 void back_nbd_conn_put(struct nbd *n, struct conn *c, struct slot *s); /* queue for sending */
 void back_nbd_conn_send(struct nbd *n, struct conn *c);
 void back_nbd_conn_recv(struct nbd *n, struct conn *c);
+/* Parse replies; p NULL: data received in place. Return 0 or a negative errno. */
+int back_nbd_conn_input(struct conn *c, const uint8_t *p, size_t n);
 void back_nbd_conn_close(struct nbd *n, struct conn *c);   /* its queues must be empty */
 void back_nbd_conn_break(struct conn *c, const char *why); /* keeps the first reason */
 void back_nbd_conn_fault(struct conn *c, int error);       /* the same for a negative errno */
 struct conn *back_nbd_conn_pick(struct nbd *n);            /* NULL: none carries requests */
-
-/* serve/back/nbd-reply.c */
-int back_nbd_reply(struct nbd *n, struct conn *c, const uint8_t *p, size_t len);
 
 /* serve/back/nbd-way.c */
 void back_nbd_way_go(struct nbd *n); /* send all requests that may go */
@@ -316,6 +277,7 @@ void back_nbd_flush_fua_answer(struct nbd *n, int error); /* of a write with FUA
 void back_nbd_flush_own(struct nbd *n);                   /* want one if much is kept */
 
 /* serve/back/nbd-state.c */
+void back_nbd_dial_drop(struct nbd *n);
 void back_nbd_attend(struct nbd *n);
 void back_nbd_replay(struct nbd *n);         /* continue REPLAY */
 bool back_nbd_abandon(struct back *b);       /* back_ops.abandon */
@@ -323,8 +285,6 @@ bool back_nbd_given_up(const struct nbd *n); /* `leaving`, and the upstream is a
 void back_nbd_recheck(struct nbd *n);        /* UP, in doubt: DRAIN, then REPLAY */
 void back_nbd_timer(struct nbd *n);          /* set the timer */
 void back_nbd_due(struct loop_timer *t, weir_time now);
-void back_nbd_dialled(
-	void *arg, int fd, const struct weir_err *err);  /* a dial_done; arg: the nbd */
 void back_nbd_ready(struct loop_fd *f, uint32_t events); /* of a connection */
 
 #endif

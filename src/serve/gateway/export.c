@@ -70,7 +70,7 @@ const char *gateway_export(const struct gateway *g, size_t i)
 	return i < n_exports(g, g->policy) ? export_at(g, g->policy, i).name : NULL;
 }
 
-int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_place *ret)
+int gateway_find(struct gateway *g, const struct weir_who *who, struct front_place *ret)
 {
 	struct weir_export e;
 	struct gateway_resource *r;
@@ -84,9 +84,11 @@ int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_p
 	tenant = weir_policy_match(g->policy, who);
 	if (tenant < 0)
 		return -EACCES;
-	*ret = (struct gateway_place){
-		.worker = r->worker,
+	*ret = (struct front_place){
+		.front = r->worker->front,
+		.gate = &resource_gate,
 		.resource = r->resource,
+		.info = resource_info(r->resource),
 		.offset = e.offset,
 		.size = e.size ? e.size : r->size - e.offset,
 		.read_only = e.read_only || g->options.read_only ||
@@ -94,6 +96,7 @@ int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_p
 		.known = r->known,
 		.timeout = g->policy->resources[e.resource].timeout,
 		.tenant = tenant,
+		.tenant_path = g->policy->tenants[tenant].path,
 		.description = e.description,
 	};
 	if (r->known && !fits(&e, r))

@@ -80,6 +80,13 @@ void gateway_count(struct gateway *g, int connections, int refused, int broken)
 	atomic_fetch_add_explicit(&g->broken, (uint64_t)broken, memory_order_relaxed);
 }
 
+const struct front_site gateway_site = {
+	.export_ = gateway_export,
+	.find = gateway_find,
+	.tls = gateway_tls,
+	.count = gateway_count,
+};
+
 struct each {
 	gateway_each_fn *fn;
 	void *arg;
@@ -194,7 +201,7 @@ static void learned(struct loop_task *t)
 	r->size = resource_info(r->resource)->size;
 	r->known = true;
 	gateway_fits_resource(r->gateway, r);
-	door_known(r->gateway);
+	front_known(r->gateway->door);
 }
 
 /* The worker's thread. */
@@ -341,6 +348,8 @@ static int start(struct gateway *g, struct weir_err *err)
 	rc = agent_start(g, err);
 	if (rc == 0)
 		rc = cluster_start(g, err);
+	if (rc == 0 && front_door_new(&gateway_site, g, g->loop, &g->door) < 0)
+		rc = no_memory(err);
 	if (rc == 0)
 		rc = gateway_listen(g, err);
 	if (rc < 0)
@@ -388,22 +397,14 @@ static int free_resource(void *arg, struct gateway_resource *r)
 	return 0;
 }
 
-static int free_front(void *arg, struct worker *w)
-{
-	front_nbd_free(w);
-	return 0;
-}
-
-/* Usually gateway_run has seen the last one off. */
-static void free_clients(struct gateway *g)
+/* Usually gateway_run has seen the last client off. */
+static void check_clients(struct gateway *g)
 {
 	for (unsigned i = 0; i < g->n_workers; i++)
 		if (!g->workers[i].running)
 			return; /* the start failed: nobody was let in */
 	if (!g->stuck && gateway_busy(g))
 		g->stuck = true;
-	for (unsigned i = 0; i < g->n_workers && !g->stuck; i++)
-		worker_call(&g->workers[i], free_front, NULL);
 }
 
 /* On their threads while these run, else (the start failed before) here. */
@@ -442,10 +443,10 @@ void gateway_free(struct gateway *g)
 		gateway_divide_stop(g);
 		gateway_slo_stop(g);
 		gateway_unlisten(g);
-		door_close_all(g);
+		front_door_free(g->door);
 		gateway_signals_end(g);
 	}
-	free_clients(g);
+	check_clients(g);
 	free_resources(g, abandoned);
 	for (unsigned i = 0; i < g->n_workers; i++) {
 		worker_stop(&g->workers[i]);

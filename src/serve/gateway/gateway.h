@@ -2,7 +2,7 @@
 /*
  * gateway: `weir serve`: threads, listeners, exports, the policy in force, and how to change it.
  *
- * The main thread runs the listeners, the handshakes (door.c), the API and whatever controls; workers
+ * The main thread runs the listeners, the handshakes (serve/front/door.c), the API and whatever controls; workers
  * run the data path. A resource lives on one worker. All functions here are the main thread's.
  *
  *   gateway.c        start and end
@@ -16,17 +16,17 @@
  *   serve/gateway/slo.c    slos of tenants: met or missed
  *   serve/gateway/ledger.c who lent whom under AdapTBF, over a restart too
  *   worker.c         a thread: its loop, memory and resources
- *   door.c           a new connection until it knows its export
- *   serve/front/nbd/nbd.c      an NBD connection after that
+ *   serve/gateway/fronts.c the front ends, by name
+ *   serve/front/           connections of clients, by protocol
  */
 #ifndef WEIR_SERVE_GATEWAY_GATEWAY_H
 #define WEIR_SERVE_GATEWAY_GATEWAY_H
 
 #include <weir/err.h>
-#include <weir/policy.h>
+#include "policy/policy.h"
+#include "serve/front/front.h"
 #include "serve/loop/loop.h"
 #include "serve/resource/resource.h"
-#include "serve/loop/stream.h"
 #include "serve/gateway/snapshot.h"
 
 struct gateway;
@@ -137,47 +137,20 @@ int gateway_record_stop(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret
 /* Is it still going on? And how far it came; 0 when nothing was recorded since the last stop. */
 bool gateway_recording(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret_dropped);
 
-/* ---- for door.c and serve/front/nbd/nbd.c */
+/* ---- for front ends: serve/front/front.h, struct front_site */
 
-struct gateway_place { /* where the requests of an export go */
-	struct worker *worker;
-	struct resource *resource;
-	uint64_t offset, size; /* of the export in the resource */
-	bool read_only;
-	bool known; /* false: its storage was not reached yet; size and read_only mean nothing */
-	weir_time timeout; /* how long a client is to wait for that */
-	int tenant;
-	const char *description; /* for the client, or NULL; the policy's: not to be kept */
-};
-/* -ENOENT: no such export; -EACCES: nobody's: the policy has no tenant for it; -ENODEV: it ends beyond
- * its resource. Any client's name may be NULL in `who`. */
-int gateway_find(struct gateway *g, const struct weir_who *who, struct gateway_place *ret);
-const char *gateway_export(const struct gateway *g, size_t i);                   /* name, or NULL */
-struct tls *gateway_tls(const struct gateway *g, bool *ret_required);            /* NULL: none */
-void gateway_count(struct gateway *g, int connections, int refused, int broken); /* any thread */
+extern const struct front_ops
+	*const gateway_fronts[]; /* ends with NULL; the first is the default */
+/* Find the protocol of a listening address, and where the address begins that follows its name.
+ * Return 0, or -EINVAL: there is no such protocol. */
+int gateway_front(const char *text, const struct front_ops **ret_ops, const char **ret_address,
+	struct weir_err *err);
+int gateway_listen_check(const char *text, struct weir_err *err); /* as stream_listen_check */
 
-struct loop *worker_loop(const struct worker *w);
-struct chunk_pool *worker_pool(const struct worker *w);
-uint8_t *worker_scratch(
-	const struct worker *w, size_t *ret_room); /* shared by its connections: never kept */
-
-/* A new socket; owns it (door.c). */
-void door_accept(struct gateway *g, int fd);
-void door_close_all(struct gateway *g);
-/* A resource became known: clients that wait for it go on. */
-void door_known(struct gateway *g);
-
-/* After the handshake: starts an NBD connection on the place's worker (any thread; the stream and
- * strings are copied; `early`: bytes that the client sent already). */
-struct front_nbd_start {
-	struct stream stream;
-	struct gateway_place place;
-	struct client client; /* strings, tenant */
-	bool structured, base_allocation, held;
-	uint32_t context_id, held_id; /* of base:allocation and weir:held */
-	const uint8_t *early;
-	size_t n_early;
-};
-int front_nbd_start(struct gateway *g, const struct front_nbd_start *s);
+extern const struct front_site gateway_site;
+int gateway_find(struct gateway *g, const struct weir_who *who, struct front_place *ret);
+const char *gateway_export(const struct gateway *g, size_t i);
+struct tls *gateway_tls(const struct gateway *g, bool *ret_required);
+void gateway_count(struct gateway *g, int connections, int refused, int broken);
 
 #endif

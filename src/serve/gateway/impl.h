@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * impl: what the files of the gateway know of each other. For gateway*.c, worker.c, record.c,
- * door.c and serve/front/nbd/nbd.c only; gateway.h is the manual.
+ * impl: what the files of the gateway know of each other. For the files of this folder
+ * and serve/host only; gateway.h is the manual.
  *
  * WHO OWNS WHAT
  * Everything in struct gateway is the main thread's, but for what is marked otherwise. The policy in
@@ -28,8 +28,6 @@
 struct agent; /* agent.c */
 struct aside;
 struct cluster;        /* cluster.c */
-struct door;           /* door.c */
-struct front_nbd;      /* serve/front/nbd/nbd.c */
 struct gateway_divide; /* serve/gateway/divide.c */
 struct gateway_ledger; /* serve/gateway/ledger.c */
 struct gateway_slo;    /* serve/gateway/slo.c */
@@ -44,10 +42,7 @@ struct worker {
 	bool running; /* the thread was started; its loop must be stopped and joined */
 	struct loop *loop;
 	struct chunk_pool *pool;
-	uint8_t *scratch;
-	size_t scratch_room;
-	struct front_nbd
-		*fronts; /* serve/front/nbd/nbd.c's, on the worker's thread: its connections */
+	struct front *front; /* its clients' connections, on the worker's thread */
 };
 
 struct gateway_resource { /* as many, and in the order, as the policy had at the start: never changes */
@@ -70,6 +65,7 @@ struct gateway_override { /* what `set` changed */
 struct gateway_listener {
 	struct loop_fd fd; /* first */
 	struct gateway *gateway;
+	const struct front_ops *front; /* the protocol of its clients */
 	char *address;
 	dev_t dev; /* of a unix socket's file that we made; ino 0: none of ours */
 	ino_t ino;
@@ -107,9 +103,9 @@ struct gateway {
 	struct gateway_listener *listeners;
 	size_t n_listeners;
 	struct loop_timer accept_again; /* after a pause */
-	int spare_fd;       /* given up for a moment to turn a client away without EMFILE */
-	struct door *doors; /* door.c's: handshakes under way */
-	struct tls *tls;    /* of the policy in force; connections have their own hold on it */
+	int spare_fd;            /* given up for a moment to turn a client away without EMFILE */
+	struct front_door *door; /* handshakes under way */
+	struct tls *tls;         /* of the policy in force; connections have their own hold on it */
 
 	struct daemon daemon;
 	struct loop_timer stop_timer;
@@ -203,16 +199,6 @@ int worker_run(struct worker *w); /* starts the thread */
 int worker_call(struct worker *w, int (*fn)(void *arg, struct worker *w), void *arg);
 void worker_stop(struct worker *w); /* stops its loop and joins */
 void worker_free(struct worker *w);
-
-/* ---- serve/front/nbd/nbd.c: the end, on the worker's thread */
-
-/* Reads no more from any connection of the worker; each closes when what it has inside is answered.
- * now: closes them at once, and what is queued is dropped. */
-void front_nbd_finish(struct worker *w, bool now);
-/* How many connections the worker still has. */
-size_t front_nbd_count(const struct worker *w);
-/* What the worker's connections shared; none is left. */
-void front_nbd_free(struct worker *w);
 
 /* ---- record.c */
 

@@ -17,7 +17,8 @@
 #include "serve/gateway/impl.h"
 #include "serve/gateway/ledger.h"
 #include "serve/gateway/state.h"
-#include "serve/api/ledger-json.h"
+#include "serve/api/facts-json.h"
+#include "serve/resource/control.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -38,15 +39,21 @@
 	((size_t)64 << 20) /* bytes: 65,536 jobs and their loans; more is not written or read */
 #define HASH 32
 
+struct kept { /* one entry of the file */
+	const char *resource;
+	struct facts facts;
+	bool taken; /* by the resource */
+};
+
 struct gateway_ledger {
 	struct gateway *gateway;
 	struct loop_timer timer;
-	uint64_t steps;  /* of all resources, when it was last saved */
-	weir_time saved; /* when; 0: never */
-	struct steward_image
-		*kept; /* as read at the start, until the resources have it; on: one has */
+	uint64_t steps;    /* of all resources, when it was last saved */
+	weir_time saved;   /* when; 0: never */
+	struct kept *kept; /* as read at the start, until the resources have it */
 	size_t n_kept;
-	weir_time away; /* ns from the look that was read until now */
+	struct arena memory; /* of those */
+	weir_time away;      /* ns from the look that was read until now */
 
 	pthread_t thread; /* the writer */
 	bool running;
@@ -63,27 +70,28 @@ struct gateway_ledger {
 /* ---- gathering; main thread */
 
 struct gathering {
-	struct steward_image *images;
+	struct kept *all; /* one a resource at most */
 	size_t n;
+	struct arena memory;
 	uint64_t steps;
-	int rc;
 };
 
+/* On the resource's thread: only a copy. */
 static int gather_one(void *arg, struct gateway_resource *r)
 {
 	struct gathering *to = arg;
-	int rc = steward_image(r->resource, &to->images[to->n]);
+	int rc = resource_control_facts(r->resource, &to->memory, &to->all[to->n].facts);
 
 	if (rc == -ENOENT)
 		return 0;
 	if (rc == 0)
-		to->n++;
+		to->all[to->n++].resource = r->name;
 	return rc;
 }
 
 static int count_steps(void *arg, struct gateway_resource *r)
 {
-	((struct gathering *)arg)->steps += steward_steps(r->resource);
+	((struct gathering *)arg)->steps += resource_control_steps(r->resource);
 	return 0;
 }
 
@@ -101,20 +109,27 @@ static bool is_kept(struct gateway_ledger *l)
 
 int gateway_ledger(struct gateway *g, json_t **ret_json)
 {
-	struct gathering all = {.images = calloc(g->n_resources + 1, sizeof(*all.images))};
+	struct gathering to = {0};
 	struct gateway_ledger *l = g->ledger;
-	json_t *list = NULL, *root = NULL;
-	int rc = all.images ? gateway_each(g, gather_one, &all, NULL) : -ENOMEM;
+	json_t *list = json_array(), *root = NULL;
+	int rc;
 
+	to.all = arena_take(&to.memory, g->n_resources + 1, sizeof(*to.all));
+	rc = list && to.all ? gateway_each(g, gather_one, &to, NULL) : -ENOMEM;
+	for (size_t i = 0; rc == 0 && i < to.n; i++) {
+		json_t *j = facts_json(&to.all[i].facts, FACTS_IN_STATE);
+
+		json_object_set_new(j, "resource", json_string(to.all[i].resource));
+		if (json_array_append_new(list, j) < 0)
+			rc = -ENOMEM;
+	}
 	if (rc == 0)
-		list = ledger_json(all.images, all.n);
-	if (all.images)
-		ledger_json_free(all.images, all.n);
-	if (list)
-		root = json_pack("{s:b, s:o, s:o}", "kept", is_kept(l), "saved_ago_s",
+		root = json_pack("{s:b, s:o, s:O}", "kept", is_kept(l), "saved_ago_s",
 			l && l->saved ? json_real((double)(loop_clock() - l->saved) / WEIR_SEC)
 				      : json_null(),
 			"resources", list);
+	json_decref(list);
+	arena_free(&to.memory);
 	if (!root)
 		return rc < 0 ? rc : -ENOMEM;
 	*ret_json = root;
@@ -267,6 +282,26 @@ static json_t *check(const char *text, size_t len, const char **ret_why)
 	return j;
 }
 
+static int read_list(struct gateway_ledger *l, const json_t *list)
+{
+	size_t n = json_array_size(list);
+	int rc = json_is_array(list) ? 0 : -EINVAL;
+
+	l->kept = arena_take(&l->memory, n + 1, sizeof(*l->kept));
+	for (size_t i = 0; l->kept && rc == 0 && i < n; i++) {
+		const json_t *j = json_array_get(list, i);
+		const char *name = json_string_value(json_object_get(j, "resource"));
+
+		l->kept[i].resource = name ? arena_text(&l->memory, name) : NULL;
+		rc = name ? facts_json_read(j, facts_stateful(), &l->memory, &l->kept[i].facts)
+			  : -EINVAL;
+	}
+	if (l->memory.failed)
+		rc = -ENOMEM;
+	l->n_kept = rc == 0 ? n : 0;
+	return rc;
+}
+
 static int take(struct gateway_ledger *l, const char *text, size_t len, const char **ret_why)
 {
 	json_t *j = check(text, len, ret_why);
@@ -276,7 +311,8 @@ static int take(struct gateway_ledger *l, const char *text, size_t len, const ch
 
 	if (!j)
 		return -EINVAL;
-	rc = ledger_json_read(json_object_get(j, "resources"), &l->kept, &l->n_kept, ret_why);
+	*ret_why = "a value is missing or wrong";
+	rc = read_list(l, json_object_get(j, "resources"));
 	/* A clock that was set back: it is as if no time had passed. */
 	l->away = away > 0 && away < 3e9 ? (weir_time)(away * WEIR_SEC) : 0;
 	json_decref(j);
@@ -334,16 +370,17 @@ static void read_file(struct gateway_ledger *l)
 	free(text);
 }
 
-static void say_restored(const struct gateway_ledger *l, const struct steward_image *i)
+static void say_restored(const struct gateway_ledger *l, const struct kept *k)
 {
-	char jobs[24], loans[24], as_of[40];
+	const struct facts_table *t = k->facts.kind->tables;
+	char first[24], second[24], as_of[40];
 	time_t then = (time_t)(wall_clock() - (double)l->away / WEIR_SEC);
 	struct tm tm;
 
 	strftime(as_of, sizeof(as_of), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&then, &tm));
-	log_event(LOG_LEVEL_INFO, "ledger", "resource", i->resource, "as_of", as_of, "jobs",
-		log_number(jobs, (double)i->n_jobs), "loans", log_number(loans, (double)i->n_loans),
-		NULL);
+	log_event(LOG_LEVEL_INFO, "ledger", "resource", k->resource, "as_of", as_of, t[0].name,
+		log_number(first, (double)k->facts.tables[0].n), t[1].name,
+		log_number(second, (double)k->facts.tables[1].n), NULL);
 }
 
 int gateway_ledger_restore(struct gateway *g, struct gateway_resource *r)
@@ -355,9 +392,8 @@ int gateway_ledger_restore(struct gateway *g, struct gateway_resource *r)
 
 		if (strcmp(l->kept[i].resource, r->name) != 0 || g->options.bare)
 			continue;
-		l->kept[i].at = l->away; /* its own clock was 0 at the look */
-		l->kept[i].on = true;
-		rc = steward_restore(r->resource, &l->kept[i]);
+		l->kept[i].taken = true;
+		rc = resource_control_restore(r->resource, &l->kept[i].facts, l->away);
 		if (rc == 0)
 			say_restored(l, &l->kept[i]);
 		else if (rc == -EINVAL)
@@ -398,12 +434,11 @@ int gateway_ledger_run(struct gateway *g)
 	if (!l)
 		return 0;
 	for (size_t i = 0; i < l->n_kept; i++)
-		if (!l->kept[i].on)
+		if (!l->kept[i].taken)
 			log_event(LOG_LEVEL_WARNING, "ledger-dropped", "resource",
 				l->kept[i].resource, "why", "there is no such resource any more",
 				NULL);
-	ledger_json_free(l->kept, l->n_kept);
-	l->kept = NULL;
+	arena_free(&l->memory);
 	l->n_kept = 0;
 	rc = pthread_create(&l->thread, NULL, writer, l);
 	if (rc != 0)
@@ -427,7 +462,7 @@ void gateway_ledger_stop(struct gateway *g)
 		pthread_mutex_unlock(&l->lock);
 		pthread_join(l->thread, NULL);
 	}
-	ledger_json_free(l->kept, l->n_kept);
+	arena_free(&l->memory);
 	free(l->text);
 	pthread_mutex_destroy(&l->lock);
 	pthread_cond_destroy(&l->more);

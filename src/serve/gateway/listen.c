@@ -84,7 +84,7 @@ static void ready(struct loop_fd *f, uint32_t events)
 
 		if (fd >= 0) {
 			gateway_count(g, 1, 0, 0);
-			door_accept(g, fd);
+			front_accept(g->door, l->front, fd);
 			continue;
 		}
 		if (error == EMFILE || error == ENFILE)
@@ -102,13 +102,15 @@ static void ready(struct loop_fd *f, uint32_t events)
 
 /* ---- opening and closing */
 
-static int listener_add(struct gateway *g, int fd, const char *address)
+static int listener_add(
+	struct gateway *g, const struct front_ops *front, int fd, const char *address)
 {
 	struct gateway_listener *l = &g->listeners[g->n_listeners];
 	struct stat st;
 	int rc;
 
-	*l = (struct gateway_listener){.fd = {.fd = fd, .ready = ready}, .gateway = g};
+	*l = (struct gateway_listener){
+		.fd = {.fd = fd, .ready = ready}, .gateway = g, .front = front};
 	l->address = address ? stream_listening(fd, address) : strdup("systemd");
 	rc = l->address ? loop_add(g->loop, &l->fd, EPOLLIN) : -ENOMEM;
 	if (rc < 0) {
@@ -138,16 +140,19 @@ int gateway_listen(struct gateway *g, struct weir_err *err)
 	if (!g->listeners)
 		return no_memory(err);
 	for (size_t i = 0; i < n + o->n_sockets; i++) {
-		const char *address = i < n ? addresses[i] : NULL;
+		const struct front_ops *front = gateway_fronts[0];
+		const char *address = NULL;
 
-		if (address) {
-			rc = stream_listen(address, &fd, err);
+		if (i < n) {
+			rc = gateway_front(addresses[i], &front, &address, err);
+			if (rc == 0)
+				rc = stream_listen(address, &fd, err);
 			if (rc < 0)
 				return rc;
 		} else {
 			fd = o->sockets[i - n];
 		}
-		rc = listener_add(g, fd, address);
+		rc = listener_add(g, front, fd, address);
 		if (rc < 0)
 			return weir_err_set(err, rc, "%s: %s",
 				address ? address : "systemd's socket", strerror(-rc));

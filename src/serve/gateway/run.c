@@ -34,7 +34,7 @@
 
 static int finish(void *arg, struct worker *w)
 {
-	front_nbd_finish(w, *(bool *)arg);
+	front_finish(w->front, *(bool *)arg);
 	return 0;
 }
 
@@ -51,7 +51,7 @@ static int is_busy(void *arg, struct gateway_resource *r)
 
 static int count_clients(void *arg, struct worker *w)
 {
-	return front_nbd_count(w) > 0;
+	return front_count(w->front) > 0;
 }
 
 bool gateway_busy(struct gateway *g)
@@ -156,7 +156,8 @@ void gateway_stop(struct gateway *g)
 	sd_notify(0, "STOPPING=1");
 	log_event(LOG_LEVEL_INFO, "stopping", NULL);
 	gateway_unlisten(g);
-	door_close_all(g);
+	front_door_free(g->door);
+	g->door = NULL;
 	finish_all(g, false);
 	g->stop_timer.due = stop_step;
 	loop_set(g->loop, &g->stop_timer, now);

@@ -33,10 +33,7 @@ struct gateway_look {
 
 static const char *copy(struct snapshot *s, const char *text)
 {
-	size_t n = strlen(text ? text : "") + 1;
-	char *to = snapshot_take(s, n, 1);
-
-	return to ? memcpy(to, text ? text : "", n) : NULL;
+	return arena_text(&s->arena, text ? text : "");
 }
 
 static int add_resources(struct snapshot *s, const struct gateway *g)
@@ -83,33 +80,12 @@ static int snapshot_new(struct gateway *g, struct snapshot **ret_snapshot)
 
 static void gather_agent(struct gateway *g, struct snapshot *s)
 {
-	struct agent_view v;
+	struct facts_site site = snapshot_site(s);
 
 	s->has_peers = agent_peers(g, &s->peers);
-	for (size_t i = 0; i < g->n_resources; i++) {
-		struct snapshot_resource *r = &s->resources[i];
-
-		r->controlled = agent_look(g, i, &v);
-		if (!r->controlled)
-			continue;
-		r->alone = v.last.alone;
-		r->peers = v.last.peers;
-		r->shares = v.last.report.shares;
-		r->beta = v.last.beta;
-		r->latency = (weir_time)v.last.latency;
-		r->aim = (weir_time)v.last.threshold;
-		r->knee = (weir_time)v.last.knee;
-		r->held = (weir_time)v.held;
-		r->twice = v.last.twice;
-		r->stranger = v.last.stranger ? v.last.strange : 0;
-		r->floor = v.last.floor;
-		r->too_low = v.last.too_low;
-		r->probe_bursts = v.counts.bursts;
-		r->probe_reads = v.counts.reads;
-		r->probe_time = (double)v.counts.probed / 1e9;
-		r->wmax_wanted = v.last.wmax_short ? v.last.wmax_wanted : 0;
-		r->unreachable = v.last.unreachable ? (weir_time)v.last.least : 0;
-	}
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (!s->resources[i].facts.kind)
+			agent_look(g, i, &site, &s->resources[i].facts);
 }
 
 static int take_slos(void *arg, struct gateway_resource *r)

@@ -10,23 +10,19 @@
 
 #define CLIENTS_MAX 1000 /* more than a person reads; each is 0.8 kB in here and in what is sent */
 
-struct piece { /* of memory_of; what was asked for follows */
-	struct piece *next;
-	_Alignas(16) uint8_t data[];
-};
-
 void *snapshot_take(struct snapshot *s, size_t n, size_t size)
 {
-	struct piece *p;
+	return arena_take(&s->arena, n, size);
+}
 
-	if (size && n > (SIZE_MAX - sizeof(*p)) / size)
-		return NULL;
-	p = calloc(1, sizeof(*p) + n * size);
-	if (!p)
-		return NULL;
-	p->next = s->memory_of;
-	s->memory_of = p;
-	return p->data;
+static const char *site_path(void *arg, size_t tenant)
+{
+	return snapshot_path(arg, tenant);
+}
+
+struct facts_site snapshot_site(struct snapshot *s)
+{
+	return (struct facts_site){&s->arena, site_path, s};
 }
 
 static void free_hists(struct snapshot *s)
@@ -44,16 +40,11 @@ static void free_hists(struct snapshot *s)
 
 void snapshot_free(struct snapshot *s)
 {
-	struct piece *p, *next;
-
 	if (!s)
 		return;
 	free_hists(s);
 	gateway_version_drop(s->of);
-	for (p = s->memory_of; p; p = next) {
-		next = p->next;
-		free(p);
-	}
+	arena_free(&s->arena);
 	free(s);
 }
 

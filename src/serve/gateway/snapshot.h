@@ -14,9 +14,9 @@
 #define WEIR_SERVE_GATEWAY_SNAPSHOT_H
 
 #include <weir/hist.h>
-#include "control/adaptbf/adaptbf.h"
-#include <weir/policy.h>
-#include "control/pshift/server.h"
+#include "policy/policy.h"
+#include "base/arena.h"
+#include "control/facts.h"
 #include "control/shadow-sender.h"
 #include "control/slo.h"
 #include <weir/gate.h>
@@ -58,57 +58,11 @@ struct snapshot_tenant {
 	const struct snapshot_slo *slo;              /* NULL: it has none */
 };
 
-/* AdapTBF at a resource, as of its last step. */
-struct snapshot_adaptbf {
-	bool hold, learns;   /* tokens: hold; the rate is learned */
-	enum weir_unit unit; /* what a token counts */
-	struct adaptbf_state state;
-	/* What the sums are off by: tokens of the active from the period's, records and tombstone from 0;
-	 * over all that are remembered. */
-	int64_t tokens_off, records_off;
-	weir_time took; /* a step, lately */
-	struct snapshot_job {
-		const char *tenant; /* path */
-		struct adaptbf_account account;
-		uint32_t index; /* of the tenant */
-	} * jobs; /* tenants that were active and are not forgotten, in the policy's order */
-	size_t n_jobs;
-};
-
-#define SNAPSHOT_LEASES 1000
-
-/* pShift at a resource, as of its last look. */
-struct snapshot_pshift {
-	struct pshift_server_status status;
-	double capacity;      /* tokens a second, as told */
-	uint64_t last_period; /* the one before this; 0: none yet */
-	uint64_t looks;
-	weir_time busy; /* ns of all looks */
-	struct snapshot_lease {
-		const char *tenant; /* path */
-		int64_t used, claim, cap, reserved,
-			limit; /* control/pshift/pshift.h; LEASE_NO_LIMIT */
-		int64_t r, l;  /* tokens at the gate */
-		uint64_t last; /* used in last_period */
-		bool closed;
-		uint32_t index; /* of the tenant */
-	} * leases; /* of more than SNAPSHOT_LEASES only tenants that had a request here */
-	size_t n_leases, n_all; /* n_all: with those that are not listed */
-};
-
-struct snapshot_link { /* to one controller of the cluster */
-	char resource[64], address[128], why[96];
-	bool up;
-	weir_time since; /* of it being so */
-	uint64_t downs;
-};
-
 struct snapshot_resource {
 	const char *name, *back;
-	const char *controller;           /* NULL: none */
-	struct snapshot_adaptbf *adaptbf; /* NULL: it is not on */
-	struct snapshot_pshift *pshift;   /* NULL: it is not on */
-	char state[200];                  /* "up", "lost; 2 reconnects", "unhealthy; …", … */
+	const char *controller; /* NULL: none */
+	struct facts facts;     /* of the controller; rows of tenants in the policy's order */
+	char state[200];        /* "up", "lost; 2 reconnects", "unhealthy; …", … */
 	bool up;
 	bool healthy; /* up, and nothing is wrong with it */
 	uint64_t flush_errors;
@@ -122,23 +76,6 @@ struct snapshot_resource {
 	bool bypassed;          /* requests go past the gate */
 	weir_time bypassed_for; /* if so, for how long */
 	unsigned thread;
-	/* By PARDA, of its last step; controlled false: it is not on. */
-	bool controlled, alone; /* alone: it hears no other host */
-	uint32_t peers;         /* hosts that count */
-	double shares, beta;
-	weir_time latency; /* of the array, as the law was fed; 0: not known */
-	weir_time aim;     /* the latency that it aims at */
-	weir_time knee;    /* where more brings no more, where that is looked for; 0: not known */
-	weir_time held;    /* a request, by limits of an upstream that tells it; not in `latency` */
-	bool twice;        /* two hosts have one name */
-	double stranger;   /* requests inside that no host has sent, about; 0: none are known */
-	double floor;      /* slots kept beside them; 0: the law gives more */
-	bool too_low;      /* wmax is less than the floor */
-	uint64_t probe_bursts, probe_reads; /* reads of the host's own for the threshold */
-	double probe_time;                  /* s that they took */
-	double wmax_wanted; /* a wmax with which the host has its share; 0: it is enough */
-	weir_time
-		unreachable; /* the least latency seen, where it is over the threshold at any window; else 0 */
 };
 
 struct snapshot_client {
@@ -167,16 +104,18 @@ struct snapshot {
 	uint64_t connections, refused,
 		broken;               /* accepted; turned away; cut off for breaking the protocol */
 	size_t memory, memory_budget; /* bytes of payload buffers held */
-	struct snapshot_link *links;  /* of the cluster */
-	size_t n_links;
-	bool has_peers; /* the policy names some */
+	struct facts_rows
+		whole[FACTS_KINDS_MAX]; /* of controllers, by facts_index: of no one resource */
+	bool has_peers;                 /* the policy names some */
 	struct peer_stats peers;
-	void *memory_of; /* what everything above lies in */
+	struct arena arena; /* what everything above lies in */
 };
 
 void snapshot_free(struct snapshot *s);
 /* Zeroed memory of the snapshot's; NULL: there is none. Any thread, one at a time. */
 void *snapshot_take(struct snapshot *s, size_t n, size_t size);
+/* For controllers, to fill their facts in the snapshot's memory. */
+struct facts_site snapshot_site(struct snapshot *s);
 /* Room for one more client, zeroed; NULL: there are 1,000 already. */
 struct snapshot_client *snapshot_client(struct snapshot *s);
 

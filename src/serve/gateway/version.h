@@ -8,7 +8,7 @@
 #ifndef WEIR_SERVE_GATEWAY_VERSION_H
 #define WEIR_SERVE_GATEWAY_VERSION_H
 
-#include <weir/policy.h>
+#include "policy/policy.h"
 #include "serve/api/policy-show.h"
 #include <stdatomic.h>
 

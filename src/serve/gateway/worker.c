@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * worker: one thread of the data path: its loop, its payload memory, its scratch.
+ * worker: one thread of the data path: its loop, its payload memory, its connections.
  *
  * The thread is started with every signal blocked (the main thread reads them), and its loop runs
  * until worker_stop. What lives on it (resources, connections) adds itself to the loop.
@@ -14,10 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one receive or one send may take: 64 requests of 4 KiB with their headers, and still inside a
- * core's second-level cache. */
-#define SCRATCH_ROOM ((size_t)288 << 10)
-
 int worker_init(struct worker *w, struct gateway *g, unsigned index, size_t memory, int core)
 {
 	int rc;
@@ -30,11 +26,7 @@ int worker_init(struct worker *w, struct gateway *g, unsigned index, size_t memo
 		rc = chunk_pool_new(memory, &w->pool);
 	if (rc < 0)
 		return rc;
-	w->scratch = aligned_alloc(4096, SCRATCH_ROOM);
-	if (!w->scratch)
-		return -ENOMEM;
-	w->scratch_room = SCRATCH_ROOM;
-	return 0;
+	return front_new(&gateway_site, g, w->loop, w->pool, &w->front);
 }
 
 static void pin(const struct worker *w)
@@ -121,25 +113,9 @@ void worker_stop(struct worker *w)
 
 void worker_free(struct worker *w)
 {
-	free(w->scratch);
+	front_free(w->front);
 	if (w->pool)
 		chunk_pool_free(w->pool);
 	if (w->loop)
 		loop_free(w->loop);
-}
-
-struct loop *worker_loop(const struct worker *w)
-{
-	return w->loop;
-}
-
-struct chunk_pool *worker_pool(const struct worker *w)
-{
-	return w->pool;
-}
-
-uint8_t *worker_scratch(const struct worker *w, size_t *ret_room)
-{
-	*ret_room = w->scratch_room;
-	return w->scratch;
 }

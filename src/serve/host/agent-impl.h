@@ -3,6 +3,7 @@
 #ifndef WEIR_SERVE_HOST_AGENT_IMPL_H
 #define WEIR_SERVE_HOST_AGENT_IMPL_H
 
+#include "control/parda/keys.h"
 #include "serve/host/agent.h"
 #include "serve/gateway/impl.h"
 #include "serve/resource/probe.h"
@@ -26,8 +27,7 @@ struct agent_seat { /* one resource's; while `away`, the thread's that has the t
 	struct agent *agent;
 	struct gateway_resource *resource;
 	struct parda *parda; /* NULL: no controller */
-	struct weir_policy_parda config;
-	char array[256];
+	struct parda_settings config;
 	uint64_t hash;   /* of it, as in messages */
 	uint64_t number; /* among this host's resources that are that array's */
 	bool away;

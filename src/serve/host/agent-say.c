@@ -22,7 +22,7 @@ static void say_alone(struct agent_seat *s)
 {
 	char peers[24];
 
-	if (s->config.local || (s->said_any && s->said_alone == s->last.alone))
+	if (s->config.estimate == 1 || (s->said_any && s->said_alone == s->last.alone))
 		return;
 	log_event(LOG_LEVEL_INFO, s->last.alone ? "parda-alone" : "parda-peers", "resource",
 		s->resource->name, "heard", log_number(peers, s->last.peers), NULL);

@@ -178,7 +178,7 @@ static void others_only(struct agent_seat *s)
 		if (o != s && o->parda && o->steps && o->hash == s->hash && s->last.peers > 0)
 			s->last.peers--;
 	}
-	s->last.alone = !s->config.local && s->last.peers == 0;
+	s->last.alone = s->config.estimate != 1 && s->last.peers == 0;
 }
 
 /* What was measured has come. true: there is a window to be set. */

@@ -2,6 +2,7 @@
 /* agent: start, change and end of a host's controllers; agent-step.c is what they do. */
 #include "base/no-memory.h"
 #include "base/container.h"
+#include "control/parda/facts.h"
 #include "control/parda/message.h"
 #include "serve/host/agent-impl.h"
 #include "serve/loop/log.h"
@@ -28,21 +29,17 @@ static void seat_clear(struct agent_seat *s)
 	s->vms = NULL;
 }
 
-static bool same(const struct weir_policy_parda *a, const struct weir_policy_parda *b)
+/* Return true if the settings differ in nothing but the law and the credit. */
+static bool same(const struct parda_settings *a, const struct parda_settings *b)
 {
-	return a->find == b->find && a->epsilon == b->epsilon && a->local == b->local &&
-	       a->smoothing == b->smoothing && a->alpha == b->alpha && a->tau == b->tau &&
-	       a->age == b->age && a->size_fixed == b->size_fixed && a->slot == b->slot &&
-	       a->abrupt == b->abrupt && a->no_floor == b->no_floor && a->idle == b->idle &&
-	       a->probe == b->probe && a->burst == b->burst;
-}
+	struct parda_settings like = *b;
 
-static struct parda_law law_of(const struct weir_policy_parda *c)
-{
-	return (struct parda_law){.threshold = (double)c->threshold,
-		.gamma = c->gamma,
-		.wmin = c->wmin,
-		.wmax = c->wmax};
+	like.threshold = a->threshold;
+	like.threshold_max = a->threshold_max;
+	like.gamma = a->gamma;
+	like.wmin = a->wmin;
+	like.wmax = a->wmax;
+	return memcmp(a, &like, sizeof(like)) == 0;
 }
 
 /* Seats are seen to in their order, so that those before this one have their array already. */
@@ -51,7 +48,7 @@ static uint64_t number_of(const struct agent_seat *s, const char *array)
 	uint64_t n = 0;
 
 	for (const struct agent_seat *other = s->agent->seats; other < s; other++)
-		n += other->parda && strcmp(other->array, array) == 0;
+		n += other->parda && strcmp(other->config.array, array) == 0;
 	return n;
 }
 
@@ -59,11 +56,12 @@ static uint64_t number_of(const struct agent_seat *s, const char *array)
  * starts. */
 static double begin_at(const struct agent_seat *s, const struct weir_resource *spec)
 {
-	double wmax = spec->parda.wmax;
+	const struct parda_settings *c = spec->settings;
+	double wmax = c->wmax;
 
 	if (s->parda)
 		return s->last.report.window;
-	if (!spec->parda.abrupt)
+	if (!c->start)
 		return 0;
 	return spec->depth > 0 && spec->depth < wmax ? spec->depth : wmax;
 }
@@ -71,33 +69,17 @@ static double begin_at(const struct agent_seat *s, const struct weir_resource *s
 /* The controller goes on where only its law is another; else it begins anew, with the window that it has. */
 static int seat_controller(struct agent_seat *s, const struct weir_resource *spec)
 {
-	const struct weir_policy_parda *c = &spec->parda;
+	const struct parda_settings *c = spec->settings;
 	const struct agent *a = s->agent;
 	uint64_t number = number_of(s, c->array);
-	struct parda_config config = {.id = parda_message_id(a->host, number),
-		.instance = a->instance,
-		.law = law_of(c),
-		.find = c->find,
-		.probe = c->probe,
-		.epsilon = c->epsilon,
-		.period = a->period,
-		.smoothing = (enum parda_smoothing)c->smoothing,
-		.alpha = c->alpha,
-		.tau = c->tau ? c->tau : a->period / 2, /* more would lag behind the law */
-		.local = c->local,
-		.age = c->age,
-		.idle = (enum parda_idle)c->idle,
-		.burst = c->burst,
-		.slot = (double)c->slot,
-		.size_fixed = (double)c->size_fixed,
-		.window = begin_at(s, spec),
-		.no_floor = c->no_floor,
-		.abrupt = c->abrupt};
+	struct parda_config config = parda_settings_config(c, a->period);
 	struct parda *made;
 	int r = 0;
 
-	if (s->parda && same(&s->config, c) && strcmp(s->array, c->array) == 0 &&
-		s->number == number) {
+	config.id = parda_message_id(a->host, number);
+	config.instance = a->instance;
+	config.window = begin_at(s, spec);
+	if (s->parda && same(&s->config, c) && s->number == number) {
 		parda_renumber(s->parda); /* tenants of another policy */
 		r = parda_set_law(s->parda, &config.law);
 	} else {
@@ -113,10 +95,8 @@ static int seat_controller(struct agent_seat *s, const struct weir_resource *spe
 		return r;
 	if (c->wmax != s->config.wmax || c->threshold != s->config.threshold)
 		s->said_too_low = s->said_wmax = s->said_unreachable = false;
-	strncpy(s->array, c->array, sizeof(s->array) - 1);
 	s->config = *c;
-	s->config.array = s->array;
-	s->hash = peer_hash(s->array);
+	s->hash = peer_hash(s->config.array);
 	s->number = number;
 	return 0;
 }
@@ -146,7 +126,7 @@ static int seat_policy(struct agent_seat *s, const struct weir_policy *p)
 	for (size_t i = 0; i < p->n_resources; i++)
 		if (strcmp(p->resources[i].name, s->resource->name) == 0)
 			spec = &p->resources[i];
-	if (!spec || spec->controller != WEIR_CONTROLLER_PARDA) {
+	if (!spec || spec->controller != &parda_controller) {
 		seat_clear(s);
 		return 0;
 	}
@@ -163,14 +143,14 @@ static bool is_wanted(const struct weir_policy *p)
 	bool wanted = p->peers.n_to > 0;
 
 	for (size_t i = 0; i < p->n_resources; i++)
-		wanted |= p->resources[i].controller == WEIR_CONTROLLER_PARDA;
+		wanted |= p->resources[i].controller == &parda_controller;
 	return wanted;
 }
 
 /* A controller that begins says at once how many may be inside: the depth might be a flood. */
 static bool sets_window(const struct agent_seat *s)
 {
-	return s->parda && !s->steps && !s->config.abrupt && s->policy->enforce;
+	return s->parda && !s->steps && !s->config.start && s->policy->enforce;
 }
 
 void agent_policy(struct gateway *g)
@@ -367,16 +347,17 @@ void agent_stop(struct gateway *g)
 
 /* ---- look */
 
-bool agent_look(const struct gateway *g, size_t resource, struct agent_view *ret)
+void agent_look(
+	const struct gateway *g, size_t resource, const struct facts_site *site, struct facts *ret)
 {
 	const struct agent_seat *s = g->agent ? &g->agent->seats[resource] : NULL;
 
+	struct parda_facts_of of;
+
 	if (!s || !s->parda)
-		return false;
-	*ret = (struct agent_view){
-		.array = s->array, .last = s->last, .held = s->held_then, .steps = s->steps};
-	parda_counts(s->parda, &ret->counts);
-	return true;
+		return;
+	of = (struct parda_facts_of){.parda = s->parda, .last = &s->last, .held = s->held_then};
+	parda_facts.fill(&of, site, ret);
 }
 
 bool agent_peers(const struct gateway *g, struct peer_stats *ret)

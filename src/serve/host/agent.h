@@ -16,8 +16,8 @@
 #define WEIR_SERVE_HOST_AGENT_H
 
 #include <weir/err.h>
-#include "control/parda/parda.h"
-#include <weir/policy.h>
+#include "control/facts.h"
+#include "policy/policy.h"
 #include "serve/host/peer.h"
 
 struct gateway;
@@ -34,15 +34,9 @@ void agent_stop(struct gateway *g);
 
 /* ---- look; main thread */
 
-struct agent_view {
-	const char *array;          /* as the hosts call it */
-	struct parda_decision last; /* report.sequence 0: there was no step yet */
-	struct parda_counts counts;
-	double held; /* ns: of a request, by limits of an upstream that tells it */
-	uint64_t steps;
-};
-/* false: the resource (index) has no controller. */
-bool agent_look(const struct gateway *g, size_t resource, struct agent_view *ret);
+/* Fill the facts of the controller of a resource (index), if it has one here. */
+void agent_look(
+	const struct gateway *g, size_t resource, const struct facts_site *site, struct facts *ret);
 /* false: no peers are named. */
 bool agent_peers(const struct gateway *g, struct peer_stats *ret);
 

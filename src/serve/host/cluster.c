@@ -2,10 +2,11 @@
 #include "base/no-memory.h"
 #include "serve/host/cluster.h"
 #include "policy/impl.h"
+#include "control/pshift/facts.h"
 #include "control/pshift/pshift.h"
 #include "serve/gateway/impl.h"
 #include "serve/host/lease-link.h"
-#include "serve/host/lessee.h"
+#include "serve/resource/control.h"
 #include "serve/host/lessor.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -91,7 +92,8 @@ static void hand_over(struct loop_task *t)
 {
 	struct incoming *in = (struct incoming *)(void *)t;
 
-	lessee_receive(in->resource, &in->message);
+	resource_control_hear(in->resource,
+		&(struct controller_news){.kind = CONTROLLER_MESSAGE, .message = &in->message});
 	lease_message_free(&in->message);
 	free(in);
 }
@@ -121,10 +123,9 @@ static void take_notice(struct loop_task *t)
 {
 	struct notice *n = (struct notice *)(void *)t;
 
-	if (n->controller)
-		lessee_lost(n->resource, n->controller);
-	else
-		lessee_met(n->resource);
+	resource_control_hear(n->resource,
+		&(struct controller_news){.kind = n->controller ? CONTROLLER_LOST : CONTROLLER_MET,
+			.from = n->controller});
 	free(n);
 }
 
@@ -161,13 +162,13 @@ static int connect_one(void *arg, struct gateway_resource *r)
 	struct cluster *c = arg;
 	struct seat *s = &c->seats[r - c->gateway->resources];
 
-	lessee_connect(r->resource, post, s);
+	resource_control_connect(r->resource, post, s);
 	return 0;
 }
 
 static int disconnect_one(void *arg, struct gateway_resource *r)
 {
-	lessee_connect(r->resource, NULL, NULL);
+	resource_control_connect(r->resource, NULL, NULL);
 	return 0;
 }
 
@@ -361,23 +362,24 @@ void cluster_stop(struct gateway *g)
 
 void cluster_look(const struct gateway *g, struct snapshot *s)
 {
+	const struct facts_table *t = &pshift_facts.whole;
+	struct facts_rows *rows = &s->whole[facts_index(&pshift_facts)];
 	const struct cluster *c = g->cluster;
 
 	if (!c)
 		return;
-	s->links = snapshot_take(s, c->n_seats * c->n_links + 1, sizeof(*s->links));
-	for (size_t i = 0; s->links && i < c->n_seats; i++)
+	rows->rows = snapshot_take(s, c->n_seats * c->n_links + 1, t->size);
+	for (size_t i = 0; rows->rows && i < c->n_seats; i++)
 		for (size_t k = 0; k < g->policy->cluster.n_controllers; k++) {
-			struct snapshot_link *to = &s->links[s->n_links++];
+			struct pshift_facts_link *to = facts_row(t, rows, rows->n++);
 			struct lease_link_status st;
 
 			lease_link_status(c->seats[i].links[k].link, &st);
-			snprintf(to->resource, sizeof(to->resource), "%s",
-				c->seats[i].resource->name);
-			snprintf(to->address, sizeof(to->address), "%s", st.address);
-			memcpy(to->why, st.why, sizeof(to->why));
+			to->row.key[0] = arena_text(&s->arena, st.address);
+			to->row.key[1] = arena_text(&s->arena, c->seats[i].resource->name);
+			to->why = *st.why ? arena_text(&s->arena, st.why) : NULL;
 			to->up = st.up;
-			to->since = st.since;
-			to->downs = st.downs;
+			to->since = st.since ? loop_clock() - st.since : 0;
+			to->lost = st.downs;
 		}
 }

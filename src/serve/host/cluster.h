@@ -4,14 +4,14 @@
  *
  * Each resource is a server of the cluster by itself, with a link to every controller that the policy
  * names; what it says goes to all of them, and which of them it follows it decides itself
- * (control/pshift/server). Up to three of them may stand in for a controller (lessor.c), and have links of every server, too. The links are the main thread's, a server is its resource's (lessee.c): frames and
+ * (control/pshift/server). Up to three of them may stand in for a controller (lessor.c), and have links of every server, too. The links are the main thread's, a server is its resource's (serve/resource/control.c): frames and
  * messages change hands by posted tasks, and nobody waits.
  */
 #ifndef WEIR_SERVE_HOST_CLUSTER_H
 #define WEIR_SERVE_HOST_CLUSTER_H
 
 #include <weir/err.h>
-#include <weir/policy.h>
+#include "policy/policy.h"
 
 struct gateway;
 struct snapshot;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lessor-api: what a controller can be asked; weir-api(7), "THE CONTROLLER". It cannot be told anything. */
+#include "control/pshift/facts.h"
 #include "serve/api/api.h"
 #include "serve/api/http-json.h"
 #include "serve/host/lessor-impl.h"
@@ -8,13 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const state_names[LEASE_STATES] = {"blind", "leased", "held", "static"};
-
-static const char *state_name(uint64_t state)
-{
-	return state < LEASE_STATES ? state_names[state] : "?";
-}
 
 /* ---- status */
 
@@ -30,7 +24,7 @@ static json_t *server_json(const struct lessor *l, const struct lessor_server *s
 	return json_pack("{s:s, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "name", s->name,
 		"connected", s->guest != NULL, "address",
 		s->guest ? lease_hub_peer(s->guest) : NULL, "state",
-		heard ? json_string(state_name(s->last.state)) : json_null(), "heard_s",
+		heard ? json_string(pshift_facts_state(s->last.state)) : json_null(), "heard_s",
 		heard ? json_real((double)(now - s->at) / 1e9) : json_null(), "period",
 		heard ? count(s->last.period) : json_null(), "capacity",
 		heard ? count(s->last.capacity) : json_null(), "reports", count(s->reports),

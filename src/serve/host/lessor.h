@@ -16,7 +16,7 @@
 #define WEIR_SERVE_HOST_LESSOR_H
 
 #include <weir/err.h>
-#include <weir/policy.h>
+#include "policy/policy.h"
 
 struct loop;
 struct lessor;

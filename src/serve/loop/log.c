@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define PAIRS 24 /* of an event */
+
 #define LINE   2048 /* bytes; a longer line is cut */
 #define EVENTS 64   /* names counted at once; there are some thirty */
 
@@ -252,13 +254,11 @@ static void say_unsaid(weir_time now)
 	}
 }
 
-void log_event(enum log_level level, const char *event, ...)
+void log_event_pairs(enum log_level level, const char *event, const char *const *pairs)
 {
 	struct timespec t;
 	weir_time now;
-	const char *key;
 	struct line l;
-	va_list args;
 
 	if (level > most)
 		return;
@@ -268,16 +268,28 @@ void log_event(enum log_level level, const char *event, ...)
 	say_unsaid(now);
 	if (log_admit(event, now)) {
 		begin(&l, level, event);
-		va_start(args, event);
-		while ((key = va_arg(args, const char *))) {
-			const char *value = va_arg(args, const char *);
-			if (value)
-				pair(&l, key, value);
-		}
-		va_end(args);
+		for (; pairs[0]; pairs += 2)
+			if (pairs[1])
+				pair(&l, pairs[0], pairs[1]);
 		end(&l);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+void log_event(enum log_level level, const char *event, ...)
+{
+	const char *pairs[2 * PAIRS + 1];
+	size_t n = 0;
+	va_list args;
+
+	va_start(args, event);
+	while (n < 2 * PAIRS && (pairs[n] = va_arg(args, const char *))) {
+		pairs[n + 1] = va_arg(args, const char *);
+		n += 2;
+	}
+	va_end(args);
+	pairs[n] = NULL;
+	log_event_pairs(level, event, pairs);
 }
 
 const char *log_number(char text[24], double value)

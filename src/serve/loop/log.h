@@ -21,6 +21,8 @@ void log_open(enum log_level most, enum log_form form); /* before the first thre
 /* Pairs of key and value, all strings, then NULL: log_event(LOG_LEVEL_INFO, "client-lost", "client",
  * name, "why", text, NULL). A value that is NULL is left out with its key. */
 void log_event(enum log_level level, const char *event, ...) __attribute__((sentinel));
+/* The same from an array. */
+void log_event_pairs(enum log_level level, const char *event, const char *const *pairs);
 const char *log_number(char text[24], double value); /* "12.5"; returns text */
 
 /* What keeps the log small, for log_event (which has the lock) and its test: may this event be said

@@ -115,6 +115,15 @@ void resource_leave(struct resource *r, struct client *c)
 	answer_dropped(&leaving, -ECANCELED);
 }
 
+const struct front_gate resource_gate = {
+	.join = resource_join,
+	.leave = resource_leave,
+	.submit = resource_submit,
+	.finish = resource_finish,
+	.answered = resource_answered,
+	.held = resource_held,
+};
+
 void resource_abandon(struct resource *r)
 {
 	struct leaving leaving = {.resource = r, .client = NULL};

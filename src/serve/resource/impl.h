@@ -23,7 +23,8 @@
 #include "policy/swap.h"
 #include "control/shadow-sender.h"
 #include "control/slo.h"
-#include "serve/host/control.h"
+#include "policy/impl.h"
+#include "serve/resource/control.h"
 #include "serve/resource/resource.h"
 #include <stdatomic.h>
 
@@ -50,16 +51,12 @@ struct resource_count {
 	double max_ns, tokens_ns;
 };
 
-struct request_list { /* linked by request.next */
-	struct request *first, **end;
-};
-
 struct resource_part { /* of what a version needs, one of each a tenant; replaced by a swap */
 	const struct weir_bounds *bounds; /* the version's, or own_bounds */
 	struct weir_bounds *own_bounds;
 	uint32_t *first; /* of a tenant's rows, see struct policy_part */
 	double *rows;    /* what part of each limit is here, 0 … 1 */
-	struct policy_rule
+	struct controller_rule
 		*rules; /* a controller's, as of the swap or a later resource_divide; or NULL */
 	struct resource_seen { /* at the last resource_demand */
 		struct resource_flow out[2];
@@ -81,7 +78,7 @@ void resource_part_keep(const struct weir_policy *from, const struct weir_policy
 struct resource_next { /* a swap under way */
 	struct resource_change change;
 	const struct weir_resource *spec;
-	const struct control_ops *control;
+	const struct controller *control; /* NULL: none */
 	struct resource_part part;
 	size_t prepared; /* tenants, by the controller */
 	bool shadow_on;
@@ -101,11 +98,10 @@ struct resource_probe;
 struct resource_shadows;
 struct resource_slos;
 struct resource_totals;
-struct lessee;
-struct steward;
 
 struct resource {
-	struct weir_resource spec; /* strings owned, in `name` and `back_name` */
+	struct weir_resource
+		spec; /* strings owned, in `name` and `back_name`; settings: the policy's in force */
 	char *name, *back_name;
 	struct back *back;
 	void (*known)(void *arg); /* resource_config.known */
@@ -125,9 +121,11 @@ struct resource {
 	double window; /* that a controller set; 0: none did */
 	struct resource_policy
 		*policy_of; /* freed by resource_policy_free; NULL before the first swap */
-	const struct control_ops *control; /* in force; never NULL */
-	struct steward *steward;           /* steward.c's own; NULL: AdapTBF was never on */
-	struct lessee *lessee;             /* lessee.c's own; NULL: pShift was never on */
+	const struct controller *control; /* in force; never NULL */
+	struct resource_control *
+		*controls; /* instances, by place in the table of controllers; or NULL */
+	resource_control_post *control_post;
+	void *control_post_arg;
 
 	struct resource_probe *probing; /* serve/resource/probe.c's: reads are inside; NULL: none */
 	uint64_t low, high;             /* bytes: the part that clients have touched; 0, 0: none */
@@ -164,18 +162,6 @@ struct resource {
 	struct resource_slos *slos;       /* serve/resource/slo.c's; NULL: no tenant has an slo */
 	bool late; /* serve/resource/slo.c's: a count may have its `late` set */
 };
-
-static inline void request_list_clear(struct request_list *l)
-{
-	l->first = NULL;
-	l->end = &l->first;
-}
-static inline void request_list_add(struct request_list *l, struct request *q)
-{
-	q->next = NULL;
-	*l->end = q;
-	l->end = &q->next;
-}
 
 static inline void resource_stir(struct resource *r)
 {
@@ -302,7 +288,7 @@ void resource_policy_free(struct resource *r);
 weir_time resource_policy_now(struct resource *r);
 
 /* The version in force, or the next one while a swap is under way. */
-struct control_version resource_policy_version(struct resource *r, bool next);
+struct controller_version resource_policy_version(struct resource *r, bool next);
 /* Brings the controller's rule of tenant i, in the policy in force, up to date. */
 void resource_policy_rule(struct resource *r, size_t i);
 

@@ -106,11 +106,11 @@ void resource_load_mins(struct resource *r, weir_time now)
 	}
 }
 
-void resource_held(struct resource *r, const struct client *c, struct resource_held *ret_held)
+void resource_held(struct resource *r, const struct client *c, struct front_held *ret_held)
 {
 	struct weir_gate_stats st;
 
-	*ret_held = (struct resource_held){0};
+	*ret_held = (struct front_held){0};
 	if (!r->gate || r->shadow || c->tenant < 0) /* a shadow's request is held, its own is not */
 		return;
 	if (weir_gate_get_stats(r->gate, r->now, c->node, &st) != 0)
@@ -135,7 +135,7 @@ void resource_window(struct resource *r, double window)
 {
 	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW, .value = window};
 
-	if (!r->gate || !control_table[r->spec.controller]->window)
+	if (!r->gate || !(r->spec.controller && r->spec.controller->sets_window))
 		return;
 	r->window = window;
 	weir_gate_set(r->gate, resource_policy_now(r), &knob, 1, NULL);

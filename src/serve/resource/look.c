@@ -32,7 +32,7 @@ static double in_unit(
 /* Whether a controller's rule holds the tenant, and none of its own limits is below it. */
 static bool tokens_hold(struct resource *r, size_t tenant, const struct weir_gate_stats *st)
 {
-	const struct policy_rule *rules = resource_policy_version(r, false).rules;
+	const struct controller_rule *rules = resource_policy_version(r, false).rules;
 	const struct weir_tenant *t = &r->policy->tenants[tenant];
 	const struct weir_bucket_spec *b;
 
@@ -295,9 +295,7 @@ static void add_self(struct resource *r, struct snapshot *s, struct snapshot_res
 	to->clients = r->n_clients;
 	to->bypassed = r->bypass;
 	to->bypassed_for = r->bypass ? r->now - r->bypass_since : 0;
-	to->controller = r->control->name;
-	if (r->control->look)
-		r->control->look(r, s, to);
+	resource_control_look(r, s, to);
 }
 
 static void add_all_but_tenants(struct resource *r, struct snapshot *s)

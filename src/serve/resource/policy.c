@@ -104,13 +104,18 @@ static uint64_t window_bytes(const struct resource *r, const struct weir_resourc
 	return r->back->info.depth_bytes;
 }
 
+static bool sets_window(const struct weir_resource *spec)
+{
+	return spec->controller && spec->controller->sets_window;
+}
+
 enum { ROOT_KNOBS = 5 };
 static void root_knobs(
 	const struct resource *r, const struct weir_resource *spec, struct weir_knob *knobs)
 {
 	double depth = spec->depth > 0 ? spec->depth : r->back->info.depth;
 
-	if (control_table[spec->controller]->window && r->window > 0)
+	if (sets_window(spec) && r->window > 0)
 		depth = r->window;
 	knobs[0] = (struct weir_knob){.kind = WEIR_KNOB_WINDOW, .value = depth > 0 ? depth : 32};
 	knobs[1] = (struct weir_knob){
@@ -137,8 +142,9 @@ static void take_spec(struct resource *r, const struct weir_resource *spec)
 	r->spec.depth = spec->depth;
 	r->spec.depth_bytes = spec->depth_bytes;
 	r->spec.controller = spec->controller;
-	r->spec.adaptbf = spec->adaptbf;
-	if (!control_table[spec->controller]->window)
+	r->spec.settings = spec->settings; /* of the policy in force */
+	r->spec.settings_len = spec->settings_len;
+	if (!sets_window(spec))
 		r->window = 0;
 	memcpy(r->spec.capacity, spec->capacity, sizeof(r->spec.capacity));
 	r->spec.capacity_auto = spec->capacity_auto;
@@ -245,28 +251,75 @@ weir_time resource_policy_now(struct resource *r)
 	return r->now;
 }
 
-static const struct control_ops *control_in(
+static const struct controller *control_in(
 	const struct weir_policy *p, const struct weir_resource *spec)
 {
-	return control_table[p->enforce ? spec->controller : WEIR_CONTROLLER_NONE];
+	return p->enforce ? spec->controller : NULL;
 }
 
-struct control_version resource_policy_version(struct resource *r, bool next)
+/* ---- a version, as controllers see it */
+
+static struct controller_tenant tenant_of(const struct controller_version *v, size_t i)
+{
+	const struct weir_tenant *t = &((const struct weir_policy *)v->of)->tenants[i];
+
+	return (struct controller_tenant){
+		.path = t->path, .is_leaf = t->first_child < 0, .weight = t->weight};
+}
+
+static struct controller_tokens tokens_of(const struct controller_version *v, size_t i)
+{
+	const struct weir_policy *p = v->of;
+	struct policy_cluster_tokens t;
+
+	policy_cluster_tokens(p, i, v->at, &t);
+	return (struct controller_tokens){.here = policy_cluster_at(p, i, v->server),
+		.parts = (unsigned)policy_cluster_parts(p, i),
+		.reservation = t.reservation,
+		.limit = t.limit};
+}
+
+static int shares_of(const struct controller_version *v, double *ret)
+{
+	const struct weir_policy *p = v->of;
+	double *of_parent = calloc(v->n + 1, sizeof(*of_parent));
+
+	if (!of_parent)
+		return -ENOMEM;
+	weir_policy_share(p, of_parent, ret);
+	for (size_t i = 0; i < v->n; i++) /* the first tenant is no child */
+		ret[i] *= p->tenants[0].weight / of_parent[0];
+	free(of_parent);
+	return 0;
+}
+
+struct controller_version resource_policy_version(struct resource *r, bool next)
 {
 	struct resource_policy *o = r->policy_of;
 	const struct resource_part *t = next ? &o->next.part : &o->part;
+	const struct weir_resource *spec = next ? o->next.spec : &r->spec;
+	const struct weir_policy *p = next ? o->next.change.to : r->policy;
 
-	return (struct control_version){next ? o->next.change.to : r->policy,
-		next ? o->next.spec : &r->spec, t->bounds, t->rules, next};
+	return (struct controller_version){.n = p ? p->n_tenants : 0,
+		.next = next,
+		.settings = spec->settings,
+		.capacity = {spec->capacity[0].per_second, spec->capacity[1].per_second},
+		.rules = t->rules,
+		.cluster = {p ? p->cluster.name : NULL, p ? p->cluster.period : 0},
+		.tenant = tenant_of,
+		.tokens = tokens_of,
+		.shares = shares_of,
+		.of = p,
+		.at = t->bounds,
+		.server = spec->name};
 }
 
-/* What tenant i has in the version, where that moves. */
-static void refresh_rule(struct resource *r, const struct control_ops *control, bool next, size_t i)
+/* Tenant i's rule in the version, where rules change between swaps. */
+static void refresh_rule(struct resource *r, const struct controller *control, bool next, size_t i)
 {
-	struct control_version v = resource_policy_version(r, next);
+	struct controller_version v = resource_policy_version(r, next);
 
-	if (control->rule && v.rules)
-		control->rule(r, &v, i, &v.rules[i]);
+	resource_control_rule(r, control, &v, i);
 }
 
 void resource_policy_rule(struct resource *r, size_t i)
@@ -284,6 +337,11 @@ static void refresh(void *arg, size_t i)
 	refresh_rule(r, o->next.control, true, i);
 }
 
+static bool has_rules(const struct controller *c)
+{
+	return c && c->rule;
+}
+
 static int start_gate(struct resource *r, struct weir_err *err)
 {
 	struct resource_policy *o = r->policy_of;
@@ -296,7 +354,7 @@ static int start_gate(struct resource *r, struct weir_err *err)
 		.bounds = next->part.bounds,
 		.from_bounds = o->part.bounds,
 		.was = next->change.was,
-		.refresh = r->control->rule || next->control->rule ? refresh : NULL,
+		.refresh = has_rules(r->control) || has_rules(next->control) ? refresh : NULL,
 		.refresh_arg = r};
 	struct policy_swap *s = &o->swap;
 	int rc = policy_swap_start(s, &how, err);
@@ -328,7 +386,8 @@ int resource_swap_start(struct resource *r, const struct resource_change *c, str
 		.change = *c, .spec = spec, .control = control_in(c->to, spec)};
 	if (!r->gate)
 		return 0;
-	if (resource_part_new(c->to, c->bounds, o->next.control->prepare, &part) < 0)
+	if (resource_part_new(
+		    c->to, c->bounds, o->next.control && o->next.control->prepare, &part) < 0)
 		return no_memory(err);
 	o->next.part = part;
 	rc = start_gate(r, err);
@@ -346,11 +405,11 @@ static bool prepare_some(struct resource *r, int *ret_rc)
 	struct resource_next *next = &r->policy_of->next;
 	size_t n = next->change.to->n_tenants, from = next->prepared;
 	size_t to = from + STEP < n ? from + STEP : n;
-	struct control_version v = resource_policy_version(r, true);
+	struct controller_version v = resource_policy_version(r, true);
 
-	if (!next->control->prepare || from > n || (from == n && n > 0))
+	if (!next->control || !next->control->prepare || from > n || (from == n && n > 0))
 		return false;
-	*ret_rc = next->control->prepare(r, &v, from, to);
+	*ret_rc = resource_control_prepare(r, next->control, &v, from, to);
 	next->prepared = n ? to : 1; /* an empty policy has one call, too */
 	return true;
 }
@@ -359,22 +418,22 @@ static bool prepare_some(struct resource *r, int *ret_rc)
 static void hand_tenant(struct resource *r, size_t i, bool back)
 {
 	struct resource_policy *o = r->policy_of;
-	const struct control_ops *from = back ? o->next.control : r->control;
-	const struct control_ops *to = back ? r->control : o->next.control;
-	struct control_version in_force = resource_policy_version(r, false);
-	struct control_version next = resource_policy_version(r, true);
+	const struct controller *from = back ? o->next.control : r->control;
+	const struct controller *to = back ? r->control : o->next.control;
+	struct controller_version in_force = resource_policy_version(r, false);
+	struct controller_version next = resource_policy_version(r, true);
 	bool stays = o->swap.stays[i] >= 0;
 	size_t was = stays ? (size_t)o->swap.stays[i] : 0;
 	weir_node node = o->swap.next_nodes[i];
 
-	if (from->leave && back && (!stays || from != to))
-		from->leave(r, &next, i);
-	if (from->leave && !back && stays && from != to)
-		from->leave(r, &in_force, was);
-	if (to->take && !back)
-		to->take(r, &next, i, node);
-	if (to->take && back && stays)
-		to->take(r, &in_force, was, node);
+	if (back && (!stays || from != to))
+		resource_control_leave(r, from, &next, i);
+	if (!back && stays && from != to)
+		resource_control_leave(r, from, &in_force, was);
+	if (!back)
+		resource_control_take(r, to, &next, i, node);
+	if (back && stays)
+		resource_control_take(r, to, &in_force, was, node);
 }
 
 int resource_swap_step(struct resource *r, struct weir_err *err)
@@ -422,17 +481,6 @@ static void end_shadows(struct resource *r, bool was, bool is)
 		resource_shadow_on(r); /* has its memory since it was on first */
 }
 
-/* The new controller begins; its rules are in the gate. */
-static void hand_over(
-	struct resource *r, const struct control_ops *next, const struct weir_resource *spec)
-{
-	if (next != r->control && r->control->end)
-		r->control->end(r);
-	r->control = next;
-	if (next->begin)
-		next->begin(r, spec);
-}
-
 /* Where requests may wait. malloc'ed. */
 static weir_node *busy_nodes(const struct resource *r, size_t *ret_n)
 {
@@ -474,6 +522,7 @@ static int finish_gate(struct resource *r, struct weir_err *err)
 	struct resource_policy *o = r->policy_of;
 	struct resource_next *next = &o->next;
 	const struct weir_policy *p = next->change.to;
+	struct controller_version v;
 	bool was_shadow = r->shadow;
 	size_t n_busy;
 	weir_node *busy = busy_nodes(r, &n_busy);
@@ -495,7 +544,8 @@ static int finish_gate(struct resource *r, struct weir_err *err)
 	r->nodes = o->swap.nodes;
 	r->n_nodes = o->swap.n_nodes;
 	resource_slo_swap(r);
-	hand_over(r, next->control, next->spec);
+	v = resource_policy_version(r, false);
+	resource_control_switch(r, next->control, &v);
 	o->sweep.due = sweep_due;
 	o->sweep_after = SWEEP_FIRST;
 	sweep(o, r->now);

@@ -33,7 +33,9 @@ static enum weir_op gate_op(uint8_t op)
 		[BACK_TRIM] = WEIR_TRIM,
 		[BACK_ZERO] = WEIR_TRIM,
 		[BACK_CACHE] = WEIR_READ,
-		[BACK_STATUS] = WEIR_STATUS};
+		[BACK_STATUS] = WEIR_STATUS,
+		[BACK_CALL] = WEIR_READ,
+		[BACK_CALL_WRITE] = WEIR_WRITE};
 
 	return (enum weir_op)ops[op];
 }
@@ -66,7 +68,7 @@ void resource_submit(struct resource *r, struct request *q)
 	q->gate.bytes = weir_policy_cost_bytes(op, q->io.length);
 	q->gate.deadline = 0;
 	q->gate.time = 0;
-	q->work = 0;
+	q->inside = (struct shadow_work){0};
 	if (r->spec.cost == WEIR_UNIT_TIME)
 		q->gate.time = resource_time(r, &q->gate);
 	n->reads += q->io.op == BACK_READ;
@@ -87,7 +89,7 @@ void resource_submit_own(struct resource *r, struct request *q)
 {
 	q->client = &r->own;
 	q->gate = (struct weir_req){.user = r, .tenant = WEIR_ROOT};
-	q->work = 0;
+	q->inside = (struct shadow_work){0};
 	q->since = r->now;
 	r->own.in_flight++;
 	request_list_add(&r->again, q);
@@ -158,6 +160,19 @@ static void tap(struct resource *r, weir_time now, const struct request *q)
 	tap_put(r->tap, &e);
 }
 
+/* Append a request to a list for the back end, or call its function. */
+static void send_inside(struct resource *r, struct request *q, struct back_io ***end)
+{
+	r->inside++;
+	if (q->io.op >= BACK_CALL) {
+		q->call(q);
+		return;
+	}
+	q->io.next = NULL;
+	**end = &q->io;
+	*end = &q->io.next;
+}
+
 /* Around the gate; its shadow, if it is to have one, is submitted in its place. */
 static struct weir_req *go_straight(
 	struct resource *r, weir_time now, struct request *q, bool again, struct back_io ***end)
@@ -173,11 +188,8 @@ static struct weir_req *go_straight(
 		resource_shadow_sent(r, q);
 		shadow = resource_shadow_make(r, now, q);
 	}
-	q->io.next = NULL;
-	**end = &q->io;
-	*end = &q->io.next;
-	r->inside++;
 	r->dispatched += q->client != &r->own;
+	send_inside(r, q, end);
 	return shadow;
 }
 
@@ -191,7 +203,7 @@ static void admit(struct resource *r, weir_time now, struct request_list *l)
 
 	for (q = l->first, request_list_clear(l); q; q = next) {
 		next = q->next;
-		if (r->tap && !again)
+		if (r->tap && !again && q->io.op < BACK_CALL) /* a trace has block I/O only */
 			tap(r, now, q);
 		/* A client that the policy refuses now has no node: what it asked for before is done. */
 		if (r->gate && !r->shadow && !r->bypass && !q->gate.user &&
@@ -216,13 +228,15 @@ static void admit(struct resource *r, weir_time now, struct request_list *l)
 
 /* ---- out */
 
-static void back_done(void *arg, struct back_io *io)
+void resource_finish(struct resource *r, struct request *q)
 {
-	struct resource *r = arg;
-	struct request *q = container_of(io, struct request, io);
-
 	r->inside--;
 	request_list_add(&r->finished, q);
+}
+
+static void back_done(void *arg, struct back_io *io)
+{
+	resource_finish(arg, container_of(io, struct request, io));
 }
 
 static void count_done(struct resource *r, weir_time now, struct request *q)
@@ -243,7 +257,7 @@ static void count_done(struct resource *r, weir_time now, struct request *q)
 		resource_time_learn(r, now, q);
 	if (q->gate.user == resource_bypass_mark(r))
 		resource_bypass_done(r, now, q);
-	else if (r->gate && q->gate.user && q->work > 0)
+	else if (r->gate && q->gate.user && q->inside.requests > 0)
 		resource_shadow_back(r, now, q);
 }
 
@@ -295,11 +309,8 @@ static void dispatch(struct resource *r, struct weir_req **reqs, size_t n)
 			resource_shadow_passed(r, reqs[i]);
 			continue;
 		}
-		q->io.next = NULL;
-		*end = &q->io;
-		end = &q->io.next;
-		r->inside++;
 		r->dispatched++;
+		send_inside(r, q, &end);
 	}
 	if (first)
 		back_submit(r->back, first);
@@ -468,7 +479,6 @@ int resource_new(const struct resource_config *c, struct resource **ret_resource
 		return rc;
 	}
 	r->loop = c->loop;
-	r->control = control_table[WEIR_CONTROLLER_NONE];
 	request_list_clear(&r->again);
 	request_list_clear(&r->arrived);
 	request_list_clear(&r->finished);
@@ -510,7 +520,7 @@ void resource_free(struct resource *r)
 	}
 	back_free(r->back);
 	resource_shadow_free(r);
-	control_free(r);
+	resource_control_free(r);
 	resource_policy_free(r);
 	weir_gate_free(r->gate);
 	for (size_t i = 0; i < r->n_counts; i++)

@@ -2,7 +2,7 @@
 /*
  * resource: one resource of the policy on its thread: clients in front, a gate, a back end behind.
  *
- * A front end (front-nbd) makes requests and submits them; in the loop's turn they pass the gate in a
+ * A front end (serve/front) makes requests and submits them; in the loop's turn they pass the gate in a
  * batch, go to the back end in a batch, and come back through `done`. Nothing on the way allocates,
  * formats or locks.
  *
@@ -17,64 +17,30 @@
 #define WEIR_SERVE_RESOURCE_RESOURCE_H
 
 #include "control/capacity.h"
-#include "control/divide-table.h"
-#include <weir/policy.h>
+#include "policy/divide-table.h"
+#include "control/shadow-device.h"
+#include "policy/policy.h"
 #include <weir/gate.h>
-#include "serve/back/back.h"
+#include "serve/front/request.h"
 #include "serve/loop/loop.h"
 
 struct resource;
 struct snapshot;
 struct tap;
 
-/* A request, or a piece of one, on its way. The front end's memory. Fill in: gate.user is the
- * resource's; io.op, flags, offset (in the back end), length, data, chunk, extents; client; done. */
-struct request {
-	struct weir_req gate; /* first: the gate hands it back */
-	struct back_io io;
-	struct client *client;
-	struct request *next; /* the resource's between submit and done; then the owner's */
-	void (*done)(struct request *r); /* on the loop's thread; io.error is set */
-	void *owner;
-	uint64_t user; /* the owner's */
-	/* The resource's, in shadow mode: its work; all that was finished before it; inside with it. */
-	double work, before, inside;
-	weir_time
-		since; /* the resource's: a swap took it back from the gate; when it first went there */
-};
-
-/* One connection as the policy sees it. */
-struct client {
-	struct client *next, **link; /* of the resource's clients */
-	struct resource *resource;
-	char export_[256], name[80], address[64], uid[16], tls[128]; /* "": not known */
-	weir_time since;
-	int tenant;                     /* index in the policy in force */
-	weir_node node;                 /* in the resource's gate */
-	uint64_t requests, bytes;       /* submitted so far */
-	uint32_t in_flight;             /* submitted and not done */
-	struct resource_sender *sender; /* the resource's, in shadow mode; NULL at first */
-	/* The policy in force does not let it be there any more: cut it off. On the loop's thread. */
-	void (*refused)(struct client *c, const char *why);
-};
-
-/* A client comes (tenant already matched by the gateway) and goes. leave: its queued requests are
- * dropped from the gate and come back through `done` with io.error -ECANCELED; those inside the back
- * end finish later: the client's memory must live until its in_flight is 0. */
+/* The functions that a front end calls; see serve/front/request.h. */
+extern const struct front_gate resource_gate;
 void resource_join(struct resource *r, struct client *c);
 void resource_leave(struct resource *r, struct client *c);
-
-/* Takes it. It is passed on in this loop round's turn. */
 void resource_submit(struct resource *r, struct request *q);
-/* The same for a request of the gateway's own (a flush before the end): q->client is NULL, it passes
- * the gate by and is counted for nobody. On the loop's thread. */
-void resource_submit_own(struct resource *r, struct request *q);
-
-/* The reply to a client's request has left: the latency that /metrics, status and top show, and an slo
- * means. `received` is the return of the recv that brought the request's last byte, `finished` that of the
- * send that took the last byte of its reply. Once a request as the client sent it, however many pieces it
- * passed the gate in. In shadow mode nothing is recorded: there the latency is that of the shadows. */
+void resource_finish(struct resource *r, struct request *q);
+/* The latency that /metrics, status and top show, and an slo means. In shadow mode nothing is
+ * recorded: there the latency is that of the shadows. */
 void resource_answered(const struct client *c, weir_time received, weir_time finished);
+void resource_held(struct resource *r, const struct client *c, struct front_held *ret_held);
+/* Take a request of the gateway's own (a flush before the end): q->client is NULL, it passes by the
+ * gate and is counted for no tenant. On the loop's thread. */
+void resource_submit_own(struct resource *r, struct request *q);
 
 /* The gateway ends: a back end that is away now, or later, is not waited for. All that is there for
  * it comes back with -ESHUTDOWN. May be called again. On the loop's thread. */
@@ -150,14 +116,7 @@ struct resource_load {          /* of one leaf, since its node was made; only di
 /* n: the policy's tenants; groups are left 0. -ESTALE: another policy is in force by now. */
 int resource_load(
 	struct resource *r, const struct weir_policy *p, struct resource_load *ret_load, size_t n);
-/* Of a client's tenant since its node was made: for how long limits held its requests (a max, its own or
- * one above, or want of tokens), and how many came back. 0 where nothing is held. */
-struct resource_held {
-	double ns; /* request·ns, those that wait now included */
-	uint64_t served;
-};
-void resource_held(struct resource *r, const struct client *c, struct resource_held *ret_held);
-/* The same of an upstream that tells it: its mean for one of our requests, ns, as last told; 0: none. And
+/* Of an upstream that tells it: its mean for one of our requests, ns, as last told; 0: none. And
  * asks it for another, which comes soon. */
 double resource_held_upstream(const struct resource *r);
 void resource_ask_upstream(struct resource *r);

@@ -27,9 +27,6 @@
 #define SHADOWS 65536 /* 7 MiB, of which only what was used once is really there */
 #define TENANT  1024
 #define LAST    8 /* requests of a client that its shadows look like */
-/* Work of a request beside its bytes: what a page of flash or a seek is worth. */
-#define FLASH_BYTES 16384.0
-#define SEEK_BYTES  1048576.0
 /* By what part the figures are off even if all is known: that far they were from enforcement. */
 #define OFF   0.10
 #define NEWER (1.0 / 256) /* of the device's range, a shadow */
@@ -49,7 +46,6 @@ struct shadow {
 	struct weir_req gate; /* user: this shadow */
 	struct resource_sender *sender;
 	struct shadow *next; /* of the free ones */
-	double work;
 	uint8_t state;
 };
 
@@ -61,9 +57,9 @@ struct resource_shadows {
 	struct heap due; /* when a shadow is done, or its client has thought; value: its index */
 	uint64_t serial;
 	struct shadow_device device;
-	weir_time lag;         /* by which the last one was done late, in this turn */
-	double sent, finished; /* work of all requests that went to the back end, and came back */
-	double inside;         /* work of shadows in the device */
+	weir_time lag;                     /* by which the last one was done late, in this turn */
+	struct shadow_work real, finished; /* of requests: in the back end; that came back so far */
+	struct shadow_work inside;         /* of shadows in the device */
 	double slower, faster; /* by what part the device may be, of late shadows' times */
 };
 
@@ -103,20 +99,26 @@ static unsigned class_of(const struct weir_req *q)
 	return q->op * 8u + size;
 }
 
-/* In KiB. The device's own time would be better, but is not known of the first requests, from which most is learned. */
-static double work_of(const struct resource *r, const struct weir_req *q)
+static struct shadow_work work_of(const struct weir_req *q)
 {
-	return (q->bytes + (r->back->info.rotational ? SEEK_BYTES : FLASH_BYTES)) / 1024;
+	return (struct shadow_work){1, q->bytes};
+}
+
+/* sign: 1, or -1 to take it away. */
+static void add(struct shadow_work *to, double sign, struct shadow_work what)
+{
+	to->requests += sign * what.requests;
+	to->bytes += sign * what.bytes;
 }
 
 void resource_shadow_sent(struct resource *r, struct request *q)
 {
 	struct resource_shadows *all = r->shadows;
 
-	q->work = work_of(r, &q->gate);
+	all->device.order.disks = r->back->info.rotational; /* known once an upstream was reached */
+	add(&all->real, 1, work_of(&q->gate));
+	q->inside = all->real;
 	q->before = all->finished;
-	all->sent += q->work;
-	q->inside = all->sent - all->finished;
 }
 
 void resource_shadow_back(struct resource *r, weir_time now, struct request *q)
@@ -124,15 +126,17 @@ void resource_shadow_back(struct resource *r, weir_time now, struct request *q)
 	struct resource_shadows *all = r->shadows;
 	struct resource_sender *s = q->client->sender;
 	struct shadow_sample sample = {.class_ = class_of(&q->gate),
-		.own = q->work,
+		.own = work_of(&q->gate),
 		.inside = q->inside,
-		.work = all->finished + q->work - q->before,
 		.ns = now - q->gate.dispatched};
 
-	all->finished += q->work;
+	add(&all->real, -1, sample.own);
+	add(&all->finished, 1, sample.own);
+	sample.finished = all->finished;
+	add(&sample.finished, -1, q->before);
 	if (!q->io.error)
 		shadow_device_learn(&all->device, &sample);
-	q->work = 0;
+	q->inside.requests = 0;
 	if (s)
 		shadow_sender_returns(&s->guess, now, q->client->in_flight - 1);
 }
@@ -301,13 +305,14 @@ void resource_shadow_passed(struct resource *r, struct weir_req *req)
 	struct resource_shadows *all = r->shadows;
 	struct shadow *s = req->user;
 	struct shadow_time time = {.mean = 0, .low = 0, .high = 0};
+	struct shadow_work own;
 	weir_time start;
 
 	all->waiting--;
 	s->state = SHADOW_INSIDE;
-	s->work = work_of(r, req);
-	all->inside += s->work;
-	if (shadow_device_expect(&all->device, class_of(req), s->work, all->inside, &time)) {
+	own = work_of(req);
+	add(&all->inside, 1, own);
+	if (shadow_device_expect(&all->device, class_of(req), &own, &all->inside, &time)) {
 		all->slower += NEWER * (time.high / time.mean - 1 - all->slower);
 		all->faster += NEWER * (time.mean / time.low - 1 - all->faster);
 	}
@@ -340,7 +345,7 @@ static void done(struct resource *r, weir_time now, struct shadow *s, weir_time 
 	const struct shadow_sender *guess = &s->sender->guess;
 	struct weir_req *req = &s->gate;
 
-	all->inside = fmax(all->inside - s->work, 0);
+	add(&all->inside, -1, work_of(req));
 	all->lag = now - at;
 	resource_total(r, s->gate.tenant, at - s->gate.submitted);
 	weir_gate_done(r->gate, now, &req, 1);
@@ -460,7 +465,7 @@ void resource_shadow_off(struct resource *r)
 		if (s->state != SHADOW_FREE)
 			put(r, s);
 	}
-	all->inside = 0;
+	all->inside = (struct shadow_work){0};
 	for (struct client *c = r->clients; c; c = c->next)
 		resource_shadow_leave(c);
 }

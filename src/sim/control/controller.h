@@ -12,7 +12,7 @@
 #ifndef WEIR_SIM_CONTROL_CONTROLLER_H
 #define WEIR_SIM_CONTROL_CONTROLLER_H
 
-#include "base/yamldoc.h"
+#include "control/controller.h"
 #include "sim/metrics.h"
 
 struct world;
@@ -32,15 +32,24 @@ struct sim_controller_ops {
 		struct weir_err *err);
 	/* Every period, or every phase of it. Non-zero ends the run with that error. */
 	int (*step)(void *state, struct world *w, weir_time now, struct weir_err *err);
+	/* The time of the next step; NULL: every period. */
+	weir_time (*due)(const void *state);
 	/* What it has to say of itself, at the end; may be NULL. */
 	int (*report)(void *state, struct world *w, struct metrics *m);
 	void (*free)(void *state);
 };
 
 /* NULL when there is none of that name. */
-const struct sim_controller_ops *controller_find(const char *name);
+const struct sim_controller_ops *sim_controller_find(const char *name);
 /* The one that the map names by `kind`; -ENOENT where it has none, -EINVAL with those there are. */
 int controller_choose(
 	yamldoc_node map, const struct sim_controller_ops **ret, struct weir_err *err);
+
+/* Read the settings of a controller from a scenario's map, in which `more` keys are the simulator's. `ret` has the
+ * controller's settings_size; the other one is a block of any size, to be freed. */
+int controller_settings(const struct controller *c, yamldoc_node map, const char *const *more,
+	void *ret, struct weir_err *err);
+int controller_settings_block(const struct controller *c, yamldoc_node map, const char *const *more,
+	struct settings *ret, struct weir_err *err);
 
 #endif

@@ -70,7 +70,7 @@ static bool is_host(const struct scenario *s, const char *name)
 }
 
 int parda_hosts_faults_read(
-	const struct scenario *s, yamldoc_node map, struct settings *ret, struct weir_err *err)
+	const struct scenario *s, yamldoc_node map, struct map *ret, struct weir_err *err)
 {
 	yamldoc_node list = yamldoc_get(map, "faults");
 	size_t n = list.id ? yamldoc_size(list) : 0;
@@ -141,8 +141,8 @@ int parda_hosts_faults_step(struct hosts *c, struct world *w, struct weir_err *e
 {
 	int r = 0;
 
-	for (; c->next_fault < c->settings.n_faults; c->next_fault++) {
-		const struct fault *f = &c->settings.faults[c->next_fault];
+	for (; c->next_fault < c->map.n_faults; c->next_fault++) {
+		const struct fault *f = &c->map.faults[c->next_fault];
 
 		if (f->at > w->now || r)
 			return r;

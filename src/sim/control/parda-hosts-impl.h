@@ -11,7 +11,7 @@
 #define WEIR_SIM_CONTROL_PARDA_HOSTS_IMPL_H
 
 #include "base/rng.h"
-#include "control/parda/parda.h"
+#include "control/parda/keys.h"
 #include "sim/control/parda-hosts.h"
 #include "sim/world.h"
 
@@ -28,7 +28,7 @@ enum without {
 	WITHOUT_HELD,      /* what limits of the device's gate hold counts as its latency */
 };
 
-struct settings { /* the controller's map */
+struct map { /* the controller's map */
 	enum without without;
 	struct parda_config config;
 	uint32_t device;
@@ -66,7 +66,7 @@ struct host {
 };
 
 struct hosts {
-	struct settings settings;
+	struct map map;
 	struct host *hosts;
 	uint32_t n;
 	/* What hosts have sent, sequence % KEPT by host, and how far each is: apart from the hosts,
@@ -93,7 +93,7 @@ void parda_hosts_probe_free(struct host *h);
 
 /* parda-hosts-faults.c: `faults` of the map, and what of them is due. */
 int parda_hosts_faults_read(
-	const struct scenario *s, yamldoc_node map, struct settings *ret, struct weir_err *err);
+	const struct scenario *s, yamldoc_node map, struct map *ret, struct weir_err *err);
 int parda_hosts_faults_step(struct hosts *c, struct world *w, struct weir_err *err);
 
 #endif

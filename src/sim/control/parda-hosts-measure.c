@@ -67,12 +67,12 @@ static struct parda_vm vm_of(struct host *h, uint32_t i, const struct weir_gate_
 void parda_hosts_measure(
 	struct hosts *c, struct host *h, struct world *w, struct parda_measured *ret)
 {
-	double span = (double)(w->now - h->stepped), slot = c->settings.config.slot, all_held = 0;
+	double span = (double)(w->now - h->stepped), slot = c->map.config.slot, all_held = 0;
 	struct host now = {0};
 
 	for (uint32_t i = 0; i < h->world->n_tenants; i++) {
 		const struct world_tenant *t = &h->world->tenants[i];
-		double held_ns = held(h, i, w) * (c->settings.without != WITHOUT_HELD);
+		double held_ns = held(h, i, w) * (c->map.without != WITHOUT_HELD);
 		struct weir_gate_stats stats;
 
 		now.ios += t->count.done;

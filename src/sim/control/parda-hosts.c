@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/no-memory.h"
+#include "control/parda/facts.h"
+#include "sim/measure-facts.h"
 #include "sim/measure.h"
 #include "sim/control/parda-hosts-impl.h"
 #include <errno.h>
@@ -9,91 +11,26 @@
 
 /* ---- the map */
 
-static const char *const keys[] = {"kind", "period", "device", "hosts", "threshold",
-	"threshold_max", "gamma", "epsilon", "unit", "wmin", "wmax", "window", "estimate",
-	"smoothing", "alpha", "tau", "age", "delay", "loss", "size_fixed", "slot", "faults",
-	"start", "stranger", "idle", "burst", "probe", "without", NULL};
-static const char *const estimates[] = {"aggregated", "local", NULL};
-static const char *const smoothings[] = {"time", "io", "interval", NULL};
+static const char *const more[] = {"kind", "period", "device", "hosts", "unit", "window", "delay",
+	"loss", "faults", "without", NULL};
 static const char *const switches[] = {"nothing", "ageing", "windows", "weighting", "held", NULL};
 #define NEVER (1u << 20) /* periods */
-static const char *const strangers[] = {"floor", "ignore", NULL};
-static const char *const starts[] = {"least", "depth", NULL};
-static const char *const idles[] = {"average", "literal", "ignore", NULL}; /* enum parda_idle */
 
-static int read_law(yamldoc_node map, struct settings *ret, struct weir_err *err)
+static int read_network(yamldoc_node map, struct map *ret, struct weir_err *err)
 {
-	struct parda_config *c = &ret->config;
-	const char *text = yamldoc_text(yamldoc_get(map, "threshold"));
-	weir_time threshold = 100 * WEIR_MS;
-	int start = 0, stranger = 0, r;
+	int r;
 
-	r = yamldoc_optional(yamldoc_bool(map, "probe", &c->probe, err));
-	if (r)
-		return r;
-	c->find = text && strcmp(text, "auto") == 0;
-	if (c->probe && !c->find)
-		return yamldoc_error(yamldoc_get(map, "probe"), err, "needs 'threshold: auto'");
-	if (c->find)
-		r = yamldoc_optional(yamldoc_time(map, "threshold_max", &threshold, err));
-	else
-		r = yamldoc_time(map, "threshold", &threshold, err);
-
-	if (r == -ENOENT)
-		return yamldoc_error(map, err, "needs a 'threshold', as in '30ms' or 'auto'");
-	if (r || (r = yamldoc_optional(yamldoc_count(map, "gamma", &c->law.gamma, err))) ||
-		(r = yamldoc_optional(yamldoc_count(map, "epsilon", &c->epsilon, err))) ||
-		(r = yamldoc_optional(yamldoc_count(map, "unit", &c->unit, err))) ||
-		(r = yamldoc_optional(yamldoc_count(map, "wmin", &c->law.wmin, err))) ||
-		(r = yamldoc_optional(yamldoc_count(map, "wmax", &c->law.wmax, err))) ||
-		(r = yamldoc_optional(yamldoc_count(map, "window", &c->window, err))) ||
-		(r = yamldoc_optional(yamldoc_choice(map, "start", starts, &start, err))) ||
-		(r = yamldoc_optional(yamldoc_choice(map, "stranger", strangers, &stranger, err))))
-		return r;
-	c->law.threshold = (double)threshold;
-	c->abrupt = start == 1;
-	c->no_floor = stranger == 1;
-	return 0;
-}
-
-static int read_estimate(yamldoc_node map, struct settings *ret, struct weir_err *err)
-{
-	struct parda_config *c = &ret->config;
-	int estimate = 0, smoothing = 0, idle = PARDA_IDLE_AVERAGE, r;
-	uint64_t fixed = 0, slot = 0;
-	int64_t age = 0;
-
-	if ((r = yamldoc_optional(yamldoc_choice(map, "estimate", estimates, &estimate, err))) ||
-		(r = yamldoc_optional(
-			 yamldoc_choice(map, "smoothing", smoothings, &smoothing, err))) ||
-		(r = yamldoc_optional(yamldoc_choice(map, "idle", idles, &idle, err))) ||
-		(r = yamldoc_optional(yamldoc_time(map, "burst", &c->burst, err))) ||
-		(r = yamldoc_optional(yamldoc_count(map, "alpha", &c->alpha, err))) ||
-		(r = yamldoc_optional(yamldoc_time(map, "tau", &c->tau, err))) ||
-		(r = yamldoc_optional(yamldoc_int(map, "age", 1, 1000, &age, err))) ||
-		(r = yamldoc_optional(yamldoc_size_of(map, "size_fixed", &fixed, err))) ||
-		(r = yamldoc_optional(yamldoc_size_of(map, "slot", &slot, err))) ||
-		(r = yamldoc_optional(yamldoc_time(map, "delay", &ret->delay, err))) ||
+	if ((r = yamldoc_optional(yamldoc_time(map, "delay", &ret->delay, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "loss", &ret->loss, err))))
 		return r;
-	if (c->burst > PARDA_BURST_MOST)
-		return yamldoc_error(yamldoc_get(map, "burst"), err, "must be at most an hour");
-	if (c->alpha > 1)
-		return yamldoc_error(map, err, "alpha: must be at most 1");
 	if (!(ret->loss <= 1))
 		return yamldoc_error(map, err, "loss: must be at most 1");
 	if (ret->delay > (KEPT / 2) * ret->period)
 		return yamldoc_error(map, err, "delay: must be at most %d periods", KEPT / 2);
-	c->local = estimate == 1;
-	c->idle = (enum parda_idle)idle;
-	c->smoothing = (enum parda_smoothing)smoothing;
-	c->age = (unsigned)age;
-	c->size_fixed = (double)fixed;
-	c->slot = (double)slot;
 	return 0;
 }
 
-static int read_without(yamldoc_node map, struct settings *ret, struct weir_err *err)
+static int read_without(yamldoc_node map, struct map *ret, struct weir_err *err)
 {
 	int without = WITHOUT_NOTHING;
 	int r = yamldoc_optional(yamldoc_choice(map, "without", switches, &without, err));
@@ -105,57 +42,43 @@ static int read_without(yamldoc_node map, struct settings *ret, struct weir_err 
 	return r;
 }
 
-static bool is_one(const struct scenario *s, const struct settings *set, uint32_t host)
+static bool is_one(const struct scenario *s, const struct map *set, uint32_t host)
 {
 	return s->groups[s->hosts[host].group].device == set->device &&
 	       scenario_fits(set->hosts, s->hosts[host].name);
 }
 
 static int read_map(
-	const struct scenario *s, yamldoc_node map, struct settings *ret, struct weir_err *err)
+	const struct scenario *s, yamldoc_node map, struct map *ret, struct weir_err *err)
 {
-	struct parda *try;
+	struct parda_settings settings;
 	uint32_t n = 0;
 	int r;
 
-	*ret = (struct settings){.hosts = "*",
-		.period = parda_hosts_ops.period,
-		.delay = WEIR_MS,
-		.config = {.law = {.gamma = 0.8, .wmin = 1, .wmax = 64},
-			.epsilon = 0.2,
-			.burst = PARDA_BURST}};
-	if ((r = yamldoc_map(map, keys, err)) ||
+	*ret = (struct map){.hosts = "*", .period = parda_hosts_ops.period, .delay = WEIR_MS};
+	if ((r = controller_settings(&parda_controller, map, more, &settings, err)) ||
 		(r = yamldoc_optional(yamldoc_time(map, "period", &ret->period, err))) ||
 		(r = scenario_device_of(s, map, &ret->device, err)) ||
-		(r = yamldoc_optional(yamldoc_string(map, "hosts", &ret->hosts, err))) ||
-		(r = read_law(map, ret, err)) || (r = read_estimate(map, ret, err)) ||
-		(r = read_without(map, ret, err)))
+		(r = yamldoc_optional(yamldoc_string(map, "hosts", &ret->hosts, err))))
 		return r;
-	ret->config.period = ret->period;
+	ret->config = parda_settings_config(&settings, ret->period);
+	if ((r = yamldoc_optional(yamldoc_count(map, "unit", &ret->config.unit, err))) ||
+		(r = yamldoc_optional(yamldoc_count(map, "window", &ret->config.window, err))) ||
+		(r = read_network(map, ret, err)) || (r = read_without(map, ret, err)))
+		return r;
 	for (uint32_t i = 0; i < s->n_hosts; i++)
 		n += is_one(s, ret, i);
 	if (n == 0)
 		return yamldoc_error(map, err, "no host of that device is named '%s'", ret->hosts);
-	r = parda_hosts_faults_read(s, map, ret, err);
-	if (r)
-		return r;
-	r = parda_new(&ret->config, &try);
-	if (r == -EINVAL)
-		return yamldoc_error(map, err,
-			"threshold and gamma must be more than 0, gamma at most 1, wmin at most "
-			"wmax");
-	if (r)
-		return weir_err_set(err, r, "out of memory");
-	parda_free(try);
-	return 0;
+	return parda_hosts_faults_read(s, map, ret, err);
 }
 
 static int hosts_check(const struct scenario *s, yamldoc_node map, struct weir_err *err)
 {
-	struct settings settings;
-	int r = read_map(s, map, &settings, err);
+	struct map read;
+	int r = read_map(s, map, &read, err);
 
-	free(settings.faults);
+	free(read.faults);
 	return r;
 }
 
@@ -174,14 +97,14 @@ static void hosts_free(void *state)
 		free(c->hosts[i].seen);
 	}
 	free(c->hosts);
-	free(c->settings.faults);
+	free(c->map.faults);
 	free(c->vms);
 	free(c);
 }
 
 int parda_hosts_start(struct hosts *c, struct host *h)
 {
-	struct parda_config config = c->settings.config;
+	struct parda_config config = c->map.config;
 	struct parda *made;
 	int r;
 
@@ -208,7 +131,7 @@ int parda_hosts_set_window(struct host *h, struct world *w, double window, struc
 
 static int apply_law(struct hosts *c, struct host *h, struct world *w, struct weir_err *err)
 {
-	if (c->settings.without == WITHOUT_WINDOWS)
+	if (c->map.without == WITHOUT_WINDOWS)
 		return 0;
 	return parda_hosts_set_window(h, w, h->last.window, err);
 }
@@ -227,10 +150,10 @@ static int start_hosts(struct hosts *c, struct world *w)
 	int r = 0;
 
 	for (uint32_t i = 0; i < s->n_hosts; i++)
-		c->n += is_one(s, &c->settings, i);
+		c->n += is_one(s, &c->map, i);
 	c->hosts = calloc(c->n, sizeof(*c->hosts));
 	for (uint32_t i = 0; c->hosts && i < s->n_hosts; i++) {
-		if (!is_one(s, &c->settings, i))
+		if (!is_one(s, &c->map, i))
 			continue;
 		c->hosts[n++].world = &w->hosts[i];
 		most = w->hosts[i].n_tenants > most ? w->hosts[i].n_tenants : most;
@@ -258,7 +181,7 @@ static int hosts_init(struct world *w, const struct scenario_controller *config,
 	if (!c)
 		return no_memory(err);
 	c->seed = w->seed;
-	r = read_map(w->scenario, config->node, &c->settings, err);
+	r = read_map(w->scenario, config->node, &c->map, err);
 	if (r == 0) {
 		r = start_hosts(c, w);
 		if (r)
@@ -281,7 +204,7 @@ static bool is_lost(const struct hosts *c, uint32_t to, const struct parda_repor
 	/* Places in one number for each, so that no two messages are alike; a product, since ids use all bits. */
 	uint64_t x = c->seed ^ to * (UINT64_C(1) << 40) ^ r->id * (UINT64_C(1) << 20) ^ r->sequence;
 
-	if (c->settings.loss <= 0)
+	if (c->map.loss <= 0)
 		return false;
 	for (int i = 0; i < 2; i++) { /* splitmix64's finish */
 		x += UINT64_C(0x9e3779b97f4a7c15);
@@ -289,7 +212,7 @@ static bool is_lost(const struct hosts *c, uint32_t to, const struct parda_repor
 		x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
 		x ^= x >> 31;
 	}
-	return (double)(x >> 11) * 0x1p-53 < c->settings.loss;
+	return (double)(x >> 11) * 0x1p-53 < c->map.loss;
 }
 
 /* The newest report of each other host that has arrived. */
@@ -303,7 +226,7 @@ static void hear_all(struct hosts *c, uint32_t to, weir_time now)
 		for (int k = 0; k < KEPT && sequence > 0; k++, sequence--) {
 			const struct sent *s = &c->sent[sequence % KEPT][i];
 
-			if (s->at + c->settings.delay <= now && !is_lost(c, to, &s->report)) {
+			if (s->at + c->map.delay <= now && !is_lost(c, to, &s->report)) {
 				parda_hear(c->hosts[to].parda, &s->report);
 				break;
 			}
@@ -313,27 +236,20 @@ static void hear_all(struct hosts *c, uint32_t to, weir_time now)
 
 /* ---- a step */
 
-static int put_series(struct host *h, struct world *w)
+static int put_facts(const struct hosts *c, const struct host *h, struct metrics *m, double t)
 {
-	const struct parda_decision *d = &h->last;
-	const struct {
-		const char *name, *unit;
-		double value;
-	} all[] = {{"beta", "requests", d->beta}, {"shares", "", d->report.shares},
-		{"latency", "ms", d->latency / 1e6}, {"threshold", "ms", d->threshold / 1e6},
-		{"stranger", "requests", d->strange}, {"floor", "requests", d->floor},
-		{"too_low", "", d->too_low}, {"wmax_short", "", d->wmax_short},
-		{"unreachable", "", d->unreachable}, {"knee", "ms", d->knee / 1e6}};
-	struct metrics *m = w->measure->metrics;
-	int r = 0;
+	struct parda_facts_of of = {.parda = h->parda,
+		.last = &h->last,
+		.find = c->map.config.find,
+		.probe = c->map.config.probe};
+	struct arena memory = {0};
+	struct facts_site site = {.memory = &memory};
+	struct facts facts = {0};
+	int r;
 
-	for (size_t i = 0; r == 0 && w->scenario->sample && i < sizeof(all) / sizeof(all[0]); i++) {
-		int series =
-			metrics_seriesf(m, all[i].unit, "parda.%s.%s", h->world->name, all[i].name);
-
-		r = series < 0 ? series
-			       : metrics_append(m, series, (double)w->now / 1e9, all[i].value);
-	}
+	parda_facts.fill(&of, &site, &facts);
+	r = measure_facts(m, &facts, h->world->name, t);
+	arena_free(&memory);
 	return r;
 }
 
@@ -345,12 +261,12 @@ static int step_host(struct hosts *c, uint32_t i, struct world *w, struct weir_e
 
 	parda_hosts_measure(c, h, w, &m);
 	h->stepped = w->now;
-	if (!c->settings.config.local)
+	if (!c->map.config.local)
 		hear_all(c, i, w->now);
 	parda_step(h->parda, w->now + h->skew, &m, &h->last);
 	c->sequence[i] = h->last.report.sequence;
 	c->sent[c->sequence[i] % KEPT][i] = (struct sent){w->now, h->last.report};
-	r = put_series(h, w);
+	r = w->scenario->sample ? put_facts(c, h, w->measure->metrics, (double)w->now / 1e9) : 0;
 	if (r)
 		return weir_err_set(err, r, "parda: the series of '%s'", h->world->name);
 	return apply_law(c, h, w, err);
@@ -365,23 +281,8 @@ static int hosts_step(void *state, struct world *w, weir_time now, struct weir_e
 		if (!c->hosts[i].is_down && c->hosts[i].stepped < now)
 			r = step_host(c, i, w, err);
 	c->phase = (c->phase + 1) % PARDA_HOSTS_PHASES;
-	if (r == 0 && c->settings.config.probe && parda_hosts_probe(c, w))
+	if (r == 0 && c->map.config.probe && parda_hosts_probe(c, w))
 		return no_memory(err);
-	return r;
-}
-
-static int put_probe(const struct host *h, struct metrics *m)
-{
-	struct parda_counts n;
-	int r;
-
-	parda_counts(h->parda, &n);
-	r = metrics_putf(m, "", (double)n.bursts, "parda.%s.probe_bursts", h->world->name);
-	if (r == 0)
-		r = metrics_putf(m, "", (double)n.reads, "parda.%s.probe_reads", h->world->name);
-	if (r == 0)
-		r = metrics_putf(
-			m, "ms", (double)n.probed / 1e6, "parda.%s.probe_time", h->world->name);
 	return r;
 }
 
@@ -390,23 +291,8 @@ static int hosts_report(void *state, struct world *w, struct metrics *m)
 	const struct hosts *c = state;
 	int r = 0;
 
-	for (uint32_t i = 0; r == 0 && i < c->n; i++) {
-		const struct host *h = &c->hosts[i];
-
-		r = metrics_putf(
-			m, "requests", h->last.window, "parda.%s.window_end", h->world->name);
-		if (r == 0)
-			r = metrics_putf(
-				m, "requests", h->last.beta, "parda.%s.beta_end", h->world->name);
-		if (r == 0)
-			r = metrics_putf(
-				m, "", h->last.peers, "parda.%s.peers_end", h->world->name);
-		if (r == 0 && c->settings.config.probe)
-			r = put_probe(h, m);
-		if (r == 0 && c->settings.config.find)
-			r = metrics_putf(
-				m, "ms", h->last.knee / 1e6, "parda.%s.knee_end", h->world->name);
-	}
+	for (uint32_t i = 0; r == 0 && i < c->n; i++)
+		r = put_facts(c, &c->hosts[i], m, -1);
 	return r;
 }
 

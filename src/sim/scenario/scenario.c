@@ -167,6 +167,7 @@ static int read_controller(yamldoc_node map, const struct scenario *s,
 	if (r)
 		return r == -ENOENT ? yamldoc_error(map, err, "a controller needs a 'kind'") : r;
 	c->node = map;
+	c->name = yamldoc_text(yamldoc_get(map, "kind"));
 	c->at = yamldoc_place(map);
 	c->station = UINT32_MAX;
 	c->period = c->ops->period;
@@ -196,10 +197,11 @@ static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_e
 			return r;
 	}
 	for (uint32_t i = 0; i < s->n_devices; i++) {
-		const struct sim_controller_ops *ops = controller_find("capacity");
+		const struct sim_controller_ops *ops = sim_controller_find("capacity");
 		if (s->stations[i].capacity_auto)
 			s->controllers[s->n_controllers++] =
-				(struct scenario_controller){.ops = ops,
+				(struct scenario_controller){.name = ops->name,
+					.ops = ops,
 					.period = ops->period,
 					.station = i,
 					.at = s->stations[i].at};

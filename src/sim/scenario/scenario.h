@@ -9,7 +9,7 @@
 #define WEIR_SIM_SCENARIO_SCENARIO_H
 
 #include "base/yamldoc.h"
-#include <weir/policy.h>
+#include "policy/policy.h"
 #include <weir/gate.h>
 #include "model/trace.h"
 #include "model/workload.h"
@@ -152,6 +152,7 @@ struct scenario_moment { /* one entry of `at:` */
 
 struct sim_controller_ops;
 struct scenario_controller { /* one entry of `controllers:`, or one that a device needs */
+	const char *name;    /* its kind */
 	const struct sim_controller_ops *ops;
 	weir_time period;  /* between steps: a phase, if the controller has phases */
 	yamldoc_node node; /* its map, for ops->init; id 0: none */

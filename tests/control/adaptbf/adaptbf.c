@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The controller against a driver that says what it is told to, and notes what it is told. */
+/* The controller with a fake driver, which returns the counters that the test sets and records
+ * the rules. */
 #include "control/adaptbf/adaptbf.h"
 #include "control/remainder.h"
 #include "test.h"
@@ -15,7 +16,7 @@ struct fake {
 	struct adaptbf_rule rules[MOST];
 	size_t n_rules;
 	int fail;
-	bool busy; /* the server is full, and does 1000 a second */
+	bool busy; /* the server is saturated, and serves 1000 a second */
 };
 
 static int64_t fake_jobs(void *driver, weir_time now, struct adaptbf_job *list, size_t max)
@@ -78,7 +79,7 @@ static const struct adaptbf_rule *rule(const struct fake *f, uint64_t id)
 	return NULL;
 }
 
-/* One period: the i-th job got `arrived` more, `served` of them went, `queued` wait. */
+/* Advance job i by one period: `arrived` new requests, `served` completed, `queued` waiting. */
 static void tell(struct fake *f, size_t i, uint64_t arrived, uint64_t served, int64_t queued)
 {
 	f->jobs[i].arrived += arrived;
@@ -94,7 +95,7 @@ static struct adaptbf_account account(const struct adaptbf *a, uint64_t id)
 	return x;
 }
 
-static void what_cannot_be(void)
+static void impossible_arguments_are_refused(void)
 {
 	struct adaptbf *a;
 
@@ -114,7 +115,7 @@ static void active_jobs_have_rules(void)
 	add(&f, 7, 1);
 	add(&f, 9, 3);
 	CHECK_INT(adaptbf_step(a, 0, &fake_ops, &f), 0);
-	CHECK_INT(f.n_rules, 0); /* nobody asked for anything */
+	CHECK_INT(f.n_rules, 0); /* no job has demand */
 	tell(&f, 0, 500, 10, 490);
 	tell(&f, 1, 500, 10, 490);
 	CHECK_INT(adaptbf_step(a, 100 * MS, &fake_ops, &f), 0);
@@ -122,7 +123,7 @@ static void active_jobs_have_rules(void)
 	CHECK_INT(rule(&f, 7)->tokens, 25);
 	CHECK_INT(rule(&f, 9)->tokens, 75);
 	CHECK_NEAR(rule(&f, 9)->rate, 750, 1e-9);
-	/* One falls silent: its rule stops, once, and the other has all. */
+	/* A job falls silent: its rule stops, once, and the other job gets all tokens. */
 	tell(&f, 0, 25, 25, 490);
 	tell(&f, 1, 0, 490, 0);
 	CHECK_INT(adaptbf_step(a, 200 * MS, &fake_ops, &f), 0);
@@ -135,7 +136,7 @@ static void active_jobs_have_rules(void)
 	CHECK_INT(s.active, 1);
 	CHECK_INT(s.known, 2);
 	CHECK_INT(s.tokens, 100);
-	/* A driver's error is the step's; the next one goes on. */
+	/* The step returns the driver's error; the next step goes on. */
 	f.fail = -EIO;
 	CHECK_INT(adaptbf_step(a, 400 * MS, &fake_ops, &f), -EIO);
 	f.fail = 0;
@@ -163,7 +164,7 @@ static void in_order_where_asked(void)
 	adaptbf_free(a);
 }
 
-static void with_nobody_there(void)
+static void without_jobs(void)
 {
 	struct adaptbf_driver_ops ops = fake_ops;
 	struct adaptbf_state s;
@@ -181,7 +182,7 @@ static void with_nobody_there(void)
 	}
 }
 
-static void what_waits_does_not_count_by_the_depth(void)
+static void demand_does_not_count_the_queue_depth(void)
 {
 	struct adaptbf *a = make(1000, false);
 	struct fake f = {0};
@@ -201,7 +202,7 @@ static void what_waits_does_not_count_by_the_depth(void)
 		CHECK_INT(adaptbf_step(a, i * 100 * MS, &fake_ops, &f), 0);
 		d8 = account(a, 1).demand;
 		d512 = account(a, 2).demand;
-		CHECK(d8 > 25 && d512 <= d8 + 2 && d8 <= d512 + 2); /* but for the odd token */
+		CHECK(d8 > 25 && d512 <= d8 + 2 && d8 <= d512 + 2); /* within a token or two */
 		CHECK(llabs(account(a, 1).tokens - account(a, 2).tokens) <= 1);
 	}
 	CHECK(account(a, 1).tokens > 35); /* most of the surplus of 40 */
@@ -209,7 +210,7 @@ static void what_waits_does_not_count_by_the_depth(void)
 	adaptbf_free(a);
 }
 
-static void a_job_that_has_enough_says_what_it_asked(void)
+static void a_job_with_enough_tokens_reports_its_arrivals(void)
 {
 	struct adaptbf *a = make(1000, false);
 	struct fake f = {0};
@@ -220,13 +221,14 @@ static void a_job_that_has_enough_says_what_it_asked(void)
 	tell(&f, 0, 10, 9, 1);
 	tell(&f, 1, 300, 20, 280);
 	CHECK_INT(adaptbf_step(a, 100 * MS, &fake_ops, &f), 0);
-	/* The first look at its queue: it had no tokens yet, so it may be held by nothing. */
-	tell(&f, 0, 10, 10, 1); /* one that waits for its turn: not for tokens */
+	/* The first report of its queue: it had no tokens yet, so tokens may not be the reason
+	 * to wait. */
+	tell(&f, 0, 10, 10, 1); /* the request waits for the server, not for tokens */
 	tell(&f, 1, 50, 50, 280);
 	CHECK_INT(adaptbf_step(a, 200 * MS, &fake_ops, &f), 0);
 	CHECK_INT(account(a, 1).demand, 11);
 	CHECK_INT(account(a, 2).demand, 100 + 2 * (account(a, 2).demand > 100));
-	/* Its own max keeps it: it could not use more. */
+	/* The job is held by its own max: more tokens would be of no use. */
 	f.jobs[1].most = 155;
 	tell(&f, 0, 10, 10, 0);
 	tell(&f, 1, 15, 15, 280);
@@ -235,7 +237,7 @@ static void a_job_that_has_enough_says_what_it_asked(void)
 	adaptbf_free(a);
 }
 
-static void a_server_that_does_not_know_what_waits(void)
+static void a_server_without_known_queues(void)
 {
 	struct adaptbf *a = make(1000, false);
 	struct fake f = {0};
@@ -247,7 +249,7 @@ static void a_server_that_does_not_know_what_waits(void)
 	for (int i = 1; i < 20; i++) {
 		uint64_t all = i > 1 ? (uint64_t)account(a, 1).tokens : 30;
 
-		tell(&f, 0, all, all, ADAPTBF_UNKNOWN); /* all that it may */
+		tell(&f, 0, all, all, ADAPTBF_UNKNOWN); /* all tokens that it has */
 		tell(&f, 1, 5, 5, ADAPTBF_UNKNOWN);
 		CHECK_INT(adaptbf_step(a, i * 100 * MS, &fake_ops, &f), 0);
 	}
@@ -262,13 +264,13 @@ static void counters_that_fall_began_again(void)
 	struct fake f = {0};
 
 	add(&f, 1, 1);
-	f.jobs[0].arrived = f.jobs[0].served = 1000000; /* before our time */
+	f.jobs[0].arrived = f.jobs[0].served = 1000000; /* counted before the controller started */
 	CHECK_INT(adaptbf_step(a, 0, &fake_ops, &f), 0);
 	CHECK_INT(f.n_rules, 0);
 	f.jobs[0].arrived = f.jobs[0].served = 12;
 	CHECK_INT(adaptbf_step(a, 100 * MS, &fake_ops, &f), 0);
 	CHECK_INT(account(a, 1).demand, 12);
-	/* One that is new later says all that it did. */
+	/* A job that is added later reports all arrivals since its start. */
 	add(&f, 2, 1);
 	f.jobs[1].arrived = f.jobs[1].served = 20;
 	f.jobs[0].arrived = f.jobs[0].served = 24;
@@ -283,7 +285,8 @@ static void next_period(struct adaptbf *a, struct fake *f, weir_time *now)
 	CHECK_INT(adaptbf_step(a, *now, &fake_ops, f), 0);
 }
 
-/* Job 1 asks for little, so many periods long, and job 2, which has this weight, for all that it gets. */
+/* For so many periods, job 1 has little demand and job 2, which has this weight, uses all that
+ * it gets. */
 static void lend(struct adaptbf *a, struct fake *f, uint32_t weight, int periods, weir_time *now)
 {
 	add(f, 1, 1);
@@ -299,13 +302,8 @@ static void lend(struct adaptbf *a, struct fake *f, uint32_t weight, int periods
 
 static struct adaptbf_loan loans[MOST];
 static size_t n_loans;
-static bool note(const struct adaptbf_loan *loan, void *arg)
-{
-	loans[n_loans++] = *loan;
-	return true;
-}
 
-static void who_leaves_is_written_off(void)
+static void a_job_that_leaves_is_written_off(void)
 {
 	struct adaptbf *a = make(1000, false);
 	struct fake f = {0};
@@ -318,8 +316,7 @@ static void who_leaves_is_written_off(void)
 	lent = account(a, 1).record;
 	CHECK(lent > 300);
 	CHECK_INT(account(a, 2).record, -lent);
-	n_loans = 0;
-	adaptbf_loans(a, note, NULL);
+	n_loans = adaptbf_loans(a, loans, MOST);
 	CHECK_INT(n_loans, 1);
 	CHECK_INT(loans[0].lender, 1);
 	CHECK_INT(loans[0].borrower, 2);
@@ -341,10 +338,9 @@ static void who_leaves_is_written_off(void)
 	CHECK_INT(s.written_off, lent);
 	CHECK_INT(account(a, 1).record, lent);
 	CHECK_INT(account(a, 1).ledger.lost, lent);
-	n_loans = 0;
-	adaptbf_loans(a, note, NULL);
+	n_loans = adaptbf_loans(a, loans, MOST);
 	CHECK_INT(loans[0].borrower, 0);
-	/* It comes again: with nothing. */
+	/* The borrower returns, without tokens or record. */
 	f.n = 2;
 	CHECK_INT(adaptbf_step(a, now + 100 * MS, &fake_ops, &f), 0);
 	CHECK_INT(account(a, 2).record, 0);
@@ -360,7 +356,7 @@ static void an_idle_job_that_is_listed_is_not_new(void)
 
 	lend(a, &f, 1, 10, &now);
 	CHECK(account(a, 1).record > 300);
-	for (int i = 0; i < 150; i++) { /* 15 s without a request; it is still there */
+	for (int i = 0; i < 150; i++) { /* 15 s without a request; the job is kept */
 		tell(&f, 0, 0, 0, 0);
 		tell(&f, 1, 10, 10, 0);
 		next_period(a, &f, &now);
@@ -387,7 +383,8 @@ static void a_busy_lender_is_paid_back_in_time(void)
 
 	lend(a, &f, 3, 100, &now);
 	CHECK(account(a, 1).record > 1500);
-	/* It is busy from now on. Of the borrower's 75 tokens it gets back an eighth or more each period. */
+	/* The lender is busy from now on. Of the borrower's 75 tokens it gets back an eighth or
+	 * more each period. */
 	bound = adaptbf_bound(&(struct adaptbf_config){.period = 100 * MS},
 		(double)account(a, 1).record, 0.25, 75);
 	for (; account(a, 1).record > 0 && periods < 1000; periods++) {
@@ -407,11 +404,11 @@ static void a_busy_lender_is_paid_back_in_time(void)
 	adaptbf_free(a);
 }
 
-/* A borrower that has requests waiting, and is served few beside large requests of others, wants its share still: it
- * keeps its floor, and lends nothing of it. */
+/* A borrower that has waiting requests, of which few are served beside large requests of other
+ * jobs, still wants its share: it keeps its floor, and lends nothing of it. */
 static void a_borrower_that_is_not_served_keeps_its_floor(void)
 {
-	for (int k = 0; k < 2; k++) { /* the second: nothing waits, and it lends */
+	for (int k = 0; k < 2; k++) { /* job 2 has no waiting request, and lends */
 		struct adaptbf_config config = {.rate = 1000, .debt = ADAPTBF_DEBT};
 		struct fake f = {0};
 		struct adaptbf *a;
@@ -449,8 +446,7 @@ static void goes_on_where_it_stopped(void)
 	for (size_t i = 0; i < adaptbf_places(a); i++)
 		n += adaptbf_account_at(a, i, &accounts[n]);
 	CHECK_INT(n, 2);
-	n_loans = 0;
-	adaptbf_loans(a, note, NULL);
+	n_loans = adaptbf_loans(a, loans, MOST);
 	CHECK_INT(adaptbf_restore(b, &s, accounts, n, loans, n_loans), 0);
 	adaptbf_state(b, &t);
 	CHECK_NEAR(t.rate, s.rate, 0);
@@ -458,12 +454,13 @@ static void goes_on_where_it_stopped(void)
 	CHECK_INT(account(b, 1).record, account(a, 1).record);
 	CHECK_INT(account(b, 1).ledger.lent, account(a, 1).ledger.lent);
 	f.jobs[0].queued = 10;
-	CHECK_INT(adaptbf_step(b, 0, &fake_ops, &f), 0); /* counters from before are no arrivals */
+	CHECK_INT(adaptbf_step(b, 0, &fake_ops, &f), 0); /* earlier counters are not arrivals */
 	CHECK_INT(account(b, 1).demand + account(b, 2).demand > 0, 1);
 	CHECK_INT(account(b, 1).record + account(b, 2).record, 0);
-	CHECK_INT(adaptbf_restore(b, &s, accounts, n, loans, n_loans), -EINVAL); /* too late */
+	CHECK_INT(adaptbf_restore(b, &s, accounts, n, loans, n_loans),
+		-EINVAL); /* after the first step */
 	adaptbf_free(b);
-	/* What does not add up. */
+	/* State that does not add up is refused. */
 	b = make(500, false);
 	accounts[0].record++;
 	CHECK_INT(adaptbf_restore(b, &s, accounts, n, loans, n_loans), -EINVAL);
@@ -488,7 +485,7 @@ static void no_more_jobs_than_it_remembers(void)
 	struct adaptbf_state s;
 
 	CHECK_INT(adaptbf_new(&config, &a), 0);
-	for (uint64_t i = 1; i <= 9; i++) { /* the first four are idle: they take no place */
+	for (uint64_t i = 1; i <= 9; i++) { /* the first four are idle and get no account */
 		add(&f, i, 1);
 		f.jobs[i - 1].queued = i > 4 ? 10 : 0;
 	}
@@ -500,8 +497,8 @@ static void no_more_jobs_than_it_remembers(void)
 	adaptbf_free(a);
 }
 
-/* A server of 1000 a second behind tokens, which let pass what they may, and it at most so much: its rate as learned
- * after so many periods. */
+/* Return the learned rate after so many periods of a server of 1000 a second, which serves at
+ * most what its tokens allow. */
 static double learned(double guess, int periods)
 {
 	struct adaptbf *a = make(guess, true);
@@ -528,7 +525,7 @@ static double learned(double guess, int periods)
 
 static void the_rate_is_learned(void)
 {
-	for (int periods = 50; periods <= 300; periods += 250) { /* in 5 s, and it stays */
+	for (int periods = 50; periods <= 300; periods += 250) { /* after 5 s, and from then on */
 		CHECK_NEAR(learned(700, periods), 1000, 0.05);
 		CHECK_NEAR(learned(1300, periods), 1000, 0.05);
 		CHECK_NEAR(learned(10, periods), 1000, 0.05);
@@ -536,9 +533,9 @@ static void the_rate_is_learned(void)
 	}
 }
 
-/* A job that waits while the server is idle: for tokens, for a limit above it, or for its own, which
- * may be too high to matter. And a guess does not grow
- * beyond twice what could be used. */
+/* A job waits while the server is idle: for tokens, for a limit above it, or for its own max,
+ * which may be too high to matter. The learned rate grows only in the first case, up to twice
+ * the usable rate. */
 static void a_guess_grows_for_tokens_only(void)
 {
 	for (int k = 0; k < 4; k++) {
@@ -562,7 +559,8 @@ static void a_guess_grows_for_tokens_only(void)
 	}
 }
 
-/* Tokens that held it make a job wait, though its queue is empty whenever it is looked at: a closed loop of few. */
+/* A job that tokens held counts as waiting, even if its queue is empty at every report: a closed
+ * loop of few requests. */
 static void held_by_tokens_it_waits(void)
 {
 	struct adaptbf *a = make(1000, false);
@@ -585,8 +583,9 @@ static void held_by_tokens_it_waits(void)
 	adaptbf_free(a);
 }
 
-/* Job 1 has a fifth of its tokens' use; what it will not use job 2 may pass, if tokens hold and the rate is learned. */
-static void tokens_that_nobody_uses_are_let(void)
+/* Job 1 uses a fifth of its tokens; job 2 may use the rest, if tokens are the bottleneck and the
+ * rate is learned. */
+static void unused_tokens_are_passed_on(void)
 {
 	for (int k = 0; k < 4; k++) {
 		bool learn = k & 1, hold = k & 2;
@@ -600,7 +599,7 @@ static void tokens_that_nobody_uses_are_let(void)
 		lend(a, &f, 1, 20, &now);
 		one = rule(&f, 1);
 		two = rule(&f, 2);
-		CHECK(one->tokens > 5); /* its demand: eq. 7 gives it some of the surplus */
+		CHECK(one->tokens > 5); /* equation 7 gives it part of the surplus for its demand */
 		CHECK_INT(one->tokens + two->tokens, learn ? 105 : 100);
 		CHECK_NEAR(one->rate, 10 * (double)one->tokens, 1e-9);
 		CHECK_NEAR(two->rate,
@@ -611,15 +610,15 @@ static void tokens_that_nobody_uses_are_let(void)
 
 int main(void)
 {
-	RUN(what_cannot_be);
+	RUN(impossible_arguments_are_refused);
 	RUN(active_jobs_have_rules);
 	RUN(in_order_where_asked);
-	RUN(with_nobody_there);
-	RUN(what_waits_does_not_count_by_the_depth);
-	RUN(a_job_that_has_enough_says_what_it_asked);
-	RUN(a_server_that_does_not_know_what_waits);
+	RUN(without_jobs);
+	RUN(demand_does_not_count_the_queue_depth);
+	RUN(a_job_with_enough_tokens_reports_its_arrivals);
+	RUN(a_server_without_known_queues);
 	RUN(counters_that_fall_began_again);
-	RUN(who_leaves_is_written_off);
+	RUN(a_job_that_leaves_is_written_off);
 	RUN(an_idle_job_that_is_listed_is_not_new);
 	RUN(a_busy_lender_is_paid_back_in_time);
 	RUN(a_borrower_that_is_not_served_keeps_its_floor);
@@ -628,6 +627,6 @@ int main(void)
 	RUN(the_rate_is_learned);
 	RUN(a_guess_grows_for_tokens_only);
 	RUN(held_by_tokens_it_waits);
-	RUN(tokens_that_nobody_uses_are_let);
+	RUN(unused_tokens_are_passed_on);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A real gate under the controller, and a server behind it that does one request a millisecond. */
+/* The controller with a real gate, and a server behind it that serves one request per
+ * millisecond. */
 #include "control/adaptbf/gate.h"
 #include "test.h"
 #include <errno.h>
@@ -17,9 +18,9 @@ struct world {
 	uint64_t served[JOBS];
 	struct weir_req *inside[64]; /* first come, first served */
 	size_t n_inside;
-	unsigned trickle; /* of the third: requests so far that come of themselves */
+	unsigned trickle; /* of the third job: requests so far that arrive at a fixed rate */
 	bool trickles;
-	uint32_t cost; /* of the first's; 0: one */
+	uint32_t cost; /* of the first job's requests; 0: one token */
 	uint32_t bytes[JOBS];
 };
 
@@ -58,7 +59,7 @@ static void begin(enum adaptbf_gate_mode mode, const uint32_t *weights, const un
 	CHECK_INT(adaptbf_new(&control, &w.adaptbf), 0);
 }
 
-/* 50 a second, which do not come back. */
+/* Submit 50 requests a second that are not repeated when done. */
 static void trickle(weir_time now)
 {
 	struct weir_req *r = &w.reqs[2][w.trickle++ % DEPTH];
@@ -67,8 +68,8 @@ static void trickle(weir_time now)
 	CHECK_INT(weir_gate_submit(w.gate, now, &r, 1), 0);
 }
 
-/* Every request comes back at once when it is done: closed loops. */
-static void run(weir_time from, weir_time to)
+/* Run closed loops: each request is submitted again as soon as it is done. */
+static void run_loops(weir_time from, weir_time to)
 {
 	for (weir_time now = from; now < to; now += SERVICE) {
 		struct weir_req *out;
@@ -115,7 +116,7 @@ static void in_proportion(void)
 	for (int mode = 0; mode < 2; mode++) {
 		begin((enum adaptbf_gate_mode)mode, (uint32_t[]){1, 1, 3, 5},
 			(unsigned[]){64, 64, 64, 64}, NULL);
-		run(0, 20 * WEIR_SEC);
+		run_loops(0, 20 * WEIR_SEC);
 		CHECK_NEAR(served(0), 2000, 0.05);
 		CHECK_NEAR(served(1), 2000, 0.05);
 		CHECK_NEAR(served(2), 6000, 0.05);
@@ -129,11 +130,12 @@ static void a_queue_of_512_does_not_beat_one_of_8(void)
 	for (int mode = 0; mode < 2; mode++) {
 		begin((enum adaptbf_gate_mode)mode, (uint32_t[]){1, 1, 2, 1},
 			(unsigned[]){8, 512, 0, 0}, NULL);
-		w.trickles = true; /* the third, which has half of the weight, lends most of it */
-		run(0, 30 * WEIR_SEC);
+		w.trickles =
+			true; /* the third job, with half of the weight, lends most of its tokens */
+		run_loops(0, 30 * WEIR_SEC);
 		CHECK_NEAR(served(0), served(1), 0.03);
 		CHECK_NEAR(served(2), 1500, 0.01);
-		CHECK(served(0) > 13000); /* of 30,000, of which priority alone gives 7,500 */
+		CHECK(served(0) > 13000); /* of 30,000; by priority alone it gets 7,500 */
 		end();
 	}
 }
@@ -145,11 +147,11 @@ static void tokens_beside_a_max(void)
 	for (int mode = 0; mode < 2; mode++) {
 		begin((enum adaptbf_gate_mode)mode, (uint32_t[]){2, 1, 1, 1},
 			(unsigned[]){64, 64, 64, 0}, &max);
-		run(0, 20 * WEIR_SEC);
+		run_loops(0, 20 * WEIR_SEC);
 		CHECK(served(0) <= 3000 + 3 + 1);
 		CHECK(served(0) > 2900);
 		CHECK_NEAR(served(1), served(2), 0.03);
-		CHECK(served(0) + served(1) + served(2) > 19400); /* the rest is not lost */
+		CHECK(served(0) + served(1) + served(2) > 19400); /* no tokens are lost */
 		end();
 	}
 }
@@ -157,10 +159,10 @@ static void tokens_beside_a_max(void)
 static void released_it_is_as_before(void)
 {
 	begin(ADAPTBF_GATE_HOLD, (uint32_t[]){1, 1, 1, 1}, (unsigned[]){64, 0, 0, 0}, NULL);
-	run(0, WEIR_SEC);
+	run_loops(0, WEIR_SEC);
 	adaptbf_set_rate(w.adaptbf, 100);
 	w.served[0] = 0;
-	run(WEIR_SEC, 2 * WEIR_SEC);
+	run_loops(WEIR_SEC, 2 * WEIR_SEC);
 	CHECK_NEAR(served(0), 100, 0.2); /* held */
 	CHECK_INT(adaptbf_gate_release(w.driver, 2 * WEIR_SEC), 0);
 	w.served[0] = 0;
@@ -177,11 +179,11 @@ static void released_it_is_as_before(void)
 		while (weir_gate_next(w.gate, now, &out, 1))
 			w.inside[w.n_inside++] = out;
 	}
-	CHECK(w.served[0] > 50); /* not held any more */
+	CHECK(w.served[0] > 50); /* no longer held */
 	end();
 }
 
-/* Somebody else replaces buckets and nodes: with the rules in them nothing is lost or doubled. */
+/* The policy replaces buckets and nodes: the rules in them must be neither lost nor doubled. */
 static void rules_outlive_a_change(void)
 {
 	struct weir_bucket_spec max[2] = {{WEIR_HOLD, WEIR_UNIT_REQUESTS, 0, 400, 3}};
@@ -192,22 +194,23 @@ static void rules_outlive_a_change(void)
 
 	begin(ADAPTBF_GATE_HOLD, (uint32_t[]){1, 1, 1, 1}, (unsigned[]){64, 64, 0, 0}, max);
 	CHECK(!adaptbf_gate_rule(w.driver, 1, &rule, &scale));
-	run(0, WEIR_SEC);
+	run_loops(0, WEIR_SEC);
 	CHECK(adaptbf_gate_rule(w.driver, 1, &rule, &scale));
 	CHECK_INT(rule.kind, WEIR_HOLD);
 	CHECK(rule.rate > 300 && scale > 0.5);
-	CHECK(!adaptbf_gate_rule(w.driver, 3, &rule, &scale)); /* it asked for nothing */
+	CHECK(!adaptbf_gate_rule(
+		w.driver, 3, &rule, &scale)); /* a job without demand has no rule */
 	CHECK(!adaptbf_gate_rule(w.driver, 99, &rule, &scale));
-	/* Half of its max; the rule stands behind it. */
+	/* With half of its max, the rule is no longer the tighter limit. */
 	max[0].rate = 200;
 	CHECK(adaptbf_gate_rule(w.driver, 1, &max[1], &scale));
 	k.node = leaf.node = w.nodes[0];
 	leaf.id = 1;
 	CHECK_INT(weir_gate_set(w.gate, WEIR_SEC, &k, 1, NULL), 0);
 	w.served[0] = 0;
-	run(WEIR_SEC, 5 * WEIR_SEC);
+	run_loops(WEIR_SEC, 5 * WEIR_SEC);
 	CHECK_NEAR(served(0), 800, 0.03);
-	/* The same leaf told anew is as it was; the others are left alone. */
+	/* Setting the same leaf again changes nothing, and leaves the others alone. */
 	CHECK(adaptbf_gate_rule(w.driver, 1, &max[1], &scale));
 	CHECK_INT(adaptbf_gate_reserve(w.driver, 1, 1), 0);
 	CHECK_INT(adaptbf_gate_leaves(w.driver, &leaf, 1), 0);
@@ -217,7 +220,7 @@ static void rules_outlive_a_change(void)
 	end();
 }
 
-/* A thread that looks only every 15 ms: what comes in meanwhile is more than three tokens. */
+/* The gate's thread runs only every 15 ms, in which more than three tokens arrive: none is lost. */
 static void one_that_is_late_loses_nothing(void)
 {
 	for (int span = 0; span < 2; span++) {
@@ -247,7 +250,8 @@ static double four(void *arg, weir_node node)
 	return node == w.nodes[0] ? 4 : 1;
 }
 
-/* The first's requests count as four each: with as many tokens it has a fourth of the requests. */
+/* The first job's requests cost four tokens each: with equal tokens it gets a quarter of the
+ * requests. */
 static void large_requests_cost_several(void)
 {
 	begin(ADAPTBF_GATE_HOLD, (uint32_t[]){1, 1, 1, 1}, (unsigned[]){0, 64, 0, 0}, NULL);
@@ -259,14 +263,14 @@ static void large_requests_cost_several(void)
 		*r = (struct weir_req){.tenant = w.nodes[0], .requests = 4, .user = &w.served[0]};
 		CHECK_INT(weir_gate_submit(w.gate, 0, &r, 1), 0);
 	}
-	run(0, 20 * WEIR_SEC);
+	run_loops(0, 20 * WEIR_SEC);
 	CHECK_NEAR(4 * served(0), served(1), 0.05);
 	CHECK_NEAR(4 * served(0) + served(1), 20000, 0.05); /* all tokens are used */
 	end();
 }
 
-/* A token is 4 KiB. Requests of 64 KiB beside requests of 4 KiB have as many bytes each; with a max of its own
- * in bytes the first lends the rest. */
+/* A token is 4 KiB. Requests of 64 KiB and of 4 KiB get equal bytes; with a max of its own in
+ * bytes the first job lends the rest. */
 static void tokens_of_bytes(void)
 {
 	for (int own = 0; own < 2; own++) {
@@ -285,15 +289,16 @@ static void tokens_of_bytes(void)
 				.user = &w.served[d % 2]};
 			CHECK_INT(weir_gate_submit(w.gate, 0, &r, 1), 0);
 		}
-		run(0, 20 * WEIR_SEC);
+		run_loops(0, 20 * WEIR_SEC);
 		CHECK_NEAR(16 * served(0), own ? 2000 : 10000, 0.05);
-		/* All tokens are used, but for what eq. 7 gives the one that has enough. */
+		/* All tokens are used, but for the surplus that equation 7 gives a job at its
+		 * max. */
 		CHECK_NEAR(16 * served(0) + served(1), 20000, own ? 0.1 : 0.01);
 		end();
 	}
 }
 
-static void what_cannot_be(void)
+static void impossible_arguments_are_refused(void)
 {
 	struct adaptbf_gate *d;
 
@@ -311,6 +316,6 @@ int main(void)
 	RUN(one_that_is_late_loses_nothing);
 	RUN(large_requests_cost_several);
 	RUN(tokens_of_bytes);
-	RUN(what_cannot_be);
+	RUN(impossible_arguments_are_refused);
 	return 0;
 }

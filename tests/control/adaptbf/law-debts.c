@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What holds at every step, over 100,000 of them: jobs come and go, ask for nothing or for 2⁴⁰, are
- * one or many, of equal or any weight. WEIR_SEED or an argument gives another seed.
+ * Invariants of every step, over 100,000 steps: jobs come and go, demand nothing or 2⁴⁰ tokens, are
+ * one or many, with equal or random weights. WEIR_SEED or an argument gives another seed.
  */
 #include "control/adaptbf/law.h"
 #include "base/rng.h"
@@ -17,7 +17,7 @@ static struct rng rng;
 struct world {
 	struct adaptbf_job jobs[JOBS];
 	bool here[JOBS];
-	int64_t tokens; /* that the rules gave */
+	int64_t tokens; /* given by the rules */
 	size_t n_rules;
 };
 
@@ -74,41 +74,41 @@ static void change(struct world *w, int mode)
 		if (rng_below(&rng, 30) == 0)
 			w->here[i] = !w->here[i];
 		if (mode == 1)
-			w->here[i] = i == 3; /* one */
+			w->here[i] = i == 3; /* one job only */
 		if (rng_below(&rng, 200) == 0)
 			j->weight = mode == 2 ? 5 : (uint32_t)(1 + rng_below(&rng, 1000));
 		j->arrived += arrived;
 		j->served += rng_below(&rng, arrived + 1);
 		j->queued = rng_below(&rng, 3) ? (int64_t)some_demand() : 0;
 		if (rng_below(&rng, 1000) == 0)
-			j->arrived = j->served = 0; /* began again */
+			j->arrived = j->served = 0; /* the job restarted */
 		if (rng_below(&rng, 50) == 0)
 			j->most = (double)rng_below(&rng, 2000);
 	}
 }
 
-struct before { /* a step; of a job that is not known, or fresh, all is 0 */
+struct before { /* values before a step; all 0 for a job that is unknown or new */
 	bool known;
 	int64_t record, written_off, forgiven;
 };
 
-/* One job's books. */
+/* Check one job's books. */
 static void check_job(const struct adaptbf_account *x, const struct before *b)
 {
 	const struct ledger_account *l = &x->ledger;
 
 	CHECK(x->tokens >= 0);
-	/* What the ledger has written down, less what others' leaving took from it. */
+	/* The ledger's entries, less what was removed with jobs that left. */
 	CHECK_INT(l->lent + l->repaid + l->forgiven - l->borrowed - l->regained - l->written_off,
 		x->record);
 	if (x->fresh)
 		return;
 	CHECK_INT(x->record - b->record - (x->active ? x->initial - x->tokens : 0),
 		l->forgiven - b->forgiven - (l->written_off - b->written_off));
-	CHECK(x->active || l->forgiven == b->forgiven); /* by active time */
+	CHECK(x->active || l->forgiven == b->forgiven); /* debts age by active time */
 }
 
-/* Every sum of the books, from what is told of each job. */
+/* Check every sum of the books against the accounts of all jobs. */
 static void check(const struct adaptbf *a, const struct world *w, const struct before *before,
 	const struct adaptbf_state *was)
 {
@@ -142,9 +142,10 @@ static void check(const struct adaptbf *a, const struct world *w, const struct b
 	CHECK_INT(w->n_rules, s.active);
 	for (size_t i = 1; i <= JOBS; i++)
 		gone += before[i].known;
-	if (gone) /* with its account */
+	if (gone) /* removed with its account */
 		return;
-	/* Each token that ages is written off at one job and forgiven another, or those who left. */
+	/* Each token that ages is written off at one job and forgiven another, or a job that
+	 * left. */
 	CHECK_INT(written_off - forgiven, s.aged_left - was->aged_left);
 	CHECK(s.aged - was->aged >= forgiven && s.aged - was->aged >= written_off);
 }
@@ -180,7 +181,7 @@ static void all_sums_are_exact(struct adaptbf_debt debt)
 		adaptbf_state(a, &s);
 		all += (uint64_t)s.tokens;
 	}
-	/* Fractions of a token are not lost either: 1234.5 and 77 a second, all the time. */
+	/* Fractions of a token are not lost: 1234.5 and 77 a second, all the time. */
 	CHECK_NEAR((double)all, (1234.5 * 3 + 77) / 4 * STEPS / 10, 1e-4);
 	CHECK(s.written_off > 0);
 	CHECK((s.aged > 1000) == (debt.half_life > 0));
@@ -197,7 +198,7 @@ static void sums_with_bounded_debts(void)
 	all_sums_are_exact((struct adaptbf_debt){0.5, 5 * WEIR_SEC});
 }
 
-/* All are busy: a borrower has its floor, but for what whole tokens owe it. */
+/* While all jobs are busy, a borrower has its floor, but for the rounding to whole tokens. */
 static void keep_floors(const struct adaptbf_account *x, size_t n, double floor)
 {
 	for (size_t i = 0; i < n; i++)
@@ -205,7 +206,8 @@ static void keep_floors(const struct adaptbf_account *x, size_t n, double floor)
 			CHECK((double)x[i].tokens >= floor * (double)x[i].initial - 2);
 }
 
-/* The promise to all borrowers. Lenders that are paid ask no more: the least of them may be the last. */
+/* The longest time to repay over all borrowers. Lenders that are repaid take no more, so the
+ * smallest may be last. */
 static double longest(const struct adaptbf_config *config, const struct adaptbf_account *x,
 	size_t n, double weights)
 {
@@ -223,7 +225,8 @@ static double longest(const struct adaptbf_config *config, const struct adaptbf_
 	return bound;
 }
 
-/* Any lender, any borrowers, any weights: once all are busy, the promise of adaptbf.h. */
+/* For any lender, borrowers and weights: once all are busy, debts are repaid within the bound of
+ * adaptbf.h. */
 static void repaid_in_time(bool bounded)
 {
 	for (int round = 0; round < 200; round++) {
@@ -271,7 +274,7 @@ static void repaid_in_time(bool bounded)
 			}
 			if (busy)
 				keep_floors(x, n, config.debt.floor);
-			if (step == calm + 1) /* the first in which their demand is seen */
+			if (step == calm + 1) /* the first step that sees their demand */
 				bound = longest(&config, x, n, weights);
 			periods += busy;
 			if (busy && lent == 0)
@@ -294,9 +297,9 @@ static void bounded_debts_end_in_time(void)
 	repaid_in_time(true);
 }
 
-/* However long it borrows, b tokens a second, it owes b·H/ln 2 at most, half an H later half of that and so on, by
- * the exponential itself; as long as it is away nothing ages. */
-static void what_is_owed_is_bounded(void)
+/* A job that borrows b tokens a second, for any time, owes at most b·H/ln 2; the debt halves
+ * every H of active time, and does not age while the job is away. */
+static void debts_are_bounded(void)
 {
 	struct adaptbf_config config = {
 		.rate = 1000, .debt = {1, 10 * WEIR_SEC}, .forget = 1000 * WEIR_SEC};
@@ -341,6 +344,6 @@ int main(int argc, char **argv)
 	RUN(sums_with_bounded_debts);
 	RUN(lenders_are_paid_back_in_time);
 	RUN(bounded_debts_end_in_time);
-	RUN(what_is_owed_is_bounded);
+	RUN(debts_are_bounded);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The equations one by one, and each of the choices where the paper leaves one. */
+/* The equations one by one, and each of our choices where the paper leaves one open. */
 #include "control/adaptbf/law.h"
 #include "test.h"
 
@@ -74,7 +74,7 @@ static void by_priority(void)
 	uint64_t demands[4] = {1000, 1000, 1000, 1000};
 	struct jobs j = MAKE(4, {10, 10, 30, 50});
 
-	for (int i = 0; i < 5; i++) { /* all want more than there is: nothing is lent */
+	for (int i = 0; i < 5; i++) { /* the demand of all is above the rate: nothing is lent */
 		step(&j, 100);
 		CHECK_INT(j.tokens[0], 10);
 		CHECK_INT(j.tokens[1], 10);
@@ -130,7 +130,7 @@ static void remainders_are_carried(void) /* 3 */
 	CHECK_INT(got[2], 4);
 }
 
-static void nobody_asks(void) /* 5 */
+static void no_demand(void) /* 5 */
 {
 	uint64_t demands[2] = {0, 0};
 	struct jobs j = MAKE(2, {1, 3});
@@ -152,12 +152,12 @@ static void few_tokens_for_many(void) /* 11 */
 	step(&j, 100);
 	CHECK_INT(j.tokens[0], 1);
 	CHECK_INT(j.tokens[3], 97);
-	CHECK_INT(j.record[3], 0); /* what the small ones have above their share is no loan */
+	CHECK_INT(j.record[3], 0); /* tokens of small jobs above their share are no loan */
 	step(&j, 3);
 	CHECK_INT(j.tokens[3], 3);
 	step(&j, 0);
 	CHECK_INT(j.tokens[3], 0);
-	/* Raising some makes others small; in proportion among the rest. */
+	/* Raising some jobs makes others small; the rest share in proportion. */
 	j = MAKE(4, {1, 24, 300, 900});
 	for (int i = 0; i < 4; i++)
 		j.demand[i] = 1000;
@@ -181,7 +181,7 @@ static void the_coefficient_is_at_most_one(void) /* 6 */
 	j.tokens[3] = 76;
 	step(&j, 100);
 	CHECK_INT(sums.coefficient, REMAINDER_ONE);
-	CHECK_INT(j.tokens[3], 1); /* all but the one that it keeps */
+	CHECK_INT(j.tokens[3], 1); /* all but the one token that it keeps */
 	CHECK_INT(sums.reclaimed, 9);
 	CHECK_INT(j.tokens[0] + j.tokens[1] + j.tokens[2], 99);
 }
@@ -202,7 +202,7 @@ static void records_do_not_cross_zero(void) /* 7, 8 */
 	CHECK_INT(j.tokens[0], 50);
 }
 
-static void a_lender_gets_what_it_wants_at_most(void) /* 8 */
+static void a_lender_gets_its_demand_at_most(void) /* 8 */
 {
 	uint64_t demands[2] = {51, 100};
 	struct jobs j = MAKE(2, {50, 50});
@@ -216,7 +216,7 @@ static void a_lender_gets_what_it_wants_at_most(void) /* 8 */
 	CHECK_INT(sums.reclaimed, 1);
 }
 
-static void what_one_lender_leaves_others_get(void) /* 8 */
+static void a_lenders_surplus_goes_to_others(void) /* 8 */
 {
 	uint64_t demands[4] = {26, 90, 90, 90};
 	struct jobs j = MAKE(4, {25, 25, 25, 25});
@@ -255,7 +255,8 @@ static void a_small_fraction_is_reclaimed_in_time(void) /* 12 */
 	CHECK(periods > 1 && periods < 150);
 }
 
-/* Whatever C is: of 24 tokens by its weight a borrower keeps 12, of 25 13, and nobody is owed less for it. */
+/* For any C, a borrower keeps 12 of 24 tokens by its weight, 13 of 25, and its debt does not
+ * shrink for it. */
 static void a_borrower_keeps_its_floor(void) /* 16 */
 {
 	uint64_t demands[4] = {1000, 1000, 1000, 1000};
@@ -281,7 +282,7 @@ static void a_borrower_keeps_its_floor(void) /* 16 */
 	step(&j, 96);
 	CHECK_INT(sums.reclaimed, 0);
 	CHECK_INT(j.tokens[3], 24);
-	/* One that asks for less than its floor has what it asks for, and the rest is lent. */
+	/* A job with less demand than its floor gets its demand, and lends the rest. */
 	j.floor = REMAINDER_ONE / 2;
 	j.demand[3] = 5;
 	step(&j, 96);
@@ -330,12 +331,12 @@ int main(void)
 	RUN(by_priority);
 	RUN(the_example_of_the_header);
 	RUN(remainders_are_carried);
-	RUN(nobody_asks);
+	RUN(no_demand);
 	RUN(few_tokens_for_many);
 	RUN(the_coefficient_is_at_most_one);
 	RUN(records_do_not_cross_zero);
-	RUN(a_lender_gets_what_it_wants_at_most);
-	RUN(what_one_lender_leaves_others_get);
+	RUN(a_lender_gets_its_demand_at_most);
+	RUN(a_lenders_surplus_goes_to_others);
 	RUN(a_small_fraction_is_reclaimed_in_time);
 	RUN(a_borrower_keeps_its_floor);
 	RUN(any_demand);

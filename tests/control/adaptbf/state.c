@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A controller that rests, is told otherwise, and begins again with what was paid back. */
+/* A controller that is paused, reconfigured, and restored with its loans. */
 #include "control/adaptbf/adaptbf.h"
 #include "base/rng.h"
 #include "test.h"
@@ -36,8 +36,8 @@ static const struct adaptbf_driver_ops ops = {
 static struct fake f;
 static weir_time now;
 
-/* The first asks for as much as it likes, the second for `little`. */
-static void run(struct adaptbf *a, int periods, uint64_t little)
+/* Job 1 uses all that it gets, job 2 has a demand of `little`. */
+static void run_periods(struct adaptbf *a, int periods, uint64_t little)
 {
 	for (int i = 0; i < periods; i++) {
 		f.jobs[0].arrived += 200;
@@ -68,14 +68,14 @@ static void it_rests_and_goes_on(void)
 	struct adaptbf_account before, after;
 	struct adaptbf_state state;
 
-	run(a, 20, 5);
+	run_periods(a, 20, 5);
 	CHECK_INT(adaptbf_account(a, 2, &before), 0);
 	CHECK(before.record > 100); /* it lends */
 	adaptbf_rest(a);
 	CHECK_INT(adaptbf_account(a, 2, &after), 0);
 	CHECK_INT(after.record, before.record);
 	CHECK(!after.active && after.tokens == 0);
-	/* What came meanwhile is no demand of the next period. */
+	/* Requests that arrived during the pause are not demand of the next period. */
 	f.jobs[0].arrived += 1000000;
 	f.jobs[1].arrived += 1000000;
 	f.jobs[1].queued = f.jobs[0].queued = 0;
@@ -83,7 +83,7 @@ static void it_rests_and_goes_on(void)
 	adaptbf_state(a, &state);
 	CHECK_INT(state.active, 0);
 	now += PERIOD;
-	run(a, 1, 5);
+	run_periods(a, 1, 5);
 	CHECK_INT(adaptbf_account(a, 2, &after), 0);
 	CHECK(after.active);
 	CHECK(after.record >= before.record);
@@ -96,15 +96,15 @@ static void told_otherwise(void)
 	struct adaptbf *a = make();
 	struct adaptbf_state state;
 
-	run(a, 3, 100);
+	run_periods(a, 3, 100);
 	CHECK_INT(adaptbf_configure(a, &config), 0);
-	run(a, 1, 100);
+	run_periods(a, 1, 100);
 	adaptbf_state(a, &state);
 	CHECK_INT(state.tokens, 100); /* 500 a second for 200 ms */
 	CHECK_NEAR(f.rate[0] + f.rate[1], 500, 1e-9);
 	config.learn = true;
 	CHECK_INT(adaptbf_configure(a, &config), 0);
-	adaptbf_set_rate(a, 640); /* say, learned */
+	adaptbf_set_rate(a, 640); /* as if learned */
 	config.rate = 100;        /* another guess */
 	CHECK_INT(adaptbf_configure(a, &config), 0);
 	adaptbf_state(a, &state);
@@ -119,7 +119,7 @@ static void told_otherwise(void)
 	adaptbf_free(a);
 }
 
-static void what_was_paid_back_is_kept(void)
+static void repaid_loans_are_kept(void)
 {
 	struct adaptbf_loan paid[4], again[4], odd = {7, 1, 0, 9, 1, 2, 3};
 	struct adaptbf *a = make(), *b;
@@ -128,8 +128,8 @@ static void what_was_paid_back_is_kept(void)
 	struct adaptbf_state state;
 	size_t n;
 
-	run(a, 5, 5);     /* the second lends, … */
-	run(a, 100, 200); /* … and gets it back */
+	run_periods(a, 5, 5);     /* job 2 lends, … */
+	run_periods(a, 100, 200); /* … and is repaid */
 	n = adaptbf_paid(a, paid, 4);
 	CHECK(n >= 1);
 	CHECK_INT(paid[0].lender, 2);
@@ -144,7 +144,7 @@ static void what_was_paid_back_is_kept(void)
 	adaptbf_restore_paid(b, paid, n);
 	CHECK_INT(adaptbf_paid(b, again, 4), (int)n);
 	CHECK_INT(memcmp(paid, again, n * sizeof(*paid)), 0);
-	adaptbf_restore_paid(b, &odd, 1); /* its lender is not known: one who left */
+	adaptbf_restore_paid(b, &odd, 1); /* its lender is unknown: a job that left */
 	CHECK_INT(adaptbf_paid(b, again, 4), 1);
 	CHECK_INT(again[0].lender, 0);
 	CHECK_INT(again[0].borrower, 1);
@@ -152,7 +152,7 @@ static void what_was_paid_back_is_kept(void)
 	adaptbf_free(b);
 }
 
-/* ---- many jobs, each with each */
+/* ---- many jobs that all lend to each other */
 
 #define MANY 1000
 
@@ -172,18 +172,22 @@ static int crowd_apply(void *driver, weir_time at, const struct adaptbf_rule *ru
 	return 0;
 }
 
-static bool add_loan(const struct adaptbf_loan *loan, void *arg)
+/* balance[0]: how many loans there are; balance[id]: lent less borrowed. */
+static void add_loans(const struct adaptbf *a, int64_t *balance)
 {
-	int64_t *balance = arg;
+	static struct adaptbf_loan loans[8192];
+	size_t n = adaptbf_loans(a, loans, 8192);
 
-	balance[0]++;
-	balance[loan->lender] += loan->amount;
-	balance[loan->borrower] -= loan->amount;
-	return true;
+	CHECK(n <= 8192);
+	for (size_t i = 0; i < n; i++) {
+		balance[0]++;
+		balance[loans[i].lender] += loans[i].amount;
+		balance[loans[i].borrower] -= loans[i].amount;
+	}
 }
 
-/* Whoever lends to whom, there are never more loans than a person or a file could bear, and they are
- * the records all the while. */
+/* For any pattern of lending, the number of loans stays bounded, and they always add up to the
+ * records. */
 static void loans_are_bounded(void)
 {
 	static const struct adaptbf_driver_ops crowd_ops = {
@@ -193,7 +197,7 @@ static void loans_are_bounded(void)
 	struct adaptbf *a;
 	struct rng rng;
 	bool cleared = false;
-	int64_t was = 0; /* half of the loans of the step before */
+	int64_t was = 0; /* half of the previous step's loans */
 
 	rng_init(&rng, 1, "crowd");
 	CHECK_INT(adaptbf_new(&config, &a), 0);
@@ -210,7 +214,7 @@ static void loans_are_bounded(void)
 			c.jobs[i].queued = n > 100 ? 50 : 0;
 		}
 		CHECK_INT(adaptbf_step(a, step * PERIOD, &crowd_ops, &c), 0);
-		adaptbf_loans(a, add_loan, balance);
+		add_loans(a, balance);
 		CHECK(balance[0] <= 1024 + 4 * MANY);
 		cleared |= balance[0] < was;
 		was = balance[0] / 2;
@@ -221,7 +225,7 @@ static void loans_are_bounded(void)
 			CHECK_INT(of.record, balance[i]);
 		}
 	}
-	CHECK(cleared); /* it came to that */
+	CHECK(cleared); /* loans were cleared */
 	adaptbf_free(a);
 }
 
@@ -229,7 +233,7 @@ int main(void)
 {
 	RUN(it_rests_and_goes_on);
 	RUN(told_otherwise);
-	RUN(what_was_paid_back_is_kept);
+	RUN(repaid_loans_are_kept);
 	RUN(loans_are_bounded);
 	return 0;
 }

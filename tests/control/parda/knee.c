@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* knee: found on curves of different shapes, by windows that follow it, and on a host that is disturbed; followed when it
- * moves, not fooled by idle times. */
+/* knee: finds the knee on curves of different shapes, with windows that follow it, on a
+ * disturbed host, after it moved, and with idle times. */
 #include "control/parda/knee.h"
 #include "base/rng.h"
 #include "test.h"
 
 struct resource {
 	double capacity, base; /* per second; ns of an empty resource */
-	bool sharp;            /* all at once, or bending slowly */
+	bool sharp;            /* sharp knee, or a slow bend */
 };
 
-struct loop { /* windows that follow what is asked for, as PARDA's do */
+struct loop { /* windows that follow the threshold, as PARDA's do */
 	struct resource resource;
 	double window, before; /* requests: now, and in the interval before */
-	double demand;         /* requests that there are at most; 0: no end */
-	double busy;           /* part of each interval that there are any; 0: all */
-	double disturbed;      /* part of the intervals in which a fifth is lost */
+	double demand;         /* requests at most; 0: unlimited */
+	double busy;           /* part of each interval with requests; 0: all */
+	double disturbed;      /* part of the intervals that lose a fifth of the throughput */
 	struct rng rng;
 	struct knee knee;
 };
@@ -27,7 +27,7 @@ static double throughput(const struct resource *r, double inside)
 	return r->sharp ? fmin(empty, r->capacity) : r->capacity * (1 - exp(-empty / r->capacity));
 }
 
-/* The least latency with 95 %, by looking everywhere. */
+/* Return the least latency with 95 % of the throughput, by trying every window. */
 static double sweep(const struct resource *r)
 {
 	double n = 0.1;
@@ -51,10 +51,11 @@ static void interval(struct loop *l)
 	double rate = throughput(&l->resource, n) * (1 + 0.01 * rng_normal(&l->rng));
 	double latency;
 
-	if (rng_double(&l->rng) < l->disturbed) /* as many inside take longer */
+	if (rng_double(&l->rng) < l->disturbed) /* the same number inside takes longer */
 		rate *= 0.8;
 	latency = n / rate * 1e9;
-	/* Hosts do not measure at one moment: while windows move, the sum of their rates is wrong by a part of that. */
+	/* Hosts do not measure at the same moment: while windows move, the sum of their rates is
+	 * off by part of the change. */
 	knee_step(&l->knee, &(struct knee_seen){busy * n, l->window,
 				    busy * rate * (1 + 0.3 * log(l->window / l->before)), latency});
 	l->before = l->window;
@@ -62,7 +63,7 @@ static void interval(struct loop *l)
 	l->window = fmax(0.25, fmin(l->window, 512));
 }
 
-static void run(struct loop *l, int n)
+static void run_intervals(struct loop *l, int n)
 {
 	while (n-- > 0)
 		interval(l);
@@ -79,16 +80,16 @@ static void test_finds_it(void)
 	for (size_t i = 0; i < N_RESOURCES; i++) {
 		start(&l, &resources[i], NULL);
 		CHECK_NEAR(l.knee.asked, 100e6, 0);
-		run(&l, 200);
-		for (int k = 0; k < 400; k++) { /* and never leaves it */
+		run_intervals(&l, 200);
+		for (int k = 0; k < 400; k++) { /* and stays there */
 			interval(&l);
 			CHECK_NEAR(l.knee.knee, sweep(&resources[i]), 0.12);
 		}
 	}
 }
 
-/* Of ten intervals one to three go wrong: as many inside, less done, later. (At a knee that bends slowly 1 % of throughput is
- * 20 % of latency: what is found wanders a little.) */
+/* One to three of ten intervals are disturbed: as many inside, fewer done, later. (At a slow
+ * bend 1 % of throughput is 20 % of latency, so the result varies a little.) */
 static void test_disturbed(void)
 {
 	struct loop l;
@@ -99,7 +100,7 @@ static void test_disturbed(void)
 
 			start(&l, &resources[i], NULL);
 			l.disturbed = tenths / 10.0;
-			run(&l, 300);
+			run_intervals(&l, 300);
 			for (int k = 0; k < 300; k++) {
 				interval(&l);
 				CHECK_NEAR(l.knee.knee, knee, 0.4);
@@ -110,7 +111,7 @@ static void test_disturbed(void)
 	}
 }
 
-/* While all starts, little is as it will be, and the most that was seen is less. */
+/* Measurements at the start are not typical, and the largest throughput seen is too low. */
 static void test_bad_start(void)
 {
 	struct loop l;
@@ -119,15 +120,15 @@ static void test_bad_start(void)
 		for (int part = 3; part <= 10; part++) {
 			start(&l, &resources[i], NULL);
 			l.disturbed = part / 10.0;
-			run(&l, 20);
+			run_intervals(&l, 20);
 			l.disturbed = 0;
-			run(&l, 300);
+			run_intervals(&l, 300);
 			CHECK_NEAR(l.knee.knee, sweep(&resources[i]), 0.25);
 		}
 	}
 }
 
-/* It costs little that it looks. */
+/* Probing costs little throughput. */
 static void test_throughput(void)
 {
 	struct loop l;
@@ -136,7 +137,7 @@ static void test_throughput(void)
 		double done = 0;
 
 		start(&l, &resources[i], NULL);
-		run(&l, 200);
+		run_intervals(&l, 200);
 		for (int k = 0; k < 400; k++) {
 			interval(&l);
 			done += throughput(&resources[i], l.window) / 400;
@@ -145,7 +146,7 @@ static void test_throughput(void)
 	}
 }
 
-/* It becomes another resource: slower or faster, or only farther away. */
+/* The resource changes: slower, faster, or with more latency only. */
 static void test_follows_it(void)
 {
 	static const struct resource pairs[][2] = {{{3200, 5e6, false}, {6400, 2e6, false}},
@@ -154,21 +155,21 @@ static void test_follows_it(void)
 		{{3200, 5e6, false}, {1600, 20e6, false}}};
 	struct loop l;
 
-	for (int i = 0; i < 12 * 6; i++) { /* there and back, with six seeds */
+	for (int i = 0; i < 12 * 6; i++) { /* back and forth, with six seeds */
 		const struct resource *pair = pairs[i % 6];
 		bool back = i / 6 % 2;
 
 		start(&l, &pair[back], NULL);
 		rng_init(&l.rng, (uint64_t)i / 12 + 1, "f");
-		run(&l, 500);
+		run_intervals(&l, 500);
 		CHECK_NEAR(l.knee.knee, sweep(&pair[back]), 0.2);
 		l.resource = pair[!back];
-		run(&l, 400);
+		run_intervals(&l, 400);
 		CHECK_NEAR(l.knee.knee, sweep(&pair[!back]), 0.25);
 	}
 }
 
-/* Less inside that took longer: that was a disturbance, and not where to stay. */
+/* Fewer inside with more latency was a disturbance, and must not hold the window. */
 static void test_less_takes_no_longer(void)
 {
 	struct knee k;
@@ -189,16 +190,16 @@ static void test_little_demand(void)
 		double before;
 
 		start(&l, &resources[i], NULL);
-		run(&l, 300);
+		run_intervals(&l, 300);
 		before = l.knee.knee;
 		l.demand = resources[i].capacity * resources[i].base / 5e9;
-		run(&l, 300);
+		run_intervals(&l, 300);
 		CHECK_NEAR(l.knee.knee, before, 0.1);
 		l.demand = 0;
-		l.busy = 0.4; /* much, at times */
-		run(&l, 300);
+		l.busy = 0.4; /* busy, part of the time */
+		run_intervals(&l, 300);
 		CHECK_NEAR(l.knee.knee, before, 0.1);
-		knee_step(&l.knee, &(struct knee_seen){0}); /* and none at all */
+		knee_step(&l.knee, &(struct knee_seen){0}); /* without any requests */
 		CHECK_NEAR(l.knee.knee, before, 0.1);
 	}
 }
@@ -217,7 +218,7 @@ static void test_bounds(void)
 	knee_step(&l.knee, &(struct knee_seen){1e30, 1e30, 1, 1});
 	knee_step(&l.knee, &(struct knee_seen){1e-30, 1, 1, 1});
 	knee_step(&l.knee, &(struct knee_seen){1, 1, NAN, INFINITY});
-	run(&l, 10);
+	run_intervals(&l, 10);
 	CHECK(l.knee.asked >= 20e6 && l.knee.asked <= 40e6);
 }
 

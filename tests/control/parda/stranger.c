@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stranger: hosts beside an initiator that nobody controls; and devices that only look like that. */
+/* stranger: hosts beside an uncontrolled initiator; and devices that only look like that. */
 #include "control/parda/rig.h"
 
 #define THRESHOLD (25.0 * WEIR_MS)
 
 static const double shares_14[] = {1, 4}, shares_5[] = {2, 2, 1, 1, 1}, shares_1[] = {1};
 
-/* Of its fair part, what the host that has least of it has: beside a stranger that counts as one more host. */
+/* Return the smallest ratio of a host's part to its fair part, with the stranger counted as one
+ * more host. */
 static double least_part(const struct rig *r)
 {
 	double all = r->stranger, shares = 0, least = INFINITY;
@@ -40,7 +41,7 @@ static void make(
 	check_told(r, false);
 }
 
-/* It comes, stays, and goes. */
+/* The stranger comes, stays, and leaves. */
 static void check_stranger(
 	int n, const double *shares, double capacity, double disks, double requests)
 {
@@ -79,26 +80,51 @@ static void test_comes_and_goes(void)
 	}
 }
 
-/* It was there before the hosts. */
-static void test_there_before(void)
+/* It was there before the hosts, and stays: nobody knows what the array could do without it. */
+static void check_there_before(
+	int n, const double *shares, double capacity, double disks, double requests, double noise)
 {
+	double part = 0;
 	struct rig r;
 
-	for (double requests = 128; requests <= 512; requests *= 2) {
-		rig_make(&r, 2, shares_14, (struct parda_law){THRESHOLD, 0.8, 1, 1024});
-		r.noise = 0.02;
-		r.stranger = requests;
-		rig_periods(&r, 25);
-		for (int i = 0; i < 40; i++) {
-			rig_periods(&r, 1);
+	rig_make(&r, n, shares, (struct parda_law){THRESHOLD, 0.8, 1, 1024});
+	r.capacity = capacity;
+	r.disks = disks;
+	r.noise = noise;
+	r.stranger = requests;
+	rig_periods(&r, 25);
+	for (int i = 0; i < 60; i++) {
+		rig_periods(&r, 1);
+		if (r.latency > 1.3 * THRESHOLD)
 			check_told(&r, true);
-			CHECK(least_part(&r) >= 0.5);
+		CHECK(least_part(&r) >= 0.45);
+		part += least_part(&r) / 60;
+	}
+	CHECK(part >= 0.5);
+	r.stranger = 0;
+	rig_periods(&r, 12);
+	check_told(&r, false);
+	CHECK(rig_off(&r) <= 0.1);
+	CHECK_NEAR(r.latency, THRESHOLD, 0.15);
+	rig_free(&r);
+}
+
+static void test_there_before(void)
+{
+	static const double equal[] = {1, 1, 1, 1, 1, 1, 1, 1}, mixed[] = {1, 4, 2, 4};
+
+	for (double requests = 32; requests <= 512; requests *= 2) {
+		for (double noise = 0.01; noise < 0.03; noise *= 2) {
+			check_there_before(2, shares_14, 3200, 1, requests, noise);
+			check_there_before(3, equal, 2000, 1, requests, noise);
+			check_there_before(4, mixed, 2000, 4, requests, noise);
+			check_there_before(8, equal, 3200, 10, requests, noise);
+			check_there_before(1, shares_1, 1700, 4, requests, noise);
 		}
-		rig_free(&r);
 	}
 }
 
-/* More and more of it, so that latency is at the threshold all the while. */
+/* The stranger grows slowly, so that latency stays at the threshold. */
 static void test_creeps_in(void)
 {
 	struct rig r;
@@ -110,6 +136,26 @@ static void test_creeps_in(void)
 	check_told(&r, true);
 	CHECK(least_part(&r) >= 0.5);
 	rig_free(&r);
+}
+
+/* It grows by steps while the hosts look how much of the latency is theirs. */
+static void test_grows(void)
+{
+	static const double shares[] = {2, 4, 1, 2, 4, 2};
+	struct rig r;
+
+	for (int every = 1; every <= 4; every++) {
+		make(&r, 6, shares, 1024, 1700, 1);
+		for (r.stranger = 64; r.stranger < 512; r.stranger += 64)
+			rig_periods(&r, every);
+		rig_periods(&r, 20);
+		for (int i = 0; i < 20; i++) {
+			rig_periods(&r, 1);
+			check_told(&r, true);
+			CHECK(least_part(&r) >= 0.5);
+		}
+		rig_free(&r);
+	}
 }
 
 /* wmax is less than the floor: the host says so. */
@@ -126,7 +172,7 @@ static void test_wmax(void)
 	rig_free(&r);
 }
 
-/* A device that is slower, even by much, is no stranger, and latency comes to the threshold. */
+/* A slower device, even a much slower one, is no stranger, and latency returns to the threshold. */
 static void test_slower(void)
 {
 	static const double slower[] = {0.7, 0.5, 0.25, 0.1};
@@ -164,7 +210,7 @@ static void test_hangs(void)
 	rig_free(&r);
 }
 
-/* Without it windows are what the law makes of them. */
+/* With detection off, windows follow the law alone. */
 static void test_off(void)
 {
 	struct rig r;
@@ -188,6 +234,7 @@ int main(void)
 	RUN(test_comes_and_goes);
 	RUN(test_there_before);
 	RUN(test_creeps_in);
+	RUN(test_grows);
 	RUN(test_wmax);
 	RUN(test_slower);
 	RUN(test_hangs);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* warn: a wmax with which shares cannot be had, and a threshold that no window reaches; and that others are not told. */
+/* warn: a wmax that prevents shares, and a threshold that no window reaches; and no warning in
+ * other cases. */
 #include "control/parda/rig.h"
 
 static const double shares_13[] = {1, 3}, shares_11[] = {1, 1};
@@ -20,17 +21,17 @@ static void test_wmax(void)
 	CHECK(r.hosts[1].last.wmax_short && !r.hosts[0].last.wmax_short);
 	CHECK_NEAR(r.hosts[1].last.wmax_wanted, 96, 0.1);
 	rig_free(&r);
-	make(&r, shares_13, 100.0 * WEIR_MS, 64, 1); /* both stand at wmax, below the threshold */
+	make(&r, shares_13, 100.0 * WEIR_MS, 64, 1); /* both are at wmax, below the threshold */
 	CHECK(r.hosts[1].last.wmax_short && !r.hosts[0].last.wmax_short);
 	CHECK_NEAR(r.hosts[1].last.wmax_wanted, 240, 0.1);
 	rig_free(&r);
 	make(&r, shares_13, 40.0 * WEIR_MS, 128, 1);
 	CHECK(!r.hosts[1].last.wmax_short && !r.hosts[0].last.wmax_short);
-	/* Equal shares at wmax are what was asked for. */
+	/* Equal shares at wmax are as configured. */
 	rig_free(&r);
 	make(&r, shares_11, 100.0 * WEIR_MS, 64, 1);
 	CHECK(!r.hosts[1].last.wmax_short && !r.hosts[0].last.wmax_short);
-	/* And so is a host that has not as much to do. */
+	/* So is a host with little demand. */
 	rig_free(&r);
 	make(&r, shares_13, 100.0 * WEIR_MS, 64, 1);
 	r.hosts[1].demand = 20;
@@ -43,16 +44,16 @@ static void test_unreachable(void)
 {
 	struct rig r;
 
-	make(&r, shares_13, 1.0 * WEIR_MS, 64, 16); /* an idle array takes 5 ms */
+	make(&r, shares_13, 1.0 * WEIR_MS, 64, 16); /* the idle array takes 5 ms */
 	CHECK(r.hosts[0].last.unreachable && r.hosts[1].last.unreachable);
 	CHECK_NEAR(r.hosts[0].last.least, 5.0 * WEIR_MS, 0.1);
-	/* It does not cost nearly all of the throughput. */
+	/* Most of the throughput is kept. */
 	CHECK(r.hosts[0].window + r.hosts[1].window > 6);
 	rig_free(&r);
 	make(&r, shares_13, 6.0 * WEIR_MS, 64, 16);
 	CHECK(!r.hosts[0].last.unreachable && !r.hosts[1].last.unreachable);
 	rig_free(&r);
-	/* That was reached before: a stranger. */
+	/* The threshold was reached before: it is a stranger. */
 	make(&r, shares_13, 25.0 * WEIR_MS, 64, 16);
 	r.stranger = 256;
 	rig_periods(&r, 20);
@@ -60,9 +61,27 @@ static void test_unreachable(void)
 	rig_free(&r);
 }
 
+/* It was reached, and is no longer: the device has become slower than that. */
+static void test_no_longer(void)
+{
+	struct rig r;
+
+	make(&r, shares_13, 25.0 * WEIR_MS, 64, 1);
+	r.capacity = 60;
+	rig_periods(&r, 25);
+	CHECK(r.hosts[0].last.unreachable && r.hosts[1].last.unreachable);
+	CHECK(!r.hosts[0].last.stranger);
+	CHECK_NEAR(r.hosts[0].last.least, 33.0 * WEIR_MS, 0.1);
+	r.capacity = 3200;
+	rig_periods(&r, 10);
+	CHECK(!r.hosts[0].last.unreachable && !r.hosts[1].last.unreachable);
+	rig_free(&r);
+}
+
 int main(void)
 {
 	RUN(test_wmax);
 	RUN(test_unreachable);
+	RUN(test_no_longer);
 	return 0;
 }

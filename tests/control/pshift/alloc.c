@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The paper's examples, each promise of the header, and inputs of every odd kind. */
+/* The paper's examples, each promise of the header, and unusual inputs of every kind. */
 #include "bench/reference/maxflow.h"
 #include "bench/reference/pshift-dense.h"
 #include "bench/reference/pshift-make.h"
@@ -109,7 +109,7 @@ static void long_rows(void)
 	CHECK_INT(sum, 500);
 }
 
-/* Rows whose demand is past 64 bits in sum, with ends that are full and ends that are not. */
+/* Rows whose total demand exceeds 64 bits, with some servers full and some not. */
 static void widest_rows(void)
 {
 	enum { N = 2100, B = 3 };
@@ -187,7 +187,7 @@ static void largest_numbers(void)
 
 	allocate(&in, NULL);
 	CHECK_INT(result.phi, 2 * m);
-	/* A third of 2⁵³ leaves 2, which go to the first ones. */
+	/* A third of 2⁵³ leaves 2, which go to the first entries. */
 	tokens(rtokens, 5, I64(m / 3 + 1, m / 3 + 1, m / 3, m / 2, m / 2));
 	in.demand = I64(m, m - 1, m - 2, m - 1, 1);
 	allocate(&in, NULL);
@@ -238,7 +238,7 @@ static void input_that_is_wrong(void)
 	CHECK_INT(pshift_check(pshift, &in, &bucket, &entry), -EINVAL);
 	CHECK(bucket == SIZE_MAX);
 	in = good;
-	in.first = U32(0, 1000000, 4); /* past what is there: it must not be read */
+	in.first = U32(0, 1000000, 4); /* past the end: must not be read */
 	CHECK_INT(pshift_check(pshift, &in, NULL, NULL), -EINVAL);
 	in.first = U32(1, 2, 4);
 	CHECK_INT(pshift_check(pshift, &in, NULL, NULL), -EINVAL);
@@ -261,7 +261,7 @@ static void limits(void)
 	/* 100 of 150 + 50: 75 and 25; 60: 30 and 30. Then 105 and 55 at the servers: 5 move. */
 	CHECK_INT(result.phi, 160);
 	tokens(rtokens, 5, I64(70, 30, 30, 30, 0));
-	/* 50 more over a residue of 80 and 20; 10 over 90. */
+	/* 50 more, over what is left of 80 and 20; 10 over 90. */
 	tokens(ltokens, 5, I64(40 - 10, 10 + 10, 0, 0, 10));
 	CHECK_INT(result.lphi, 20);
 }
@@ -275,7 +275,7 @@ static void floors(void)
 
 	allocate(&in, NULL);
 	tokens(rtokens, 9, I64(5, 5, 0, 0, 0, 0, 0, 0, 0));
-	/* 40 left: 4 at each; 24 over the 11 and 11 that are wanted besides. And 6 in four parts. */
+	/* 40 left: 4 at each; 24 over the remaining demands of 11 and 11. And 6 in four parts. */
 	tokens(ltokens, 9, I64(15, 15, 4, 4, 2, 2, 1, 1, 0));
 }
 
@@ -290,7 +290,7 @@ static void limit_below_reservation(void)
 	CHECK_INT(result.unasked, 0);
 }
 
-/* ---- why not */
+/* ---- explanations */
 
 static const char *server_name(void *arg, size_t i)
 {
@@ -304,7 +304,7 @@ static const char *bucket_name(void *arg, size_t i)
 
 static void cut_in_words(void)
 {
-	/* red and blue have s1 only; grey, pink, lime and green s3 and s4; the rest is fine. */
+	/* red and blue have s1 only; grey, pink, lime and green s3 and s4; the rest has enough. */
 	struct pshift_input in = INPUT(5, 6, .capacity = I64(100, 50, 30, 30, 9),
 		.reservation = I64(80, 80, 20, 20, 20, 20), .first = U32(0, 2, 3, 5, 7, 9, 11),
 		.server = U32(0, 1, 0, 2, 3, 2, 3, 3, 2, 3, 2),
@@ -326,7 +326,8 @@ static void cut_in_words(void)
 	CHECK_INT(cut.server[4], 2);
 }
 
-/* ---- tokens that have to go far: along paths from the few that are overloaded, or the general way */
+/* ---- tokens that have to move far: along paths from the few overloaded servers, or by the
+ * general algorithm */
 
 static void chains_of(uint32_t length, bool general)
 {
@@ -337,8 +338,9 @@ static void chains_of(uint32_t length, bool general)
 		.first = first, .server = server, .demand = demand);
 	uint32_t n = 0;
 
-	/* In each chain there is a bucket at servers i and i + 1, all of it at i; the first server is full with its
-	 * own, so that each has to give one to the next. */
+	/* In each chain a bucket has demand at servers i and i + 1, with all of its tokens at i;
+	 * the first server is full with its own bucket, so that each server has to pass one
+	 * token to the next. */
 	for (uint32_t i = 0; i < N; i++) {
 		bool last = i % length == length - 1;
 
@@ -371,7 +373,7 @@ static void long_chain(void)
 	chains_of(6, true);
 }
 
-/* ---- shapes: each is read a few times, however far its tokens have to go */
+/* ---- shapes: each input is read a few times only, however far its tokens move */
 
 static void few_passes(const struct pshift_shape *shape, uint64_t seed)
 {
@@ -446,7 +448,7 @@ static void backwards(void *pool, size_t parts, void (*part)(void *arg, size_t i
 		part(arg, --parts);
 }
 
-/* Large enough that there are parts; in another order, which is what threads come to. */
+/* Large enough to be split in parts; run in another order, as threads might. */
 static void same_tokens_in_parts(void)
 {
 	struct pshift_shape shape = {.servers = 80,
@@ -476,8 +478,8 @@ static void same_tokens_in_parts(void)
 	free(r);
 }
 
-/* From the last tokens: a bucket whose are wrong is split, its neighbours' stay as they are. */
-static void warm_keeps_what_is_right(void)
+/* Warm start: a bucket with wrong tokens is split again, and its neighbours' tokens stay. */
+static void warm_start_keeps_correct_tokens(void)
 {
 	struct pshift_input in =
 		INPUT(3, 3, .capacity = I64(100, 100, 100), .reservation = I64(9, 9, 9),
@@ -495,7 +497,7 @@ static void warm_keeps_what_is_right(void)
 	tokens(rtokens, 9, I64(3, 3, 3, 1, 0, 8, 3, 3, 3));
 }
 
-/* Nothing is allocated by a call whose sizes were there before. */
+/* A call whose sizes were seen before allocates no memory. */
 static void memory(void)
 {
 	struct pshift_input in = example3;
@@ -530,7 +532,7 @@ int main(void)
 	RUN(every_shape);
 	RUN(as_the_evaluation_draws);
 	RUN(same_tokens_in_parts);
-	RUN(warm_keeps_what_is_right);
+	RUN(warm_start_keeps_correct_tokens);
 	RUN(memory);
 	pshift_free(pshift);
 	return 0;

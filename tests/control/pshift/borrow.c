@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* borrow: what a server does with R-tokens when its controller is gone. */
+/* borrow: a server's use of R-tokens after its controller is gone. */
 #include "control/lone-server.h"
 
 #define BUCKETS 4
-#define BIG     600 /* of 990 that are entitled, at a server of 1,000 a second */
+#define BIG     600 /* of 990 reserved tokens, at a server of 1,000 a second */
 
-/* Entitlements of 600, 300, 60 and 30, limits of so many times as much; the last grant is of period 2. */
+/* Start with entitlements of 600, 300, 60 and 30, and limits `times` as high; the last grant is
+ * for period 2. */
 static void begin(struct lone *x, const uint64_t loops[BUCKETS], int64_t times)
 {
 	static const int64_t parts[BUCKETS] = {BIG, 300, 60, 30};
@@ -22,10 +23,10 @@ static void begin(struct lone *x, const uint64_t loops[BUCKETS], int64_t times)
 	lone_ask(x);
 	CHECK(lone_grant(x, t, BUCKETS) == PEER_TAKEN);
 	lone_run(x, 2 * LONE_LENGTH);
-	CHECK_INT(lone_state(x), LEASE_LEASED); /* period 3 is still the lease's */
+	CHECK_INT(lone_state(x), LEASE_LEASED); /* period 3 is still covered by the lease */
 }
 
-/* All ask all the time, and the server is claimed but for a hundredth. */
+/* All buckets are busy all the time, and reservations claim all but a hundredth of the server. */
 static void keeps_reservations(void)
 {
 	static const uint64_t loops[BUCKETS] = {5, 5, 5, 5};
@@ -36,7 +37,7 @@ static void keeps_reservations(void)
 		lone_mark(&x);
 		lone_run(&x, LONE_LENGTH);
 		CHECK_INT(lone_state(&x), LEASE_HELD);
-		/* What it begins late is as much as clocks may differ: a thousandth. */
+		/* Clocks may differ by a thousandth, and the server starts late by so much. */
 		CHECK(lone_since(&x, 0) >= BIG - 2);
 		CHECK(lone_since(&x, 1) >= 300 - 2);
 		CHECK(lone_since(&x, 2) >= 60 && lone_since(&x, 2) <= 121);
@@ -45,14 +46,15 @@ static void keeps_reservations(void)
 	lone_end(&x);
 }
 
-/* The largest is away: what it leaves is borrowed in proportion to entitlements, up to limits. */
-static void lends_what_is_left(void)
+/* The largest bucket is idle: its tokens are borrowed in proportion to entitlements, up to
+ * limits. */
+static void lends_unused_tokens(void)
 {
 	static const uint64_t loops[BUCKETS] = {0, 0, 50, 50};
 	struct lone x;
 	int64_t beyond[BUCKETS] = {0};
 
-	/* Of a limit that is near, only what is paced would be at the gate. */
+	/* With a limit close by, only paced tokens would be at the gate. */
 	begin(&x, loops, 40);
 	for (int k = 0; k < 1000; k++) {
 		struct pshift_server_tokens t;
@@ -68,8 +70,8 @@ static void lends_what_is_left(void)
 	lone_end(&x);
 }
 
-/* Where all that it can do is claimed by those who ask, nobody borrows. */
-static void lends_nothing_that_is_claimed(void)
+/* Where busy buckets claim all of the server's capacity, no bucket borrows. */
+static void lends_no_claimed_tokens(void)
 {
 	static const uint64_t loops[BUCKETS] = {5, 5, 5, 5};
 	struct lone x;
@@ -88,7 +90,8 @@ static void lends_nothing_that_is_claimed(void)
 	lone_end(&x);
 }
 
-/* No periods, no claims: static parts of 300 and 100 in reserve at a server of 200 come out as 3 to 1. */
+/* Without periods and claims, static parts of 300 and 100 reserved at a server of 200 are served
+ * 3 to 1. */
 static void divides_when_static(void)
 {
 	struct lone x;
@@ -106,8 +109,9 @@ static void divides_when_static(void)
 	lone_end(&x);
 }
 
-/* A server may be without a controller for hours. One that has borrowed for ten minutes keeps at least half of its
- * part while it repays, and has all of it five minutes later; with the paper's debts, 62 % for longer than it borrowed. */
+/* A server may be without a controller for hours. A bucket that borrowed for ten minutes keeps
+ * at least half of its part while it repays, and has all of it five minutes later; with the
+ * paper's debts it has 62 % for longer than it borrowed. */
 static void debts_are_bounded(void)
 {
 	struct lone x;
@@ -117,7 +121,7 @@ static void debts_are_bounded(void)
 		lone_add(&x, 250, LEASE_NO_LIMIT);
 	x.gates[0].loop = 50;
 	for (size_t i = 1; i < BUCKETS; i++)
-		x.gates[i].rate = 20; /* who asks for little lends the rest */
+		x.gates[i].rate = 20; /* a bucket with little demand lends the rest */
 	lone_run(&x, 600 * LONE_LENGTH);
 	CHECK_INT(lone_state(&x), LEASE_STATIC);
 	for (size_t i = 1; i < BUCKETS; i++)
@@ -136,8 +140,8 @@ static void debts_are_bounded(void)
 int main(void)
 {
 	RUN(keeps_reservations);
-	RUN(lends_what_is_left);
-	RUN(lends_nothing_that_is_claimed);
+	RUN(lends_unused_tokens);
+	RUN(lends_no_claimed_tokens);
 	RUN(divides_when_static);
 	RUN(debts_are_bounded);
 	return 0;

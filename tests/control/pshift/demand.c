@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* demand: what is taken for a closed loop and what not, and what of random arrivals is reported. */
+/* demand: which demand is taken for a closed loop, and how random arrivals are reported. */
 #include "base/rng.h"
 #include "control/lone-server.h"
 
-/* Limits that nobody comes to. */
+/* Start with limits that are never reached. */
 static void begin(struct lone *x, double capacity)
 {
 	lone_begin(x, capacity, true);
@@ -28,14 +28,14 @@ static void loop_is_closed(void)
 	x.gates[0].loop = x.gates[1].loop = 5;
 	lone_run(&x, 3 * LONE_LENGTH);
 	CHECK(is_closed(&x, 0) && is_closed(&x, 1));
-	x.gates[0].loop = 0; /* it goes, and its queue runs dry */
+	x.gates[0].loop = 0; /* the clients leave, and the queue drains */
 	lone_run(&x, LONE_LENGTH);
 	CHECK(!is_closed(&x, 0) && is_closed(&x, 1));
 	lone_end(&x);
 }
 
-/* Most of its clients leave at once: those that stay are a loop for themselves. */
-static void who_stays_is_closed(void)
+/* Most clients leave at once: the remaining ones are still a closed loop. */
+static void remaining_clients_are_a_closed_loop(void)
 {
 	struct lone x;
 
@@ -50,8 +50,8 @@ static void who_stays_is_closed(void)
 	lone_end(&x);
 }
 
-/* A loop that is served as fast as it asks until its limit is spent, and then not at all: it never seems to
- * want less than the limit for a period. */
+/* A loop that is served as fast as it asks until its limit is used up, and then not at all: its
+ * reported demand never falls below the limit for a period. */
 static void held_is_not_little(void)
 {
 	struct lease_tokens t = {1, 3000, 3000, 3000, 3000};
@@ -77,7 +77,8 @@ static void held_is_not_little(void)
 	lone_end(&x);
 }
 
-/* Nearly as much goes as comes, and something always waits: but nobody waits for an answer. */
+/* Arrivals and services are nearly equal, and some requests always wait: but no client waits for
+ * an answer. */
 static void even_is_not(void)
 {
 	struct lone x;
@@ -86,7 +87,7 @@ static void even_is_not(void)
 	begin(&x, 19.3);
 	x.gates[0].rate = 10;
 	x.gates[1].rate = 10;
-	x.gates[0].queued = x.gates[0].arrived = 4; /* stands, since the server is full */
+	x.gates[0].queued = x.gates[0].arrived = 4; /* stays, since the server is full */
 	x.gates[1].queued = x.gates[1].arrived = 4;
 	for (int k = 0; k < 100; k++) {
 		lone_run(&x, LONE_LENGTH / 5);
@@ -94,6 +95,27 @@ static void even_is_not(void)
 	}
 	CHECK(x.gates[0].queued >= 3);
 	CHECK_INT(closed, 0);
+	lone_end(&x);
+}
+
+/* One and a half come in an interval, and a few always wait: an interval in which two come is no sign of more. */
+static void few_are_not_more(void)
+{
+	struct lone x;
+	int64_t most = 0;
+
+	begin(&x, 14.6);
+	for (int i = 0; i < 2; i++) {
+		x.gates[i].rate = 7.3;
+		x.gates[i].queued = x.gates[i].arrived = 4;
+	}
+	for (int k = 0; k < 100; k++) {
+		lone_run(&x, LONE_LENGTH / 5);
+		for (size_t i = 0; k >= 50 && i < x.said.n; i++)
+			most = x.demands[i].arriving > most ? x.demands[i].arriving : most;
+	}
+	CHECK(x.gates[0].queued >= 1);
+	CHECK(most >= 7 && most <= 8);
 	lone_end(&x);
 }
 
@@ -115,7 +137,7 @@ static void random_is_not(void)
 	lone_end(&x);
 }
 
-/* 20 a second at random is 4 ± 2 in an interval: what is reported is within a third, nearly always. */
+/* 20 a second at random is 4 ± 2 in an interval: the report is within a third, nearly always. */
 static void random_is_smoothed(void)
 {
 	struct rng rng;
@@ -136,7 +158,8 @@ static void random_is_smoothed(void)
 	}
 	CHECK(n > 50);
 	CHECK(far * 6 <= n);
-	/* Evenly 60: known as soon as an interval has seen it, and exactly after the next. */
+	/* A constant 60: reported after the first interval that sees it, and exactly after the
+	 * next. */
 	x.gates[0].rate = 60;
 	lone_run(&x, LONE_LENGTH);
 	CHECK_NEAR((double)x.demands[0].arriving, 60, 0.1);
@@ -146,9 +169,10 @@ static void random_is_smoothed(void)
 int main(void)
 {
 	RUN(loop_is_closed);
-	RUN(who_stays_is_closed);
+	RUN(remaining_clients_are_a_closed_loop);
 	RUN(held_is_not_little);
 	RUN(even_is_not);
+	RUN(few_are_not_more);
 	RUN(random_is_not);
 	RUN(random_is_smoothed);
 	return 0;

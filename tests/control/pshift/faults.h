@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* faults: processes that start and stop in the world of tests/control/pshift/world.h, service there, and time. */
+/* faults: processes that start and stop in the world of tests/control/pshift/world.h, the
+ * service there, and time. */
 #ifndef WEIR_TESTS_CTL_PSHIFT_FAULTS_H
 #define WEIR_TESTS_CTL_PSHIFT_FAULTS_H
 
@@ -85,7 +86,7 @@ static void start_leader(size_t k)
 	}
 }
 
-/* `told`: its connections are closed, which is noticed where there is a way. */
+/* `told`: its connections are closed, which the servers that it is connected to notice. */
 static void stop_leader(size_t k, bool told)
 {
 	if (!w.control[k])
@@ -98,7 +99,7 @@ static void stop_leader(size_t k, bool told)
 			pshift_server_lost(w.server[j], w.leaders[k].instance);
 }
 
-/* What it used counts on; without periods, in the newest that there is. */
+/* Keep the use of a process that ends; without periods, count it in the newest period. */
 static void close_books(size_t j)
 {
 	uint64_t newest = 0;
@@ -135,7 +136,7 @@ static void stop_server(size_t j)
 
 /* ---- service */
 
-static void look(size_t j)
+static void report_counters(size_t j)
 {
 	struct pshift_server_load loads[BUCKETS];
 	struct pshift_server_status s;
@@ -174,7 +175,7 @@ static void arrive(struct place *p)
 	p->waited += (double)p->queued * (double)STEP;
 }
 
-/* All that it has tokens for: what may pass does. A loop asks for more at once, a few times. */
+/* Serve everything that has tokens. A closed loop submits again at once, a few times. */
 static void serve(size_t j)
 {
 	struct pshift_server_status s;
@@ -216,7 +217,7 @@ static void deliver(void)
 
 		if (!p->at || p->at > w.now)
 			continue;
-		/* A frozen one reads what was sent to it, later. */
+		/* A frozen process reads its messages later. */
 		if (up ? w.leaders[k].up && w.leaders[k].frozen : w.servers[j].frozen)
 			continue;
 		p->at = 0;
@@ -224,9 +225,9 @@ static void deliver(void)
 		if (up && w.control[k]) {
 			pshift_control_receive(w.control[k], clock_of(&w.leaders[k]), &w.in);
 		} else if (!up && w.servers[j].up) {
-			look(j);
+			report_counters(j);
 			pshift_server_receive(w.server[j], clock_of(&w.servers[j]), &w.in);
-			look(j);
+			report_counters(j);
 		}
 	}
 }
@@ -246,7 +247,7 @@ static void step(void)
 		for (size_t i = 0; i < BUCKETS; i++)
 			arrive(&w.places[j][i]);
 		if (pshift_server_due(w.server[j]) <= clock_of(&w.servers[j]))
-			look(j);
+			report_counters(j);
 		serve(j);
 	}
 	if (!w.forgets)
@@ -254,7 +255,7 @@ static void step(void)
 	judge_window();
 }
 
-static void run(unsigned steps)
+static void run_steps(unsigned steps)
 {
 	for (unsigned i = 0; i < steps; i++)
 		step();
@@ -270,7 +271,7 @@ static void new_policy(void)
 		w.reservation[v][i] = 60 + (int64_t)rng_below(&w.rng, 200);
 		w.limit[v][i] = w.reservation[v][i] * 2 + (int64_t)rng_below(&w.rng, 100);
 	}
-	w.limit[v][2] = w.reservation[v][2]; /* all is reserved */
+	w.limit[v][2] = w.reservation[v][2]; /* everything is reserved */
 	w.version = v;
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * law-faults: random faults in combination, of controllers, servers, links and policies, in the world of
- * tests/control/pshift/faults.h, whose judge watches every limit. Besides:
+ * law-faults: random combined faults of controllers, servers, links and policies, in the world of
+ * tests/control/pshift/faults.h, whose judge checks every limit. Also checked:
  *
- *   STEADY      While controllers come and go and a minority of the servers fails, a tenant whose demand stays at the other
- *               servers has 95 % of its reservation in every period.
+ *   STEADY      While controllers come and go and a minority of the servers fails, a tenant whose
+ *               demand stays at the other servers has 95 % of its reservation in every period.
  *   TAKEOVER    Two periods after the last fault, if a controller reaches a majority, one leads.
- *   STANDSTILL  When all faults have ended one controller leads, all servers hold its leases, and every tenant has its
- *               reservation.
+ *   STANDSTILL  When all faults have ended one controller leads, all servers hold its leases, and
+ *               every tenant has its reservation.
  *
- * WEIR_SEED and WEIR_WORLDS (how many of each kind) make others, and more of them.
+ * WEIR_SEED gives other worlds, and WEIR_WORLDS their number of each kind.
  */
 #include "control/pshift/faults.h"
 
@@ -22,12 +22,13 @@ static uint64_t from_env(const char *name, uint64_t otherwise)
 
 static void any_time(void)
 {
-	run((unsigned)rng_below(&w.rng, 2 * PERIOD));
+	run_steps((unsigned)rng_below(&w.rng, 2 * PERIOD));
 }
 
 /* ---- faults */
 
-/* Would a majority of the servers know no period? It would be counted from 1 again, and so would the judge's. */
+/* Return true if without server j a majority of the servers would know no period. Periods would
+ * then be counted from 1 again, by the judge too. */
 static bool would_forget(size_t j)
 {
 	size_t n = 1;
@@ -48,7 +49,7 @@ static void fault_link(void)
 	bool up = chance(0.5), off = chance(0.5), whole = chance(0.3);
 
 	switch (rng_below(&w.rng, 6)) {
-	case 0: /* one way of one link, or all of a server or a leader */
+	case 0: /* one direction of one link, or all links of a server or a leader */
 		w.cut[up][j][k] = off;
 		for (size_t a = 0; whole && a < LEADERS; a++)
 			w.cut[up][j][a] = off;
@@ -160,7 +161,7 @@ static void end_faults(void)
 	}
 }
 
-/* ---- what must be so when all is well */
+/* ---- checks after all faults have ended */
 
 static size_t leading(void)
 {
@@ -180,7 +181,7 @@ static void check_recovery(void)
 			w.places[j][i].loop = (i + j) % 3 ? 8 : 0;
 			w.places[j][i].rate = 0;
 		}
-	run(20 * PERIOD);
+	run_steps(20 * PERIOD);
 	CHECK_INT(leading(), 1);
 	CHECK(status_of(0).started || status_of(1).started);
 	for (size_t j = 0; j < w.n; j++) {
@@ -190,7 +191,7 @@ static void check_recovery(void)
 		CHECK_INT(s.state, LEASE_LEASED);
 	}
 	memcpy(before, w.passed, sizeof(before));
-	run(8 * PERIOD);
+	run_steps(8 * PERIOD);
 	for (size_t i = 0; i < BUCKETS; i++)
 		if (w.passed[i] - before[i] <
 			8 * w.reservation[w.version][i] * (i == 2 ? 90 : 95) / 100)
@@ -203,7 +204,7 @@ static void any_faults(uint64_t seed, bool policies, bool forgets)
 {
 	begin(seed, 3 + seed % (MOST - 2));
 	w.forgets = forgets;
-	run(3 * PERIOD);
+	run_steps(3 * PERIOD);
 	for (unsigned n = 0; n < 60; n++) {
 		fault(seed % 2, policies);
 		if (chance(0.7))
@@ -234,9 +235,9 @@ static void limits_hold_when_all_is_forgotten(void)
 		any_faults(first * 1000 + 400 + n, false, true);
 }
 
-/* ---- a majority can be reached */
+/* ---- a majority stays reachable */
 
-/* The servers that fail: the last ones, a minority. */
+/* Return the number of servers that fail: the last ones, a minority. */
 static size_t failing(void)
 {
 	return w.n - (w.n - 1) / 2;
@@ -255,7 +256,7 @@ static void fault_minority(void)
 		for (size_t k = 0; k < LEADERS; k++)
 			w.cut[up][j][k] = !w.cut[up][j][k];
 	}
-	/* One at least is there, and goes on. */
+	/* Keep at least one leader running. */
 	if (!runs(&w.leaders[0]) && !runs(&w.leaders[1])) {
 		size_t k = rng_below(&w.rng, CHIEFS);
 
@@ -289,7 +290,7 @@ static uint64_t newest_period(void)
 	return newest;
 }
 
-/* In every other world messages are lost, doubled and late, too. */
+/* In every other world messages are also lost, doubled and delayed. */
 static void steady(uint64_t seed)
 {
 	bool lossy = seed / 4 % 2;
@@ -302,7 +303,7 @@ static void steady(uint64_t seed)
 			w.places[j][i].rate = 0;
 		}
 	start_leader(1);
-	run(15 * PERIOD);
+	run_steps(15 * PERIOD);
 	from = newest_period();
 	w.loss = w.twice = lossy ? 0.05 : 0;
 	w.delay = lossy ? 8 * WEIR_MS : w.delay;
@@ -313,12 +314,12 @@ static void steady(uint64_t seed)
 		if (chance(0.3))
 			fault_minority();
 		if (chance(0.4))
-			run(2 * PERIOD + PERIOD / 4);
+			run_steps(2 * PERIOD + PERIOD / 4);
 		else
 			any_time();
-		/* A later one may take over just now. */
+		/* A later leader may be taking over now. */
 		if (w.now - at > 2 * LENGTH && !leading())
-			run(PERIOD / 4);
+			run_steps(PERIOD / 4);
 		CHECK(lossy || w.now - at <= 2 * LENGTH || leading());
 	}
 	check_steady(from, newest_period());
@@ -345,7 +346,7 @@ static void run_all(uint64_t seed)
 
 int main(void)
 {
-	static const uint64_t found[] = {1, 8, 10, 42}; /* what they found is repaired */
+	static const uint64_t found[] = {1, 8, 10, 42}; /* seeds that once failed */
 
 	worlds = from_env("WEIR_WORLDS", 3);
 	if (getenv("WEIR_SEED")) {

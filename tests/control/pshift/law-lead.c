@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * law-lead: which controller leads, and what a change of it costs: on the network of tests/control/pshift/rig.h, with
- * servers that are down or cut off, standbys, and controllers that start over and over.
+ * law-lead: which controller leads, and the cost of a change: on the network of
+ * tests/control/pshift/rig.h, with servers that are down or cut off, standbys, and controllers that
+ * restart again and again.
  *
- *   A controller that starts while a server is down costs buckets whose demand does not move nothing.
- *   When the one that leads dies, a standby leads within two periods; a crash loop costs nothing.
- *   Only a controller that a majority of the servers follows grants; the others' servers go on without one.
- *   Where no controller is, a bucket whose demand moves has half of its reservation within a period, and all of it within
- *   three: a server stands in.
- *   No limit is passed in any period, over all servers, under any of this at once; not by a single token.
+ *   - A controller that starts while a server is down costs nothing to buckets whose demand does
+ *     not move.
+ *   - When the leader dies, a standby leads within two periods; a crash loop costs nothing.
+ *   - Only a controller that a majority of the servers follows grants; the servers of another go on
+ *     without a controller.
+ *   - Without any controller, a bucket whose demand moves has half of its reservation within a
+ *     period, and all of it within three: a server stands in. The same holds while a minority of the
+ *     servers is down, with a stand-in, and from the third period on with a controller that took over.
+ *   - No limit is exceeded in any period, over all servers, under all of this at once; not by a
+ *     single token.
  */
 #include "control/pshift/rig.h"
 
-/* Each bucket wants all that it can have, at two servers other than the last one. */
+/* Each bucket has unlimited demand at two servers other than the last one. */
 static void demand_elsewhere(void)
 {
 	for (size_t i = 0; i < BUCKETS; i++)
@@ -35,14 +40,15 @@ static struct pshift_control_status status_of(size_t k)
 	return s;
 }
 
-static void run(unsigned periods)
+static void run_periods(unsigned periods)
 {
 	for (unsigned i = 0; i < periods * LENGTH / STEP; i++)
 		step();
 }
 
-/* Buckets that missed more than 5 % of their reservation, in the periods from `from` on. Of bucket 0 the limit is
- * the reservation: a server that is down may have its static part of it. */
+/* Return the number of buckets that missed more than 5 % of their reservation in the periods
+ * from `from` on. The limit of bucket 0 is its reservation, of which a server that is down may
+ * use its static part. */
 static unsigned missed(uint64_t from)
 {
 	unsigned n = 0;
@@ -61,7 +67,7 @@ static unsigned missed(uint64_t from)
 	return n;
 }
 
-/* Steady demand, for long enough that all is placed: the first period to look at. */
+/* Run steady demand until all tokens are placed. Return the first period to check. */
 static uint64_t steady(uint64_t n)
 {
 	begin(seed() * 1000 + n, false);
@@ -76,19 +82,19 @@ static void a_server_is_down(void)
 
 	w.machines[SERVERS - 1].down = true;
 	kill_control(0);
-	run(1);
+	run_periods(1);
 	start_control(0);
-	run(30);
+	run_periods(30);
 	CHECK_INT(missed(from), 0);
-	/* It comes back, in the state in which it was, and is taken on. */
+	/* The server returns with its old state and rejoins. */
 	w.machines[SERVERS - 1].down = false;
-	run(10);
+	run_periods(10);
 	CHECK_INT(status_of(0).heard, SERVERS);
 	CHECK_INT(missed(from), 0);
 	end();
 }
 
-/* In the same moment, and one that never comes back while another one starts anew. */
+/* At the same moment, one server never returns and another restarts. */
 static void a_server_starts_meanwhile(void)
 {
 	uint64_t from = steady(2);
@@ -96,20 +102,41 @@ static void a_server_starts_meanwhile(void)
 	w.machines[SERVERS - 1].down = true;
 	kill_control(0);
 	start_control(0);
-	run(3);
+	run_periods(3);
 	kill_control(0);
 	w.machines[SERVERS - 1].down = false;
 	start_server(SERVERS - 1, false);
 	start_control(0);
-	run(30);
+	run_periods(30);
 	CHECK_INT(missed(from), 0);
 	CHECK_INT(status_of(0).heard, SERVERS);
 	end();
 }
 
+/* All start at once, and know nothing: what was served before is of no period that is counted, and nobody waits for its end. */
+static void all_start(void)
+{
+	for (uint64_t n = 140; n < 148; n++) {
+		begin(seed() * 1000 + n, false);
+		for (size_t j = 0; j < SERVERS; j++)
+			start_server(j, false);
+		demand_elsewhere();
+		calm(LENGTH / STEP);
+		for (size_t i = 1; i < BUCKETS; i++)
+			CHECK(w.served[i] >= w.reservation[i] / 2);
+		for (unsigned k = 0; k < 8; k++) {
+			memset(w.served, 0, sizeof(w.served));
+			calm(LENGTH / STEP);
+			for (size_t i = 1; i < BUCKETS; i++)
+				CHECK(w.served[i] >= w.reservation[i] * 95 / 100);
+		}
+		end();
+	}
+}
+
 /* ---- two controllers */
 
-/* Periods until the controller grants, and all servers have its leases. */
+/* Return the periods until the controller grants and all servers have its leases. */
 static double periods_until_granting(size_t k)
 {
 	weir_time from = w.now;
@@ -128,37 +155,38 @@ static double periods_until_granting(size_t k)
 	return (double)(w.now - from) / (double)LENGTH;
 }
 
-/* The one that came later takes over when it has lived for three periods, and the first stands by. */
+/* The later controller takes over after three periods, and the first stands by. */
 static void a_standby_takes_over(void)
 {
 	uint64_t from = steady(3);
 	double healed;
 
 	start_control(1);
-	run(2);
+	run_periods(2);
 	CHECK(status_of(0).started && status_of(1).standby);
-	run(4);
+	run_periods(4);
 	CHECK(status_of(0).standby && status_of(1).started);
 	for (size_t k = 1, i = 0; i < 8; i++, k = 1 - k) {
-		/* Its process, or its machine: then nobody is told. */
+		/* Its process ends, or its machine: then no connection is closed. */
 		if (i % 2)
 			lose_control(k);
 		else
 			kill_control(k);
 		healed = periods_until_granting(1 - k);
 		CHECK(healed < (i % 2 ? 2 : 0.5));
-		run(3);
+		run_periods(3);
 		CHECK(status_of(1 - k).started);
 		start_control(k);
-		run(i % 3);
-		/* While the newcomer is new it takes nothing over. */
+		run_periods(i % 3);
+		/* A newcomer takes nothing over at first. */
 		CHECK(status_of(1 - k).started && !status_of(k).started);
 	}
 	CHECK_INT(missed(from), 0);
 	end();
 }
 
-/* A start every 0.4 periods, as every 2 s of 5; alone, beside a standby that lives, and while a server is down. */
+/* A start every 0.4 periods, as every 2 s of 5; alone, beside a running standby, and while a
+ * server is down. */
 static void crash_loop(uint64_t n, size_t k, bool standby, bool down)
 {
 	uint64_t from = steady(n);
@@ -173,7 +201,7 @@ static void crash_loop(uint64_t n, size_t k, bool standby, bool down)
 		start_control(k);
 		calm((i % 3 == 0 ? 3 : 4) * LENGTH / 10 / STEP);
 	}
-	run(8);
+	run_periods(8);
 	CHECK_INT(missed(from), 0);
 	end();
 }
@@ -187,21 +215,21 @@ static void crash_loops(void)
 	crash_loop(8, 1, true, true);
 }
 
-/* Three of five servers hear only the one controller, two only the other: that one stops within two periods, and
- * its servers go on as without a controller. */
+/* Three of five servers hear only one controller, two only the other: the latter stops within
+ * two periods, and its servers go on without a controller. */
 static void a_minority_is_left_alone(void)
 {
 	uint64_t from = steady(9), generation;
 
 	start_control(1);
-	run(6);
+	run_periods(6);
 	CHECK(status_of(1).started);
 	for (size_t j = 0; j < SERVERS; j++)
 		w.cut[j][j < 3] = true;
-	run(3);
+	run_periods(3);
 	CHECK(status_of(0).started && !status_of(1).started);
 	generation = status_of(0).generation;
-	run(12);
+	run_periods(12);
 	CHECK(status_of(0).started && status_of(0).generation == generation);
 	for (size_t j = 0; j < SERVERS; j++) {
 		struct pshift_server_status s;
@@ -210,10 +238,10 @@ static void a_minority_is_left_alone(void)
 		CHECK_INT(s.state, j < 3 ? LEASE_LEASED : LEASE_STATIC);
 	}
 	memset(w.cut, 0, sizeof(w.cut));
-	run(12);
+	run_periods(12);
 	CHECK(status_of(0).started != status_of(1).started);
 	from = w.period;
-	run(8);
+	run_periods(8);
 	CHECK_INT(missed(from), 0);
 	end();
 }
@@ -227,31 +255,32 @@ static void start_stand_ins(void)
 		start_stand_in(j);
 }
 
-/* Of bucket i: what was served in the next period of time. */
+/* Return what is served of bucket i in the next period of time. */
 static int64_t in_a_period(size_t i)
 {
 	int64_t before = w.served[i];
 
-	run(1);
+	run_periods(1);
 	return w.served[i] - before;
 }
 
 enum death { ALIVE, KILLED, LOST };
 
-/* The controller is dead for `dead` periods when all demand of bucket i moves to server `to`. */
+/* All demand of bucket i moves to server `to` when the controller has been dead for `dead`
+ * periods. */
 static void moves(uint64_t n, size_t i, size_t to, unsigned dead, enum death how)
 {
 	int64_t first, second;
-	bool soon = how == KILLED; /* a death that nobody is told of is noticed later */
+	bool soon = how == KILLED; /* a death without closed connections is noticed later */
 
 	steady(n);
 	start_stand_ins();
-	run(2);
+	run_periods(2);
 	if (how == KILLED)
 		kill_control(0);
 	else if (how == LOST)
 		lose_control(0);
-	run(dead);
+	run_periods(dead);
 	calm((unsigned)rng_below(&w.rng, LENGTH / STEP)); /* at any time of a period */
 	for (size_t j = 0; j < SERVERS; j++) {
 		w.machines[j].gates[i].closed = j == to;
@@ -281,7 +310,52 @@ static void demand_moves_without_a_controller(void)
 	}
 }
 
-/* The stand-in dies, too, with its server; then the next one stands in. A controller that comes back takes over. */
+/* Servers from `down` on, where bucket i has no demand, are down when a controller takes over or a server stands in; then all
+ * demand of bucket i moves to server `to`. */
+static void moves_beside_the_dead(uint64_t n, size_t i, size_t to, size_t down, bool stand_in)
+{
+	steady(n);
+	if (stand_in)
+		start_stand_ins();
+	for (size_t j = down; j < SERVERS; j++)
+		w.machines[j].down = true;
+	run_periods(3);
+	kill_control(0);
+	if (!stand_in)
+		start_control(0);
+	run_periods(1);
+	for (unsigned round = 0; round < 3; round++, to = (to + 1) % down) {
+		calm((unsigned)rng_below(&w.rng, LENGTH / STEP));
+		for (size_t j = 0; j < SERVERS; j++) {
+			w.machines[j].gates[i].closed = j == to;
+			w.machines[j].gates[i].queued = 0;
+		}
+		for (unsigned k = 0; k < 6; k++) {
+			int64_t got = in_a_period(i);
+
+			if (getenv("TRACE"))
+				printf("%zu down: bucket %zu to s%zu: %lld of %lld\n",
+					SERVERS - down, i, to + 1, (long long)got,
+					(long long)w.reservation[i]);
+			CHECK(k > 0 || !stand_in || got >= w.reservation[i] / 2);
+			CHECK(k < 2 || got >= w.reservation[i] * 95 / 100);
+		}
+	}
+	end();
+}
+
+static void demand_moves_while_servers_are_down(void)
+{
+	for (size_t k = 0; k < 4; k++) {
+		moves_beside_the_dead(100 + k, 1, k, 4, true);
+		moves_beside_the_dead(110 + k, 2, k, 4, false);
+		moves_beside_the_dead(120 + k, 1, k % 3, 3, true);
+		moves_beside_the_dead(130 + k, 1, k % 3, 3, false);
+	}
+}
+
+/* The stand-in dies with its server; then the next one stands in. A controller that returns
+ * takes over. */
 static void stand_ins_die(void)
 {
 	uint64_t from;
@@ -289,29 +363,29 @@ static void stand_ins_die(void)
 	steady(90);
 	start_stand_ins();
 	kill_control(0);
-	run(2);
+	run_periods(2);
 	for (size_t j = 0; j < SERVERS; j++)
 		w.machines[j].gates[1].closed = j == 3;
-	run(3);
+	run_periods(3);
 	CHECK(status_of(CHIEFS).started);
 	w.machines[0].down = true;
-	run(3);
+	run_periods(3);
 	CHECK(status_of(CHIEFS + 1).started);
 	from = w.period;
-	run(8);
+	run_periods(8);
 	CHECK(w.label[from + 2][1] >= w.reservation[1] * 95 / 100);
 	start_control(0);
-	run(3);
+	run_periods(3);
 	CHECK(status_of(0).started && !status_of(CHIEFS + 1).started);
 	w.machines[0].down = false;
-	run(5);
+	run_periods(5);
 	CHECK(status_of(0).started && !status_of(CHIEFS).started);
 	CHECK_INT(status_of(0).heard, SERVERS);
 	end();
 }
 
-/* Where nothing waits, nobody stands in, and servers come to their static parts. */
-static void nobody_stands_in_for_nothing(void)
+/* While nothing waits, no server stands in, and servers fall back to their static parts. */
+static void no_stand_in_without_demand(void)
 {
 	struct pshift_server_status s;
 
@@ -323,7 +397,7 @@ static void nobody_stands_in_for_nothing(void)
 			w.machines[j].gates[i].queued = 0;
 		}
 	kill_control(0);
-	run(9);
+	run_periods(9);
 	pshift_server_status(w.machines[0].server, &s);
 	CHECK_INT(s.state, LEASE_STATIC);
 	end();
@@ -357,7 +431,8 @@ static void fault(void)
 		w.twice = rng_double(&w.rng) * 0.5;
 		break;
 	case 4:
-		/* A period that no majority knows would be counted from 1 again, and so would w.label. */
+		/* A period that no majority knows would be counted from 1 again, and w.label
+		 * too. */
 		if (strange > SERVERS / 2)
 			break;
 		restart(j);
@@ -382,8 +457,8 @@ static void fault(void)
 			start_control(k);
 }
 
-/* No limit is passed, to the token, as every step checks; and when all is quiet again there is one controller, which
- * all servers follow. */
+/* No limit is exceeded by a single token, which every step checks; and in the end one controller
+ * leads and all servers follow it. */
 static void all_faults(uint64_t n)
 {
 	begin(seed() * 1000 + n, false);
@@ -419,12 +494,14 @@ int main(void)
 	printf("seed %llu\n", (unsigned long long)seed());
 	RUN(a_server_is_down);
 	RUN(a_server_starts_meanwhile);
+	RUN(all_start);
 	RUN(a_standby_takes_over);
 	RUN(crash_loops);
 	RUN(a_minority_is_left_alone);
 	RUN(demand_moves_without_a_controller);
+	RUN(demand_moves_while_servers_are_down);
 	RUN(stand_ins_die);
-	RUN(nobody_stands_in_for_nothing);
+	RUN(no_stand_in_without_demand);
 	RUN(no_limit_is_passed);
 	return 0;
 }

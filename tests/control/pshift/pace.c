@@ -3,9 +3,9 @@
  * pace: a cluster's max holds over every second, too, not only over a QoS period; on the network of
  * tests/control/pshift/rig.h, in virtual time.
  *
- *   While demand is steady, no second has more than 1.05 times the max, over all servers.
- *   After demand moved, no second has more than that and what was reserved for a period: a lease.
- *   Pacing costs nothing: a bucket whose clients never stop has its max, and its min.
+ *   - While demand is steady, no second has more than 1.05 times the max, over all servers.
+ *   - After demand moved, no second has more than that and the reservation of a period: a lease.
+ *   - Pacing costs nothing: a bucket that is always busy has its max, and its min.
  */
 #define LENGTH (5 * WEIR_SEC)
 #define LAST   4096
@@ -35,7 +35,7 @@ static void watch(void)
 	}
 }
 
-static void run(weir_time span)
+static void run_for(weir_time span)
 {
 	for (weir_time end = w.now + span; w.now < end;) {
 		calm(1);
@@ -49,7 +49,7 @@ static void forget(void)
 		seconds[i].most = 0;
 }
 
-/* A closed loop of bucket i at the servers whose bits are set, and nothing elsewhere. */
+/* Run a closed loop of bucket i at the servers whose bits are set, and none elsewhere. */
 static void loop_at(size_t i, unsigned servers)
 {
 	for (size_t j = 0; j < SERVERS; j++) {
@@ -62,7 +62,7 @@ static void loop_at(size_t i, unsigned servers)
 	}
 }
 
-/* All buckets have the same max; the first reserves all of it, the others less and less. */
+/* Start with the same max for all buckets; the first reserves all of it, the others less and less. */
 static void start(uint64_t number)
 {
 	begin(number, true);
@@ -106,20 +106,21 @@ static void steady(void)
 	loop_at(1, 0x07);
 	loop_at(2, 0x11);
 	loop_at(3, 0x08);
-	run(4 * LENGTH);
+	run_for(4 * LENGTH);
 	forget();
 	memcpy(before, w.served, sizeof(before));
-	run(8 * LENGTH);
+	run_for(8 * LENGTH);
 	show("steady, most in a second / max");
 	at_most(1.05);
-	/* All but the floors of servers at which it does not want any. */
+	/* All but the floors of servers without demand. */
 	for (size_t i = 0; i < LIMITED; i++)
 		CHECK(w.served[i] - before[i] >= 8 * (MAX - MAX / 16));
 	CHECK(w.served[0] - before[0] >= 8 * (MAX - MAX / 100));
 	end();
 }
 
-/* Arrivals at three fifths of the max, unevenly spread: what is not used in a second is not had in the next. */
+/* Arrivals at three fifths of the max, unevenly spread: tokens not used in a second are not added to
+ * the next. */
 static void open_loops(void)
 {
 	start(seed() + 1);
@@ -127,14 +128,14 @@ static void open_loops(void)
 		for (size_t j = 0; j < SERVERS; j++)
 			w.machines[j].gates[i].rate = (double)(6 + 12 * ((i + j) % 3));
 	}
-	run(10 * LENGTH);
+	run_for(10 * LENGTH);
 	forget();
-	run(4 * LENGTH);
+	run_for(4 * LENGTH);
 	at_most(1.05);
 	end();
 }
 
-/* A loop goes from server to server at any moment of a period; another stops and begins again. */
+/* A loop moves from server to server at any moment of a period; another stops and starts. */
 static void moves(void)
 {
 	start(seed() + 2);
@@ -143,7 +144,7 @@ static void moves(void)
 		loop_at(1, 3u << k % (SERVERS - 1));
 		loop_at(2, k % 2 ? 0x1f : 0);
 		loop_at(3, k % 3 ? 0x01 : 0x1e);
-		run(LENGTH / 3 + (weir_time)rng_below(&w.rng, LENGTH));
+		run_for(LENGTH / 3 + (weir_time)rng_below(&w.rng, LENGTH));
 		if (k == 8)
 			forget();
 	}
@@ -154,17 +155,17 @@ static void moves(void)
 	end();
 }
 
-/* Without the controller: within what is held, and then within static parts. */
+/* Without the controller: within the held grants, and then within static parts. */
 static void alone(void)
 {
 	start(seed() + 3);
 	for (size_t i = 0; i < LIMITED; i++)
 		loop_at(i, 0x1f);
-	run(4 * LENGTH);
+	run_for(4 * LENGTH);
 	forget();
 	w.strict = false;
 	kill_control(0);
-	run(10 * LENGTH);
+	run_for(10 * LENGTH);
 	show("without a controller, most in a second / max");
 	at_most(1.05);
 	end();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rig: a cluster under pShift for tests: servers with gates, one or two controllers, and a network that
- * loses, delays, doubles and reorders, with clocks that differ in time and speed.
+ * rig: a cluster under pShift for tests: servers with gates, one or two controllers, and a network
+ * that loses, delays, doubles and reorders messages, with clocks that differ in time and speed.
  *
- * At every service it is checked that no limit is passed in its period, over all servers; at every look that
- * what the machine thinks that a gate holds is what it holds. Which period a service belongs to is judged
- * from outside: by the time at which the controller's periods began, where it lived throughout (`strict`),
- * else by what the server itself counts it to.
+ * Every service checks that no limit is exceeded in its period, over all servers; every report
+ * checks that the machine's view of a gate's tokens equals the gate. The period of a service is
+ * judged from outside: by the time at which the controller's periods began, if it lived throughout
+ * (`strict`), else by the server's own period.
  */
 #ifndef WEIR_TESTS_CTL_PSHIFT_RIG_H
 #define WEIR_TESTS_CTL_PSHIFT_RIG_H
@@ -20,7 +20,7 @@
 #define SERVERS  5
 #define BUCKETS  6
 #define CHIEFS   2 /* controllers … */
-#define DEPUTIES 3 /* … and servers that may stand in: the first ones */
+#define DEPUTIES 3 /* … and servers that may stand in: the first three */
 #define LEADERS  (CHIEFS + DEPUTIES)
 #define LIMITED  4 /* the first of them */
 #ifndef LENGTH
@@ -30,11 +30,11 @@
 #define PERIODS 4096
 #define WIRES   8192
 #ifndef LAST
-#define LAST 128 /* more than any static part */
+#define LAST 128 /* above any static part */
 #endif
 
 struct wire {         /* a message under way */
-	weir_time at; /* in the one true time; 0: free */
+	weir_time at; /* in true time; 0: free */
 	size_t server, chief;
 	bool up; /* to the controller */
 	struct lease_message m;
@@ -48,14 +48,14 @@ struct machine {
 	struct gate {
 		int64_t r, l;
 		uint64_t arrived, served, queued;
-		double waited, rate, part; /* arrivals a second */
-		bool closed;               /* 5 wait, always */
-		weir_time last[LAST];      /* of service without periods */
+		double waited, rate, part; /* rate: arrivals a second */
+		bool closed;               /* always 5 waiting */
+		weir_time last[LAST];      /* times of service without periods */
 		uint64_t turn, counted_in;
 		int64_t counted;
 	} gates[BUCKETS];
 	uint64_t instance;
-	bool down; /* nothing comes to it, and it does nothing */
+	bool down; /* receives nothing and does nothing */
 };
 
 static struct world {
@@ -63,24 +63,24 @@ static struct world {
 	weir_time now;
 	struct machine machines[SERVERS];
 	struct chief {
-		struct pshift_control *control; /* NULL: it is dead */
+		struct pshift_control *control; /* NULL: dead */
 		weir_time offset, back;
 		double speed;
 		uint64_t instance;
 	} chiefs[LEADERS];
 	double loss, twice, stuck;
-	bool cut[SERVERS][LEADERS]; /* no way between the two */
+	bool cut[SERVERS][LEADERS]; /* no connection between the two */
 	weir_time delay;
 	struct wire wires[WIRES];
-	int used; /* of them, the first */
+	int used; /* of the wires in use */
 	int64_t limit[BUCKETS], reservation[BUCKETS];
 	uint64_t instances;
 	bool strict;
-	bool stand_in;   /* servers do */
-	uint64_t period; /* the controller's; carried on while there is none */
+	bool stand_in;   /* servers may stand in */
+	uint64_t period; /* the controller's; counted on while there is none */
 	weir_time began;
 	int64_t label[PERIODS][BUCKETS], truth[PERIODS][LIMITED];
-	int64_t served[BUCKETS]; /* since it was cleared */
+	int64_t served[BUCKETS]; /* since the test cleared it */
 	uint64_t messages;
 } w;
 
@@ -102,7 +102,7 @@ static void put_on_wire(size_t server, size_t chief, bool up, const struct lease
 		if (x->at)
 			continue;
 		w.used = i < w.used ? w.used : i + 1;
-		/* Now and then it is held up for longer than a period. */
+		/* Now and then a message is delayed by more than a period. */
 		weir_time late = rng_double(&w.rng) < w.stuck ? 2 * LENGTH : w.delay;
 
 		x->at = w.now + 1 + (weir_time)(rng_double(&w.rng) * (double)late);
@@ -129,7 +129,7 @@ static void put_on_wire(size_t server, size_t chief, bool up, const struct lease
 
 static void server_sends(void *arg, const struct lease_message *m)
 {
-	/* To all controllers that the policy names; which one to follow is the server's to say. */
+	/* Send to all controllers of the policy; the server decides which one to follow. */
 	for (size_t k = 0; k < LEADERS; k++)
 		if (w.chiefs[k].control)
 			put_on_wire((size_t)((struct machine *)arg - w.machines), k, true, m);
@@ -208,14 +208,14 @@ static void start_control(size_t k)
 	}
 }
 
-/* Its machine is gone: nobody is told. */
+/* Its machine is gone: connections are not closed. */
 static void lose_control(size_t k)
 {
 	pshift_control_free(w.chiefs[k].control);
 	w.chiefs[k].control = NULL;
 }
 
-/* The process is: its connections are closed. */
+/* Its process ends: connections are closed. */
 static void kill_control(size_t k)
 {
 	lose_control(k);
@@ -230,7 +230,7 @@ static void start_stand_in(size_t j)
 	start_control(CHIEFS + j);
 }
 
-/* Servers that are started again, with what they hold forgotten. */
+/* Restart a server without its state. */
 static inline void restart(size_t j)
 {
 	start_server(j, false);
@@ -262,7 +262,7 @@ static void begin(uint64_t seed, bool strict)
 		w.limit[i] = i < LIMITED ? 50 + (int64_t)rng_below(&w.rng, 400) : LEASE_NO_LIMIT;
 		w.reservation[i] = i < LIMITED ? w.limit[i] / (int64_t)(1 + i) : 150;
 	}
-	w.limit[3] = 3; /* not even one for each server */
+	w.limit[3] = 3; /* fewer than one per server */
 	w.reservation[3] = 0;
 	for (size_t j = 0; j < SERVERS; j++) {
 		struct machine *x = &w.machines[j];
@@ -287,8 +287,9 @@ static void end(void)
 
 /* ---- a step */
 
-/* Without periods of its own: never more than the static part in any span of a length. It counts to what
- * is the period of most by now, which may be longer than a length: but its part only once. */
+/* Return true if a server without periods of its own may serve bucket i: never more than the
+ * static part in any span of a length. The service counts in the current period of most servers,
+ * which may be longer than a length: but the static part only once. */
 static bool free_of_periods(struct machine *x, size_t i)
 {
 	int64_t part = w.limit[i] / SERVERS;
@@ -333,14 +334,14 @@ static void serve_one(struct machine *x, size_t i, uint64_t label)
 		CHECK(++w.truth[w.period][i] <= w.limit[i]);
 }
 
-/* Algorithm 1, from a bucket at random. */
+/* Serve by Algorithm 1, from a random bucket on. */
 static void serve(struct machine *x)
 {
 	struct pshift_server_status s;
 	uint64_t label;
 
 	pshift_server_status(x->server, &s);
-	/* Without periods of its own it is in nobody's, and so in the true one. */
+	/* A server without periods serves in the true period. */
 	label = s.period;
 	x->credit = x->credit + x->capacity * (double)STEP / (double)WEIR_SEC;
 	for (int class = 0; class < 2; class ++) {
@@ -363,7 +364,7 @@ static void serve(struct machine *x)
 		}
 	}
 	if (x->credit > 1)
-		x->credit = 1; /* idle time is not saved up */
+		x->credit = 1; /* idle time is not saved */
 }
 
 static void arrive(struct machine *x)
@@ -384,7 +385,7 @@ static void arrive(struct machine *x)
 	}
 }
 
-static void look(struct machine *x)
+static void report_counters(struct machine *x)
 {
 	struct pshift_server_load loads[BUCKETS];
 
@@ -408,7 +409,7 @@ static void look(struct machine *x)
 	}
 }
 
-/* A stand-in is where its server is. */
+/* A stand-in is down with its server. */
 static bool is_down(size_t chief)
 {
 	return chief >= CHIEFS && w.machines[chief - CHIEFS].down;
@@ -430,14 +431,15 @@ static void deliver(void)
 
 			pshift_control_receive(k->control, clock_of(k->offset, k->speed), &x->m);
 		} else if (!x->up) {
-			look(to); /* as a driver does: counters are read at the same moment */
+			report_counters(
+				to); /* as a driver does: read the counters at the same moment */
 			pshift_server_receive(to->server, clock_of(to->offset, to->speed), &x->m);
-			look(to);
+			report_counters(to);
 		}
 	}
 }
 
-/* The period of a controller that counts; 0: it does not. */
+/* Return the period of a controller that counts periods, or 0. */
 static uint64_t control(const struct chief *k)
 {
 	struct pshift_control_status s;
@@ -448,7 +450,7 @@ static uint64_t control(const struct chief *k)
 	r = pshift_control_step(k->control, clock_of(k->offset, k->speed));
 	pshift_control_status(k->control, &s);
 	CHECK_INT(r, 0);
-	/* Where it lives throughout it counts on while it does not grant. */
+	/* If it lives throughout, it keeps counting while it does not grant. */
 	return s.started || w.strict ? s.period : 0;
 }
 
@@ -466,7 +468,8 @@ static void controls(void)
 		w.began = w.now;
 	}
 	if (!period &&
-		w.now - w.began >= LENGTH + LENGTH / 4) { /* nobody counts: at least as far */
+		w.now - w.began >=
+			LENGTH + LENGTH / 4) { /* no controller counts: go on counting here */
 		w.period++;
 		w.began += LENGTH;
 	}
@@ -484,7 +487,7 @@ static void step(void)
 			continue;
 		arrive(x);
 		if (pshift_server_due(x->server) <= clock_of(x->offset, x->speed))
-			look(x);
+			report_counters(x);
 		serve(x);
 	}
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metrics: what Prometheus would read, by a small parser of its format, and by promtool if it is here. */
+/* metrics: read as Prometheus does, by a small parser of its format, and by promtool if it is
+ * installed. */
 #include "test.h"
 #include "base/rng.h"
+#include "control/adaptbf/facts.h"
+#include "control/pshift/facts.h"
 #include "serve/api/api.h"
 #include "serve/gateway/version.h"
 #include <ctype.h>
@@ -29,23 +32,21 @@ static struct snapshot_tenant tenants[] = {
 	{.path = "idle", .leaf = true, .weight = 1, .share = 0.2},
 };
 static struct snapshot_tenant *by_tenant[] = {&tenants[0], &tenants[1], &tenants[2]};
-static struct snapshot_job jobs[] = {{"prod/d\"b\\\n",
-	{.tokens = 70,
+static struct adaptbf_facts_job jobs[] = {{.row = {.key = {"prod/d\"b\\\n"}, .tenant = 1},
+	.account = {.tokens = 70,
 		.initial = 50,
 		.record = -12,
 		.demand = 99,
 		.active = true,
-		.ledger = {.borrowed = 40, .repaid = 28}},
-	1}};
-static struct snapshot_adaptbf adaptbf = {.hold = true,
-	.state = {.rate = 1250.5, .tokens = 125, .active = 1, .known = 2, .steps = 17},
-	.jobs = jobs,
-	.n_jobs = 1};
+		.ledger = {.borrowed = 40, .repaid = 28}}}};
+static struct adaptbf_facts_self adaptbf = {.tokens = "hold",
+	.unit = "requests",
+	.state = {.rate = 1250.5, .tokens = 125, .active = 1, .known = 2, .steps = 17}};
 static struct snapshot_resource resources[] = {
 	{.name = "array",
 		.back = "memory:1G",
 		.controller = "adaptbf",
-		.adaptbf = &adaptbf,
+		.facts = {&adaptbf_facts, &adaptbf, {{jobs, 1}}},
 		.up = true,
 		.size = 1 << 30,
 		.window = 32.5,
@@ -82,7 +83,7 @@ static struct snapshot snapshot = {.now = 12500000000,
 static char *text;
 static size_t len;
 
-/* What the tenant's latency is, from now on. */
+/* Set the tenant's latency histogram. */
 static void set_total(void)
 {
 	free(tenants[1].total);
@@ -274,14 +275,14 @@ static void values(void)
 	CHECK_NEAR(value("weir_adaptbf_record", "resource=\"array\"," DB), -12, 0);
 	CHECK_NEAR(value("weir_adaptbf_borrowed_tokens_total", "resource=\"array\"," DB), 40, 0);
 	CHECK_NEAR(value("weir_adaptbf_repaid_tokens_total", "resource=\"array\"," DB), 28, 0);
-	/* What is not there is not said; a group is not counted beside its leaves. */
+	/* Missing values are left out; a group is not counted in addition to its leaves. */
 	CHECK(absent("weir_resource_capacity", "resource=\"array\",unit=\"bytes\""));
 	CHECK(absent("weir_tenant_served_total", "tenant=\"prod\""));
 	CHECK(absent("weir_tenant_max", "tenant=\"idle\",unit=\"requests\",ops=\"all\""));
 	CHECK(absent("weir_tenant_latency_seconds_count", "tenant=\"idle\""));
 }
 
-/* Cumulative, and near what the exponential distribution says. */
+/* Cumulative, and close to the exponential distribution. */
 static void histogram(void)
 {
 	double last = 0;
@@ -348,7 +349,7 @@ static json_t *status_of(struct api_status *s)
 	FILE *f = open_memstream(&out, &n);
 	json_t *j;
 
-	while (api_status_more(s, 1, f)) /* one by one is the same as all at once */
+	while (api_status_more(s, 1, f)) /* one by one gives the same as all at once */
 		;
 	fclose(f);
 	api_status_end(s);
@@ -393,7 +394,7 @@ static void status(void)
 	json_decref(j);
 }
 
-/* Bytes at most of one call, of all of them, and the whole text; the caller frees it. */
+/* Return the largest size of one call; *ret_text is the whole text, which the caller frees. */
 static size_t in_pieces(bool (*more)(void *cursor, FILE *to), void *cursor, char **ret_text)
 {
 	size_t n, at = 0, most = 0;
@@ -429,29 +430,30 @@ static size_t count_text(const char *in, const char *what)
 	return n;
 }
 
-/* Lists of controllers are written some at a time, as tenants are: no piece grows with them. */
+/* Lists of controllers are written some at a time, as tenants are: no piece grows with their
+ * length. */
 static void many_jobs_and_leases(void)
 {
 	enum { MANY = 2000 };
 	struct snapshot s = snapshot;
-	struct snapshot_adaptbf a = adaptbf;
-	struct snapshot_pshift p = {.n_leases = MANY, .n_all = MANY + 7};
+	struct pshift_facts_self p = {.leases_all = MANY + 7};
+	struct adaptbf_facts_job *jobs_all = calloc(MANY, sizeof(*jobs_all));
+	struct pshift_facts_lease *leases = calloc(MANY, sizeof(*leases));
 	struct snapshot_resource two[2] = {resources[0], resources[0]};
 	struct api_status status = {.snapshot = &s};
 	struct metrics_cursor cursor = {.snapshot = &s};
 	json_t *j, *r, *list;
 	char *out;
 
-	a.n_jobs = MANY;
-	a.jobs = calloc(MANY, sizeof(*a.jobs));
-	p.leases = calloc(MANY, sizeof(*p.leases));
 	for (size_t i = 0; i < MANY; i++) {
-		a.jobs[i] = (struct snapshot_job){"job", {.tokens = (int64_t)i}, 0};
-		p.leases[i] = (struct snapshot_lease){.tenant = "lease", .used = (int64_t)i};
+		jobs_all[i].row.key[0] = "job";
+		jobs_all[i].account.tokens = (int64_t)i;
+		leases[i].row.key[0] = "lease";
+		leases[i].tokens.used = (int64_t)i;
+		leases[i].tokens.limit = LEASE_NO_LIMIT;
 	}
-	two[0].adaptbf = &a;
-	two[1].adaptbf = NULL;
-	two[1].pshift = &p;
+	two[0].facts.tables[0] = (struct facts_rows){jobs_all, MANY};
+	two[1].facts = (struct facts){&pshift_facts, &p, {{leases, MANY}}};
 	s.resources = two;
 	s.n_resources = 2;
 	CHECK(in_pieces(status_piece, &status, &out) < 65536);
@@ -471,20 +473,22 @@ static void many_jobs_and_leases(void)
 	CHECK_INT(json_array_size(list), MANY);
 	r = json_array_get(list, MANY - 1);
 	CHECK_INT(json_integer_value(json_object_get(r, "used")), MANY - 1);
+	CHECK(json_is_null(json_object_get(r, "limit")));
 	json_decref(j);
 	free(out);
 	CHECK(in_pieces(metrics_piece, &cursor, &out) < 65536);
 	CHECK_INT(count_text(out, "\nweir_adaptbf_tokens{"), MANY);
 	CHECK_INT(count_text(out, "\nweir_adaptbf_regained_tokens_total{"), MANY);
 	CHECK_INT(count_text(out, "\nweir_pshift_limit_tokens{"), MANY);
+	CHECK_INT(count_text(out, "tenant=\"lease\"} +Inf\n"), MANY);
 	CHECK_INT(count_text(out, "# TYPE weir_adaptbf_record "), 1);
 	CHECK_INT(count_text(out, "# TYPE weir_pshift_used_tokens "), 1);
 	free(out);
-	free(a.jobs);
-	free(p.leases);
+	free(jobs_all);
+	free(leases);
 }
 
-/* An idle tenant is written as text: it says what one that is built says. */
+/* An idle tenant is written as text directly: it must equal one that is built as JSON. */
 static void idle(void)
 {
 	struct weir_err err;

@@ -8,7 +8,7 @@
 
 static unsigned standing; /* connections that the server must have */
 
-static void look(struct drive *x)
+static void stop_when_connected(struct drive *x)
 {
 	unsigned n = 0;
 
@@ -24,7 +24,7 @@ static void look(struct drive *x)
 static void await_connections(unsigned n)
 {
 	standing = n;
-	d.step = look;
+	d.step = stop_when_connected;
 	drive_await(&d, BACK_FAILED); /* which does not happen: `look` ends it */
 	d.step = NULL;
 	CHECK_INT(d.back->state, BACK_UP);

@@ -188,7 +188,7 @@ static void writes_are_sent_again_before_reads(void)
 /* ---- no false FLUSH */
 
 /* It comes back and refuses acknowledged writes: FLUSH fails until they are in place. */
-static void refuses_what_it_had(void)
+static void refuses_acknowledged_writes(void)
 {
 	unsigned flushes;
 
@@ -258,7 +258,7 @@ int main(void)
 	RUN(one_connection_is_cut);
 	RUN(overlapping_writes);
 	RUN(writes_are_sent_again_before_reads);
-	RUN(refuses_what_it_had);
+	RUN(refuses_acknowledged_writes);
 	RUN(cannot_flush_when_full);
 	return pair_end();
 }

@@ -335,7 +335,7 @@ static void answers_garbage(void)
 	answers_nonsense(PEER_GARBAGE);
 }
 
-static void answers_what_was_not_asked(void)
+static void answers_unknown_requests(void)
 {
 	answers_nonsense(PEER_STRANGER);
 }
@@ -452,7 +452,7 @@ int main(void)
 	RUN(hangs_up_in_the_handshake);
 	RUN(never_answers);
 	RUN(answers_garbage);
-	RUN(answers_what_was_not_asked);
+	RUN(answers_unknown_requests);
 	RUN(answers_too_little);
 	RUN(answers_a_part_twice);
 	RUN(shuts_down);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unflushed: what was acknowledged and not flushed can be put in place again, whatever an upstream
- * forgot; and no more than that is held.
+ * unflushed: data that were acknowledged and not flushed can be written again, whatever an upstream
+ * lost; and no more than that is kept.
  */
 #include "serve/back/unflushed.h"
 #include "base/rng.h"
@@ -27,7 +27,8 @@ static void end(void)
 	chunk_pool_free(pool);
 }
 
-/* Acknowledged: `n` blocks of `value`; op ZERO and TRIM have no data. False: no room. */
+/* Acknowledge `n` blocks of `value`; ZERO and TRIM have no data. Return false if there is no
+ * room. */
 static bool acknowledged(uint64_t block, uint64_t n, uint8_t op, uint8_t value, bool durable)
 {
 	struct unflushed_write w = {
@@ -102,7 +103,7 @@ static void durable_covers(void)
 	size_t n;
 
 	begin(1 << 20);
-	CHECK(acknowledged(0, 4, BACK_WRITE, 'x', true)); /* nothing older: not kept at all */
+	CHECK(acknowledged(0, 4, BACK_WRITE, 'x', true)); /* nothing older: not kept */
 	CHECK_INT(unflushed_taken(u), 0);
 	CHECK(acknowledged(0, 4, BACK_WRITE, 'a', false));
 	CHECK(acknowledged(1, 2, BACK_WRITE, 'b', true));
@@ -112,7 +113,7 @@ static void durable_covers(void)
 	check_piece(0, 0, 1, 'a');
 	check_piece(1, 3, 1, 'a');
 	CHECK(acknowledged(9, 1, BACK_WRITE, 'c', false));
-	unflushed_flushed(u, 1); /* a is flushed, so b has nothing to cover */
+	unflushed_flushed(u, 1); /* a is flushed, so b covers nothing */
 	CHECK_INT(unflushed_count(u), 1);
 	CHECK_INT(unflushed_plan(u, &n), 0);
 	CHECK_INT(n, 1);
@@ -120,7 +121,7 @@ static void durable_covers(void)
 	end();
 }
 
-static void a_flush_covers_what_came_before(void)
+static void a_flush_covers_earlier_writes(void)
 {
 	uint64_t first, second;
 	size_t n;
@@ -149,21 +150,23 @@ static void bounded(void)
 	CHECK_INT(unflushed_held(u), 8 * 4096);
 	CHECK(!acknowledged(9, 1, BACK_WRITE, 'a', false));
 	CHECK(!acknowledged(
-		9, 1, BACK_TRIM, 'a', false)); /* has no data, and counts all the same */
+		9, 1, BACK_TRIM, 'a', false)); /* without data, but it counts nevertheless */
 	unflushed_flushed(u, 1);
 	CHECK(unflushed_take(u, 4096));
-	CHECK(!unflushed_take(u, 4096)); /* under way counts as well */
+	CHECK(!unflushed_take(u, 4096)); /* requests in flight count, too */
 	CHECK_INT(unflushed_held(u), 7 * 4096);
 	CHECK_INT(unflushed_taken(u), 8 * 4096);
 	unflushed_give(u, 4096);
 	unflushed_flushed(u, unflushed_mark(u));
 	CHECK_INT(unflushed_held(u), 0);
-	CHECK(acknowledged(0, 128, BACK_WRITE, 'a', false)); /* larger than all: alone it fits */
+	CHECK(acknowledged(
+		0, 128, BACK_WRITE, 'a', false)); /* larger than the limit: alone it fits */
 	CHECK(!acknowledged(0, 1, BACK_WRITE, 'a', false));
 	end();
 }
 
-/* Many logs, and nothing can be flushed: half of the memory is left for others, and each takes a write. */
+/* Many logs, and nothing can be flushed: half of the memory is left for others, and each accepts
+ * a write. */
 static void bounded_together(void)
 {
 	struct unflushed *all[16];
@@ -175,7 +178,7 @@ static void bounded_together(void)
 			;
 		CHECK(unflushed_taken(all[i]) >= 256 << 10);
 	}
-	CHECK_INT(unflushed_taken(all[0]), 1 << 20); /* the first ones have all that they may */
+	CHECK_INT(unflushed_taken(all[0]), 1 << 20); /* the first ones have reached their limit */
 	CHECK_INT(chunk_kept(pool), (4 << 20) + 12 * (256 << 10));
 	CHECK(!unflushed_take(all[15], 4096));
 	for (int i = 0; i < 16; i++) {
@@ -200,7 +203,7 @@ static void costs(void)
 	CHECK_INT(unflushed_cost(CHUNK_MAX, false), 4096);
 }
 
-static void what_is_missing(void)
+static void missing_blocks(void)
 {
 	size_t n;
 
@@ -214,7 +217,7 @@ static void what_is_missing(void)
 	CHECK(unflushed_missing(u, 0, 4 * BLOCK + 1));
 	CHECK(!unflushed_missing(u, 0, 4 * BLOCK));
 	CHECK(!unflushed_missing(u, 6 * BLOCK, BLOCK));
-	CHECK_INT(unflushed_plan(u, &n), 0); /* the next try begins with a clean sheet */
+	CHECK_INT(unflushed_plan(u, &n), 0); /* the next try starts from the beginning */
 	CHECK(!unflushed_missing(u, 0, BLOCKS * BLOCK));
 	end();
 }
@@ -224,20 +227,21 @@ static bool is_near(uint64_t page, uint64_t n)
 	return unflushed_near(u, page * PAGE * BLOCK, n * PAGE * BLOCK);
 }
 
-/* Counted by pages of 4 KiB: `near` may say yes too often, and never no when a write is there. */
-static void what_is_near(void)
+/* Counted by pages of 4 KiB: `near` may be true without a write, but is never false with one. */
+static void near_writes(void)
 {
 	uint64_t mark;
 
 	begin(1 << 20);
 	CHECK(!is_near(0, 64));
-	CHECK(acknowledged(2 * PAGE, PAGE, BACK_WRITE, 'a', true)); /* nothing to lose */
+	CHECK(acknowledged(2 * PAGE, PAGE, BACK_WRITE, 'a', true)); /* nothing can be lost */
 	CHECK(acknowledged(4 * PAGE + 1, PAGE, BACK_WRITE, 'b', false));
 	CHECK(acknowledged(5 * PAGE, 1, BACK_WRITE, 'c', false));
 	CHECK(is_near(4, 1) && is_near(5, 1) && is_near(0, 5) && is_near(5, 10));
 	CHECK(!is_near(0, 4) && !is_near(6, 1));
 	mark = unflushed_mark(u);
-	CHECK(acknowledged(8 * PAGE, 1024 * PAGE, BACK_TRIM, 0, false)); /* too wide to count */
+	CHECK(acknowledged(
+		8 * PAGE, 1024 * PAGE, BACK_TRIM, 0, false)); /* too wide for the counters */
 	CHECK(is_near(900, 1) && is_near(4, 1) && !is_near(6, 1));
 	unflushed_flushed(u, mark);
 	CHECK(is_near(900, 1) && !is_near(4, 2));
@@ -247,8 +251,8 @@ static void what_is_near(void)
 }
 
 /*
- * Against an upstream of BLOCKS blocks that forgets: `is` is what a read gives, `sure` what survives
- * its death. What must be there is `want`, plainly what was acknowledged last.
+ * Against an upstream of BLOCKS blocks that loses data: `is` is what a read returns, `sure` what
+ * survives its death. The required content is `want`, what was acknowledged last.
  */
 static uint8_t is[BLOCKS], sure[BLOCKS], want[BLOCKS];
 static bool
@@ -276,7 +280,8 @@ static void random_write(struct rng *rng, uint8_t value)
 	}
 }
 
-/* Dies: of each block what was sure is left, or, by luck, what was last there. Then comes back. */
+/* The upstream dies: each block has its durable content or, by chance, its last content. Then it
+ * returns. */
 static void die_and_replay(struct rng *rng)
 {
 	size_t n, order[4 * BLOCKS];
@@ -325,7 +330,7 @@ static void against_an_upstream_that_forgets(void)
 			memcpy(then, is, sizeof(then));
 			flushing = true;
 		} else if (what < 98 && flushing) {
-			/* What it made sure of is at least as new as when it began. */
+			/* Each durable version is at least as new as at the start of the flush. */
 			for (int b = 0; b < BLOCKS; b++)
 				if (!sure_now[b])
 					sure[b] = rng_below(&rng, 2) ? then[b] : is[b];
@@ -346,12 +351,12 @@ int main(void)
 	RUN(last_write_wins);
 	RUN(zeroes_and_trims);
 	RUN(durable_covers);
-	RUN(a_flush_covers_what_came_before);
+	RUN(a_flush_covers_earlier_writes);
 	RUN(bounded);
 	RUN(bounded_together);
 	RUN(costs);
-	RUN(what_is_missing);
-	RUN(what_is_near);
+	RUN(missing_blocks);
+	RUN(near_writes);
 	RUN(against_an_upstream_that_forgets);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A gateway with back ends in memory, from inside: exports, what fits, snapshots, listening, the end.
- * Clients are tests/e2e's. */
+/* A gateway with back ends in memory, from inside: exports, limits of memory and threads,
+ * snapshots, listening, the end. tests/e2e has clients. */
 #include "serve/gateway/gateway.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
@@ -56,7 +56,7 @@ static void refused(const char *text, int code, const char *why)
 
 /* ---- exports */
 
-static int find(struct gateway *g, const char *name, const char *client, struct gateway_place *ret)
+static int find(struct gateway *g, const char *name, const char *client, struct front_place *ret)
 {
 	struct weir_who who = {.export_ = name, .client = client};
 
@@ -71,7 +71,7 @@ static void exports(void)
 		"  - {name: a2, resource: two, offset: 1 MiB, read_only: true, description: hm}\n"
 		"  - {name: other, resource: two, size: 1 MiB}\n" TENANTS,
 		NULL);
-	struct gateway_place p;
+	struct front_place p;
 
 	CHECK_STR(gateway_export(g, 0), "a1");
 	CHECK_STR(gateway_export(g, 2), "other");
@@ -96,12 +96,12 @@ static void exports(void)
 	gateway_free(g);
 }
 
-/* Without exports: the resources, by their names, whole. */
+/* Without exports: the resources under their names, whole. */
 static void resources_are_exports(void)
 {
 	struct gateway_options o = {.read_only = true};
 	struct gateway *g = make(TWO "default: x\ntenants: [{name: x}]\n", &o);
-	struct gateway_place p;
+	struct front_place p;
 
 	CHECK_STR(gateway_export(g, 0), "one");
 	CHECK_STR(gateway_export(g, 1), "two");
@@ -119,7 +119,7 @@ static void any_name(void)
 	struct gateway *g = make("resources: [{name: disk, back: \"memory:1M\"}]\n"
 				 "tenants: [{name: all, match: {export: \"*\"}}]\n",
 		&o);
-	struct gateway_place p;
+	struct front_place p;
 
 	CHECK_STR(gateway_export(g, 0), "");
 	CHECK(!gateway_export(g, 1));
@@ -182,7 +182,7 @@ static void spread(void)
 	const struct snapshot_tenant *t;
 	struct snapshot *s;
 
-	CHECK_INT(g->n_workers, 2); /* one a resource */
+	CHECK_INT(g->n_workers, 2); /* one per resource */
 	gateway_count(g, 3, 2, 1);
 	CHECK_INT(gateway_snapshot(g, &s), 0);
 	CHECK_INT(s->version, 1);
@@ -249,7 +249,7 @@ static void taken(void)
 
 	CHECK_INT(try_make(TWO, NULL, &second, &err), -EADDRINUSE);
 	CHECK(strstr(err.text, address + 5));
-	CHECK_INT(stat(address + 5, &st), 0); /* the first one's is still there */
+	CHECK_INT(stat(address + 5, &st), 0); /* the first one's socket still exists */
 	gateway_free(g);
 	CHECK(stat(address + 5, &st) != 0);
 }
@@ -288,7 +288,7 @@ static void record_errors(void)
 	CHECK_INT(gateway_record_stop(g, &recorded, &dropped), 0);
 	CHECK_INT(recorded, 0);
 	CHECK_INT(dropped, 0);
-	CHECK_INT(gateway_record(g, path, 0, &err), -EEXIST); /* never over what is there */
+	CHECK_INT(gateway_record(g, path, 0, &err), -EEXIST); /* never overwrites a file */
 	CHECK_INT(unlink(path), 0);
 	CHECK_INT(gateway_record(g, path, 0, &err), 0);
 	gateway_free(g); /* ends it */

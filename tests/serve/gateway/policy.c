@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * policy: apply, set and reload at a gateway without clients: all or nothing, what is kept
- * across a restart, what is said about it; and the state file, whole, damaged or impossible.
+ * policy: apply, set and reload at a gateway without clients: all or nothing, values kept across a
+ * restart, messages about them; and the state file, whole, damaged or impossible.
  */
 #include "policy/override.h"
 #include "serve/gateway/state.h"
@@ -61,7 +61,7 @@ static void says(const struct gateway_note *n, const char *what)
 			return;
 	for (size_t i = 0; i < n->n; i++)
 		fprintf(stderr, "  %s\n", n->lines[i]);
-	FAIL("nobody says \"%s\"", what);
+	FAIL("no message \"%s\"", what);
 }
 
 static void is(struct gateway *g, const char *key, const char *value)
@@ -72,7 +72,7 @@ static void is(struct gateway *g, const char *key, const char *value)
 	CHECK_STR(text, value);
 }
 
-struct waiting { /* for so many changes */
+struct waiting { /* waits for so many changes */
 	struct gateway *gateway;
 	int n, rc;
 };
@@ -104,7 +104,7 @@ static void test_apply(void)
 	says(&note, "b: no longer a tenant");
 	says(&note, "c: a new tenant");
 	gateway_note_free(&note);
-	CHECK_INT(g->version, 1); /* only said */
+	CHECK_INT(g->version, 1); /* only reported */
 	is(g, "a.weight", "3");
 	CHECK_INT(apply(g, SECOND, false, false, NULL, &err), 0);
 	CHECK_INT(g->version, 2);
@@ -149,7 +149,7 @@ static void test_bad_changes_nothing(void)
 	refuses(g,
 		"resources: [{name: one, back: \"memory:16M\"}, {name: two, back: \"memory:9M\"}]",
 		"restart");
-	/* The second resource refuses what the first took already. */
+	/* The second resource refuses what the first one accepted. */
 	refuses(g,
 		"resources: [{name: one, back: \"memory:16M\"},\n"
 		"{name: two, back: \"memory:8M\", cost: bytes}]",
@@ -157,11 +157,11 @@ static void test_bad_changes_nothing(void)
 	gateway_free(g);
 }
 
-static void test_nobody_is_everybody(void)
+static void test_no_tenants(void)
 {
 	struct gateway *g = start(RESOURCES, false);
 	struct weir_who who = {.export_ = "one"};
-	struct gateway_place place;
+	struct front_place place;
 
 	CHECK_INT(gateway_find(g, &who, &place), 0);
 	CHECK_INT(apply(g, RESOURCES "# nothing\n", false, false, NULL, NULL), 0);
@@ -185,7 +185,7 @@ static void test_set(void)
 	CHECK(gateway_override(g, 0, &key, &value));
 	CHECK_STR(key, "a.max");
 	CHECK_STR(value, "5k iops");
-	CHECK_INT(gateway_set(g, "a.max", "6k iops", NULL, &err), 0); /* in its place */
+	CHECK_INT(gateway_set(g, "a.max", "6k iops", NULL, &err), 0); /* replaced */
 	CHECK(!gateway_override(g, 1, &key, &value));
 	CHECK_INT(gateway_set(g, "a.max", "6k", NULL, &err), -EINVAL);
 	CHECK_INT(gateway_set(g, "x.max", "6k iops", NULL, &err), -ENOENT);
@@ -212,7 +212,7 @@ static void test_apply_undoes(void)
 	CHECK_INT(apply(g, SECOND, false, true, &note, &err), 0);
 	says(&note, "a.max 5k iops, which was set, is undone: 4k iops");
 	says(&note, "b.weight 7, which was set, is gone");
-	for (size_t i = 0; i < note.n; i++) /* which SECOND says itself */
+	for (size_t i = 0; i < note.n; i++) /* which SECOND has itself */
 		CHECK(!strstr(note.lines[i], "a.weight 5, which was set"));
 	gateway_note_free(&note);
 	is(g, "a.max", "5k iops");
@@ -241,11 +241,11 @@ static void test_restart_keeps(void)
 	CHECK_INT(g->version, 1);
 	CHECK_INT(gateway_set(g, "a.max", NULL, NULL, &err), 0);
 	gateway_free(g);
-	g = start(SECOND, true); /* b is gone: what was set for it goes, and the rest stays */
+	g = start(SECOND, true); /* b is gone: its set values go, and the others stay */
 	is(g, "a.max", "4k iops");
 	CHECK_INT(g->n_overrides, 0);
 	CHECK_INT(gateway_set(g, "a.max", "6k iops", NULL, &err), 0);
-	CHECK_INT(apply(g, SECOND, false, false, NULL, &err), 0); /* undone, there too */
+	CHECK_INT(apply(g, SECOND, false, false, NULL, &err), 0); /* undone in the file, too */
 	gateway_free(g);
 	g = start(SECOND, true);
 	is(g, "a.max", "4k iops");
@@ -272,7 +272,7 @@ static void test_damaged(void)
 		CHECK(access(path, F_OK) != 0);
 		gateway_free(g);
 	}
-	/* One that was right when it was set, and is not any more with this file. */
+	/* A value that was valid when it was set, and is not with this file. */
 	put_file(path, "{\"set\": [{\"key\": \"a.max\", \"value\": \"6k iops\"},"
 		       " {\"key\": \"b.min\", \"value\": \"lots\"},"
 		       " {\"key\": \"b.weight\", \"value\": \"2\"}]}");
@@ -287,7 +287,7 @@ static void test_damaged(void)
 	unlink(aside);
 }
 
-/* The tenants' file may come with the policy; the gateway opens none for it. */
+/* The tenants' file may be sent with the policy; the gateway opens none for it. */
 static void test_sent_tenants(void)
 {
 	static const char both[] = RESOURCES "tenants: tenants.yaml\n"
@@ -308,7 +308,7 @@ static void test_sent_tenants(void)
 	is(g, "x.weight", "7");
 	CHECK_STR(gateway_policy(g)->tenants_text, strstr(both, "- {name: x"));
 	CHECK_INT(strlen(gateway_policy_text(g)), strlen(both) - behind);
-	/* One that is refused, and one that the end of the gateway overtakes. */
+	/* One that is refused, and one that is still waiting when the gateway ends. */
 	w.n = 1;
 	gateway_change_start(g, gateway_change_set("x.weight", "no"), changed, &w);
 	CHECK_INT(loop_run(gateway_loop(g)), 0);
@@ -331,7 +331,7 @@ static void test_cannot_keep(void)
 	g = start(FIRST, true);
 	CHECK(gateway_set(g, "a.max", "5k iops", NULL, &err) < 0);
 	CHECK(strstr(err.text, "cannot keep"));
-	is(g, "a.max", "4k iops"); /* nothing that would not survive */
+	is(g, "a.max", "4k iops"); /* nothing that would not survive a restart */
 	CHECK_INT(g->version, 1);
 	gateway_free(g);
 	unlink(state);
@@ -364,7 +364,8 @@ static void test_reload(void)
 	CHECK_INT(gateway_set(g, "a.max", "5k iops", NULL, &err), 0);
 	CHECK_INT(apply(g, SECOND, true, false, NULL, &err), 0); /* under another name */
 	put_file(file, FIRST);
-	CHECK_INT(gateway_reload(g, NULL, &err), 0); /* the file of the start, not that */
+	CHECK_INT(
+		gateway_reload(g, NULL, &err), 0); /* the file of the start, not the applied one */
 	is(g, "a.weight", "3");
 	is(g, "a.max", "5k iops");
 	CHECK_INT(g->version, 4);
@@ -386,7 +387,7 @@ int main(void)
 	snprintf(file, sizeof(file), "%s/weir.yaml", folder);
 	RUN(test_apply);
 	RUN(test_bad_changes_nothing);
-	RUN(test_nobody_is_everybody);
+	RUN(test_no_tenants);
 	RUN(test_set);
 	RUN(test_apply_undoes);
 	RUN(test_sent_tenants);

@@ -37,7 +37,7 @@ static void begin(void)
 		loop_poll(l);
 }
 
-static void run(const char *want)
+static void run_until_stopped(const char *want)
 {
 	CHECK_INT(loop_run(l), 0);
 	CHECK_STR(said, want);
@@ -83,16 +83,16 @@ static void fds(void)
 	watched_new(&a, 'a', 1);
 	watched_new(&b, 'b', 1);
 	b.stops = true;
-	run("ab");
+	run_until_stopped("ab");
 	CHECK_INT(loop_add(l, &a.f, EPOLLIN), -EEXIST);
 	/* Not waited for: no event. */
 	loop_change(l, &a.f, 0);
 	CHECK_INT(write(a.f.fd, &one, sizeof(one)), sizeof(one));
 	CHECK_INT(write(b.f.fd, &one, sizeof(one)), sizeof(one));
-	run("abb");
+	run_until_stopped("abb");
 	loop_change(l, &a.f, EPOLLIN);
 	a.stops = true;
-	run("abba");
+	run_until_stopped("abba");
 	close(a.f.fd);
 	close(b.f.fd);
 	loop_free(l);
@@ -128,7 +128,7 @@ static void fd_removes_itself(void)
 	watched_new(&b, 'b', 1);
 	a.removes = &a;
 	b.stops = true;
-	run("ab");
+	run_until_stopped("ab");
 	CHECK_INT(loop_add(l, &a.f, EPOLLIN), 0); /* and may be added again */
 	close(a.f.fd);
 	close(b.f.fd);
@@ -179,7 +179,7 @@ static void timers(void)
 	CHECK_INT(loop_set(l, &c.t, start + 1 * WEIR_MS), 0); /* equal: in order of setting */
 	CHECK_INT(loop_set(l, &a.t, start + 9 * WEIR_MS), 0);
 	CHECK_INT(loop_set(l, &a.t, start - 5), 0); /* moved before all others */
-	run("abcd");
+	run_until_stopped("abcd");
 	CHECK(loop_clock() >= start + 3 * WEIR_MS);
 	CHECK(!a.t.set && !d.t.set);
 	loop_free(l);
@@ -195,7 +195,7 @@ static void timer_cuts_another(void)
 	CHECK_INT(loop_set(l, &c.t, 3), 0);
 	a.cuts = &b;
 	c.stops = true;
-	run("ac");
+	run_until_stopped("ac");
 	CHECK_INT(loop_set(l, &b.t, WEIR_NEVER), 0); /* idempotent */
 	loop_free(l);
 }
@@ -210,8 +210,8 @@ static void timer_in_the_past(void)
 	CHECK_INT(loop_set(l, &b.t, 2), 0);
 	a.again = 1;
 	a.stops = true; /* ends the loop, not the timers of the round */
-	run("ab");
-	run("aba");
+	run_until_stopped("ab");
+	run_until_stopped("aba");
 	loop_free(l);
 }
 
@@ -236,7 +236,7 @@ static void many_timers(void)
 		}
 	}
 	a[0].stops = true;
-	run(want);
+	run_until_stopped(want);
 	CHECK(!a[10].t.set && !a[11].t.set && a[12].t.set);
 	loop_free(l);
 }
@@ -323,12 +323,12 @@ static void posts_to_itself(void)
 
 	begin();
 	loop_post(l, &a.t);
-	run("ab");
+	run_until_stopped("ab");
 	/* Posted, then stopped, before it runs: done all the same. */
 	a.posts = NULL;
 	loop_post(l, &a.t);
 	loop_stop(l);
-	run("aba");
+	run_until_stopped("aba");
 	loop_free(l);
 }
 
@@ -390,7 +390,7 @@ static void turns(void)
 	begin();
 	loop_turn_add(l, &a.t);
 	loop_turn_add(l, &b.t);
-	run("ababab");
+	run_until_stopped("ababab");
 	loop_free(l);
 }
 
@@ -405,13 +405,13 @@ static void turns_removed(void)
 	loop_turn_add(l, &b.t);
 	loop_turn_add(l, &c.t);
 	a.removes = &b; /* the next one */
-	run("acac");
+	run_until_stopped("acac");
 	c.removes = &c; /* itself, the last */
 	c.more = 0;
-	run("acacac");
+	run_until_stopped("acacac");
 	a.stops = true;
 	loop_turn_add(l, &b.t);
-	run("acacacab");
+	run_until_stopped("acacacab");
 	loop_free(l);
 }
 
@@ -496,7 +496,7 @@ static void ping_pong(void)
 	f.fd = fd[0];
 	CHECK_INT(loop_add(l, &f, EPOLLIN), 0);
 	CHECK_INT(write(fd[0], "?", 1), 1);
-	run("");
+	run_until_stopped("");
 	CHECK_INT(answers, QUESTIONS);
 	loop_remove(l, &f);
 	close(fd[0]);
@@ -537,7 +537,7 @@ static void refreshes(void)
 
 	begin();
 	loop_turn_add(l, &r.t);
-	run("");
+	run_until_stopped("");
 	CHECK_INT(r.n, 5);
 	loop_turn_remove(l, &r.t);
 	loop_free(l);

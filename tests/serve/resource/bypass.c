@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bypass: requests go past the gate, in order, and are counted; then limits hold again. (Random toggling:
- * resource-policy.) */
+/* bypass: requests skip the gate, in order, and are counted; then limits hold again. (Random
+ * toggling: resource-policy.) */
 #include "serve/gateway/version.h"
 #include "serve/gateway/snapshot.h"
 #include "serve/resource-rig.h"
 
-static const struct snapshot_tenant *look(struct world *w, struct snapshot *s)
+static const struct snapshot_tenant *snapshot_of(struct world *w, struct snapshot *s)
 {
 	static struct gateway_version v;
 	static struct weir_bounds bounds[4];
@@ -38,7 +38,7 @@ static void look_end(struct snapshot *s)
 	snapshot_free(heap);
 }
 
-/* What waits goes at once and in order, as does what comes later; then limits hold again. */
+/* Waiting requests pass at once and in order, and so do new ones; then limits hold again. */
 static void test_bypass(void)
 {
 	const struct snapshot_tenant *t;
@@ -51,10 +51,10 @@ static void test_bypass(void)
 	join(&w, &a, "a", 0);
 	for (unsigned i = 0; i < 40; i++)
 		ask(&a, i);
-	run(&w, WEIR_SEC - WEIR_MS / 2);
+	run_world(&w, WEIR_SEC - WEIR_MS / 2);
 	waits = w.resource->queued;
 	CHECK(waits >= 25 && w.fake->n == 0 && a.done == 40 - waits);
-	t = look(&w, &s);
+	t = snapshot_of(&w, &s);
 	CHECK_NEAR((double)t->oldest_wait, 1e9 - 5e5, 0.001);
 	CHECK(!s.resources[0].bypassed);
 	look_end(&s);
@@ -68,25 +68,26 @@ static void test_bypass(void)
 	ask(&a, 0);
 	turn(&w);
 	CHECK_INT(w.fake->n, waits + 1);
-	t = look(&w, &s);
+	t = snapshot_of(&w, &s);
 	CHECK(s.resources[0].bypassed);
 	CHECK_INT(t->in_flight, waits + 1);
 	CHECK_INT(t->oldest_wait, 0);
 	look_end(&s);
-	run(&w, 10 * WEIR_MS);
+	run_world(&w, 10 * WEIR_MS);
 	CHECK_INT(a.done, 41);
-	t = look(&w, &s);
+	t = snapshot_of(&w, &s);
 	CHECK_INT(t->served, 41);
 	CHECK_INT(t->dispatched, 41);
 	CHECK_INT(t->bytes, 41 * 4096);
 	CHECK_INT(t->total->count, 41);
-	CHECK_NEAR((double)t->total->max, 1e9, 0.01); /* those that waited did so since they came */
+	CHECK_NEAR((double)t->total->max, 1e9,
+		0.01); /* the waiting requests count from their arrival */
 	CHECK_INT(t->in_flight, 0);
 	look_end(&s);
 	CHECK_INT(resource_bypass(w.resource, false), 0);
 	for (unsigned i = 0; i < 20; i++)
 		ask(&a, i);
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	CHECK(a.done >= 41 + 9 && a.done <= 41 + 12);
 	resource_leave(w.resource, &a.client);
 	w.now += WEIR_SEC;
@@ -94,7 +95,7 @@ static void test_bypass(void)
 	world_free(&w);
 }
 
-/* It outlives a policy; in shadow mode there is nothing to let go. */
+/* The bypass survives a policy change; in shadow mode there is nothing to release. */
 static void test_bypass_and_policy(void)
 {
 	struct weir_policy *next;
@@ -110,7 +111,7 @@ static void test_bypass_and_policy(void)
 	CHECK_INT(w.fake->n, 20);
 	CHECK_INT(resource_bypass(w.resource, true), 0);
 	CHECK(stats(&w, "a").queued >= 15);
-	run(&w, 2 * WEIR_MS);
+	run_world(&w, 2 * WEIR_MS);
 	next = parse(DISK "tenants: [{name: b, max: 10 iops, match: {export: a}}]");
 	CHECK_INT(resource_swap(w.resource, next, &err), 0);
 	weir_policy_free(w.policy);
@@ -119,7 +120,7 @@ static void test_bypass_and_policy(void)
 		ask(&a, i);
 	turn(&w);
 	CHECK_INT(w.fake->n, 20);
-	run(&w, 2 * WEIR_MS);
+	run_world(&w, 2 * WEIR_MS);
 	resource_bypass(w.resource, false);
 	for (unsigned i = 0; i < 20; i++)
 		ask(&a, i);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * policy: a swap with requests inside, in virtual time: they follow their clients in order;
- * who is nobody's is cut off; shadow mode comes and goes; parts of a max; what is wanted; and random
- * policies one after the other, the gate bypassed and not, with nothing lost, doubled or out of order within a
- * client.
+ * policy: a swap with requests inside, in virtual time: requests follow their clients in order;
+ * clients without a tenant are disconnected; shadow mode is switched on and off; parts of a max;
+ * demand; and random policies one after the other, with the gate bypassed and not, with nothing
+ * lost, doubled or reordered within a client.
  */
+#include "control/parda/keys.h"
 #include "serve/resource/impl.h"
 #include "serve/gateway/snapshot.h"
 #include "base/rng.h"
@@ -14,7 +15,7 @@
 
 enum { CLIENTS = 6, DEPTH = 12, MOST = 64 };
 
-/* ---- a back end that keeps what it gets until told */
+/* ---- a back end that keeps its requests until the test releases them */
 
 struct held {
 	struct back back;
@@ -136,7 +137,7 @@ static void start(const char *text, double depth)
 	struct resource_config config = {.spec = &spec, .back = &w.back.back};
 
 	memset(&w, 0, sizeof(w));
-	weir_policy_resource_default("disk", &spec);
+	policy_resource_default("disk", &spec);
 	spec.depth = depth;
 	w.back.back.ops = &held_ops;
 	w.now = WEIR_SEC;
@@ -185,7 +186,7 @@ static void test_follow(void)
 	turn();
 	CHECK_INT(w.back.n, 1);
 	CHECK_INT(queued("a") + queued("b"), 11);
-	/* a1 is somebody else's from now on. */
+	/* a1 belongs to another tenant now. */
 	swap("tenants: [{name: a, match: {export: \"a*\"}}, {name: b, match: {export: \"b*\"}},\n"
 	     " {name: one, match: {export: a1}}]\n");
 	CHECK_INT(w.clients[0].tenant, 0);
@@ -193,7 +194,7 @@ static void test_follow(void)
 	turn();
 	CHECK_INT(queued("one"), 4);
 	CHECK_INT(queued("a") + queued("b"), 7);
-	/* All are gone, under a name that there was not. */
+	/* All old tenants are gone; a new name has all clients. */
 	swap("tenants: [{name: all, match: {export: \"*\"}}]\n");
 	turn();
 	CHECK_INT(queued("all"), 11);
@@ -207,7 +208,7 @@ static double worst(const struct weir_hist *h)
 	return h ? (double)weir_hist_percentile(h, 100) : 0;
 }
 
-/* What it waited under one policy is not forgotten under the next. */
+/* The waiting time under one policy is kept under the next. */
 static void test_waits_since(void)
 {
 	weir_node b;
@@ -252,13 +253,13 @@ static void test_cut_off(void)
 		for (unsigned i = 0; i < 3; i++)
 			submit(c);
 	turn();
-	/* b is no longer there, c is elsewhere; a may grow. */
+	/* b is gone, c has moved; a may grow. */
 	swap(DISK "exports: [{name: a, size: 2 MiB}, {name: c, offset: 6 MiB, size: 1 MiB},\n"
 		  "{name: d, offset: 8 MiB}]\n" ALL);
 	CHECK_INT(w.refused, 2);
 	CHECK(w.here[0] && !w.here[1] && !w.here[2] && w.here[3]);
 	CHECK_INT(queued("a"), 5);
-	/* Shrunk; and only to be read. */
+	/* A smaller size; and read only. */
 	swap(DISK "exports: [{name: a, size: 1 MiB}, {name: d, offset: 8 MiB, read_only: "
 		  "true}]\n" ALL);
 	CHECK_INT(w.refused, 4);
@@ -272,8 +273,8 @@ static void cut_off_later(struct client *c, const char *why)
 	w.refused++;
 }
 
-/* A client that is cut off leaves a little later. Until then its waiting requests are held by the window and by every max;
- * when the client leaves they are dropped. */
+/* A client that is disconnected leaves a little later. Until then the window and every max hold
+ * its waiting requests; when the client leaves they are dropped. */
 static void test_cut_off_waiting(bool shadow)
 {
 	start(AB, 1);
@@ -291,7 +292,7 @@ static void test_cut_off_waiting(bool shadow)
 		    : "tenants: [{name: a, match: {export: \"a*\"}}]\n");
 	CHECK_INT(w.refused, 1);
 	turn();
-	CHECK_INT(w.back.n, shadow ? 2 : 1); /* that of a passes, where nothing is held */
+	CHECK_INT(w.back.n, shadow ? 2 : 1); /* a's request passes if nothing is held */
 	w.here[1] = false;
 	resource_leave(w.r, &w.clients[1]);
 	turn();
@@ -308,7 +309,7 @@ static void test_cut_off_later(void)
 	test_cut_off_waiting(true);
 }
 
-static void test_nobodys(void)
+static void test_clients_without_tenant(void)
 {
 	start(AB, 1);
 	join(0, "a");
@@ -319,7 +320,7 @@ static void test_nobodys(void)
 	swap("tenants: [{name: a, match: {export: \"a*\"}}]\n");
 	CHECK_INT(w.refused, 1);
 	CHECK(w.here[0] && !w.here[1]);
-	join(2, "b"); /* and who comes now */
+	join(2, "b"); /* and a client that joins now */
 	CHECK_INT(w.refused, 2);
 	stop();
 }
@@ -331,7 +332,7 @@ static void test_shadow(void)
 	for (unsigned i = 0; i < 8; i++)
 		submit(0);
 	turn();
-	CHECK_INT(w.back.n, 2); /* what a bucket of 10 iops holds */
+	CHECK_INT(w.back.n, 2); /* the content of a bucket of 10 iops */
 	swap("enforce: false\ntenants: [{name: a, max: 10 iops, match: {export: \"*\"}}]\n");
 	turn();
 	CHECK_INT(w.back.n, 8); /* at once, and in order */
@@ -339,7 +340,7 @@ static void test_shadow(void)
 		submit(0);
 	turn();
 	CHECK_INT(w.back.n, 12);
-	CHECK(queued("a") > 0); /* what would wait */
+	CHECK(queued("a") > 0); /* requests that would wait */
 	swap("enforce: false\ntenants: [{name: b, max: 10 iops, match: {export: \"*\"}}]\n");
 	while (w.back.n)
 		finish_one(0);
@@ -375,8 +376,8 @@ static void test_keys_of_the_resource(void)
 	stop();
 }
 
-/* Requests have 4 KiB. The window in bytes comes and goes with the policy; a controller of the window leaves it
- * alone. */
+/* Requests have 4 KiB. The window in bytes is added and removed with the policy; a controller of
+ * the window does not change it. */
 static void test_window_in_bytes(void)
 {
 	start("resources: [{name: disk, depth: {requests: 8, bytes: 8 KiB}}]\n" ALL, 1);
@@ -385,11 +386,11 @@ static void test_window_in_bytes(void)
 		submit(0);
 	turn();
 	CHECK_INT(w.back.n, 2);
-	w.r->spec.controller = WEIR_CONTROLLER_PARDA;
+	w.r->spec.controller = &parda_controller;
 	resource_window(w.r, 6);
 	turn();
 	CHECK_INT(w.back.n, 2);
-	w.r->spec.controller = WEIR_CONTROLLER_NONE;
+	w.r->spec.controller = NULL;
 	swap("resources: [{name: disk, depth: {requests: 8, bytes: 20 KiB}}]\n" ALL);
 	turn();
 	CHECK_INT(w.back.n, 5);
@@ -428,7 +429,7 @@ static void test_parts(void)
 	CHECK_INT(resource_divide(w.r, &quarter, 1, NULL), 0);
 	run_for(100 * WEIR_MS);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 250, 0.02);
-	/* Kept by a tenant that stays. */
+	/* Kept for a tenant that stays. */
 	swap("tenants: [{name: n}, {name: a, max: 2000 iops, match: {export: \"*\"}}]\n");
 	run_for(100 * WEIR_MS);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 500, 0.02);
@@ -471,7 +472,7 @@ static void test_demand(void)
 	resource_demand(w.r, d, 3);
 	CHECK_NEAR(d[1].kind[0].passed_requests, 0, 0);
 	CHECK_NEAR(d[1].kind[0].waiting_requests, 5, 0);
-	/* A client that leaves takes what waits with it. */
+	/* The waiting requests of a client that leaves are dropped. */
 	w.here[0] = false;
 	resource_leave(w.r, &w.clients[0]);
 	resource_demand(w.r, d, 3);
@@ -561,7 +562,7 @@ int main(void)
 	RUN(test_waits_since);
 	RUN(test_cut_off);
 	RUN(test_cut_off_later);
-	RUN(test_nobodys);
+	RUN(test_clients_without_tenant);
 	RUN(test_shadow);
 	RUN(test_keys_of_the_resource);
 	RUN(test_window_in_bytes);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resource: the way of a request in made-up time, over a back end that takes as long as it is told. */
+/* resource: the path of a request in virtual time, over a back end with a given service time. */
 #include "serve/resource/tap.h"
 #include "serve/resource-rig.h"
 
 static void test_weights(void)
 {
-	struct resource_held held;
+	struct front_held held;
 	struct asker a, b;
 	struct world w;
 
@@ -15,24 +15,23 @@ static void test_weights(void)
 		false);
 	join(&w, &a, "a", 32);
 	join(&w, &b, "b", 32);
-	run(&w, 10 * WEIR_SEC);
+	run_world(&w, 10 * WEIR_SEC);
 	CHECK_NEAR(a.done + b.done, 40000, 0.001); /* four at once, a millisecond each */
 	CHECK_NEAR(b.done, 3.0 * a.done, 0.01);
 	CHECK_INT(w.resource->inside, 4);
 	CHECK_INT(w.resource->queued, 60);
-	resource_held(
-		w.resource, &a.client, &held); /* it waits for its turn, and no limit holds it */
+	resource_held(w.resource, &a.client, &held); /* waits for its turn, without a limit */
 	CHECK(held.ns == 0 && held.served == a.done);
 	CHECK_INT(a.client.in_flight, 32);
 	CHECK_INT(a.client.requests, a.done + 32);
 	CHECK_INT(a.client.bytes, 4096 * a.client.requests);
 	a.again = b.again = false;
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	CHECK(!resource_busy(w.resource));
 	CHECK_INT(w.resource->submitted, w.resource->served);
 	CHECK_INT(w.resource->counts[a.client.node].reads, a.done);
 	resource_drain(w.resource);
-	/* Two came, and all were answered. */
+	/* Two clients joined, and all requests were answered. */
 	CHECK_INT(resource_activity(w.resource), w.resource->submitted + w.resource->served + 2);
 	CHECK_INT(w.resource->totals[a.client.node]->count, a.done);
 	/* 32 of its own before it, of a quarter of 4,000 a second */
@@ -44,26 +43,26 @@ static void test_weights(void)
 
 static void test_max(void)
 {
-	struct resource_held held;
+	struct front_held held;
 	struct asker a;
 	struct world w;
 
 	world_new(&w, DISK "tenants: [{name: a, max: 500 iops, match: {export: a}}]", false);
 	join(&w, &a, "a", 32);
-	run(&w, 10 * WEIR_SEC);
+	run_world(&w, 10 * WEIR_SEC);
 	CHECK_NEAR(a.done, 5000, 0.01);
 	CHECK_INT(stats(&w, "a").cause, WEIR_WAIT_MAX);
 	resource_held(w.resource, &a.client, &held); /* 32 at 500 a second, of which 1 ms inside */
 	CHECK_NEAR(held.ns / (double)held.served, 63e6, 0.01);
 	a.again = false;
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	CHECK(!resource_busy(w.resource));
 	CHECK_INT(w.resource->timer_at, WEIR_NEVER);
 	resource_leave(w.resource, &a.client);
 	world_free(&w);
 }
 
-/* Larger requests count as several, and a flush as what it is said to cost. */
+/* Larger requests count as several, and a flush as configured. */
 static void test_costs(void)
 {
 	struct asker a;
@@ -92,7 +91,7 @@ static void test_costs(void)
 	CHECK_INT(a.asks[3].gate.requests, 1);
 	CHECK_INT(a.asks[3].gate.bytes, 0);
 	w.fake->error = -EIO;
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	CHECK_INT(a.done, 4);
 	CHECK_INT(a.errors, 4);
 	CHECK_INT(w.resource->counts[a.client.node].errors, 4);
@@ -101,7 +100,7 @@ static void test_costs(void)
 	world_free(&w);
 }
 
-/* Who leaves takes what waits; what is inside comes back later. */
+/* Waiting requests of a client that leaves are dropped; those inside complete later. */
 static void test_leave(void)
 {
 	struct asker a, b;
@@ -115,13 +114,13 @@ static void test_leave(void)
 		ask(&b, i);
 	}
 	turn(&w);
-	ask(&a, 20); /* this one only arrived */
+	ask(&a, 20); /* has only arrived */
 	CHECK_INT(w.resource->inside, 4);
 	resource_leave(w.resource, &a.client);
 	CHECK_INT(a.cancelled, 19);
 	CHECK_INT(a.client.in_flight, 2);
 	CHECK_INT(w.resource->queued, 18);
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	CHECK_INT(a.done, 21);
 	CHECK_INT(a.errors, 19);
 	CHECK_INT(a.client.in_flight, 0);
@@ -141,10 +140,10 @@ static void test_bare(void)
 	join(&w, &a, "a", 32);
 	turn(&w);
 	CHECK_INT(w.fake->n, 32);
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	CHECK_INT(a.done, 32000);
 	a.again = false;
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	resource_leave(w.resource, &a.client);
 	world_free(&w);
 }
@@ -156,7 +155,7 @@ static void refused(struct client *c, const char *why)
 	refusals++;
 }
 
-/* A client that came in while the policy changed is whose it is now. */
+/* A client that joined while the policy changed gets its tenant of now. */
 static void test_join_matches(void)
 {
 	struct client c = {.export_ = "b", .tenant = 0}, d = {.export_ = "z", .refused = refused};
@@ -179,8 +178,8 @@ static void test_join_matches(void)
 
 /* ---- shadow mode */
 
-/* 10 arrive every 10 ms for a second, 1,000 a second, each takes 1 ms; max 100. They come whatever comes back, but
- * none comes back late: it cannot be told from 10 in a closed loop that think for 9 ms. */
+/* 10 arrive every 10 ms for a second, 1,000 a second, each takes 1 ms; max 100. The loop is
+ * open, but no reply is late: this looks like 10 in a closed loop that think for 9 ms. */
 static void test_shadow(void)
 {
 	struct asker a;
@@ -195,16 +194,16 @@ static void test_shadow(void)
 			ask(&a, k);
 		turn(&w);
 		CHECK_INT(w.fake->n, 10); /* at once */
-		run(&w, 10 * WEIR_MS);
+		run_world(&w, 10 * WEIR_MS);
 		CHECK_INT(w.fake->n, 0);
 	}
 	CHECK_INT(a.done, 2000);
 	CHECK_INT(a.errors, 0);
 	s = stats(&w, "a");
-	CHECK_NEAR(s.served, 201, 0.03); /* one at the start besides */
+	CHECK_NEAR(s.served, 201, 0.03); /* and one at the start */
 	CHECK(s.queued > 0 && s.queued <= 1024);
 	CHECK_INT(s.cause, WEIR_WAIT_MAX);
-	CHECK(!resource_busy(w.resource)); /* nobody really waits */
+	CHECK(!resource_busy(w.resource)); /* no request really waits */
 	resource_drain(w.resource);
 	CHECK_NEAR(
 		weir_hist_mean(weir_gate_hist_device(w.resource->gate, a.client.node)), 1e6, 0.1);
@@ -213,14 +212,14 @@ static void test_shadow(void)
 	CHECK(e.low > 0.8 && e.low < 1 && e.high > 1 && e.high < 1.25); /* its max is certain */
 	CHECK_INT(e.closed + e.open, 1);
 	resource_leave(w.resource, &a.client);
-	run(&w, 20 * WEIR_SEC); /* what waits is over, and nothing comes anew */
+	run_world(&w, 20 * WEIR_SEC); /* the waiting shadows are over, and no new ones come */
 	s = stats(&w, "a");
 	CHECK_INT(s.queued + s.in_flight, 0);
 	CHECK(!resource_shadow_busy(w.resource));
 	world_free(&w);
 }
 
-/* A window that would be full: the device's time holds it. */
+/* A window that would be full: requests wait for the device. */
 static void test_shadow_window(void)
 {
 	struct asker a;
@@ -229,8 +228,8 @@ static void test_shadow_window(void)
 
 	world_new(&w, SHADOW "tenants: [{name: a, match: {export: a}}]", false);
 	join(&w, &a, "a", 0);
-	ask(&a, 0); /* what the device takes is known then */
-	run(&w, 2 * WEIR_MS);
+	ask(&a, 0); /* the device's time is known then */
+	run_world(&w, 2 * WEIR_MS);
 	for (unsigned k = 0; k < 12; k++)
 		ask(&a, k);
 	turn(&w);
@@ -238,16 +237,16 @@ static void test_shadow_window(void)
 	s = stats(&w, "a");
 	CHECK_INT(s.in_flight, 4);
 	CHECK_INT(s.queued, 8);
-	run(&w, WEIR_MS / 2);
+	run_world(&w, WEIR_MS / 2);
 	CHECK_INT(stats(&w, "a").in_flight, 4);
-	run(&w, 100 * WEIR_MS);
+	run_world(&w, 100 * WEIR_MS);
 	CHECK_INT(a.done, 13);
 	CHECK_INT(stats(&w, "a").served, 13);
 	resource_leave(w.resource, &a.client);
 	world_free(&w);
 }
 
-/* Off: no shadow is left in the gate, whatever it was doing; and the requests come back. */
+/* Off: no shadow is left in the gate, in any state; and the requests complete. */
 static void test_shadow_off(void)
 {
 	struct asker a;
@@ -267,25 +266,25 @@ static void test_shadow_off(void)
 	w.policy = enforced;
 	weir_gate_get_totals(w.resource->gate, w.now, &t);
 	CHECK_INT(t.queued + t.in_flight, 0);
-	run(&w, WEIR_MS);
+	run_world(&w, WEIR_MS);
 	CHECK_INT(a.done, 12);
 	for (unsigned k = 0; k < 12; k++)
 		ask(&a, k);
-	run(&w, WEIR_MS);
+	run_world(&w, WEIR_MS);
 	CHECK(w.resource->queued > 6); /* now it is enforced */
-	/* And back: those that wait go straight through. */
+	/* And back: waiting requests pass at once. */
 	enforced = parse(SHADOW "tenants: [{name: b, max: 10 iops, match: {export: a}}]");
 	CHECK_INT(resource_swap(w.resource, enforced, &err), 0);
 	weir_policy_free(w.policy);
 	w.policy = enforced;
-	run(&w, 2 * WEIR_MS);
+	run_world(&w, 2 * WEIR_MS);
 	CHECK_INT(a.done, 24);
 	CHECK(!resource_busy(w.resource));
 	resource_leave(w.resource, &a.client);
 	world_free(&w);
 }
 
-/* One tenant's shadows do not take all the room. */
+/* One tenant's shadows do not use up all the room. */
 static void test_shadow_bound(void)
 {
 	struct asker a, b;
@@ -312,7 +311,7 @@ static void test_shadow_bound(void)
 	for (unsigned i = 0; i < 1000; i++) {
 		ask(&b, i % ASKS);
 		turn(&w);
-		w.now += 10 * WEIR_US; /* a shadow takes 1 µs at least */
+		w.now += 10 * WEIR_US; /* a shadow takes at least 1 µs */
 		turn(&w);
 	}
 	CHECK_INT(of_b->skipped, 0);
@@ -333,12 +332,12 @@ static void test_capacity(void)
 
 	world_new(&w, DISK "tenants: [{name: a, match: {export: a}}]", false);
 	join(&w, &a, "a", 32);
-	run(&w, 3 * WEIR_SEC);
+	run_world(&w, 3 * WEIR_SEC);
 	CHECK(capacity_known(&w.resource->capacity));
 	CHECK_NEAR(w.resource->capacity.rate[0], 4000, 0.01);
 	CHECK_NEAR(w.resource->capacity.rate[1], 4000.0 * 4096, 0.01);
 	a.again = false;
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	resource_leave(w.resource, &a.client);
 	world_free(&w);
 }
@@ -355,10 +354,10 @@ static void test_tap(void)
 	join(&w, &a, "a", 0);
 	resource_tap(w.resource, t);
 	ask(&a, 3);
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	resource_tap(w.resource, NULL);
 	ask(&a, 4);
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	CHECK_INT(tap_take(t, seen, 8), 1);
 	CHECK_INT(seen[0].at, WEIR_SEC);
 	CHECK_INT(seen[0].offset, 3 << 20);
@@ -370,7 +369,7 @@ static void test_tap(void)
 	world_free(&w);
 }
 
-/* cost: time: what takes ten times as long counts ten times. */
+/* cost: time: requests that take ten times as long count ten times. */
 static void test_time(void)
 {
 	struct asker a;
@@ -381,13 +380,13 @@ static void test_time(void)
 		"tenants: [{name: a, match: {export: a}}]",
 		false);
 	join(&w, &a, "a", 1);
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	CHECK_NEAR(a.asks[0].gate.time, 1e6, 0.01);
 	w.fake->time = 10 * WEIR_MS;
-	run(&w, 10 * WEIR_SEC);
+	run_world(&w, 10 * WEIR_SEC);
 	CHECK_NEAR(a.asks[0].gate.time, 10e6, 0.01);
 	a.again = false;
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	resource_leave(w.resource, &a.client);
 	world_free(&w);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shadow: what shadow mode says would have been is what is, once the policy is enforced; in virtual
+ * shadow: the estimates of shadow mode equal the results once the policy is enforced; in virtual
  * time, on models of a server, an array and an SSD, with clients in open and in closed loops.
  */
 #include "serve/shadow-rig.h"
@@ -11,8 +11,8 @@ static const struct {
 } devices[] = {{{"server", shadow_server_4, 4000, false}, 16},
 	{{"ssd", shadow_ssd, 3900, false}, 16}, {{"array", shadow_array, 1700, true}, 68}};
 
-static void run(size_t device, const char *tenants, bool enforce, const struct rig_client *clients,
-	size_t n, struct seen *ret)
+static void run_policy(size_t device, const char *tenants, bool enforce,
+	const struct rig_client *clients, size_t n, struct seen *ret)
 {
 	struct shadow_run how = {.model = &devices[device].model,
 		.depth = devices[device].depth,
@@ -47,8 +47,8 @@ static void check_open(const char *what, const char *tenants, double a, double b
 		};
 		struct seen is, says;
 
-		run(d, tenants, true, clients, 2, &is);
-		run(d, tenants, false, clients, 2, &says);
+		run_policy(d, tenants, true, clients, 2, &is);
+		run_policy(d, tenants, false, clients, 2, &says);
 		show(what, d, 2, &is, &says);
 		for (int i = 0; i < 2; i++) {
 			CHECK_NEAR(says.rate[i], is.rate[i], 0.15);
@@ -57,15 +57,15 @@ static void check_open(const char *what, const char *tenants, double a, double b
 	}
 }
 
-/* Closed loop: enforcement lies in the range, which is at most as wide as `wide`. */
+/* Closed loop: the result of enforcement lies in the range, which is at most `wide`. */
 static void check_all(const char *what, const char *tenants, const struct rig_client *clients,
 	size_t n, double wide)
 {
 	for (size_t d = 0; d < 3; d++) {
 		struct seen is, says;
 
-		run(d, tenants, true, clients, n, &is);
-		run(d, tenants, false, clients, n, &says);
+		run_policy(d, tenants, true, clients, n, &is);
+		run_policy(d, tenants, false, clients, n, &says);
 		show(what, d, n, &is, &says);
 		for (size_t i = 0; i < n; i++) {
 			CHECK(says.low[i] <= is.rate[i] && is.rate[i] <= says.high[i]);
@@ -90,7 +90,7 @@ static void test_open(void)
 	check_open("a light one", TWO("weight: 1", "weight: 1"), 0.1, 2);
 }
 
-/* Writes of a tenant that are held leave room for shadows of its reads. */
+/* Held writes of a tenant leave room for shadows of its reads. */
 static void test_kinds(void)
 {
 	const char *tenants =
@@ -104,8 +104,8 @@ static void test_kinds(void)
 		};
 		struct seen is, says;
 
-		run(d, tenants, true, clients, 2, &is);
-		run(d, tenants, false, clients, 2, &says);
+		run_policy(d, tenants, true, clients, 2, &is);
+		run_policy(d, tenants, false, clients, 2, &says);
 		printf("  %s: %.0f, shadow %.0f (%u queued)\n", devices[d].model.name, is.rate[0],
 			says.rate[0], says.queued[0]);
 		CHECK(is.rate[0] > 0.35 * devices[d].model.rate + 100);
@@ -123,13 +123,13 @@ static void test_closed(void)
 	check_closed("one has a max", TWO("max: 300 iops", "weight: 1"), deep, deep);
 	check_closed("one at a time beside a deep one", TWO("weight: 1", "weight: 1"), one, deep);
 	check_closed("one thinks", TWO("weight: 4", "weight: 1"), thinks, deep);
-	/* The device has hardly ever been seen with so little inside. */
+	/* The device was hardly ever seen with so few requests inside. */
 	check_all("both think", TWO("max: 200 iops", "weight: 1"),
 		(struct rig_client[]){thinks, thinks}, 2, 6);
 }
 
-/* Other depths. With a max of the first the device has less inside than it was ever seen with: it may be as slow as
- * before, or faster in proportion. */
+/* Other depths. With a max of the first tenant the device has fewer requests inside than ever
+ * before: it may be as slow as before, or faster in proportion. */
 static void test_depths(void)
 {
 	static const unsigned depths[][2] = {{1, 1}, {4, 2}, {16, 1}, {32, 4}};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* slo: what is recorded for tenants with an slo, over changes of the policy, and who waits for long. */
+/* slo: records of tenants with an slo, over changes of the policy, and warnings about long
+ * waits. */
 #include "serve/resource-rig.h"
 
 struct taken {
@@ -9,7 +10,7 @@ struct taken {
 	int tenant;
 };
 
-static void take(void *arg, int tenant, const struct slo_batch *b, weir_time oldest_wait)
+static void collect_batch(void *arg, int tenant, const struct slo_batch *b, weir_time oldest_wait)
 {
 	struct taken *t = arg;
 
@@ -24,7 +25,7 @@ static struct taken watch(struct world *w)
 {
 	struct taken t = {0};
 
-	resource_watch(w->resource, take, &t);
+	resource_watch(w->resource, collect_batch, &t);
 	return t;
 }
 
@@ -42,7 +43,7 @@ static void swap(struct world *w, const char *text)
 	DISK "tenants: [{name: z, match: {export: z}}, {name: a, " slo                             \
 	     "max: 100 iops, match: {export: a}}]"
 
-/* Each request of a tenant with an slo is counted once, and is good by its whole time. */
+/* Each request of a tenant with an slo is counted once, and judged by its total latency. */
 static void test_slo(void)
 {
 	struct asker a, z;
@@ -52,7 +53,7 @@ static void test_slo(void)
 	world_new(&w, TWO("slo: p99 < 95ms, "), false);
 	join(&w, &a, "a", 10);
 	join(&w, &z, "z", 10);
-	run(&w, 2 * WEIR_SEC);
+	run_world(&w, 2 * WEIR_SEC);
 	t = watch(&w);
 	CHECK_INT(t.calls, 1);
 	CHECK_INT(t.tenant, 1);
@@ -60,33 +61,34 @@ static void test_slo(void)
 	CHECK(t.good > 0 && t.good <= 15); /* at first; then ten at 100 a second wait 100 ms */
 	CHECK_NEAR((double)t.oldest_wait, 90e6, 0.12);
 	t = watch(&w);
-	CHECK_INT(t.total, 0); /* it was taken; but requests wait */
+	CHECK_INT(t.total, 0); /* already read; but requests wait */
 	CHECK_INT(t.calls, 1);
-	run(&w, WEIR_SEC);
-	/* What was not taken yet goes along with its tenant, if it was judged by the same bound. */
+	run_world(&w, WEIR_SEC);
+	/* Counts that were not read yet move with their tenant, if they were judged by the same
+	 * bound. */
 	swap(&w, DISK "tenants: [{name: a, slo: p50 < 95ms, max: 100 iops, match: {export: a}}, "
 		      "{name: z, match: {export: z}}]");
 	t = watch(&w);
 	CHECK_INT(t.tenant, 0);
 	CHECK_NEAR((double)t.total, 100, 0.03);
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	swap(&w, TWO("slo: p99 < 1s, "));
 	CHECK_INT(watch(&w).total, 0);
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	t = watch(&w);
 	CHECK(t.total > 90 && t.good == t.total);
 	swap(&w, TWO(""));
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	CHECK_INT(watch(&w).calls, 0);
 	a.again = z.again = false;
-	run(&w, WEIR_SEC);
-	CHECK(!resource_watch(w.resource, take, &t)); /* nothing to come again for */
+	run_world(&w, WEIR_SEC);
+	CHECK(!resource_watch(w.resource, collect_batch, &t)); /* nothing to read later */
 	resource_leave(w.resource, &a.client);
 	resource_leave(w.resource, &z.client);
 	world_free(&w);
 }
 
-/* Bypassed requests count as well; in shadow mode the shadow's latency counts. */
+/* Bypassed requests count, too; in shadow mode the shadow's latency counts. */
 static void test_slo_other_ways(void)
 {
 	struct taken t;
@@ -96,29 +98,29 @@ static void test_slo_other_ways(void)
 	world_new(&w, TWO("slo: p99 < 95ms, "), false);
 	join(&w, &a, "a", 10);
 	resource_bypass(w.resource, true);
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	t = watch(&w);
 	CHECK_INT(t.total, a.done);
 	CHECK_INT(t.good, a.done);
 	CHECK_INT(t.oldest_wait, 0);
 	a.again = false;
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	resource_leave(w.resource, &a.client);
 	world_free(&w);
 	world_new(&w, "enforce: false\n" TWO("slo: p99 < 95ms, "), false);
 	join(&w, &a, "a", 0);
 	for (unsigned i = 0; i < 40; i++)
 		ask(&a, i);
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	t = watch(&w);
 	CHECK_INT(t.total, 40);
 	CHECK(t.good >= 8 && t.good <= 13);
-	CHECK_INT(t.oldest_wait, 0); /* nobody really waits */
+	CHECK_INT(t.oldest_wait, 0); /* no request really waits */
 	resource_leave(w.resource, &a.client);
 	world_free(&w);
 }
 
-/* Said once at half of the time, and again only after it was better. */
+/* Reported once at half of the time, and again only after it was better. */
 static void test_late(void)
 {
 	struct asker a;
@@ -130,14 +132,14 @@ static void test_late(void)
 	join(&w, &a, "a", 0);
 	for (unsigned i = 0; i < 20; i++)
 		ask(&a, i);
-	run(&w, 1500 * WEIR_MS);
+	run_world(&w, 1500 * WEIR_MS);
 	watch(&w);
 	CHECK(!w.resource->late && !w.resource->counts[a.client.node].late);
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	watch(&w);
 	CHECK(w.resource->late && w.resource->counts[a.client.node].late);
 	resource_bypass(w.resource, true);
-	run(&w, WEIR_SEC);
+	run_world(&w, WEIR_SEC);
 	watch(&w);
 	CHECK(!w.resource->late && !w.resource->counts[a.client.node].late);
 	resource_leave(w.resource, &a.client);

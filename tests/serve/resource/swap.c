@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * swap: from any controller to any other, with clients that ask all the time and controllers that go on
- * between the steps: no step and not the last one sets more than a bounded number of knobs, whatever the number of
- * tenants. Afterwards, and after a swap that was undone, every node has what the policy and the controller say.
+ * swap: from any controller to any other, with busy clients and controllers that step between the
+ * steps of the swap: no step, including the last one, sets more than a bounded number of knobs, for
+ * any number of tenants. Afterwards, and after a swap that was undone, every node has the values of
+ * the policy and the controller.
  */
-#include "serve/host/lessee-impl.h"
-#include "serve/host/steward-impl.h"
+#include "control/adaptbf/controller.h"
+#include "control/pshift/gate.h"
+#include "serve/resource/impl.h"
 #include "serve/resource-rig.h"
 #include <math.h>
 
@@ -25,7 +27,7 @@ int __wrap_weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_k
 	int rc = __real_weir_gate_set(g, now, knobs, n, err);
 
 	n_knobs += n;
-	CHECK_INT(rc, 0); /* nobody asks for what the gate refuses */
+	CHECK_INT(rc, 0); /* no knob may be refused */
 	return rc;
 }
 
@@ -40,7 +42,7 @@ static const char *const kinds[KINDS] = {
 };
 enum { NONE, FIRST, HOLD, TBF, PSHIFT };
 
-/* t0 … t4 stay in all of them; of the rest, `from` says which. */
+/* Make a policy. t0 … t4 are in all of them; `from` chooses the others. */
 static struct weir_policy *policy(int kind, unsigned from, unsigned rate)
 {
 	char *text = malloc(120 * TENANTS + 1000);
@@ -58,7 +60,7 @@ static struct weir_policy *policy(int kind, unsigned from, unsigned rate)
 
 		n += (size_t)sprintf(text + n, "  - {name: t%u, weight: %u, match: {export: t%u}",
 			name, 1 + (name + rate) % 7, name);
-		/* some have no limit, and others than before */
+		/* some have no limit, others than before */
 		n += (size_t)sprintf(
 			text + n, (name + rate) % 3 ? ", max: %u iops}\n" : "}\n", rate + name % 5);
 	}
@@ -67,7 +69,7 @@ static struct weir_policy *policy(int kind, unsigned from, unsigned rate)
 	return p;
 }
 
-/* ---- what a node must have */
+/* ---- expected values of a node */
 
 static bool alike(const struct weir_bucket_spec *a, const struct weir_bucket_spec *b)
 {
@@ -107,17 +109,17 @@ static void check_all(struct world *w)
 
 /* ---- a swap */
 
-/* The clients' turn, and the controller's. */
+/* Let the clients and the controller run. */
 static void others(struct world *w)
 {
 	struct resource *r = w->resource;
 
-	run(w, 10 * WEIR_MS);
+	run_world(w, 10 * WEIR_MS);
 	r->now = w->now;
-	if (r->control == &steward_ops)
-		steward_step(r->steward, w->now);
-	if (r->control == &lessee_ops)
-		lessee_look_at(r->lessee, w->now);
+	if (r->control == &adaptbf_controller)
+		adaptbf_control_step(resource_control_instance(r, r->control), w->now);
+	if (r->control == &pshift_controller)
+		pshift_gate_look(resource_control_instance(r, r->control), w->now);
 }
 
 static int counted(struct world *w, int (*fn)(struct resource *, struct weir_err *), size_t most)
@@ -134,7 +136,7 @@ static int counted(struct world *w, int (*fn)(struct resource *, struct weir_err
 	return rc;
 }
 
-/* undo_after: so many steps, and back; 0: all of it. */
+/* undo_after: undo after so many steps; 0: never. */
 static void swap(struct world *w, struct weir_policy *to, unsigned undo_after)
 {
 	struct weir_err err;
@@ -159,12 +161,13 @@ static void swap(struct world *w, struct weir_policy *to, unsigned undo_after)
 	check_all(w);
 }
 
-/* Every client is served; under pShift after a while, in which it hears what other servers gave away. */
+/* Run until every client is served; under pShift after a while, in which the server waits out
+ * the grants of others. */
 static void settle(struct world *w, const struct asker *a)
 {
 	uint64_t before[CLIENTS];
 
-	others(w); /* what was inside is done */
+	others(w); /* requests inside are done */
 	for (int i = 0; i < CLIENTS; i++)
 		before[i] = a[i].done;
 	for (int i = 0; i < 20; i++)
@@ -200,7 +203,7 @@ static void from_any_to_any(void)
 			settle(&w, askers);
 			swap(&w, policy(to, TENANTS / 2, 201), 0);
 			settle(&w, askers);
-			/* and one more, which is taken back after some steps */
+			/* and one more, which is undone after some steps */
 			for (unsigned undo = 1; undo < 12; undo += from == to ? 1 : 4) {
 				swap(&w, policy(from, TENANTS, 310), undo);
 				if (w.resource->policy != w.policy)
@@ -211,7 +214,7 @@ static void from_any_to_any(void)
 				askers[i].again = false;
 				resource_leave(w.resource, &askers[i].client);
 			}
-			run(&w, WEIR_SEC);
+			run_world(&w, WEIR_SEC);
 			world_free(&w);
 		}
 }

@@ -7,7 +7,7 @@
  *         the end: ENOSPC for commands that write data, EINVAL for others. Not in whole blocks: EINVAL.
  *         A read above the largest payload: EOVERFLOW if it must come in one chunk, else EINVAL.
  */
-#include "serve/front/nbd/impl.h"
+#include "serve/front/nbd/nbd.h"
 #include <errno.h>
 
 /* Return the flags that a command may carry, if offered. */

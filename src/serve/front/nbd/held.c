@@ -8,9 +8,9 @@
  * EXAMPLE A max of 100 iops and 64 outstanding: 64 request·s are held in a second, by 100 requests:
  *         640 ms.
  */
-#include "serve/front/nbd/impl.h"
+#include "serve/front/nbd/nbd.h"
 
-static uint32_t mean_us(const struct resource_held *now, const struct resource_held *was)
+static uint32_t mean_us(const struct front_held *now, const struct front_held *was)
 {
 	double ns = now->ns - was->ns, us;
 
@@ -23,14 +23,14 @@ static uint32_t mean_us(const struct resource_held *now, const struct resource_h
 bool front_nbd_held(struct front_nbd_conn *c)
 {
 	const struct nbd_request *q = &c->request;
-	uint32_t block = c->block_min ? c->block_min : 1;
-	struct resource_held now;
+	uint32_t block = c->conn.info->block_min ? c->conn.info->block_min : 1;
+	struct front_held now;
 
 	if (!c->tells_held)
 		return false;
 	if (!c->base_allocation ||
 		(q->offset == 0 && q->length == block && q->flags & NBD_REQ_ONE)) {
-		resource_held(c->client.resource, &c->client, &now);
+		c->conn.gate->held(c->conn.client.resource, &c->conn.client, &now);
 		c->told = mean_us(&now, &c->asked);
 		c->asked = now;
 		return true;

@@ -1,491 +1,216 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * nbd: an NBD connection after its handshake, from start to end.
- *
- * METHOD  Events only read (serve/front/nbd/read.c) or put a connection on the todo list. The turn, which
- *         follows the resources' turns in the same round, goes through that list: one send each,
- *         connections that may continue do, ended ones are closed. So all replies of a round leave in
- *         one send per connection, and nothing is freed while a caller still uses it.
- *
- * THE END
- *   stopping  NBD_DISC, or the gateway ends: reads no more; closed when everything is answered
- *   gone      the client hung up after NBD_DISC: the socket is closed, and jobs inside finish
- *             without a reply
- *   doomed    lost, broken, refused, too slow: closed in the turn, queued replies are discarded
- *   closed    the socket is closed; the memory is freed with the last job that returns
- */
-#include "base/container.h"
-#include "serve/front/nbd/impl.h"
-#include "serve/loop/log.h"
-#include <errno.h>
-#include <poll.h>
-#include <stdlib.h>
+/* nbd: NBD as a front end: the handshake by wire/nbd-hello.c, and requests. */
+#include "serve/front/nbd/nbd.h"
 #include <string.h>
-#include <sys/epoll.h>
 
-#define FEW     4              /* most requests of a round after which the loop may poll (loop.h) */
-#define SENDS   4              /* most sends of a connection in one round */
-#define TICK    (5 * WEIR_SEC) /* interval of checks for slow clients */
-#define DEAF    (1 * WEIR_SEC) /* a client that reads no reply for so long is deaf */
-#define IN_WAY  (2 * WEIR_SEC) /* … and, if others wait for what it holds, disconnected */
-#define STALLED (30 * WEIR_SEC) /* a client that reads no reply for so long is disconnected */
-#define SLOW    (30 * WEIR_SEC) /* limit for one piece (256 KiB) of a payload */
+#define SKIP_MAX (64u << 20) /* bytes of a refused write; beyond, the client is disconnected */
+#define EXTENTS  256         /* of one block status: 4 KiB of them */
+#define REPLY    64          /* bytes: no reply is longer, without its data and extents */
 
-/* ---- lists */
-
-void front_nbd_todo(struct front_nbd_conn *c)
+static struct front_nbd_visit *visit_of(struct front_visit *v)
 {
-	struct front_nbd *f = c->front;
-
-	if (c->listed)
-		return;
-	c->listed = true;
-	c->next_todo = NULL;
-	*f->todo_end = c;
-	f->todo_end = &c->next_todo;
+	return (struct front_nbd_visit *)(void *)v;
 }
 
-void front_nbd_events(struct front_nbd_conn *c)
+static struct front_nbd_conn *conn_of(struct front_conn *c)
 {
-	bool in = !c->stopping && !c->doomed && !c->paused && !c->rest;
-	uint32_t events = (in ? EPOLLIN : 0u) | (c->blocked ? EPOLLOUT : 0u);
-
-	if (c->closed || c->gone || events == c->events)
-		return;
-	c->events = events;
-	loop_change(c->front->loop, &c->fd, events);
+	return (struct front_nbd_conn *)(void *)c;
 }
 
-/* ---- finished jobs */
+/* ---- the handshake */
 
-void front_nbd_head_drop(struct front_nbd_job *head)
+_Static_assert((int)NBD_HELLO_TLS == (int)FRONT_HELLO_TLS &&
+		       (int)NBD_HELLO_READY == (int)FRONT_HELLO_READY &&
+		       (int)NBD_HELLO_WAIT == (int)FRONT_HELLO_WAIT &&
+		       (int)NBD_HELLO_END == (int)FRONT_HELLO_END,
+	"hello casts one to the other");
+
+static const char *list_exports(void *arg, size_t i)
 {
-	struct front_nbd_job *p, *next;
+	struct front_nbd_visit *v = arg;
 
-	for (p = head->whole ? head->pieces : NULL; p; p = next) {
-		next = p->next_piece;
-		front_nbd_job_put(p);
-	}
-	front_nbd_job_put(head);
+	return front_list(&v->visit, i, &v->about);
 }
 
-static bool is_unanswered(const struct front_nbd_conn *c)
+static const char *describe(void *arg)
 {
-	return c->closed || c->gone;
+	return ((struct front_nbd_visit *)arg)->about;
 }
 
-/* End a request whose pieces are all done. */
-static void end_head(struct front_nbd_job *head)
+static int find_export(void *arg, const char *name, struct nbd_export *ret)
 {
-	struct front_nbd_job *p, *next;
+	struct front_nbd_visit *v = arg;
+	struct front_place place;
+	int rc = front_find(&v->visit, name, &place);
 
-	if (is_unanswered(head->conn)) {
-		front_nbd_head_drop(head);
-		return;
-	}
-	for (p = head->whole && head->req.io.error ? head->pieces : NULL; p; p = next) {
-		next = p->next_piece;
-		front_nbd_job_put(p);
-	}
-	if (head->req.io.error)
-		head->pieces = NULL;
-	front_nbd_reply(head);
+	if (rc < 0)
+		return rc;
+	*ret = (struct nbd_export){.size = place.size,
+		.flags = front_nbd_flags(place.info, place.read_only),
+		.block_min = place.info->block_min ? place.info->block_min : 1,
+		.block_preferred = place.info->block_preferred ? place.info->block_preferred : 4096,
+		.block_max = NBD_PAYLOAD_MAX,
+		.description = place.description};
+	return 0;
 }
 
-void front_nbd_head_release(struct front_nbd_job *head)
+static size_t greet(struct front_visit *visit, uint8_t *out)
 {
-	if (--head->left == 0)
-		end_head(head);
+	struct front_nbd_visit *v = visit_of(visit);
+
+	v->ops = (struct nbd_hello_ops){
+		.find = find_export, .list = list_exports, .describe = describe, .arg = v};
+	nbd_hello_init(&v->hello, &v->ops, visit->tls_offered, visit->tls_required);
+	visit->name = v->hello.name;
+	return nbd_hello_start(&v->hello, out);
 }
 
-/* Finish a piece of a read whose pieces are answered one by one. */
-static void part_done(struct front_nbd_job *j, struct front_nbd_job *head)
+static enum front_hello hello(struct front_visit *visit, const uint8_t *in, size_t n, size_t *used,
+	uint8_t *out, size_t room, size_t *made)
 {
-	bool over = --head->left == 0;
+	struct front_nbd_visit *v = visit_of(visit);
+	/* The states have the same order. */
+	int state = (int)nbd_hello_input(&v->hello, in, n, used, out, room, made);
 
-	if (is_unanswered(j->conn) || head->req.io.error) {
-		front_nbd_job_put(j);
-		if (over)
-			end_head(head);
-		return;
-	}
-	j->last = over;
-	front_nbd_reply(j);
-	if (over)
-		front_nbd_job_put(head);
+	visit->fault = v->hello.fault;
+	return (enum front_hello)state;
 }
 
-void front_nbd_done(struct request *q)
+static void secured(struct front_visit *visit)
 {
-	struct front_nbd_job *j = front_nbd_job_of(q), *head = j->head;
+	struct front_nbd_visit *v = visit_of(visit);
 
-	if (!head) {
-		if (is_unanswered(j->conn))
-			front_nbd_job_put(j);
-		else
-			front_nbd_reply(j);
-		return;
-	}
-	front_nbd_own(j); /* the others may take longer */
-	if (q->io.error && !head->req.io.error)
-		head->req.io.error = q->io.error;
-	if (head->command == NBD_READ && !head->whole) {
-		part_done(j, head);
-		return;
-	}
-	if (!head->whole)
-		front_nbd_job_put(j);
-	front_nbd_head_release(head);
+	nbd_hello_secure(&v->hello);
+	v->hello.denied = visit->denied;
 }
 
-/* ---- the end */
-
-static void doom(struct front_nbd_conn *c)
+void front_nbd_agree(struct front_conn *conn, const struct nbd_hello *h)
 {
-	c->doomed = true;
-	front_nbd_todo(c);
+	struct front_nbd_conn *c = conn_of(conn);
+
+	c->flags = front_nbd_flags(conn->info, conn->read_only);
+	c->structured = h->structured;
+	c->base_allocation = h->base_allocation;
+	c->tells_held = h->held;
+	c->context_id = h->context_id;
+	c->held_id = h->held_id;
 }
 
-void front_nbd_broken(struct front_nbd_conn *c, const char *why)
+static void agree(struct front_conn *c, const struct front_visit *v)
 {
-	if (c->doomed || c->closed)
-		return;
-	log_event(LOG_LEVEL_WARNING, "client-broken", "client", c->client.name, "export",
-		c->client.export_, "why", why, NULL);
-	gateway_count(c->front->worker->gateway, 0, 0, 1);
-	doom(c);
+	front_nbd_agree(c, &((const struct front_nbd_visit *)(const void *)v)->hello);
 }
 
-void front_nbd_ended(struct front_nbd_conn *c)
+/* ---- requests */
+
+static size_t parse(struct front_conn *c, const uint8_t *p, size_t n)
 {
-	struct pollfd p = {.fd = c->stream.fd};
-
-	/* For a unix socket it is known now whether it is closed altogether; for TCP when data are
-	 * sent. */
-	if (c->stopping || c->n_head || c->step != FRONT_NBD_HEAD || poll(&p, 1, 0) != 0) {
-		front_nbd_lost(c, 0);
-		return;
-	}
-	log_event(LOG_LEVEL_INFO, "client-lost", "client", c->client.name, "export",
-		c->client.export_, NULL);
-	c->stopping = c->ended = true;
-	front_nbd_todo(c);
-}
-
-void front_nbd_lost(struct front_nbd_conn *c, int error)
-{
-	if (c->doomed || c->closed)
-		return;
-	if (c->gone)
-		return;
-	if (c->ended) {
-		doom(c);
-		return;
-	}
-	if (c->stopping) { /* announced by NBD_DISC */
-		c->gone = true;
-		c->blocked = false; /* no event will reset it */
-		loop_remove(c->front->loop, &c->fd);
-		stream_close(&c->stream);
-		front_nbd_drop(c);
-		front_nbd_todo(c);
-		return;
-	}
-	log_event(LOG_LEVEL_INFO, "client-lost", "client", c->client.name, "export",
-		c->client.export_, "why", error ? strerror(-error) : NULL, NULL);
-	doom(c);
-}
-
-static void on_refused(struct client *client, const char *why)
-{
-	struct front_nbd_conn *c = container_of(client, struct front_nbd_conn, client);
-
-	log_event(LOG_LEVEL_WARNING, "client-refused", "client", client->name, "export",
-		client->export_, "why", why, NULL);
-	gateway_count(c->front->worker->gateway, 0, 1, 0);
-	doom(c);
-}
-
-static void conn_close(struct front_nbd_conn *c)
-{
-	struct front_nbd *f = c->front;
-
-	front_nbd_unpause(c);
-	if (!c->gone)
-		loop_remove(f->loop, &c->fd);
-	c->closed = true;
-	stream_close(&c->stream);
-	front_nbd_drop(c);
-	resource_leave(c->client.resource, &c->client);
-	front_nbd_read_end(c);
-}
-
-static void conn_free(struct front_nbd_conn *c)
-{
-	struct front_nbd *f = c->front;
-
-	*c->link = c->next;
-	if (c->next)
-		c->next->link = c->link;
-	f->n_conns--;
-	free(c);
-}
-
-/* ---- the turn */
-
-static void handle_todo(struct front_nbd_conn *c)
-{
-	for (unsigned i = 0; i < SENDS; i++) {
-		if (c->doomed || c->gone || c->blocked)
-			break;
-		if (!c->out.first && !stream_pending(&c->stream))
-			break;
-		if (front_nbd_send(c) && i == SENDS - 1)
-			front_nbd_todo(c); /* continues in the next round */
-	}
-	if (c->borrows && !c->doomed)
-		front_nbd_own_all(c);
-	if (c->unread && !c->doomed)
-		front_nbd_read(c);
-	if (c->doomed || (c->stopping && c->jobs == 0 && !c->head && !c->blocked))
-		conn_close(c);
+	if (n < NBD_REQUEST_SIZE)
+		return 0;
+	if (nbd_request_read(p, &conn_of(c)->request) < 0)
+		front_broken(c, "bad magic");
 	else
-		front_nbd_events(c);
+		c->step = FRONT_BEGIN;
+	return NBD_REQUEST_SIZE;
 }
 
-static void handle_all_todo(struct front_nbd *f)
+static enum front_step begin_status(struct front_nbd_conn *c)
 {
-	struct front_nbd_conn *c = f->todo, *next;
+	bool at_once, one = c->request.flags & NBD_REQ_ONE;
+	struct front_job *j = front_job_make(&c->conn, EXTENTS * sizeof(struct back_extent));
+	struct back_io *io;
 
-	f->todo = NULL;
-	f->todo_end = &f->todo;
-	for (; c; c = next) {
-		next = c->next_todo;
-		c->listed = false;
-		if (!c->closed)
-			handle_todo(c);
-		if (c->closed && c->jobs == 0 && !c->listed)
-			conn_free(c);
+	if (!j)
+		return FRONT_BEGIN;
+	io = &j->req.io;
+	at_once = front_nbd_held(c) || !c->conn.info->can_status;
+	j->note = c->told;
+	io->extents = (struct back_extent *)(void *)io->data;
+	io->n_extents = one ? 1 : EXTENTS;
+	if (!at_once) {
+		front_submit(&c->conn, j, BACK_STATUS);
+		return FRONT_HEAD;
 	}
+	io->op = BACK_STATUS;
+	io->extents[0] = (struct back_extent){.length = j->length}; /* all is data */
+	io->n_extents = 1;
+	front_reply(j);
+	return FRONT_HEAD;
 }
 
-static bool front_turn(struct loop_turn *t, weir_time now)
+static enum front_step begin_other(struct front_nbd_conn *c)
 {
-	struct front_nbd *f = container_of(t, struct front_nbd, turn);
-	bool more;
+	static const uint8_t ops[] = {[NBD_FLUSH] = BACK_FLUSH,
+		[NBD_TRIM] = BACK_TRIM,
+		[NBD_WRITE_ZEROES] = BACK_ZERO,
+		[NBD_CACHE] = BACK_CACHE};
+	struct front_job *j = front_job_make(&c->conn, 0);
 
-	f->submitted = false;
-	if (f->n_submitted > FEW)
-		loop_served_many(f->loop);
-	f->n_submitted = 0;
-	if (f->todo)
-		handle_all_todo(f);
-	more = front_nbd_wake(f);
-	/* The resources have had their turn: requests submitted since must not wait for an event. */
-	return more || f->todo || f->submitted;
+	if (!j)
+		return FRONT_BEGIN;
+	if (c->request.command == NBD_FLUSH) /* its range has no meaning */
+		j->offset = j->length = 0;
+	front_submit(&c->conn, j, (enum back_op)ops[c->request.command]);
+	return FRONT_HEAD;
 }
 
-/* ---- slow clients */
-
-static void set_tick(struct front_nbd *f, weir_time at)
+/* The flags of a checked request for the back end. The protocol allows FUA on all commands; it has a
+ * meaning for writes. */
+static uint8_t back_flags(const struct nbd_request *q)
 {
-	f->tick_at = at;
-	loop_set(f->loop, &f->tick, at);
+	bool writes =
+		q->command == NBD_WRITE || q->command == NBD_TRIM || q->command == NBD_WRITE_ZEROES;
+
+	return (uint8_t)((q->flags & NBD_FUA && writes ? BACK_FUA : 0) |
+			 (q->flags & NBD_NO_HOLE ? BACK_NO_HOLE : 0) |
+			 (q->flags & NBD_FAST_ZERO ? BACK_FAST_ZERO : 0));
 }
 
-void front_nbd_blocked(struct front_nbd_conn *c)
+static enum front_step begin(struct front_conn *conn)
 {
-	struct front_nbd *f = c->front;
+	struct front_nbd_conn *c = conn_of(conn);
+	const struct nbd_request *q = &c->request;
+	struct front_nbd_rules rules = {conn->size, c->flags, conn->info->block_min, c->structured,
+		c->base_allocation || c->tells_held};
+	int error;
 
-	front_nbd_job_blocked(c);
-	if (f->tick_at > loop_now(f->loop) + DEAF)
-		set_tick(f, loop_now(f->loop) + DEAF);
-}
-
-static void check_deaf(struct front_nbd_conn *c, weir_time silent)
-{
-	if (silent > STALLED)
-		front_nbd_broken(c, "read no reply for 30 s");
-	else if (silent >= DEAF && !c->deaf && !front_nbd_job_deaf(c) && silent >= IN_WAY &&
-		 c->usage->first)
-		front_nbd_broken(
-			c, "read no reply for 2 s while others of its tenant need the memory");
-}
-
-static void on_tick(struct loop_timer *t, weir_time now)
-{
-	struct front_nbd *f = container_of(t, struct front_nbd, tick);
-	bool blocked = false;
-
-	for (struct front_nbd_conn *c = f->conns; c; c = c->next) {
-		if (c->closed || c->gone)
-			continue;
-		blocked |= c->blocked;
-		if (c->blocked)
-			check_deaf(c, now - c->progress);
-		if (c->step == FRONT_NBD_PAYLOAD && !c->paused && !c->rest &&
-			now - c->piece_since > SLOW)
-			front_nbd_broken(c, "a payload took more than 30 s");
+	if (q->command == NBD_DISC) {
+		front_leave(conn);
+		return FRONT_HEAD;
 	}
-	f->given_back++; /* a new policy may have changed the limits: check all */
-	set_tick(f, !f->conns ? WEIR_NEVER : blocked ? now + DEAF / 2 : now + TICK);
-}
-
-/* ---- the start */
-
-static int front_make(struct worker *w)
-{
-	struct front_nbd *f = calloc(1, sizeof(*f));
-
-	if (!f)
-		return -ENOMEM;
-	f->worker = w;
-	f->loop = worker_loop(w);
-	f->pool = worker_pool(w);
-	f->scratch = worker_scratch(w, &f->scratch_room);
-	f->todo_end = &f->todo;
-	front_nbd_wait_init(f);
-	f->tick_at = WEIR_NEVER;
-	f->turn.turn = front_turn;
-	f->tick.due = on_tick;
-	loop_turn_add(f->loop, &f->turn);
-	w->fronts = f;
-	return 0;
-}
-
-static void on_ready(struct loop_fd *fd, uint32_t events)
-{
-	struct front_nbd_conn *c = (struct front_nbd_conn *)(void *)fd;
-
-	if (events & EPOLLOUT) {
-		c->blocked = false;
-		front_nbd_todo(c);
+	error = front_nbd_check(&rules, q);
+	if (q->command == NBD_WRITE && q->length > SKIP_MAX) {
+		front_broken(conn, "a write of more than 64 MiB");
+		return FRONT_HEAD;
 	}
-	if (events & EPOLLIN && c->events & EPOLLIN)
-		front_nbd_read(c);
-	else if (events & (EPOLLHUP | EPOLLERR))
-		front_nbd_lost(c, -ECONNRESET);
+	/* The number of an unknown command, cut to 8 bits, may be a known one: it gets a simple
+	 * reply. */
+	conn->request = (struct front_request){.cookie = q->cookie,
+		.offset = q->offset,
+		.length = q->length,
+		.command = q->command <= NBD_BLOCK_STATUS ? (uint8_t)q->command : NBD_DISC,
+		.flags = error ? 0 : back_flags(q),
+		.whole = !c->structured || q->flags & NBD_DF};
+	if (q->command == NBD_WRITE && q->length)
+		return front_begin_write(conn, error);
+	if (error || (q->length == 0 && q->command != NBD_FLUSH))
+		return front_answer(conn, error);
+	if (q->command == NBD_READ)
+		return front_begin_read(conn);
+	return q->command == NBD_BLOCK_STATUS ? begin_status(c) : begin_other(c);
 }
 
-static void free_unstarted(struct front_nbd_conn *c)
-{
-	stream_close(&c->stream);
-	free(c->rest);
-	free(c);
-}
-
-static void start_conn(struct loop_task *t)
-{
-	struct front_nbd_conn *c = container_of(t, struct front_nbd_conn, task);
-	struct worker *w = c->worker;
-	struct front_nbd *f;
-	int rc = w->fronts ? 0 : front_make(w);
-
-	f = c->front = w->fronts;
-	if (rc == 0 && !f->finishing)
-		rc = front_nbd_job_join(c);
-	if (rc == 0 && !f->finishing)
-		rc = loop_add(worker_loop(w), &c->fd, EPOLLIN);
-	if (rc < 0 || f->finishing) {
-		free_unstarted(c);
-		return;
-	}
-	c->events = EPOLLIN;
-	c->client.since = loop_now(f->loop);
-	c->received = c->client.since; /* of bytes that came with the handshake */
-	c->next = f->conns;
-	c->link = &f->conns;
-	if (c->next)
-		c->next->link = &c->next;
-	f->conns = c;
-	f->rest_bytes += c->rest_n;
-	if (f->n_conns++ == 0)
-		set_tick(f, loop_now(f->loop) + TICK);
-	resource_join(c->client.resource, &c->client);
-	if (c->rest || c->stream.tls)
-		front_nbd_resume(c);
-}
-
-static void init_conn(struct front_nbd_conn *c, const struct front_nbd_start *s)
-{
-	const struct back_info *info = resource_info(s->place.resource);
-
-	c->fd = (struct loop_fd){.fd = s->stream.fd, .ready = on_ready};
-	c->stream = s->stream;
-	c->client = s->client;
-	c->client.requests = c->client.bytes = 0;
-	c->client.resource = s->place.resource;
-	c->client.refused = on_refused;
-	c->offset = s->place.offset;
-	c->size = s->place.size;
-	c->flags = front_nbd_flags(info, s->place.read_only);
-	c->block_min = info->block_min;
-	c->context_id = s->context_id;
-	c->structured = s->structured;
-	c->base_allocation = s->base_allocation;
-	c->tells_held = s->held;
-	c->held_id = s->held_id;
-	request_list_clear(&c->out);
-}
-
-int front_nbd_start(struct gateway *g, const struct front_nbd_start *s)
-{
-	struct front_nbd_conn *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return -ENOMEM;
-	if (s->n_early) {
-		c->rest = malloc(s->n_early);
-		if (!c->rest) {
-			free(c);
-			return -ENOMEM;
-		}
-		memcpy(c->rest, s->early, s->n_early);
-		c->rest_n = s->n_early;
-	}
-	init_conn(c, s);
-	c->worker = s->place.worker;
-	c->task.run = start_conn;
-	loop_post(worker_loop(s->place.worker), &c->task);
-	return 0;
-}
-
-/* ---- end of the gateway */
-
-void front_nbd_finish(struct worker *w, bool now)
-{
-	struct front_nbd *f = w->fronts;
-
-	if (!f && (front_make(w) < 0 || !(f = w->fronts)))
-		return;
-	f->finishing = true;
-	for (struct front_nbd_conn *c = f->conns; c; c = c->next) {
-		if (c->closed)
-			continue;
-		c->stopping = true;
-		c->doomed = c->doomed || now;
-		front_nbd_unpause(c);
-		if (c->head) /* begun, but never complete */
-			c->head->req.io.error = -ESHUTDOWN;
-		front_nbd_read_end(c);
-		front_nbd_todo(c);
-	}
-}
-
-size_t front_nbd_count(const struct worker *w)
-{
-	return w->fronts ? w->fronts->n_conns : 0;
-}
-
-void front_nbd_free(struct worker *w)
-{
-	struct front_nbd *f = w->fronts;
-
-	if (!f)
-		return;
-	loop_turn_remove(f->loop, &f->turn);
-	set_tick(f, WEIR_NEVER);
-	front_nbd_jobs_free(f);
-	free(f);
-	w->fronts = NULL;
-}
+const struct front_ops front_nbd_ops = {
+	.name = "nbd",
+	.visit_size = sizeof(struct front_nbd_visit),
+	.conn_size = sizeof(struct front_nbd_conn),
+	.head_max = NBD_REQUEST_SIZE,
+	.reply_max = REPLY,
+	.greet = greet,
+	.hello = hello,
+	.secured = secured,
+	.agree = agree,
+	.parse = parse,
+	.begin = begin,
+	.reply = front_nbd_reply,
+};

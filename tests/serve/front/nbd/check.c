@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* check: the rules of the protocol, case by case. */
-#include "serve/front/nbd/impl.h"
+#include "serve/front/nbd/nbd.h"
 #include "test.h"
 #include <errno.h>
 

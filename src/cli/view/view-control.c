@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* view-control: the servers and tenants of a cluster, as its controller (weir control) knows them, as tables of weir
+ * status. */
+#include "cli/view/view.h"
+#include <string.h>
+
+static const char *text_of(const json_t *j, const char *key)
+{
+	const char *text = json_string_value(json_object_get(j, key));
+
+	return text ? text : "-";
+}
+
+/* Add a cell with a number of tokens; null: no limit. */
+static void cell_tokens(const json_t *j, const char *key, struct table *t)
+{
+	const json_t *n = json_object_get(j, key);
+
+	if (json_is_number(n))
+		table_cell(t, "%.0f", json_number_value(n));
+	else
+		table_cell(t, "-");
+}
+
+static double num(const json_t *j, const char *key)
+{
+	return json_number_value(json_object_get(j, key));
+}
+
+static void add_server(const json_t *s, struct table *t)
+{
+	const json_t *heard = json_object_get(s, "heard_s");
+
+	table_cell(t, "%s", text_of(s, "name"));
+	table_cell(t, "%s", json_is_true(json_object_get(s, "connected")) ? "up" : "away");
+	table_cell(t, "%s", text_of(s, "state"));
+	if (json_is_number(heard))
+		table_cell(t, "%.1fs ago", json_number_value(heard));
+	else
+		table_cell(t, "never");
+	cell_tokens(s, "capacity", t);
+	cell_tokens(s, "reports", t);
+	cell_tokens(s, "grants", t);
+	table_cell(t, "%s", text_of(s, "address"));
+}
+
+static void write_servers(const json_t *now, FILE *to)
+{
+	static const char *const heads[] = {
+		"SERVER", "", "STATE", "HEARD", "CAPACITY", "REPORTS", "GRANTS", "FROM", NULL};
+	const json_t *list = json_object_get(now, "servers");
+	struct table t;
+
+	table_begin(&t, heads, 0x78);
+	for (size_t i = 0; i < json_array_size(list); i++)
+		add_server(json_array_get(list, i), &t);
+	table_end(&t, to);
+}
+
+static void write_buckets(const json_t *now, FILE *to)
+{
+	static const char *const heads[] = {"TENANT", "MIN", "MAX", NULL};
+	const json_t *list = json_object_get(now, "buckets");
+	struct table t;
+
+	table_begin(&t, heads, 6);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *b = json_array_get(list, i);
+
+		table_cell(&t, "%s", text_of(b, "tenant"));
+		cell_tokens(b, "reservation", &t);
+		cell_tokens(b, "limit", &t);
+	}
+	table_end(&t, to);
+}
+
+static void write_reservations(const json_t *r, FILE *to)
+{
+	static const char *const heads[] = {"NOT MET, BECAUSE", NULL};
+	const json_t *why = json_object_get(r, "why");
+	struct table t;
+
+	fprintf(to, "Reserved and wanted: %.0f tokens a period; placed: %.0f\n", num(r, "asked"),
+		num(r, "placed"));
+	if (json_array_size(why) == 0)
+		return;
+	fputc('\n', to);
+	table_begin(&t, heads, 0);
+	for (size_t i = 0; i < json_array_size(why); i++)
+		table_cell(&t, "%s", json_string_value(json_array_get(why, i)));
+	table_end(&t, to);
+}
+
+bool view_is_control(const json_t *now)
+{
+	return json_is_string(json_object_get(now, "controller")) &&
+	       json_is_array(json_object_get(now, "servers"));
+}
+
+void view_write_control(const json_t *now, FILE *to)
+{
+	fprintf(to,
+		"weir %s, up %.0f s; controller %s: %s, generation %.0f; period %.0f of %g s, "
+		"a round every %g s\n\n",
+		text_of(now, "weir"), num(now, "uptime_s"), text_of(now, "controller"),
+		text_of(now, "state"), num(now, "generation"), num(now, "period"),
+		num(now, "period_s"), num(now, "interval_s"));
+	write_servers(now, to);
+	fputc('\n', to);
+	write_buckets(now, to);
+	fputc('\n', to);
+	write_reservations(json_object_get(now, "reservations"), to);
+	if (json_is_true(json_object_get(now, "overdrawn")))
+		fputs("Servers have larger parts of some max than the controller's policy gives: "
+		      "policies differ\n",
+			to);
+}

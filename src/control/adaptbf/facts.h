@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * facts: the values that AdapTBF shows of one server and its jobs, and the way back from them: a restart goes on
+ * from the facts that were kept.
+ */
+#ifndef WEIR_CONTROL_ADAPTBF_FACTS_H
+#define WEIR_CONTROL_ADAPTBF_FACTS_H
+
+#include "control/adaptbf/adaptbf.h"
+#include "control/adaptbf/jobnames.h"
+#include "control/facts.h"
+
+struct adaptbf_facts_of { /* adaptbf_facts.fill's `of` */
+	const struct adaptbf *adaptbf;
+	const uint64_t *ids; /* jobs by tenant; 0: a group */
+	size_t n_ids;
+	bool all;                     /* list jobs that were never active, too */
+	const struct jobnames *names; /* not NULL: fill what a restart needs. All jobs and loans */
+	bool on, hold, learns;
+	enum weir_unit unit;
+	weir_time now, period, took;     /* took: a step, lately */
+	int64_t tokens_off, records_off; /* the largest sums that the simulator has seen off */
+};
+
+struct adaptbf_facts_self {
+	bool on, learns;
+	const char *tokens, *unit; /* "hold" or "first"; "requests" or "bytes" */
+	weir_time period, took;
+	struct adaptbf_state state;
+	double coefficient;
+	/* The error of both sums, which is 0: tokens of the active jobs less the period's, records and tombstone. */
+	int64_t tokens_off, records_off;
+	double iops, tokens_s; /* the rate, by what a token is; NAN: the other one */
+	int64_t worst_tokens_off, worst_records_off;
+};
+
+struct adaptbf_facts_job {
+	struct facts_row row;           /* key: tenant */
+	struct adaptbf_account account; /* seen: ns ago; the id only where it was filled */
+	int64_t given; /* beyond its priority, less received and aged, by the ledger */
+};
+
+struct adaptbf_facts_loan {
+	struct facts_row row;     /* keys: lender, borrower */
+	struct adaptbf_loan loan; /* since, last: ns ago; ids likewise */
+	double paid_ago;          /* NAN: nothing was paid back yet */
+};
+
+enum { ADAPTBF_FACTS_JOBS, ADAPTBF_FACTS_LOANS, ADAPTBF_FACTS_REPAID }; /* tables */
+
+extern const struct facts_kind adaptbf_facts;
+
+/* By how much both sums are off, of all jobs that are remembered. Return how many were ever active. */
+size_t adaptbf_facts_audit(const struct adaptbf *a, int64_t *ret_tokens, int64_t *ret_records);
+
+/* Make a controller that goes on from facts, which are those of the moment `then` on its clock. Jobs get numbers from
+ * `names`. -EINVAL: the books do not balance; -ENOMEM. */
+int adaptbf_facts_restore(
+	const struct facts *from, weir_time then, struct jobnames *names, struct adaptbf **ret);
+enum weir_unit adaptbf_facts_unit(const struct facts *from); /* of its tokens */
+
+#endif

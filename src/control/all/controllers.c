@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* controllers: the table of controllers. A new one needs its line here, and nothing else outside of its folder. */
+#include "control/adaptbf/keys.h"
+#include "control/parda/keys.h"
+#include "control/pshift/keys.h"
+#include "control/tbf/keys.h"
+#include <string.h>
+
+/* For a test with a controller of its own. */
+#ifndef CONTROLLERS_MORE
+#define CONTROLLERS_MORE
+#endif
+
+const struct controller *const controllers[] = {&parda_controller, &adaptbf_controller,
+	&tbf_controller, &pshift_controller, CONTROLLERS_MORE NULL};
+_Static_assert(sizeof(controllers) / sizeof(*controllers) <= FACTS_KINDS_MAX + 1, "room for all");
+
+const struct controller *controller_find(const char *name)
+{
+	for (size_t i = 0; controllers[i]; i++)
+		if (strcmp(controllers[i]->name, name) == 0)
+			return controllers[i];
+	return NULL;
+}
+
+const struct facts_kind *facts_kind(size_t i)
+{
+	for (size_t k = 0; controllers[k]; k++)
+		if (controllers[k]->facts && i-- == 0)
+			return controllers[k]->facts;
+	return NULL;
+}
+
+size_t facts_index(const struct facts_kind *kind)
+{
+	size_t i = 0;
+
+	while (facts_kind(i) != kind)
+		i++;
+	return i;
+}
+
+const struct facts_kind *facts_stateful(void)
+{
+	for (size_t k = 0; controllers[k]; k++)
+		if (controllers[k]->restore)
+			return controllers[k]->facts;
+	return NULL;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* keys: pShift has no settings of a resource; those of all its servers are the policy's `cluster`. */
+#ifndef WEIR_CONTROL_PSHIFT_KEYS_H
+#define WEIR_CONTROL_PSHIFT_KEYS_H
+
+#include "control/controller.h"
+
+extern const struct controller pshift_controller; /* a server of the cluster */
+extern const struct key pshift_keys[];
+void pshift_keys_check(struct settings *s, struct controller_check *c);
+
+#endif

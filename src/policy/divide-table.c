@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * LAW     A tenant's flow at a gate is what it sends there: all of it or, where one of the tenant's limits
+ *         counts reads and writes apart, reads and the rest as two flows. Its wants are its rate in
+ *         requests and bytes over each limit that counts it.
+ *         The rate is what passed lately, and a little more; of a sender that was idle, all that passed
+ *         and waits in the look. 1.15 times what passed is tried where the tenant's own max
+ *         held a request for some of the time and what passed is all that its part allows (the window
+ *         may be full because of other tenants), or for most of the time with room in the window;
+ *         1.3, 1.6, 2.2 … 4 times where the max held one through all of several looks in a row, and from
+ *         the fourth on at least all that waits.
+ *         Requests that wait for the window or their turn do not count: a larger part of the max
+ *         would not help them. A sender whose clients have left wants nothing, and so does one that is
+ *         silent while 6 requests would have passed.
+ *         All of a tenant's max are divided together. Its mins are divided each by itself: a tenant
+ *         is guaranteed the most that any of them does. There all that waits counts, whatever for: a
+ *         tenant whose turn does not come is what a min is for.
+ * METHOD  Rates rise at once where the max holds. Else they follow by an eighth of the difference a look, so that one quiet look
+ *         changes little, but by half where requests wait and not for the max: what was tried did not
+ *         help. Bytes per request follow by an eighth, what passed by a sixteenth.
+ *         Targets are computed once a round; tenants with no client and settled parts are skipped.
+ */
+#include "policy/divide-table.h"
+#include "control/divide.h"
+#include "policy/impl.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FOLLOW (1.0 / 8) /* of the difference, a look */
+#define FALL   0.8       /* of a rate wanted of min, a look */
+#define HELD   (1.0 / 4) /* of the time: a max that is more than enough holds less */
+#define SPARE  1.05      /* times what passed: room for chance, and to see that it is not used */
+#define USED   0.98      /* of a part: all of it */
+#define TRY    1.15      /* times what passed */
+#define GROW   4.0       /* the same, at most, where it is certain that the max holds */
+#define SURE   0.9       /* of the time */
+#define GONE   6 /* requests that would have come: by chance they fail to in 1 of 400 pauses */
+
+struct sender { /* a tenant at a gate */
+	/* by kind */
+	float passed[2]; /* requests/s, lately */
+	float silent[2]; /* s since something was there */
+	float rate[2];   /* requests/s wanted of max */
+	float most[2];   /* requests/s wanted of min: with all that waits, for whatever cause */
+	float size[2];   /* bytes of a request */
+	float tries;     /* what passed is multiplied by, when the max holds */
+	bool present;
+};
+
+struct divide_table {
+	const struct weir_policy *policy;
+	size_t n, gates;
+	struct weir_bounds *bounds;
+	uint32_t *first;          /* rows of a tenant: first[i] … first[i + 1] */
+	uint8_t *slot;            /* by row: as policy_install_rows */
+	bool *settled;            /* by tenant: nobody is there, and it has its parts for that */
+	struct sender *senders;   /* [tenant × gates + gate] */
+	struct divide_part *part; /* [row × gates + gate] */
+	struct divide_gate *gate; /* scratch: one a gate */
+	struct divide_flow *flow; /* scratch: two a gate */
+};
+
+/* ---- memory */
+
+void divide_table_free(struct divide_table *t)
+{
+	if (!t)
+		return;
+	free(t->bounds);
+	free(t->first);
+	free(t->slot);
+	free(t->settled);
+	free(t->senders);
+	free(t->part);
+	free(t->gate);
+	free(t->flow);
+	free(t);
+}
+
+static int make_rows(struct divide_table *t)
+{
+	size_t rows;
+
+	t->bounds = calloc(t->n + 1, sizeof(*t->bounds));
+	if (!t->bounds || weir_policy_bounds(t->policy, t->bounds) < 0)
+		return -1;
+	t->first = policy_install_first(t->policy, t->bounds);
+	if (!t->first)
+		return -1;
+	rows = t->first[t->n];
+	/* policy_install_rows writes all that a tenant could have. */
+	t->slot = calloc(rows + POLICY_ROWS, sizeof(*t->slot));
+	t->part = calloc(rows * t->gates + 1, sizeof(*t->part));
+	if (!t->slot || !t->part)
+		return -1;
+	for (size_t i = 0; i < t->n; i++)
+		policy_install_rows(&t->policy->tenants[i], &t->bounds[i], &t->slot[t->first[i]]);
+	for (size_t row = 0; row < rows; row++)
+		divide_start(&t->part[row * t->gates], t->gates);
+	return 0;
+}
+
+struct divide_table *divide_table_new(const struct weir_policy *p, size_t gates)
+{
+	struct divide_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->policy = p;
+	t->n = p->n_tenants;
+	t->gates = gates;
+	t->settled = calloc(t->n + 1, sizeof(*t->settled));
+	t->senders = calloc(t->n * gates + 1, sizeof(*t->senders));
+	t->gate = calloc(gates, sizeof(*t->gate));
+	t->flow = calloc(2 * gates, sizeof(*t->flow));
+	if (!t->settled || !t->senders || !t->gate || !t->flow || make_rows(t) < 0) {
+		divide_table_free(t);
+		return NULL;
+	}
+	return t;
+}
+
+static void inherit_tenant(
+	struct divide_table *t, size_t i, const struct divide_table *old, size_t was)
+{
+	memcpy(&t->senders[i * t->gates], &old->senders[was * t->gates],
+		t->gates * sizeof(*t->senders));
+	for (uint32_t row = t->first[i]; row < t->first[i + 1]; row++)
+		for (uint32_t from = old->first[was]; from < old->first[was + 1]; from++) {
+			if (t->slot[row] != old->slot[from])
+				continue;
+			for (size_t g = 0; g < t->gates; g++) {
+				struct divide_part *to = &t->part[row * t->gates + g];
+
+				*to = old->part[from * t->gates + g];
+				to->applied = to->told;
+			}
+		}
+}
+
+void divide_table_inherit(struct divide_table *t, const struct divide_table *old)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		int was = weir_policy_find(old->policy, t->policy->tenants[i].path);
+
+		if (was >= 0)
+			inherit_tenant(t, i, old, (size_t)was);
+	}
+}
+
+const struct weir_policy *divide_table_policy(const struct divide_table *t)
+{
+	return t->policy;
+}
+
+size_t divide_table_rows(const struct divide_table *t)
+{
+	return t->first[t->n];
+}
+
+/* In a cluster its controller divides. */
+static bool is_divided(const struct divide_table *t, size_t i)
+{
+	return t->first[i] != t->first[i + 1] && !t->policy->cluster.n_servers;
+}
+
+/* ---- what is wanted */
+
+static bool sends(const struct sender *s)
+{
+	return s->rate[0] > 0 || s->rate[1] > 0 || s->most[0] > 0 || s->most[1] > 0;
+}
+
+static double limit_of(const struct divide_table *t, size_t i, uint32_t row)
+{
+	uint32_t k = row - t->first[i];
+
+	return k < t->policy->tenants[i].n_max ? t->policy->tenants[i].max[k].rate
+					       : t->bounds[i].min[t->slot[row] - WEIR_LIMITS];
+}
+
+static bool counts_kind(const struct divide_table *t, uint32_t row, unsigned k)
+{
+	unsigned counts = t->slot[row] % WEIR_LIMITS % 3; /* all, reads, writes */
+
+	return counts == 0 || counts == k + 1;
+}
+
+/* What `rate` requests/s of kind k use of a limit. */
+static double use(const struct divide_table *t, size_t i, uint32_t row, const struct sender *s,
+	unsigned k, double rate)
+{
+	unsigned slot = t->slot[row] % WEIR_LIMITS;
+
+	if (!counts_kind(t, row, k))
+		return 0;
+	return rate * (slot / 3 == WEIR_UNIT_BYTES ? s->size[k] : 1) / limit_of(t, i, row);
+}
+
+/* Does the sender use all of its part of a max that counts kind k? */
+static bool uses_part(const struct divide_table *t, size_t i, size_t gate, unsigned k)
+{
+	const struct sender *s = &t->senders[i * t->gates + gate];
+	uint32_t end = t->first[i] + t->policy->tenants[i].n_max;
+
+	for (uint32_t row = t->first[i]; row < end; row++)
+		if (counts_kind(t, row, k) &&
+			use(t, i, row, s, 0, s->passed[0]) + use(t, i, row, s, 1, s->passed[1]) >=
+				USED * t->part[row * t->gates + gate].applied)
+			return true;
+	return false;
+}
+
+static float follow(float old, double now, double by)
+{
+	return old > 0 ? old + (float)((now - old) * by) : (float)now;
+}
+
+/* What kind k lets pass lately. A sender without clients, or silent for longer than chance explains, is idle at once: its
+ * part is for others. */
+static void take_passed(struct sender *s, unsigned k, const struct divide_demand *in, double span)
+{
+	double passed = in->kind[k].passed_requests;
+	bool any = passed + in->kind[k].waiting_requests > 0;
+
+	s->passed[k] = follow(s->passed[k], passed / span, FOLLOW / 2);
+	s->silent[k] = any ? 0 : s->silent[k] + (float)span;
+	if (!in->clients || s->passed[k] * s->silent[k] > GONE)
+		s->passed[k] = s->rate[k] = 0;
+}
+
+/* One look at kind k; bound: the sender uses all of its part of a limit that counts it. */
+static void take_kind(
+	struct sender *s, unsigned k, const struct divide_demand *in, double span, bool bound)
+{
+	double waiting = in->kind[k].waiting_requests;
+	double all = waiting + (in->clients ? in->kind[k].passed_requests : 0);
+	double bytes = (double)in->kind[k].passed_bytes + in->kind[k].waiting_bytes;
+	bool waits = waiting > 0;
+	bool holds = waits && in->held > HELD && (bound || in->held_alone > 0.5);
+	double now = s->passed[k] * SPARE;
+
+	if (holds)
+		now = s->passed[k] * s->tries;
+	if (s->rate[k] <= 0 || (holds && s->tries >= 2))
+		now = fmax(now, all / span);
+	if (all > 0 && in->clients)
+		s->size[k] = follow(s->size[k], bytes / all, FOLLOW);
+	if (holds && now > s->rate[k])
+		s->rate[k] = (float)now;
+	else
+		s->rate[k] = follow(s->rate[k], now, waits && in->held < HELD ? 0.5 : FOLLOW);
+	s->most[k] = (float)fmax(all / span, in->clients ? s->most[k] * FALL : 0);
+	if (s->most[k] < 1e-3f && s->rate[k] < 1e-3f)
+		s->most[k] = s->rate[k] = 0; /* a quiet sender wants nothing in the end */
+}
+
+void divide_table_take(
+	struct divide_table *t, size_t gate, const struct divide_demand *demand, weir_time span)
+{
+	double seconds = (double)span / WEIR_SEC;
+
+	for (size_t i = 0; i < t->n && span > 0; i++) {
+		struct sender *s = &t->senders[i * t->gates + gate];
+
+		if (!is_divided(t, i))
+			continue;
+		s->present = demand[i].clients > 0;
+		if (!s->present && !sends(s))
+			continue;
+		for (unsigned k = 0; k < 2; k++)
+			take_passed(s, k, &demand[i], seconds);
+		s->tries = (float)(demand[i].held_alone > SURE
+					   ? fmin(fmax(2 * s->tries - 1, TRY), GROW)
+					   : TRY);
+		for (unsigned k = 0; k < 2; k++)
+			take_kind(s, k, &demand[i], seconds, uses_part(t, i, gate, k));
+	}
+}
+
+/* What a sender wants of a limit in its kind k. */
+static double want(
+	const struct divide_table *t, size_t i, uint32_t row, const struct sender *s, unsigned k)
+{
+	return use(t, i, row, s, k, t->slot[row] < WEIR_LIMITS ? s->rate[k] : s->most[k]);
+}
+
+/* ---- steps */
+
+static bool splits_kinds(const struct divide_table *t, uint32_t row, size_t n)
+{
+	for (size_t l = 0; l < n; l++)
+		if (t->slot[row + l] % 3)
+			return true;
+	return false;
+}
+
+/* Fills in the problem of n of tenant i's rows, all divided together. */
+static struct divide problem(struct divide_table *t, size_t i, uint32_t row, size_t n)
+{
+	struct divide d = {.gates = t->gates,
+		.limits = n,
+		.gate = t->gate,
+		.flow = t->flow,
+		.part = &t->part[row * t->gates]};
+	bool apart = splits_kinds(t, row, n);
+
+	for (size_t g = 0; g < t->gates; g++) {
+		const struct sender *s = &t->senders[i * t->gates + g];
+
+		t->gate[g].present = s->present;
+		for (unsigned k = 0; k < 2; k++) {
+			struct divide_flow *f = &t->flow[d.flows];
+
+			if (k == 0 || apart)
+				*f = (struct divide_flow){.gate = g};
+			for (uint32_t l = 0; l < n; l++)
+				f->want[l] += want(t, i, row + l, s, k);
+			d.flows += apart || k == 1;
+		}
+	}
+	return d;
+}
+
+/* Calls fn for each set of tenant i's rows that is divided together: all its max, and each min. */
+static bool each_problem(struct divide_table *t, size_t i, bool (*fn)(const struct divide *d))
+{
+	uint32_t row = t->first[i], n_max = t->policy->tenants[i].n_max;
+	struct divide d;
+	bool any = false;
+
+	if (n_max) {
+		d = problem(t, i, row, n_max);
+		any = fn(&d);
+	}
+	for (row += n_max; row < t->first[i + 1]; row++) {
+		d = problem(t, i, row, 1);
+		any |= fn(&d);
+	}
+	return any;
+}
+
+static bool targets(const struct divide *d)
+{
+	divide_targets(d);
+	return false;
+}
+
+static bool is_wanted(const struct divide_table *t, size_t i)
+{
+	for (size_t g = 0; g < t->gates; g++)
+		if (t->senders[i * t->gates + g].present || sends(&t->senders[i * t->gates + g]))
+			return true;
+	return false;
+}
+
+void divide_table_targets(struct divide_table *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		if (!is_divided(t, i))
+			continue;
+		if (is_wanted(t, i))
+			t->settled[i] = false;
+		if (!t->settled[i])
+			each_problem(t, i, targets);
+	}
+}
+
+bool divide_table_tell(struct divide_table *t, const bool *busy)
+{
+	bool told = false, waits = false;
+
+	for (size_t g = 0; g < t->gates; g++) {
+		t->gate[g].busy = busy[g];
+		waits |= busy[g];
+	}
+	for (size_t i = 0; i < t->n; i++) {
+		bool now;
+
+		if (!is_divided(t, i) || t->settled[i])
+			continue;
+		now = each_problem(t, i, divide_tell);
+		t->settled[i] = !now && !waits && !is_wanted(t, i);
+		told |= now;
+	}
+	return told;
+}
+
+bool divide_table_differs(const struct divide_table *t, size_t gate)
+{
+	for (size_t row = 0; row < t->first[t->n]; row++)
+		if (t->part[row * t->gates + gate].told != t->part[row * t->gates + gate].applied)
+			return true;
+	return false;
+}
+
+void divide_table_parts(const struct divide_table *t, size_t gate, double *ret_rows)
+{
+	for (size_t row = 0; row < t->first[t->n]; row++)
+		ret_rows[row] =
+			t->policy->cluster.n_servers ? 1 : t->part[row * t->gates + gate].told;
+}
+
+void divide_table_confirm(struct divide_table *t, size_t gate, bool done)
+{
+	for (size_t row = 0; row < t->first[t->n]; row++) {
+		struct divide_part *p = &t->part[row * t->gates + gate];
+
+		if (done)
+			p->applied = p->told;
+		else
+			p->told = p->applied;
+	}
+}
+
+/* ---- for the clock */
+
+size_t divide_table_shared(const struct divide_table *t, bool *ret_idle)
+{
+	size_t shared = 0;
+
+	*ret_idle = true;
+	for (size_t i = 0; i < t->n; i++) {
+		const struct sender *s = &t->senders[i * t->gates];
+		size_t present = 0;
+		bool busy = false;
+
+		for (size_t g = 0; g < t->gates && is_divided(t, i); g++) {
+			present += s[g].present;
+			busy |= sends(&s[g]);
+		}
+		shared += present > 1;
+		if (present > 1 && busy)
+			*ret_idle = false;
+	}
+	return shared;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * policy: the structures of a policy, for all rooms of this tree. Programs that use libweir see them as opaque, so that a
+ * new key or controller changes no ABI.
+ */
+#ifndef WEIR_POLICY_POLICY_H
+#define WEIR_POLICY_POLICY_H
+
+#include "control/controller.h"
+#include <weir/policy.h>
+
+struct weir_policy_tls {        /* files; NULL: not stated */
+	const char *cert, *key; /* own certificate and key */
+	const char *ca;         /* trusted authorities */
+	const char *psk;        /* lines of NAME:HEXKEY */
+	bool required;          /* gateway: clients without TLS are refused */
+};
+
+struct weir_policy_peers { /* the other hosts, see weir-peers(7); NULL: not stated */
+	const char **to;   /* addresses */
+	size_t n_to;
+	const char *listen, *key, *cluster;
+	struct weir_place *to_at, listen_at; /* places in the file; to_at: of each of `to` */
+	const char *host;                    /* name of this host; NULL: the machine's name */
+	weir_time period;                    /* between two steps of the controllers */
+};
+
+struct weir_policy_cluster {      /* servers under one controller; n_servers 0: none */
+	const char *name;         /* never NULL in a cluster */
+	const char *key;          /* file */
+	const char **controllers; /* addresses at which servers find the controller */
+	size_t n_controllers;
+	const char **listen; /* addresses at which it listens, if they differ */
+	size_t n_listen;
+	const char **servers; /* names of resources, over all machines; sorted */
+	size_t n_servers;
+	weir_time period;   /* a QoS period */
+	weir_time interval; /* between two rounds of the controller; 0: it adapts */
+	/* Addresses of the first servers, by name, while they stand in for the controller; none: beside the
+	 * controller's unix socket. */
+	const char **stand_ins;
+	size_t n_stand_ins;
+	bool no_stand_in; /* no server stands in */
+	struct weir_place at;
+};
+
+struct weir_resource {
+	const char *name, *back;             /* back: NULL when not stated */
+	const struct controller *controller; /* NULL: none */
+	const void *settings;                /* of the controller, in the policy's memory */
+	size_t settings_len;
+	double depth;         /* the window until a controller sets it; 0: auto */
+	uint64_t depth_bytes; /* the window in bytes, not set by controllers; 0: none */
+	enum weir_unit cost;
+	struct weir_rate capacity[2]; /* stated, requests and bytes; per_second 0: not stated */
+	bool capacity_auto;           /* no capacity is stated: learned */
+	uint32_t run;
+	uint64_t run_distance, credit;
+	uint32_t io_unit; /* bytes that count as one request; larger ones count ⌈bytes/io_unit⌉ */
+	double flush_cost, trim_cost;               /* in requests, whole, ≥ 1 */
+	struct weir_place at, back_at, capacity_at; /* back_at, capacity_at: places of these
+	                                               values, if stated */
+	/* Access to the back end; 0: the back end's own default. */
+	unsigned connections;       /* to an upstream */
+	weir_time timeout;          /* an upstream that is away for longer is an error */
+	uint64_t keep;              /* bytes of writes kept until they are flushed */
+	bool direct;                /* bypass the page cache */
+	bool threads;               /* use threads and never io_uring */
+	bool read_only;             /* no writes, whatever its exports say */
+	bool shared;                /* lock: false: other programs may write to its file
+	                               meanwhile */
+	struct weir_policy_tls tls; /* of an upstream */
+};
+
+#define WEIR_POLICY_KEEP_LEAST                                                                     \
+	(1u << 20) /* bytes: a smaller buffer would flush after every few
+	              writes */
+
+struct weir_export { /* a part of a resource under a name that clients ask for */
+	const char *name;
+	int resource;    /* index */
+	uint64_t offset; /* bytes */
+	uint64_t size;   /* bytes; 0: up to the resource's end */
+	struct weir_place at;
+	bool read_only;
+	const char *description; /* shown to clients; NULL: none */
+};
+
+enum weir_policy_log_level {
+	WEIR_POLICY_LOG_ERROR,
+	WEIR_POLICY_LOG_WARNING,
+	WEIR_POLICY_LOG_INFO,
+	WEIR_POLICY_LOG_DEBUG
+};
+enum weir_policy_log_form { WEIR_POLICY_LOG_TEXT, WEIR_POLICY_LOG_JSON };
+
+struct policy_index;
+
+struct weir_policy {
+	struct weir_tenant *tenants; /* parents before children */
+	size_t n_tenants;
+	struct weir_resource *resources;
+	size_t n_resources;
+	bool enforce; /* false: shadow mode */
+	void *memory; /* owns every string above */
+	struct weir_export *exports;
+	size_t n_exports;
+	const char **listen; /* "unix:/run/weir/nbd.sock", "tcp:127.0.0.1:10809" */
+	size_t n_listen;
+	int default_tenant; /* index of the tenant for requests that match none; -1: these are
+	                       refused */
+	/* For the gateway; NULL or 0: not stated. */
+	const char **api; /* addresses of the HTTP API, as in listen */
+	size_t n_api;
+	const char *token;        /* file; there is one when api names a TCP address */
+	const char *state;        /* folder for state kept across a restart */
+	const char *recordings;   /* folder for recorded traces */
+	const char *tenants_text; /* text of the file that `tenants` names; NULL: it names none */
+	unsigned threads;         /* workers; 0: auto */
+	uint64_t buffers;         /* key `memory`: bytes for payloads, all threads together */
+	weir_time client_timeout; /* time after which clients give up; 0: never */
+	enum weir_policy_log_level log_level; /* INFO when not stated */
+	enum weir_policy_log_form log_form;
+	struct weir_policy_tls tls;
+	struct weir_policy_peers peers;
+	struct weir_policy_cluster cluster;
+	const struct policy_index *index; /* in `memory`; NULL: policy built by hand */
+};
+
+/* Make a resource with every default, as `{name: NAME}` gives it. `name` is borrowed. */
+void policy_resource_default(const char *name, struct weir_resource *ret_resource);
+
+#endif

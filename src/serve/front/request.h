@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * request: a request on its way from a front end through a gate, and the client that sent it.
+ *
+ * Front ends make requests; the gateway's resources take them. Both know only this header of each
+ * other.
+ */
+#ifndef WEIR_SERVE_FRONT_REQUEST_H
+#define WEIR_SERVE_FRONT_REQUEST_H
+
+#include <weir/gate.h>
+#include "control/shadow-device.h"
+#include "serve/back/back.h"
+
+struct client;
+struct resource;
+
+/* A request, or a piece of one. The front end's memory. The front end sets io.op, flags, offset (in
+ * the back end), length, data, chunk and extents; client; done.
+ *
+ * A request that is not block I/O (an NFS call, a memcached command) has the op BACK_CALL or
+ * BACK_CALL_WRITE. It is counted at the gate as a read or write of io.length bytes. When the gate
+ * lets it pass, `call` is called instead of the back end; it does, or begins, what the client asked
+ * for, and ends with front_gate.finish. */
+struct request {
+	struct weir_req gate; /* first: the gate hands it back. gate.user is the resource's */
+	struct back_io io;
+	struct client *client;
+	struct request *next; /* the resource's between submit and done; then the owner's */
+	void (*done)(struct request *r); /* on the loop's thread; io.error is set */
+	void (*call)(struct request *r); /* of a BACK_CALL; on the loop's thread */
+	void *owner;
+	uint64_t user; /* the owner's */
+	/* The resource's, in shadow mode: all that was finished before it; inside with it. */
+	struct shadow_work before, inside;
+	weir_time
+		since; /* the resource's: when it first went to the gate, if a swap took it back */
+};
+
+struct request_list { /* linked by request.next */
+	struct request *first, **end;
+};
+
+static inline void request_list_clear(struct request_list *l)
+{
+	l->first = NULL;
+	l->end = &l->first;
+}
+static inline void request_list_add(struct request_list *l, struct request *q)
+{
+	q->next = NULL;
+	*l->end = q;
+	l->end = &q->next;
+}
+
+/* A client as the policy sees it: a connection, or one of several users of a connection. */
+struct client {
+	struct client *next, **link; /* of the resource's clients */
+	struct resource *resource;
+	char export_[256], name[80], address[64], uid[16], tls[128]; /* "": not known */
+	weir_time since;
+	int tenant;                     /* index in the policy in force */
+	weir_node node;                 /* in the resource's gate */
+	uint64_t requests, bytes;       /* submitted so far */
+	uint32_t in_flight;             /* submitted and not done */
+	struct resource_sender *sender; /* the resource's, in shadow mode; NULL at first */
+	/* The policy in force no longer admits it: disconnect it. On the loop's thread. */
+	void (*refused)(struct client *c, const char *why);
+};
+
+struct front_held { /* of a client's tenant since its node was made; 0 where nothing is held */
+	double ns;  /* request·ns that limits (a max, a lack of tokens) held its requests; waiting
+	              ones included */
+	uint64_t served; /* requests that came back */
+};
+
+/* A resource as front ends use it: the functions that the gateway gives them, on the resource's
+ * thread. */
+struct front_gate {
+	/* A client arrives (its tenant already matched), and leaves. leave: its queued requests are
+	 * dropped from the gate and come back through `done` with io.error -ECANCELED; those inside
+	 * the back end finish later: the client's memory must live until its in_flight is 0. */
+	void (*join)(struct resource *r, struct client *c);
+	void (*leave)(struct resource *r, struct client *c);
+	/* Take a request. It is passed on in this loop round's turn. */
+	void (*submit)(struct resource *r, struct request *q);
+	/* A BACK_CALL that passed the gate is done; q->io.error is its result. */
+	void (*finish)(struct resource *r, struct request *q);
+	/* The reply to a client's request has left. `received` is the return of the recv that brought
+	 * the request's last byte, `finished` that of the send that took the last byte of its reply.
+	 * Once a request as the client sent it, however many pieces it passed the gate in. */
+	void (*answered)(const struct client *c, weir_time received, weir_time finished);
+	void (*held)(struct resource *r, const struct client *c, struct front_held *ret_held);
+};
+
+#endif

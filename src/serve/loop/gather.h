@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * gather: the vectors of one send: small parts next to each other in a scratch buffer, large ones
+ * where they are.
+ */
+#ifndef WEIR_SERVE_LOOP_GATHER_H
+#define WEIR_SERVE_LOOP_GATHER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/uio.h>
+
+struct gather {
+	struct iovec
+		*iov; /* the caller's, as the scratch buffer; their room is the caller's concern */
+	int n;        /* vectors so far */
+	uint8_t *scratch;
+	size_t at;    /* bytes used of the scratch buffer */
+	size_t bytes; /* in total */
+};
+
+/* Add n bytes where they are. */
+static inline void gather_vector(struct gather *g, const void *data, size_t n)
+{
+	struct iovec *last = g->n ? &g->iov[g->n - 1] : NULL;
+
+	if (last && (const uint8_t *)last->iov_base + last->iov_len == data)
+		last->iov_len += n;
+	else
+		g->iov[g->n++] = (struct iovec){(void *)(uintptr_t)data, n};
+	g->bytes += n;
+}
+
+/* Return where the next bytes may be written; add n of them. */
+static inline uint8_t *gather_room(const struct gather *g)
+{
+	return g->scratch + g->at;
+}
+static inline void gather_written(struct gather *g, size_t n)
+{
+	gather_vector(g, g->scratch + g->at, n);
+	g->at += n;
+}
+
+static inline void gather_copy(struct gather *g, const void *data, size_t n)
+{
+	memcpy(g->scratch + g->at, data, n);
+	gather_written(g, n);
+}
+
+/* Skip the first n bytes, already sent, from vector `from` on. Return the first one that remains. */
+static inline int gather_skip(struct gather *g, int from, uint64_t n)
+{
+	int i = from;
+
+	for (; i < g->n && n && n >= g->iov[i].iov_len; i++)
+		n -= g->iov[i].iov_len;
+	if (i < g->n && n) {
+		g->iov[i].iov_base = (uint8_t *)g->iov[i].iov_base + n;
+		g->iov[i].iov_len -= n;
+	}
+	return i;
+}
+
+#endif
