@@ -18,7 +18,7 @@
  *        When the resource gets another controller, the new one's prepare, take and begin come before the old one's
  *        leave and end: a request always has the rules of one of them. When a swap is undone, tenants are taken by
  *        the version in force again. begin and end take little time however many tenants there are: they set no
- *        knobs. After end the instance rests, with all it knows, and may begin again.
+ *        tenant's knobs. After end the instance rests, with all it knows, and may begin again.
  *
  * FACTS  What the instance shows (control/facts.h); also what a restart goes on from.
  *
@@ -29,6 +29,7 @@
 
 #include "control/facts.h"
 #include "control/keys.h"
+#include "wire/peer.h"
 #include <weir/gate.h>
 
 /* ---- keys */
@@ -55,6 +56,36 @@ struct site_field { /* of an event; a field without a name ends them */
 	double number;
 };
 
+struct site_load {       /* of a tenant with clients or requests, since the last call */
+	uint32_t tenant; /* a number that stays as long as the version */
+	double shares;   /* > 0 */
+	uint64_t ios;    /* requests that ended, and their bytes */
+	double bytes;
+	double latency_ns; /* request·ns inside the resource: of those that ended, … */
+	double device_ns;  /* … and of all, over time */
+	double wanting_ns; /* device_ns, and those for which a request waited for the window or its turn */
+	double held_ns; /* the part of these during which limits of an upstream held requests */
+	double min_ios, min_bytes; /* per second: guaranteed here, as it is now; 0: nothing */
+};
+struct site_loads {
+	weir_time span; /* ns, > 0 */
+	const struct site_load *rows;
+	size_t n;
+	double held; /* ns, on the mean: for how long an upstream's limits hold a request */
+};
+
+/* A burst of reads of the controller's own. They pass by the gate and count for no tenant. */
+struct site_burst {
+	uint32_t bytes; /* of a read; the site may make it smaller */
+	uint32_t most;  /* reads inside at once, at most */
+	bool ended;     /* set by the site if a client has sent a request; no more reads go out */
+	/* Return how many reads to send now; they count as inside. If none is inside then, the burst is over. */
+	uint32_t (*more)(struct site_burst *b, weir_time now);
+	void (*done)(struct site_burst *b, weir_time now, weir_time latency);
+	/* The last read came back, of so many. */
+	void (*over)(struct site_burst *b, weir_time now, uint64_t reads);
+};
+
 struct site;
 struct site_ops {
 	/* The clock of the gate; it never goes back. */
@@ -77,6 +108,24 @@ struct site_ops {
 	void (*tell)(struct site *s, enum site_level level, const char *event,
 		const struct site_field *f);
 	void (*random)(struct site *s, void *ret, size_t len);
+
+	/* ---- for a controller of the window; NULL where the site has no such gate */
+
+	/* -EAGAIN: the first call for this version, from which the next one counts; -ENOMEM. */
+	int (*loads)(struct site *s, struct site_loads *ret);
+	/* Set the number of requests that may be inside; it holds until the next call. */
+	void (*set_window)(struct site *s, double window);
+	/* Ask the upstream for how long its limits hold requests: a later call of `loads` has the answer. */
+	void (*ask_upstream)(struct site *s);
+	/* Start a burst, of which there is one at a time. -EBUSY: clients have requests here; -ENOSPC: the resource is
+	 * too small; -ENOMEM. */
+	int (*read)(struct site *s, struct site_burst *b);
+	/* Call nothing of a burst any more, if it is under way: it is about to be freed. */
+	void (*forget)(struct site *s, struct site_burst *b);
+	/* Return true if no host has requests that wait or are inside. NULL: only the peers can tell. */
+	bool (*all_quiet)(const struct site *s);
+	/* Tell the peers, with the next message, or at once. The report has the controller's report_size. */
+	void (*publish)(struct site *s, const void *report, bool at_once);
 };
 struct site {
 	const struct site_ops *ops;
@@ -107,6 +156,14 @@ struct controller_cluster { /* of a version, for a controller with in_cluster */
 	const char *name;
 	weir_time period;
 };
+struct controller_peers {  /* of a version, for a controller with has_peers */
+	uint64_t host;     /* a number for this host, the same at every start */
+	uint64_t instance; /* … and another at every start; never 0 */
+	uint64_t number;   /* of this resource among those of the host with the same topic */
+	weir_time period;  /* between two reports */
+	weir_time first;   /* when the first step is due */
+	uint32_t most;     /* hosts; 0: not known */
+};
 struct controller_tokens {          /* a leaf in the cluster; tokens a period */
 	bool here;                  /* at this server … */
 	unsigned parts;             /* … which is one of so many */
@@ -118,8 +175,10 @@ struct controller_version { /* of the policy: in force, or the next */
 	bool next;
 	const void *settings;
 	double capacity[2];            /* per second, stated: requests, bytes; 0: not stated */
+	double depth;                  /* requests, stated; 0: not stated */
 	struct controller_rule *rules; /* by tenant; NULL if the controller has no prepare */
 	struct controller_cluster cluster;
+	struct controller_peers peers;
 	struct controller_tenant (*tenant)(const struct controller_version *v, size_t i);
 	struct controller_tokens (*tokens)(const struct controller_version *v, size_t i);
 	/* Fill n numbers: a tenant's share of all, times the sum of the weights at the top. 0 or -ENOMEM. */
@@ -130,9 +189,16 @@ struct controller_version { /* of the policy: in force, or the next */
 };
 
 struct controller_news {
-	enum { CONTROLLER_MESSAGE, CONTROLLER_MET, CONTROLLER_LOST } kind;
-	uint64_t from;       /* LOST: the instance of the controller to which the link is down */
-	const void *message; /* MESSAGE: a struct of the link's codec, as lease_message */
+	enum {
+		CONTROLLER_MESSAGE, /* from a controller of the cluster */
+		CONTROLLER_MET,     /* a link to one is up */
+		CONTROLLER_LOST,    /* a link to one is down */
+		CONTROLLER_REPORT,  /* from a peer */
+		CONTROLLER_LEFT,    /* a peer stops */
+	} kind;
+	uint64_t from;       /* LOST: the instance of the controller; LEFT: controller_peers.host */
+	uint64_t instance;   /* LEFT: of the peer */
+	const void *message; /* MESSAGE: a struct lease_message; REPORT: the controller's report */
 };
 
 struct controller {
@@ -141,8 +207,15 @@ struct controller {
 	const struct key *keys; /* ends with a key without a name */
 	size_t settings_size;
 	bool sets_window; /* the policy's depth holds until its first step */
-	bool has_peers;   /* hears the hosts that the policy names in `peers` */
-	bool in_cluster;  /* its resources are servers of the policy's `cluster` */
+	bool in_shadow;   /* runs also if the policy is not enforced; the site then sets no knobs */
+	/* It hears the hosts that the policy names in `peers`, once a period. `topic` is the hosts' name for the
+	 * resource, or NULL: the resource's own. A report is a struct, which a network carries as a peer_report. */
+	bool has_peers;
+	size_t report_size;
+	const char *(*topic)(const void *settings);
+	struct peer_report (*encode)(const void *report, const struct controller_peers *from);
+	void (*decode)(const struct peer_message *m, const struct peer_report *r, void *ret);
+	bool in_cluster; /* its resources are servers of the policy's `cluster` */
 	/* Complete settings whose keys were read, and check them together; may be NULL. */
 	void (*check)(struct settings *s, struct controller_check *c);
 	/* Return true if these settings share bytes, so that the gate's weights should, too; may be NULL. */
@@ -164,7 +237,7 @@ struct controller {
 		void *c, const struct controller_version *v, size_t i, struct controller_rule *ret);
 	/* Return when to be called again; WEIR_NEVER: when the site is woken. */
 	weir_time (*step)(void *c, weir_time now);
-	/* News from the cluster's controllers. */
+	/* News from the cluster's controllers, or from peers. */
 	void (*hear)(void *c, const struct controller_news *news);
 
 	/* The facts: of tenants of the version in force, or, with `state`, all that a restart needs. */
@@ -176,7 +249,7 @@ struct controller {
 	/* Go on from facts of a moment on the site's clock, before the first step. -EINVAL: they do not fit together;
 	 * -EBUSY: it has stepped already; -ENOMEM. On error the instance is as before. */
 	int (*restore)(void *c, const struct facts *from, weir_time then);
-	uint64_t (*steps)(const void *c); /* so far */
+	uint64_t (*steps)(const void *c); /* so far, if state is kept or peers are told of them */
 };
 
 /* The table, which ends with NULL. */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/parda/keys.h"
-#include "control/parda/facts.h"
 #include <string.h>
 
 static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL}; /* enum parda_smoothing */
 static const char *const idles[] = {"average", "literal", "ignore", NULL}; /* enum parda_idle */
 static const char *const starts[] = {"least", "depth", NULL};
+/* enum parda_without */
+static const char *const switches[] = {"nothing", "ageing", "windows", "weighting", "held", NULL};
+#define NEVER (1u << 20) /* periods */
 static const char *const strangers[] = {"floor", "ignore", NULL};
 
 #define SLOT (16u << 10) /* bytes: with `cost: bytes`; the paper's example (§2) */
@@ -27,7 +29,7 @@ static int read_threshold(yamldoc_node n, struct settings *s, struct weir_err *e
 }
 
 #define AT(field) offsetof(struct parda_settings, field)
-static const struct key keys[] = {
+const struct key parda_keys[] = {
 	{"threshold", KEY_OWN, .beside = true, .read = read_threshold,
 		.shown = "none; it must be stated",
 		.help = "The latency at which the array is kept. Or C<auto>: the hosts find the "
@@ -148,9 +150,16 @@ static const struct key keys[] = {
 			"most, and 2 % of the time, and stop when a client of any host sends a "
 			"request. The "
 			"same on all hosts."},
+	{"unit", KEY_NUMBER, AT(unit), .lab = true, .shown = "1",
+		.help = "Slots a share, with C<epsilon: 0>."},
+	{"window", KEY_NUMBER, AT(window), .lab = true, .shown = "as B<start> says",
+		.help = "Slots to begin with."},
+	{"without", KEY_WORD, AT(without), .words = switches, .lab = true,
+		.help = "The part that is switched off, so that an experiment can show its "
+			"effect."},
 	{0}};
 
-static void check(struct settings *s, struct controller_check *c)
+void parda_settings_check(struct settings *s, struct controller_check *c)
 {
 	struct parda_settings *p = s->data;
 
@@ -173,18 +182,6 @@ static void check(struct settings *s, struct controller_check *c)
 		strncpy(p->array, c->resource, sizeof(p->array) - 1);
 }
 
-const struct controller parda_controller = {
-	.name = "parda",
-	.summary = "moves the window of a resource that hosts share, so that each has its shares "
-		   "of it",
-	.keys = keys,
-	.settings_size = sizeof(struct parda_settings),
-	.sets_window = true,
-	.has_peers = true,
-	.check = check,
-	.facts = &parda_facts,
-};
-
 struct parda_config parda_settings_config(const struct parda_settings *s, weir_time period)
 {
 	return (struct parda_config){.law = {.threshold = (double)s->threshold,
@@ -199,7 +196,9 @@ struct parda_config parda_settings_config(const struct parda_settings *s, weir_t
 		.alpha = s->alpha,
 		.tau = s->tau ? s->tau : period / 2, /* more would lag behind the law */
 		.local = s->estimate == 1,
-		.age = s->age,
+		.unweighted = s->without == PARDA_WITHOUT_WEIGHTING,
+		.unit = s->unit,
+		.age = s->without == PARDA_WITHOUT_AGEING ? NEVER : s->age,
 		.idle = (enum parda_idle)s->idle,
 		.burst = s->burst,
 		.slot = (double)s->slot,

@@ -6,6 +6,14 @@
 #include "control/controller.h"
 #include "control/parda/parda.h"
 
+enum parda_without { /* a part of PARDA that an experiment switches off */
+	PARDA_WITHOUT_NOTHING,
+	PARDA_WITHOUT_AGEING,    /* a host that is silent is never forgotten */
+	PARDA_WITHOUT_WINDOWS,   /* eq. 2: the windows stay as they are */
+	PARDA_WITHOUT_WEIGHTING, /* each host's latency counts the same, whatever its requests */
+	PARDA_WITHOUT_HELD,      /* time for which an upstream's limits hold counts as latency */
+};
+
 struct parda_settings {
 	char array[KEY_TEXT_SIZE]; /* the hosts' name for the resource */
 	bool find;                 /* threshold: auto */
@@ -20,9 +28,14 @@ struct parda_settings {
 	weir_time burst, tau;
 	uint32_t age;
 	uint64_t slot, size_fixed; /* bytes */
+	/* for experiments */
+	double unit, window; /* slots; 0: the default */
+	int without;         /* enum parda_without */
 };
 
-extern const struct controller parda_controller;
+extern const struct controller parda_controller; /* controller.c */
+extern const struct key parda_keys[];
+void parda_settings_check(struct settings *s, struct controller_check *c);
 
 /* The part of a configuration that settings determine. `period` is the time between two steps. */
 struct parda_config parda_settings_config(const struct parda_settings *s, weir_time period);

@@ -28,10 +28,10 @@ static double floor_read(uint64_t bits)
 	return single; /* not a number, or beyond all bounds: parda_hear refuses it */
 }
 
-uint64_t parda_message_id(const char *host, uint64_t number)
+uint64_t parda_message_id(uint64_t host, uint64_t number)
 {
 	/* Odd: no two numbers of one host have one id. Far apart: nor have those of two, but by chance. */
-	return peer_hash(host) + number * UINT64_C(0x9e3779b97f4a7c15);
+	return host + number * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 struct peer_report parda_message_write(
@@ -54,7 +54,7 @@ struct peer_report parda_message_write(
 
 struct parda_report parda_message_read(const struct peer_message *m, const struct peer_report *r)
 {
-	return (struct parda_report){.id = parda_message_id(m->name, r->flags % NUMBERS),
+	return (struct parda_report){.id = parda_message_id(peer_hash(m->name), r->flags % NUMBERS),
 		.instance = m->instance,
 		.sequence = m->sequence,
 		.asks = r->flags & ASKS,

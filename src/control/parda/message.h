@@ -17,8 +17,8 @@
 #include "control/parda/parda.h"
 #include "wire/peer.h"
 
-/* Of the host of this name, and of its resource with this number among those of one array. */
-uint64_t parda_message_id(const char *host, uint64_t number);
+/* Return the id of a host (peer_hash of its name) at its resource with this number among those of one array. */
+uint64_t parda_message_id(uint64_t host, uint64_t number);
 
 /* resource: peer_hash of the hosts' name for the array. number: < 16. period: ns between two reports. */
 struct peer_report parda_message_write(

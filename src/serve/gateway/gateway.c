@@ -9,7 +9,7 @@
  */
 #include "base/container.h"
 #include "serve/gateway/impl.h"
-#include "serve/host/agent.h"
+#include "serve/host/reports.h"
 #include "serve/gateway/change.h"
 #include "serve/back/back.h"
 #include "serve/host/cluster.h"
@@ -123,6 +123,14 @@ static int nothing(void *arg, struct gateway_resource *r)
 void gateway_settle(struct gateway *g)
 {
 	gateway_each(g, nothing, NULL, NULL);
+}
+
+bool gateway_runs(const struct gateway *g)
+{
+	for (unsigned i = 0; i < g->n_workers; i++)
+		if (!g->workers[i].running)
+			return false;
+	return true;
 }
 
 /* ---- start */
@@ -337,6 +345,8 @@ static int start(struct gateway *g, struct weir_err *err)
 	if (rc == 0 && gateway_ledger_start(g) < 0)
 		rc = no_memory(err);
 	if (rc == 0)
+		rc = reports_start(g, err);
+	if (rc == 0)
 		rc = start_threads(g, err);
 	if (rc < 0)
 		return rc;
@@ -345,9 +355,7 @@ static int start(struct gateway *g, struct weir_err *err)
 		rc = gateway_slo_start(g);
 	if (rc < 0)
 		return weir_err_set(err, rc, "%s", strerror(-rc));
-	rc = agent_start(g, err);
-	if (rc == 0)
-		rc = cluster_start(g, err);
+	rc = cluster_start(g, err);
 	if (rc == 0 && front_door_new(&gateway_site, g, g->loop, &g->door) < 0)
 		rc = no_memory(err);
 	if (rc == 0)
@@ -400,10 +408,7 @@ static int free_resource(void *arg, struct gateway_resource *r)
 /* Usually gateway_run has seen the last client off. */
 static void check_clients(struct gateway *g)
 {
-	for (unsigned i = 0; i < g->n_workers; i++)
-		if (!g->workers[i].running)
-			return; /* the start failed: nobody was let in */
-	if (!g->stuck && gateway_busy(g))
+	if (gateway_runs(g) && !g->stuck && gateway_busy(g))
 		g->stuck = true;
 }
 
@@ -436,7 +441,7 @@ void gateway_free(struct gateway *g)
 	if (g->loop) {
 		gateway_looks_stop(g);
 		abandoned = g->aside && !gateway_changes_stop(g);
-		agent_stop(g); /* it may run the loop, as the next */
+		reports_stop(g); /* it may run the loop, as the next */
 		cluster_stop(g);
 		gateway_ledger_stop(g);
 		gateway_record_stop(g, NULL, NULL);

@@ -25,13 +25,13 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-struct agent; /* agent.c */
 struct aside;
 struct cluster;        /* cluster.c */
 struct gateway_divide; /* serve/gateway/divide.c */
 struct gateway_ledger; /* serve/gateway/ledger.c */
 struct gateway_slo;    /* serve/gateway/slo.c */
 struct record;         /* record.c */
+struct reports;        /* serve/host/reports.c */
 struct tls;
 
 struct worker {
@@ -90,7 +90,7 @@ struct gateway {
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	struct gateway_divide *divide;
-	struct agent *agent;           /* NULL: no controllers that need other hosts */
+	struct reports *reports;       /* NULL: no controllers that have peers */
 	struct cluster *cluster;       /* NULL: it is in none */
 	struct gateway_ledger *ledger; /* NULL: it is not kept */
 	struct gateway_slo *slo;       /* NULL: not started yet */
@@ -152,6 +152,8 @@ typedef int gateway_each_fn(void *arg, struct gateway_resource *r);
 int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_index);
 /* What was posted to the workers before this has run when it returns. */
 void gateway_settle(struct gateway *g);
+/* Return true if all workers run, as they do unless the start has failed. */
+bool gateway_runs(const struct gateway *g);
 
 /* The credentials of a policy, from its files; *ret_tls NULL: it has none. */
 int gateway_tls_read(const struct weir_policy *p, struct tls **ret_tls, struct weir_err *err);

@@ -14,7 +14,7 @@
 #include "policy/copy.h"
 #include "policy/override.h"
 #include "policy/swap.h"
-#include "serve/host/agent.h"
+#include "serve/host/reports.h"
 #include "serve/host/cluster.h"
 #include "serve/gateway/change.h"
 #include "serve/gateway/note.h"
@@ -193,7 +193,7 @@ static int fit(struct gateway *g, struct draft *v, struct weir_err *err)
 	if (rc == -ENOENT || rc == -EACCES) /* a file that it names: the policy is wrong */
 		rc = -EINVAL;
 	if (rc == 0)
-		rc = agent_fits(g, v->policy, err);
+		rc = reports_fits(g, v->policy, err);
 	if (rc == 0)
 		rc = cluster_fits(g, v->policy, err);
 	return rc < 0 ? rc : gateway_fits(g, v->policy, err);
@@ -376,7 +376,7 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	g->version++;
 	gateway_divide_policy(g);
 	gateway_slo_policy(g);
-	agent_policy(g);
+	reports_policy(g);
 	cluster_policy(g);
 	record_policy(g);
 	log_event(LOG_LEVEL_INFO, "policy", "how", c->kind == CHANGE_SET ? "set" : "apply", "name",

@@ -9,8 +9,8 @@
  *         snapshot's version are then found by their path.
  */
 #include "base/container.h"
-#include "serve/host/agent.h"
 #include "serve/host/cluster.h"
+#include "serve/host/reports.h"
 #include "serve/gateway/impl.h"
 #include "serve/gateway/slo.h"
 #include "serve/gateway/snapshot.h"
@@ -78,16 +78,6 @@ static int snapshot_new(struct gateway *g, struct snapshot **ret_snapshot)
 
 /* ---- what the main thread knows */
 
-static void gather_agent(struct gateway *g, struct snapshot *s)
-{
-	struct facts_site site = snapshot_site(s);
-
-	s->has_peers = agent_peers(g, &s->peers);
-	for (size_t i = 0; i < g->n_resources; i++)
-		if (!s->resources[i].facts.kind)
-			agent_look(g, i, &site, &s->resources[i].facts);
-}
-
 static int take_slos(void *arg, struct gateway_resource *r)
 {
 	gateway_slo_take(r->worker->gateway, r);
@@ -99,7 +89,7 @@ static void gather_own(struct gateway *g, struct snapshot *s)
 	s->connections = atomic_load_explicit(&g->connections, memory_order_relaxed);
 	s->refused = atomic_load_explicit(&g->refused, memory_order_relaxed);
 	s->broken = atomic_load_explicit(&g->broken, memory_order_relaxed);
-	gather_agent(g, s);
+	s->has_peers = reports_stats(g, &s->peers);
 	cluster_look(g, s);
 	if (!g->switching) {
 		gateway_slo_begin(g);

@@ -102,6 +102,43 @@ static void site_random(struct site *s, void *ret, size_t len)
 	peer_key_random(ret, len);
 }
 
+static int site_loads(struct site *s, struct site_loads *ret)
+{
+	return resource_loads(resource_of(s), ret);
+}
+
+static void site_set_window(struct site *s, double window)
+{
+	resource_window(resource_of(s), window);
+}
+
+static void site_ask_upstream(struct site *s)
+{
+	resource_ask_upstream(resource_of(s));
+}
+
+static int site_read(struct site *s, struct site_burst *b)
+{
+	return resource_reads_start(resource_of(s), b);
+}
+
+static void site_forget(struct site *s, struct site_burst *b)
+{
+	resource_reads_forget(resource_of(s), b);
+}
+
+static void site_publish(struct site *s, const void *report, bool at_once)
+{
+	const struct resource_control *c = container_of(s, const struct resource_control, site);
+	struct resource *r = c->resource;
+	struct controller_version v = resource_policy_version(r, false);
+	struct peer_report p = c->kind->encode(report, &v.peers);
+
+	p.resource = resource_control_topic(&r->spec);
+	if (r->peers.publish)
+		r->peers.publish(r->peers.arg, &p, at_once);
+}
+
 static const struct site_ops site_ops = {
 	.now = site_now,
 	.activity = site_activity,
@@ -113,6 +150,12 @@ static const struct site_ops site_ops = {
 	.send = site_send,
 	.tell = site_tell,
 	.random = site_random,
+	.loads = site_loads,
+	.set_window = site_set_window,
+	.ask_upstream = site_ask_upstream,
+	.read = site_read,
+	.forget = site_forget,
+	.publish = site_publish,
 };
 
 /* ---- instances */
@@ -155,7 +198,7 @@ int resource_control_make(struct resource *r, const struct controller *kind)
 {
 	size_t n = 0, at = 0;
 	struct resource_control *c;
-	int rc = 0;
+	int rc;
 
 	for (; controllers[n]; n++)
 		if (controllers[n] == kind)
@@ -173,10 +216,11 @@ int resource_control_make(struct resource *r, const struct controller *kind)
 		.resource = r,
 		.kind = kind,
 		.timer = {.due = due},
-		.turn = {.turn = turn}};
-	if (kind->new)
-		rc = kind->new (&c->site, &c->instance);
+		.turn = {.turn = turn},
+		.report = malloc(kind->report_size + 1)};
+	rc = !c->report ? -ENOMEM : kind->new ? kind->new (&c->site, &c->instance) : 0;
 	if (rc < 0) {
+		free(c->report);
 		free(c);
 		return rc;
 	}
@@ -203,6 +247,7 @@ void resource_control_free(struct resource *r)
 		rest(c);
 		if (c->kind->free)
 			c->kind->free(c->instance);
+		free(c->report);
 		free(c);
 	}
 	free(r->controls);
@@ -214,9 +259,7 @@ void resource_control_free(struct resource *r)
 int resource_control_prepare(struct resource *r, const struct controller *kind,
 	const struct controller_version *v, size_t from, size_t to)
 {
-	int rc = resource_control_make(r, kind);
-
-	return rc < 0 ? rc : kind->prepare(resource_control_instance(r, kind), v, from, to);
+	return kind->prepare(resource_control_instance(r, kind), v, from, to);
 }
 
 void resource_control_take(struct resource *r, const struct controller *kind,
@@ -290,6 +333,41 @@ void resource_control_connect(struct resource *r, resource_control_post *post, v
 	r->control_post_arg = arg;
 }
 
+/* ---- peers */
+
+void resource_control_peers(struct resource *r, const struct resource_peers *p)
+{
+	r->peers = p ? *p : (struct resource_peers){0};
+}
+
+uint64_t resource_control_topic(const struct weir_resource *spec)
+{
+	const struct controller *kind = spec->controller;
+
+	if (!kind || !kind->has_peers)
+		return 0;
+	return peer_hash(kind->topic && spec->settings ? kind->topic(spec->settings) : spec->name);
+}
+
+void resource_control_receive(struct resource *r, const struct peer_message *m)
+{
+	const struct resource_control *c = control_of(r, r->control);
+	uint64_t topic = resource_control_topic(&r->spec);
+	struct controller_news news = {
+		.kind = CONTROLLER_LEFT, .from = peer_hash(m->name), .instance = m->instance};
+
+	if (!c || !c->kind->has_peers)
+		return;
+	if (m->kind == PEER_LEAVE)
+		c->kind->hear(c->instance, &news);
+	news = (struct controller_news){.kind = CONTROLLER_REPORT, .message = c->report};
+	for (unsigned i = 0; i < m->n_reports; i++)
+		if (m->reports[i].resource == topic) {
+			c->kind->decode(m, &m->reports[i], c->report);
+			c->kind->hear(c->instance, &news);
+		}
+}
+
 /* ---- facts */
 
 void resource_control_look(struct resource *r, struct snapshot *s, struct snapshot_resource *to)
@@ -297,7 +375,7 @@ void resource_control_look(struct resource *r, struct snapshot *s, struct snapsh
 	const void *instance = resource_control_instance(r, r->control);
 	struct facts_site site = snapshot_site(s);
 
-	to->controller = r->control ? r->control->name : NULL;
+	to->controller = r->control && !r->shadow ? r->control->name : NULL;
 	if (!instance || !r->control->look)
 		return;
 	r->control->look(instance, &site, r->policy == s->of->policy, false, &to->facts);

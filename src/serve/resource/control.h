@@ -9,6 +9,7 @@
 #define WEIR_SERVE_RESOURCE_CONTROL_H
 
 #include "control/controller.h"
+#include "policy/policy.h"
 #include "serve/loop/loop.h"
 
 struct resource;
@@ -17,6 +18,17 @@ struct snapshot_resource;
 
 /* Takes a message for the cluster's controllers, malloc'ed; it is the callee's. Returns at once. */
 typedef void resource_control_post(void *arg, uint8_t *message, size_t len);
+
+/* Takes a report for the peers. Returns at once. */
+typedef void resource_control_publish(void *arg, const struct peer_report *report, bool at_once);
+
+struct resource_peers {          /* of a host whose controllers have peers; all 0: it has none */
+	uint64_t host, instance; /* controller_peers */
+	weir_time period;        /* between two steps … */
+	weir_time first;         /* … of which one is at this time */
+	resource_control_publish *publish;
+	void *arg;
+};
 
 struct resource_control { /* an instance */
 	struct site site;
@@ -27,6 +39,7 @@ struct resource_control { /* an instance */
 	struct loop_turn turn; /* steps when a request comes, while the controller sleeps */
 	bool turning;          /* `turn` is added */
 	uint64_t activity;     /* of the resource, at the last turn */
+	void *report;          /* of a peer: room for one, if the kind has reports */
 };
 
 /* The instance of a kind; NULL: the kind was never on, or has no instances. */
@@ -54,6 +67,13 @@ void resource_control_step(struct resource *r, weir_time now);
 void resource_control_hear(struct resource *r, const struct controller_news *news);
 /* Where messages go from now on; NULL: nowhere. */
 void resource_control_connect(struct resource *r, resource_control_post *post, void *arg);
+
+/* Before the first policy, and when the host's messages end: NULL. */
+void resource_control_peers(struct resource *r, const struct resource_peers *p);
+/* A message of a peer, for the controller in force: its reports for this resource, or that the peer leaves. */
+void resource_control_receive(struct resource *r, const struct peer_message *m);
+/* The name of a resource among peers, as peer_hash; 0: the resource's controller has none. */
+uint64_t resource_control_topic(const struct weir_resource *spec);
 
 /* Add the facts of the controller in force to a snapshot. */
 void resource_control_look(struct resource *r, struct snapshot *s, struct snapshot_resource *to);

@@ -94,7 +94,8 @@ struct resource_policy {
 	weir_time sweep_after;
 };
 
-struct resource_probe;
+struct resource_loads;
+struct resource_reads;
 struct resource_shadows;
 struct resource_slos;
 struct resource_totals;
@@ -126,10 +127,13 @@ struct resource {
 		*controls; /* instances, by place in the table of controllers; or NULL */
 	resource_control_post *control_post;
 	void *control_post_arg;
+	struct resource_peers peers;
 
-	struct resource_probe *probing; /* serve/resource/probe.c's: reads are inside; NULL: none */
-	uint64_t low, high;             /* bytes: the part that clients have touched; 0, 0: none */
-	struct client own;              /* of the gateway's own requests; in no list */
+	struct resource_loads
+		*loads; /* serve/resource/load.c's; NULL: not measured under this policy */
+	struct resource_reads *reads; /* serve/resource/reads.c's; NULL: there were none */
+	uint64_t low, high;           /* bytes: the part that clients have touched; 0, 0: none */
+	struct client own;            /* of the gateway's own requests; in no list */
 	struct client *clients;
 	uint32_t n_clients;
 
@@ -223,6 +227,14 @@ void resource_again(struct resource *r, struct request *q);
 /* ---- serve/resource/load.c, for resource.c: the learned capacity was renewed: warns, now and then, if the mins of
  * all tenants here are more than it. */
 void resource_load_mins(struct resource *r, weir_time now);
+
+/* The policy in force is another one, or the resource goes. */
+void resource_loads_free(struct resource *r);
+
+/* ---- serve/resource/reads.c: site_ops.read and forget */
+int resource_reads_start(struct resource *r, struct site_burst *b);
+void resource_reads_forget(struct resource *r, const struct site_burst *b);
+void resource_reads_free(struct resource *r);
 
 /* ---- serve/resource/time.c, for resource.c: cost: time */
 

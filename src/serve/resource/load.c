@@ -1,17 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* load: what a controller of the window is told, and what it says. */
+/* load: the loads that a controller of the window measures, and the window that it sets. */
 #include "serve/loop/log.h"
 #include "serve/resource/impl.h"
 #include "policy/swap.h"
 #include <errno.h>
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
 #define MINS_EVERY (60 * WEIR_SEC) /* between two looks, which go over all tenants */
 #define MINS_SLACK 1.05            /* a learned capacity is not exact */
+#define HELD_MOST  0.99            /* of a time inside */
 
-/* Those that its own limits hold, or limits above it, do not want a slot yet. */
-static void leaf_load(struct resource *r, weir_node node, struct resource_load *ret)
+struct resource_loads { /* of the policy in force */
+	weir_time at;   /* when they were last looked at */
+	double *shares; /* n of each: */
+	struct seen {
+		uint64_t served, bytes;
+		double device_ns;
+		double wanting_ns; /* and those for which a request waited for the window or its turn */
+		uint32_t clients;
+	} * seen;
+	struct site_load *rows;
+};
+
+/* Requests that limits of the tenant or above it hold do not want a slot yet. */
+static void leaf_load(struct resource *r, weir_node node, struct seen *ret)
 {
 	struct weir_gate_stats st;
 
@@ -23,8 +36,8 @@ static void leaf_load(struct resource *r, weir_node node, struct resource_load *
 	ret->wanting_ns = st.device_ns + st.wait_ns[WEIR_WAIT_WINDOW] + st.wait_ns[WEIR_WAIT_TURN];
 }
 
-/* Its part of what it is guaranteed, if it has several resources. */
-static void leaf_min(struct resource *r, size_t i, struct resource_load *ret)
+/* Its part of its guarantee, if it has several resources. */
+static void leaf_min(struct resource *r, size_t i, struct site_load *ret)
 {
 	struct weir_bucket_spec b[POLICY_BUCKETS];
 	unsigned n = resource_divide_own(r, i, b);
@@ -40,22 +53,99 @@ static void leaf_min(struct resource *r, size_t i, struct resource_load *ret)
 	ret->min_bytes = fmax(all[WEIR_UNIT_BYTES], apart[WEIR_UNIT_BYTES]);
 }
 
-int resource_load(
-	struct resource *r, const struct weir_policy *p, struct resource_load *ret_load, size_t n)
+void resource_loads_free(struct resource *r)
 {
-	if (!r->gate || r->policy != p || n != r->n_nodes)
-		return -ESTALE;
-	resource_policy_now(r);
-	memset(ret_load, 0, n * sizeof(*ret_load));
+	if (!r->loads)
+		return;
+	free(r->loads->shares);
+	free(r->loads->seen);
+	free(r->loads->rows);
+	free(r->loads);
+	r->loads = NULL;
+}
+
+static int loads_new(struct resource *r)
+{
+	struct controller_version v = resource_policy_version(r, false);
+	struct resource_loads *l = calloc(1, sizeof(*l));
+
+	r->loads = l;
+	if (l) {
+		l->shares = calloc(v.n + 1, sizeof(*l->shares));
+		l->seen = calloc(v.n + 1, sizeof(*l->seen));
+		l->rows = calloc(v.n + 1, sizeof(*l->rows));
+	}
+	if (l && l->shares && l->seen && l->rows && v.shares(&v, l->shares) == 0)
+		return 0;
+	resource_loads_free(r);
+	return -ENOMEM;
+}
+
+/* A node that was made anew begins at 0. */
+static double grown(double now, double was)
+{
+	return now > was ? now - was : 0;
+}
+
+static uint64_t more(uint64_t now, uint64_t was)
+{
+	return now > was ? now - was : 0;
+}
+
+/* The part of a time inside the back end that is due to limits upstream: of as many requests as came back, or of one where
+ * none did. The upstream was asked a moment ago, and not for just these: never all of it. */
+static double held_of(const struct resource *r, double device_ns, uint64_t served)
+{
+	double held = (double)r->back->held * (double)(served ? served : 1);
+
+	return held < device_ns * HELD_MOST ? held : device_ns * HELD_MOST;
+}
+
+/* Fill the load of leaf i since the last look. Return false if it had none and has no clients. */
+static bool row_of(struct resource *r, size_t i, struct site_load *ret)
+{
+	struct seen *was = &r->loads->seen[i], now = {.clients = was->clients};
+
+	leaf_load(r, r->nodes[i], &now);
+	*ret = (struct site_load){.tenant = (uint32_t)i,
+		.shares = r->loads->shares[i],
+		.ios = more(now.served, was->served),
+		.bytes = (double)more(now.bytes, was->bytes),
+		.device_ns = grown(now.device_ns, was->device_ns),
+		.wanting_ns = grown(now.wanting_ns, was->wanting_ns)};
+	ret->latency_ns = ret->device_ns;
+	ret->held_ns = held_of(r, ret->device_ns, ret->ios);
+	*was = now;
+	if (!now.clients && !ret->ios && !(ret->wanting_ns > 0))
+		return false;
+	leaf_min(r, i, ret);
+	return true;
+}
+
+int resource_loads(struct resource *r, struct site_loads *ret)
+{
+	const struct weir_policy *p = r->policy;
+	weir_time now = resource_policy_now(r), was = r->loads ? r->loads->at : 0;
+	bool first = !r->loads;
+	size_t n = 0;
+
+	if (first && loads_new(r) < 0)
+		return -ENOMEM;
+	if (!first && now <= was)
+		return -EAGAIN;
+	for (size_t i = 0; i < r->n_nodes; i++)
+		r->loads->seen[i].clients = 0;
 	for (const struct client *c = r->clients; c; c = c->next)
 		if (c->tenant >= 0)
-			ret_load[c->tenant].clients++;
-	for (size_t i = 0; i < n; i++) {
-		if (p->tenants[i].first_child >= 0)
-			continue;
-		leaf_load(r, r->nodes[i], &ret_load[i]);
-		leaf_min(r, i, &ret_load[i]);
-	}
+			r->loads->seen[c->tenant].clients++;
+	for (size_t i = 0; i < r->n_nodes; i++)
+		if (p->tenants[i].first_child < 0)
+			n += row_of(r, i, &r->loads->rows[n]);
+	r->loads->at = now;
+	if (first)
+		return -EAGAIN;
+	*ret = (struct site_loads){
+		.span = now - was, .rows = r->loads->rows, .n = n, .held = (double)r->back->held};
 	return 0;
 }
 
@@ -120,11 +210,6 @@ void resource_held(struct resource *r, const struct client *c, struct front_held
 	ret_held->served = st.served;
 }
 
-double resource_held_upstream(const struct resource *r)
-{
-	return (double)r->back->held;
-}
-
 void resource_ask_upstream(struct resource *r)
 {
 	if (r->back->ops->ask)
@@ -135,7 +220,7 @@ void resource_window(struct resource *r, double window)
 {
 	struct weir_knob knob = {.node = WEIR_ROOT, .kind = WEIR_KNOB_WINDOW, .value = window};
 
-	if (!r->gate || !(r->spec.controller && r->spec.controller->sets_window))
+	if (!r->gate || r->shadow || !(r->spec.controller && r->spec.controller->sets_window))
 		return;
 	r->window = window;
 	weir_gate_set(r->gate, resource_policy_now(r), &knob, 1, NULL);

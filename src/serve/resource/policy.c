@@ -254,7 +254,8 @@ weir_time resource_policy_now(struct resource *r)
 static const struct controller *control_in(
 	const struct weir_policy *p, const struct weir_resource *spec)
 {
-	return p->enforce ? spec->controller : NULL;
+	return p->enforce || (spec->controller && spec->controller->in_shadow) ? spec->controller
+									       : NULL;
 }
 
 /* ---- a version, as controllers see it */
@@ -293,6 +294,26 @@ static int shares_of(const struct controller_version *v, double *ret)
 	return 0;
 }
 
+/* The host's times, of which the next is the first; and the number of resources with the same topic before this one. */
+static struct controller_peers peers_of(
+	struct resource *r, const struct weir_policy *p, const struct weir_resource *spec)
+{
+	const struct resource_peers *from = &r->peers;
+	struct controller_peers ret = {.host = from->host,
+		.instance = from->instance,
+		.period = from->period,
+		.first = from->first};
+	weir_time now = resource_policy_now(r);
+
+	if (ret.period > 0 && ret.first < now)
+		ret.first += (now - ret.first + ret.period - 1) / ret.period * ret.period;
+	for (size_t i = 0; p && i < p->n_resources && strcmp(p->resources[i].name, r->name); i++)
+		ret.number +=
+			p->resources[i].controller == spec->controller &&
+			resource_control_topic(&p->resources[i]) == resource_control_topic(spec);
+	return ret;
+}
+
 struct controller_version resource_policy_version(struct resource *r, bool next)
 {
 	struct resource_policy *o = r->policy_of;
@@ -304,7 +325,11 @@ struct controller_version resource_policy_version(struct resource *r, bool next)
 		.next = next,
 		.settings = spec->settings,
 		.capacity = {spec->capacity[0].per_second, spec->capacity[1].per_second},
+		.depth = spec->depth,
 		.rules = t->rules,
+		.peers = spec->controller && spec->controller->has_peers
+				 ? peers_of(r, p, spec)
+				 : (struct controller_peers){0},
 		.cluster = {p ? p->cluster.name : NULL, p ? p->cluster.period : 0},
 		.tenant = tenant_of,
 		.tokens = tokens_of,
@@ -386,6 +411,8 @@ int resource_swap_start(struct resource *r, const struct resource_change *c, str
 		.change = *c, .spec = spec, .control = control_in(c->to, spec)};
 	if (!r->gate)
 		return 0;
+	if (o->next.control && resource_control_make(r, o->next.control) < 0)
+		return no_memory(err);
 	if (resource_part_new(
 		    c->to, c->bounds, o->next.control && o->next.control->prepare, &part) < 0)
 		return no_memory(err);
@@ -544,6 +571,7 @@ static int finish_gate(struct resource *r, struct weir_err *err)
 	r->nodes = o->swap.nodes;
 	r->n_nodes = o->swap.n_nodes;
 	resource_slo_swap(r);
+	resource_loads_free(r);
 	v = resource_policy_version(r, false);
 	resource_control_switch(r, next->control, &v);
 	o->sweep.due = sweep_due;

@@ -521,6 +521,8 @@ void resource_free(struct resource *r)
 	back_free(r->back);
 	resource_shadow_free(r);
 	resource_control_free(r);
+	resource_loads_free(r);
+	resource_reads_free(r);
 	resource_policy_free(r);
 	weir_gate_free(r->gate);
 	for (size_t i = 0; i < r->n_counts; i++)

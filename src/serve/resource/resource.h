@@ -11,7 +11,8 @@
  *   serve/resource/bypass.c  past the gate
  *   serve/resource/look.c    what was measured
  *   serve/resource/slo.c     slos and long waits
- *   serve/resource/load.c    what a controller of the window is told, and the window
+ *   serve/resource/load.c    the loads that a controller of the window measures, and the window
+ *   serve/resource/reads.c   a controller's own reads
  */
 #ifndef WEIR_SERVE_RESOURCE_RESOURCE_H
 #define WEIR_SERVE_RESOURCE_RESOURCE_H
@@ -106,22 +107,13 @@ uint32_t resource_bypass(struct resource *r, bool on);
 
 /* ---- the window, on the loop's thread (serve/resource/load.c) */
 
-struct resource_load {          /* of one leaf, since its node was made; only differences count */
-	uint64_t served, bytes; /* requests that came back; of those that went */
-	double device_ns;       /* request·ns inside the back end */
-	double wanting_ns; /* and those for which a request waited for the window or its turn */
-	double min_ios, min_bytes; /* per second: what it is guaranteed here, as it is now */
-	uint32_t clients;          /* now */
-};
-/* n: the policy's tenants; groups are left 0. -ESTALE: another policy is in force by now. */
-int resource_load(
-	struct resource *r, const struct weir_policy *p, struct resource_load *ret_load, size_t n);
-/* Of an upstream that tells it: its mean for one of our requests, ns, as last told; 0: none. And
- * asks it for another, which comes soon. */
-double resource_held_upstream(const struct resource *r);
+/* The loads of tenants since the last call; see site_ops.loads. */
+struct site_loads;
+int resource_loads(struct resource *r, struct site_loads *ret);
+/* Ask an upstream that can tell it for how long its limits hold our requests; the answer comes soon. */
 void resource_ask_upstream(struct resource *r);
-/* What a controller says; it holds, over changes of the policy too, for as long as that names a controller for
- * this resource. */
+/* Set the window of a controller, unless in shadow mode; it holds, over changes of the policy too, for as long as that
+ * names such a controller for this resource. */
 void resource_window(struct resource *r, double window);
 
 /* ---- slos and waits, on the loop's thread (serve/resource/slo.c) */

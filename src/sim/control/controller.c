@@ -3,15 +3,15 @@
 #include "base/no-memory.h"
 #include "sim/control/device.h"
 #include "sim/control/learner.h"
-#include "sim/control/parda-hosts.h"
+#include "sim/control/hosts.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Controllers that are not at a device's gate; all others are device_controller's. */
-static const struct sim_controller_ops *const kinds[] = {&learner_capacity, &parda_hosts_ops};
+/* Besides those of control/controller.h. */
+static const struct sim_controller_ops *const kinds[] = {&learner_capacity};
 #define NAMES 32
 
 const struct sim_controller_ops *sim_controller_find(const char *name)
@@ -32,12 +32,17 @@ int controller_choose(yamldoc_node map, const struct sim_controller_ops **ret, s
 	for (size_t k = 0; k < N(kinds); k++)
 		names[k] = kinds[k]->name;
 	for (size_t k = 0; controllers[k] && n < NAMES; k++)
-		if (!controllers[k]->has_peers && !controllers[k]->in_cluster)
+		if (!controllers[k]->in_cluster)
 			names[n++] = controllers[k]->name;
 	r = yamldoc_choice(map, "kind", names, &i, err);
-	if (r == 0)
-		*ret = (size_t)i < N(kinds) ? kinds[i] : &device_controller;
-	return r;
+	if (r)
+		return r;
+	if ((size_t)i < N(kinds))
+		*ret = kinds[i];
+	else
+		*ret = controller_find(names[i])->has_peers ? &hosts_controller
+							    : &device_controller;
+	return 0;
 }
 
 /* ---- settings */
@@ -89,18 +94,5 @@ int controller_settings_block(const struct controller *c, yamldoc_node map, cons
 		return r == -ENOMEM ? no_memory(err) : r;
 	}
 	*ret = s;
-	return 0;
-}
-
-int controller_settings(const struct controller *c, yamldoc_node map, const char *const *more,
-	void *ret, struct weir_err *err)
-{
-	struct settings s;
-	int r = controller_settings_block(c, map, more, &s, err);
-
-	if (r)
-		return r;
-	memcpy(ret, s.data, c->settings_size);
-	free(s.data);
 	return 0;
 }

@@ -45,10 +45,8 @@ const struct sim_controller_ops *sim_controller_find(const char *name);
 int controller_choose(
 	yamldoc_node map, const struct sim_controller_ops **ret, struct weir_err *err);
 
-/* Read the settings of a controller from a scenario's map, in which `more` keys are the simulator's. `ret` has the
- * controller's settings_size; the other one is a block of any size, to be freed. */
-int controller_settings(const struct controller *c, yamldoc_node map, const char *const *more,
-	void *ret, struct weir_err *err);
+/* Read the settings of a controller from a scenario's map, in which `more` keys are the simulator's, into a block that the
+ * caller frees. */
 int controller_settings_block(const struct controller *c, yamldoc_node map, const char *const *more,
 	struct settings *ret, struct weir_err *err);
 

@@ -59,12 +59,12 @@ static void test_several_of_a_host(void)
 	struct peer_report first = parda_message_write(&told, 42, 0, WEIR_SEC),
 			   second = parda_message_write(&told, 42, 1, WEIR_SEC);
 
-	CHECK_INT(parda_message_read(&m, &first).id, parda_message_id("h1", 0));
-	CHECK_INT(parda_message_read(&m, &second).id, parda_message_id("h1", 1));
+	CHECK_INT(parda_message_read(&m, &first).id, parda_message_id(peer_hash("h1"), 0));
+	CHECK_INT(parda_message_read(&m, &second).id, parda_message_id(peer_hash("h1"), 1));
 	CHECK_INT(parda_message_read(&m, &second).steps, told.steps);
-	CHECK(parda_message_id("h1", 0) != parda_message_id("h1", 1));
-	CHECK(parda_message_id("h1", 1) != parda_message_id("h2", 1));
-	CHECK_INT(parda_message_id("h1", 0), peer_hash("h1"));
+	CHECK(parda_message_id(peer_hash("h1"), 0) != parda_message_id(peer_hash("h1"), 1));
+	CHECK(parda_message_id(peer_hash("h1"), 1) != parda_message_id(peer_hash("h2"), 1));
+	CHECK_INT(parda_message_id(peer_hash("h1"), 0), peer_hash("h1"));
 }
 
 /* Every byte of a report is carried, but for the sender's local ones and the id: this finds a
@@ -103,7 +103,7 @@ static void test_asks(void)
 		wire = parda_message_write(&r, 1, 11, 1);
 		out = parda_message_read(&m, &wire);
 		CHECK(out.asks == r.asks && out.quiet == r.quiet);
-		CHECK_INT(out.id, parda_message_id("h1", 11));
+		CHECK_INT(out.id, parda_message_id(peer_hash("h1"), 11));
 		CHECK_INT(out.steps, told.steps);
 	}
 }
@@ -120,7 +120,7 @@ static void test_floor(void)
 		wire = parda_message_write(&r, 1, 15, 1);
 		CHECK_NEAR(parda_message_read(&m, &wire).floor, floor, 2e-5);
 		CHECK_INT(parda_message_read(&m, &wire).steps, told.steps);
-		CHECK_INT(parda_message_read(&m, &wire).id, parda_message_id("h1", 15));
+		CHECK_INT(parda_message_read(&m, &wire).id, parda_message_id(peer_hash("h1"), 15));
 	}
 	wire.flags = UINT64_MAX;
 	CHECK(!(parda_message_read(&m, &wire).floor < 1e15));

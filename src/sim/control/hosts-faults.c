@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * parda-hosts-faults: hosts that crash, are stopped, are cut off from the others, or whose clock is set.
+ * hosts-faults: hosts that crash, are stopped, are cut off from the others, or whose clock is set.
  *
  *   crash      nothing passes its gate and it says nothing; then it begins anew, as another instance
  *   pause      the same, but it goes on as the one that it was (SIGSTOP, a suspended machine)
@@ -8,10 +8,10 @@
  *   clock      its clock is ahead of what it was by `by`, or behind with `back: true`
  *
  * Its clients wait meanwhile. What was inside the device comes back. Faults are looked at in each of the
- * PARDA_HOSTS_PHASES parts of a period.
+ * HOSTS_PHASES parts of a period.
  */
 #include "base/no-memory.h"
-#include "sim/control/parda-hosts-impl.h"
+#include "sim/control/hosts-impl.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static bool is_host(const struct scenario *s, const char *name)
 	return false;
 }
 
-int parda_hosts_faults_read(
+int hosts_faults_read(
 	const struct scenario *s, yamldoc_node map, struct map *ret, struct weir_err *err)
 {
 	yamldoc_node list = yamldoc_get(map, "faults");
@@ -110,18 +110,23 @@ int parda_hosts_faults_read(
 /* ---- what is due */
 
 /* What was counted before is not the new instance's. */
-static int restart(struct hosts *c, struct host *h, struct world *w)
+static int restart(struct host *h, struct weir_err *err)
 {
-	struct parda_measured before;
+	struct site_loads before;
 
-	parda_hosts_measure(c, h, w, &before);
-	h->stepped = w->now;
-	return parda_hosts_start(c, h);
+	hosts_loads(&h->site.site, &before);
+	return hosts_begin(h, h->site.world->now, err);
 }
 
-static int strike(struct hosts *c, struct host *h, const struct fault *f, struct world *w,
-	struct weir_err *err)
+static void set_window(struct host *h, double window)
 {
+	sim_site_ops.set_window(&h->site.site, window);
+}
+
+static int strike(struct host *h, const struct fault *f, struct weir_err *err)
+{
+	int r = 0;
+
 	switch (f->kind) {
 	case PARTITION:
 		h->is_cut = !f->ends;
@@ -131,13 +136,15 @@ static int strike(struct hosts *c, struct host *h, const struct fault *f, struct
 		return 0;
 	default:
 		h->is_down = !f->ends;
-		if (f->ends && f->kind == CRASH && restart(c, h, w) < 0)
-			return no_memory(err);
-		return parda_hosts_set_window(h, w, f->ends ? h->last.window : 0, err);
+		if (f->ends && f->kind == CRASH)
+			r = restart(h, err);
+		h->site.due = WEIR_NEVER; /* it steps in its own phase */
+		set_window(h, f->ends ? h->window : 0);
+		return r;
 	}
 }
 
-int parda_hosts_faults_step(struct hosts *c, struct world *w, struct weir_err *err)
+int hosts_faults_step(struct hosts *c, struct world *w, struct weir_err *err)
 {
 	int r = 0;
 
@@ -148,7 +155,7 @@ int parda_hosts_faults_step(struct hosts *c, struct world *w, struct weir_err *e
 			return r;
 		for (uint32_t i = 0; i < c->n && r == 0; i++)
 			if (strcmp(c->hosts[i].world->name, f->host) == 0)
-				r = strike(c, &c->hosts[i], f, w, err);
+				r = strike(&c->hosts[i], f, err);
 	}
 	return r;
 }

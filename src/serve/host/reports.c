@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "serve/host/reports.h"
+#include "base/container.h"
+#include "base/no-memory.h"
+#include "serve/gateway/impl.h"
+#include "serve/resource/control.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PERIOD (2 * WEIR_SEC) /* where the policy has none */
+#define FIRST  4              /* of a period: from the start to the first step */
+#define FAREWELL                                                                                   \
+	WEIR_SEC       /* ns: for a shared file that is slow; a host that is gone ages out anyway */
+#define UNDER_WAY 4096 /* messages to one resource; if its thread is held up, later ones are lost */
+
+struct member { /* one resource's */
+	struct reports *reports;
+	struct gateway_resource *resource;
+	uint64_t topic; /* of its controller; 0: that has no peers */
+	bool has;       /* a report … */
+	bool fresh;     /* … that was not sent yet */
+	struct peer_report last;
+	atomic_uint under_way;
+};
+
+struct reports {
+	struct gateway *gateway;
+	struct peers *peers; /* NULL: none */
+	char host[PEER_NAME_MAX + 1];
+	uint64_t instance;
+	uint64_t sequence; /* of messages between our own resources */
+	struct loop_timer timer;
+	weir_time period;
+	struct member *members; /* one a resource, in the gateway's order */
+	size_t n;
+	bool told;             /* the peers, in this period */
+	bool closed, given_up; /* of the farewell */
+};
+
+/* ---- to a resource */
+
+struct incoming {
+	struct loop_task task;
+	struct member *to;
+	struct peer_message message;
+};
+
+static void hand_over(struct loop_task *t)
+{
+	struct incoming *in = container_of(t, struct incoming, task);
+
+	atomic_fetch_sub(&in->to->under_way, 1);
+	resource_control_receive(in->to->resource->resource, &in->message);
+	free(in);
+}
+
+static bool is_about(const struct peer_message *m, uint64_t topic)
+{
+	for (unsigned i = 0; i < m->n_reports; i++)
+		if (m->reports[i].resource == topic)
+			return true;
+	return m->kind == PEER_LEAVE;
+}
+
+static void give(struct member *to, const struct peer_message *m)
+{
+	struct incoming *in;
+
+	if (!to->topic || !is_about(m, to->topic) || atomic_load(&to->under_way) >= UNDER_WAY)
+		return;
+	in = malloc(sizeof(*in));
+	if (!in)
+		return;
+	*in = (struct incoming){.task = {.run = hand_over}, .to = to, .message = *m};
+	atomic_fetch_add(&to->under_way, 1);
+	loop_post(to->resource->worker->loop, &in->task);
+}
+
+static void receive(void *arg, const struct peer_message *m, weir_time now)
+{
+	struct reports *a = arg;
+
+	for (size_t i = 0; i < a->n; i++)
+		give(&a->members[i], m);
+}
+
+/* Resources of ours with one topic are each other's peers, and no message comes back to us. */
+static void give_ours(struct reports *a, const struct member *from, const struct peer_report *r)
+{
+	struct peer_message m = {.kind = PEER_REPORT,
+		.instance = a->instance,
+		.sequence = ++a->sequence,
+		.n_reports = 1,
+		.reports = {*r}};
+
+	memcpy(m.name, a->host, sizeof(m.name));
+	for (size_t i = 0; i < a->n; i++)
+		if (&a->members[i] != from)
+			give(&a->members[i], &m);
+}
+
+/* ---- to the peers */
+
+/* now: a report that goes out instead of its member's last one; NULL: none. */
+static void send_all(struct reports *a, const struct member *from, const struct peer_report *now)
+{
+	struct peer_report reports[PEER_REPORTS_MAX];
+	unsigned n = 0;
+
+	for (size_t i = 0; i < a->n; i++) {
+		struct member *m = &a->members[i];
+
+		m->fresh &= now != NULL;
+		if (m->topic && m->has && n < PEER_REPORTS_MAX)
+			reports[n++] = m == from ? *now : m->last;
+	}
+	if (a->peers)
+		peer_send(a->peers, reports, n);
+}
+
+static bool all_fresh(const struct reports *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (a->members[i].topic && !a->members[i].fresh)
+			return false;
+	return true;
+}
+
+static void tick(struct loop_timer *t, weir_time now)
+{
+	struct reports *a = container_of(t, struct reports, timer);
+
+	if (!a->told) /* a resource was late */
+		send_all(a, NULL, NULL);
+	a->told = false;
+	loop_set(a->gateway->loop, t, now + a->period);
+}
+
+struct outgoing {
+	struct loop_task task;
+	struct member *from;
+	struct peer_report report;
+	bool at_once;
+};
+
+static void take(struct loop_task *t)
+{
+	struct outgoing *o = container_of(t, struct outgoing, task);
+	struct member *m = o->from;
+	struct reports *a = m->reports;
+
+	give_ours(a, m, &o->report);
+	if (o->at_once) {
+		send_all(a, m, &o->report);
+	} else {
+		m->last = o->report;
+		m->has = m->fresh = true;
+		if (all_fresh(a)) {
+			send_all(a, NULL, NULL);
+			a->told = true;
+		}
+	}
+	free(o);
+}
+
+/* On the resource's thread. A report that is lost is followed by another. */
+static void publish(void *arg, const struct peer_report *report, bool at_once)
+{
+	struct member *m = arg;
+	struct outgoing *o = malloc(sizeof(*o));
+
+	if (!o)
+		return;
+	*o = (struct outgoing){
+		.task = {.run = take}, .from = m, .report = *report, .at_once = at_once};
+	loop_post(m->reports->gateway->loop, &o->task);
+}
+
+/* ---- the policy */
+
+void reports_policy(struct gateway *g)
+{
+	struct reports *a = g->reports;
+	const struct weir_policy *p = g->policy;
+
+	for (size_t i = 0; a && i < a->n; i++) {
+		struct member *m = &a->members[i];
+
+		m->topic = 0;
+		for (size_t k = 0; k < p->n_resources; k++)
+			if (strcmp(p->resources[k].name, m->resource->name) == 0)
+				m->topic = resource_control_topic(&p->resources[k]);
+		m->has &= m->topic == m->last.resource;
+		m->fresh &= m->has;
+	}
+}
+
+static bool is_wanted(const struct weir_policy *p)
+{
+	bool wanted = p->peers.n_to > 0;
+
+	for (size_t i = 0; i < p->n_resources; i++)
+		wanted |= resource_control_topic(&p->resources[i]) != 0;
+	return wanted;
+}
+
+static bool differ(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) != 0 : a != b;
+}
+
+int reports_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+{
+	const struct weir_policy_peers *is = &g->policy->peers, *be = &p->peers;
+	bool other = is->n_to != be->n_to || is->period != be->period;
+
+	if (!g->reports) /* it was not started, since no resource needed it */
+		other = is_wanted(p);
+	else
+		other |= differ(is->listen, be->listen) || differ(is->key, be->key) ||
+			 differ(is->cluster, be->cluster) || differ(is->host, be->host);
+	for (size_t i = 0; i < is->n_to && !other; i++)
+		other = differ(is->to[i], be->to[i]);
+	return other ? weir_err_set(err, -EINVAL,
+			       "other peers, or the first controller: that takes a restart")
+		     : 0;
+}
+
+/* ---- start */
+
+static int open_peers(struct reports *a, const char *host, struct weir_err *err)
+{
+	const struct weir_policy_peers *p = &a->gateway->policy->peers;
+	const char **to = calloc(p->n_to + 1, sizeof(*to)); /* ends with NULL */
+	struct peer_config c = {.loop = a->gateway->loop,
+		.addresses = to,
+		.listen = p->listen,
+		.name = host,
+		.cluster = p->cluster,
+		.key = p->key,
+		.receive = receive,
+		.arg = a};
+	int r;
+
+	if (!to)
+		return no_memory(err);
+	memcpy(to, p->to, p->n_to * sizeof(*to));
+	r = peer_open(&c, &a->peers, err);
+	free(to);
+	if (r == 0)
+		a->instance = peer_instance(a->peers);
+	return r;
+}
+
+static int name_host(struct reports *a, struct weir_err *err)
+{
+	const struct weir_policy_peers *p = &a->gateway->policy->peers;
+	char host[HOST_NAME_MAX + 1] = "";
+	const char *name = p->host ? p->host : host;
+
+	gethostname(host, HOST_NAME_MAX);
+	/* Alone, any name and instance will do; a name that is too long for peers is refused with them. */
+	snprintf(a->host, sizeof(a->host), "%.*s", PEER_NAME_MAX, name);
+	a->instance = 1;
+	return p->n_to ? open_peers(a, name, err) : 0;
+}
+
+static int add_members(struct reports *a, weir_time first, struct weir_err *err)
+{
+	struct gateway *g = a->gateway;
+
+	a->members = calloc(g->n_resources, sizeof(*a->members));
+	if (!a->members)
+		return no_memory(err);
+	for (; a->n < g->n_resources; a->n++) {
+		struct member *m = &a->members[a->n];
+		struct resource_peers p = {.host = peer_hash(a->host),
+			.instance = a->instance,
+			.period = a->period,
+			.first = first,
+			.publish = publish,
+			.arg = m};
+
+		m->reports = a;
+		m->resource = &g->resources[a->n];
+		resource_control_peers(m->resource->resource, &p);
+	}
+	reports_policy(g);
+	return 0;
+}
+
+int reports_start(struct gateway *g, struct weir_err *err)
+{
+	struct reports *a;
+	weir_time first;
+	int r;
+
+	if (g->options.bare || !is_wanted(g->policy))
+		return 0;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return no_memory(err);
+	g->reports = a;
+	a->gateway = g;
+	a->period = g->policy->peers.period ? g->policy->peers.period : PERIOD;
+	a->timer.due = tick;
+	r = name_host(a, err);
+	first = loop_clock() + a->period / FIRST;
+	if (r == 0)
+		r = add_members(a, first, err);
+	if (r == 0 && loop_set(g->loop, &a->timer, first) < 0)
+		r = no_memory(err);
+	return r;
+}
+
+/* ---- the end */
+
+static void closed(void *arg)
+{
+	struct reports *a = arg;
+
+	a->closed = true;
+	a->peers = NULL;
+	loop_stop(a->gateway->loop);
+}
+
+static void give_up(struct loop_timer *t, weir_time now)
+{
+	struct reports *a = container_of(t, struct reports, timer);
+
+	a->given_up = true;
+	loop_stop(a->gateway->loop);
+}
+
+static int disconnect(void *arg, struct gateway_resource *r)
+{
+	resource_control_peers(r->resource, NULL);
+	return 0;
+}
+
+static void say_farewell(struct reports *a)
+{
+	struct loop *loop = a->gateway->loop;
+
+	a->timer.due = give_up;
+	loop_set(loop, &a->timer, loop_clock() + FAREWELL);
+	peer_close(a->peers, closed, a);
+	while (!a->closed && !a->given_up && loop_run(loop) == 0)
+		; /* others may stop it as well */
+	loop_set(loop, &a->timer, WEIR_NEVER);
+}
+
+void reports_stop(struct gateway *g)
+{
+	struct reports *a = g->reports;
+
+	if (!a)
+		return;
+	loop_set(g->loop, &a->timer, WEIR_NEVER);
+	if (gateway_runs(g)) {
+		gateway_each(g, disconnect, NULL, NULL);
+		gateway_drain(g); /* what they have published */
+	}
+	if (a->peers)
+		say_farewell(a);
+	if (gateway_runs(g))
+		gateway_settle(g); /* what they were given */
+	g->reports = NULL;
+	if (a->peers) /* its storage gives nothing back: left behind, since it may yet */
+		return;
+	free(a->members);
+	free(a);
+}
+
+bool reports_stats(const struct gateway *g, struct peer_stats *ret)
+{
+	if (!g->reports || !g->reports->peers)
+		return false;
+	peer_stats(g->reports->peers, ret);
+	return true;
+}
