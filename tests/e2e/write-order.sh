@@ -6,7 +6,7 @@
 . "$WEIR_SOURCE/tests/lib-kill.sh"
 
 here=$PWD
-truncate -s 4M disk
+truncate -s 4M disk plain
 cat >up.yaml <<END
 listen: "unix:$here/up.sock"
 resources: [{name: disk, back: "model:ssd+file:$here/disk"}]
@@ -18,7 +18,8 @@ listen: "unix:$here/s.sock"
 resources:
   - {name: up, back: "nbd+unix:///disk?socket=$here/up.sock"}
   - {name: memory, back: "memory:4M"}
-exports: [{name: up, resource: up}, {name: memory, resource: memory}]
+  - {name: file, back: "file:$here/plain"}
+exports: [{name: up, resource: up}, {name: memory, resource: memory}, {name: file, resource: file}]
 tenants: [{name: t, max: {writes: 400 iops}, match: {export: "*"}}]
 END
 serve up up.yaml
@@ -68,7 +69,7 @@ def pump(until, seconds=60):
 def policy(value):
     subprocess.run(["weir", "set", "t.max", value, "--socket", "api.sock"], check=True, stdout=subprocess.DEVNULL)
 
-clients = [Client("up"), Client("memory")]
+clients = [Client("up"), Client("memory"), Client("file")]
 for i in range(160):
     for c in clients:
         c.write(i)

@@ -14,7 +14,25 @@
 
 /* ---- a look */
 
-/* Exact: whole tokens, of which a double holds 2^53. */
+/* Give the gate the grants that were gathered. */
+static void flush_grants(struct pshift_gate_server *s)
+{
+	if (s->n_knobs && weir_gate_set(s->site->gate, s->site->ops->now(s->site), s->knobs,
+				  s->n_knobs, NULL) < 0)
+		s->grant_failed = true;
+	s->n_knobs = 0;
+}
+
+static void add_grant(
+	struct pshift_gate_server *s, weir_node node, enum weir_knob_kind kind, int64_t tokens)
+{
+	if (s->n_knobs == PSHIFT_GATE_KNOBS)
+		flush_grants(s);
+	/* Exact: whole tokens, of which a double holds 2^53. */
+	s->knobs[s->n_knobs++] =
+		(struct weir_knob){.node = node, .kind = kind, .value = (double)tokens};
+}
+
 static void grant(void *arg, size_t index, int64_t r, int64_t l)
 {
 	struct pshift_gate_server *s = arg;
@@ -23,11 +41,9 @@ static void grant(void *arg, size_t index, int64_t r, int64_t l)
 	if (!b->here)
 		return;
 	if (r && !b->new_r)
-		s->knobs[s->n_knobs++] = (struct weir_knob){
-			.node = b->node, .kind = WEIR_KNOB_RGRANT, .value = (double)r};
+		add_grant(s, b->node, WEIR_KNOB_RGRANT, r);
 	if (l && b->limited && !b->new_l)
-		s->knobs[s->n_knobs++] = (struct weir_knob){
-			.node = b->node, .kind = WEIR_KNOB_LGRANT, .value = (double)l};
+		add_grant(s, b->node, WEIR_KNOB_LGRANT, l);
 }
 
 static void send_message(void *arg, const struct lease_message *m)
@@ -94,10 +110,11 @@ void pshift_gate_look(struct pshift_gate_server *s, weir_time now)
 
 	s->activity = site->ops->activity(site);
 	s->looked = now;
-	s->n_knobs = 0;
+	s->grant_failed = false;
 	count(s, now);
 	r = pshift_server_look(s->server, now, s->loads, capacity(s));
-	if (s->n_knobs && weir_gate_set(site->gate, now, s->knobs, s->n_knobs, NULL) < 0)
+	flush_grants(s);
+	if (s->grant_failed)
 		r = -EINVAL;
 	if (r < 0)
 		tell_error(s, r == -ENOMEM ? "out of memory" : "the gate refused a grant");
@@ -198,7 +215,7 @@ static int make(struct site *site, void **ret)
 static int plan_room(struct pshift_gate_server *s, size_t n)
 {
 	size_t room = s->n + n + 1;
-	void *buckets, *loads, *knobs;
+	void *buckets, *loads;
 
 	if (room <= s->room)
 		return 0;
@@ -208,10 +225,7 @@ static int plan_room(struct pshift_gate_server *s, size_t n)
 	loads = realloc(s->loads, room * sizeof(*s->loads));
 	if (loads)
 		s->loads = loads;
-	knobs = realloc(s->knobs, 2 * room * sizeof(*s->knobs));
-	if (knobs)
-		s->knobs = knobs;
-	if (!buckets || !loads || !knobs)
+	if (!buckets || !loads)
 		return -ENOMEM;
 	s->room = room;
 	return 0;
@@ -358,11 +372,8 @@ static void grant_new(struct pshift_gate_server *s, size_t at)
 		return;
 	unspent(s, at, &t);
 	b->new_r = b->new_l = false;
-	s->n_knobs = 0;
 	grant(s, at, r ? t.r : 0, l ? t.l : 0);
-	if (s->n_knobs)
-		weir_gate_set(
-			s->site->gate, s->site->ops->now(s->site), s->knobs, s->n_knobs, NULL);
+	flush_grants(s);
 	if (s->on) /* a limit that is new may want tokens soon */
 		s->site->ops->wake(s->site, pshift_server_due(s->server));
 }
@@ -457,7 +468,6 @@ static void destroy(void *c)
 	pshift_server_free(s->server);
 	free(s->buckets);
 	free(s->loads);
-	free(s->knobs);
 	free(s);
 }
 

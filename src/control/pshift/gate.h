@@ -32,6 +32,9 @@ struct pshift_gate_bucket { /* by index in the pshift_server */
 
 #define PSHIFT_NEXT SIZE_MAX
 
+/* Grants set at once: a gate checks each knob of a set against those before it. */
+#define PSHIFT_GATE_KNOBS 256
+
 struct pshift_plan {   /* of the next version of the policy */
 	int64_t *at;   /* by tenant: the bucket, or -1 */
 	size_t n, new; /* tenants; buckets that there may be more */
@@ -44,8 +47,10 @@ struct pshift_gate_server {
 	double stated; /* capacity, tokens a second; 0: learned */
 	struct pshift_gate_bucket *buckets;
 	struct pshift_server_load *loads;
-	struct weir_knob *knobs; /* of the grants of a look: two a bucket */
-	size_t n, room, n_knobs;
+	size_t n, room;
+	struct weir_knob knobs[PSHIFT_GATE_KNOBS]; /* grants that the gate has not got yet */
+	size_t n_knobs;
+	bool grant_failed; /* the gate refused some in this look */
 	struct pshift_plan plan;
 	uint64_t activity;            /* of the site, at the last look */
 	weir_time looked;             /* time of that look */

@@ -66,11 +66,11 @@ struct back_io {              /* the caller's memory; the back end's from submit
 		*chunk; /* that data lies in, or NULL. Kept by a back end that needs the data of a
 	                        WRITE for longer (chunk_keep) */
 	struct back_extent *extents; /* STATUS: room for n_extents */
-	uint32_t n_extents;  /* STATUS: in: room, ≥ 1; out: how many, from offset on, ≥ 1; the
+	uint32_t n_extents; /* STATUS: in: room, ≥ 1; out: how many, from offset on, ≥ 1; the
 	                                last may reach beyond the range asked for */
-	uint32_t source;     /* who: some models keep state by it */
-	weir_time device;    /* out, with info.tells_device: ns of the device's time that it took */
-	uint64_t scratch[8]; /* the back end's, while inside */
+	uint32_t source;    /* who: some models keep state by it */
+	weir_time device;   /* out, with info.tells_device: ns of the device's time that it took */
+	uint64_t scratch[13]; /* the back end's, while inside */
 };
 
 struct back_info {

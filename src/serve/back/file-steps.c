@@ -11,6 +11,10 @@
  *   CACHE   ask the system to read ahead; the result is ignored
  *   STATUS  SEEK_DATA, SEEK_HOLE
  *
+ * ORDER. WRITEs, TRIMs and ZEROes that overlap take effect in the order in which they were submitted,
+ * although a cached write is done at once and others by several threads: a request waits for older
+ * ones that it overlaps (overlap.h). READs do not wait.
+ *
  * A FAILED FLUSH. The kernel reports pages that it could not write once, at the next fsync, and
  * then considers them clean: the next fsync succeeds although the data are lost ("fsyncgate",
  * PostgreSQL 2018). So after a failed FLUSH every later one fails with EIO too, until the back end
@@ -62,12 +66,46 @@ static int error_of(int result)
 	}
 }
 
+static void start(struct file *f, struct back_io *io);
+
+/* Start the requests that waited only for others which are done. Not recursive: a released request
+ * that is done at once may release the next one. */
+static void start_released(struct file *f)
+{
+	if (f->releasing)
+		return;
+	f->releasing = true;
+	while (f->released) {
+		struct overlap_range *r = f->released;
+
+		f->released = r->next;
+		start(f, file_io(container_of(r, struct file_op, range)));
+	}
+	f->releasing = false;
+}
+
+static void leave(struct file *f, struct overlap_range *range)
+{
+	struct overlap_range *r = overlap_leave(&f->overlap, range);
+
+	while (r) {
+		struct overlap_range *next = r->next;
+
+		r->next = f->released;
+		f->released = r;
+		r = next;
+	}
+}
+
 static void finish(struct file *f, struct back_io *io, int error)
 {
 	io->error = error ? error_of(error) : 0;
 	if (error && f->flush_failed && (io->op == BACK_FLUSH || io->flags & BACK_FUA))
 		back_flush_failed(&f->back, f->name, error, loop_now(f->loop));
+	if (file_op(io)->entered)
+		leave(f, &file_op(io)->range);
 	f->back.done(f->back.done_arg, io);
+	start_released(f);
 }
 
 static void set_flush_failed(struct file *f)
@@ -115,6 +153,7 @@ void file_begin(struct file *f, struct back_io *io)
 
 	op->file = f;
 	op->done = 0;
+	op->entered = false;
 	op->sync = io->flags & BACK_FUA && (io->op == BACK_TRIM || io->op == BACK_ZERO);
 	if (!io->length && io->op != BACK_FLUSH) {
 		finish(f, io, io->op == BACK_STATUS ? -EINVAL : 0);
@@ -124,6 +163,13 @@ void file_begin(struct file *f, struct back_io *io)
 		finish(f, io, -EIO);
 		return;
 	}
+	op->entered = io->op == BACK_WRITE || io->op == BACK_TRIM || io->op == BACK_ZERO;
+	if (!op->entered || overlap_enter(&f->overlap, &op->range, io->offset, io->length))
+		start(f, io);
+}
+
+static void start(struct file *f, struct back_io *io)
+{
 	if (file_cached(f, io)) {
 		finish(f, io, 0);
 		return;

@@ -257,6 +257,7 @@ static int file_new(const char *path, const struct file_options *o,
 		f->back.info.read_only = o->read_only;
 		f->loop = config->loop;
 		f->threads_only = o->threads;
+		overlap_init(&f->overlap);
 		if (asprintf(&f->name, "file:%s", path) < 0)
 			f->name = NULL;
 	}

@@ -14,6 +14,7 @@
 
 #include "base/container.h"
 #include "serve/back/back.h"
+#include "serve/back/overlap.h"
 #include "serve/loop/threads.h"
 #include <liburing.h>
 #include <stddef.h>
@@ -39,7 +40,9 @@ struct file_op { /* in back_io.scratch, while inside */
 	uint64_t done; /* bytes read, written or zeroed */
 	int32_t result;
 	uint16_t step;
-	bool sync; /* a FILE_SYNC follows */
+	bool sync;    /* a FILE_SYNC follows */
+	bool entered; /* in file.overlap, as `range` */
+	struct overlap_range range;
 };
 _Static_assert(sizeof(struct file_op) <= sizeof(((struct back_io *)0)->scratch), "scratch");
 
@@ -84,6 +87,10 @@ struct file {
 	uint32_t in_ring;
 	struct file_cached cached;
 	struct file_list waiting; /* for room in the ring */
+
+	struct overlap overlap;         /* writes, trims and zeroes that are inside */
+	struct overlap_range *released; /* may start now: nothing overlaps them any more */
+	bool releasing;                 /* inside start_released */
 };
 
 static inline struct file_op *file_op(struct back_io *io)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every test with io_uring, and again with threads. */
+#include "base/rng.h"
 #include "serve/back-rig.h"
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -107,6 +108,74 @@ static void test_cached(void)
 	CHECK(writes >= 8);
 	if (!by_threads) /* waits for the device */
 		CHECK(!at_once(&r, BACK_WRITE, BACK_FUA, 0, data));
+	rig_close(&r);
+}
+
+/* A write with FUA waits for the device. A cached one behind it that overlaps it must not be done first,
+ * and neither may the trim behind that; a write elsewhere does not wait. */
+static void test_order_of_overlaps(void)
+{
+	static uint8_t data[4][64 * K];
+	struct back_io io[] = {
+		{.op = BACK_WRITE, .flags = BACK_FUA, .length = 64 * K, .data = data[0]},
+		{.op = BACK_WRITE, .offset = 32 * K, .length = 64 * K, .data = data[1]},
+		{.op = BACK_TRIM, .offset = 80 * K, .length = 16 * K},
+		{.op = BACK_WRITE, .offset = 84 * K, .length = 4 * K, .data = data[2]},
+		{.op = BACK_WRITE, .offset = 512 * K, .length = 4 * K, .data = data[3]},
+	};
+	struct rig r;
+
+	make(1 * M);
+	open_rig(&r);
+	for (int i = 0; i < 4; i++)
+		memset(data[i], i + 1, sizeof(data[i]));
+	for (int i = 0; i < 4; i++)
+		io[i].next = &io[i + 1];
+	rig_run(&r, io);
+	rig_is(&r, 0, 32 * K, 1);
+	rig_is(&r, 32 * K, 48 * K, 2);
+	rig_is(&r, 80 * K, 4 * K, 0);
+	rig_is(&r, 84 * K, 4 * K, 3);
+	rig_is(&r, 88 * K, 8 * K, 0);
+	rig_is(&r, 512 * K, 4 * K, 4);
+	rig_close(&r);
+}
+
+/* Random writes, trims and zeroes, all submitted at once, against their order. */
+static void test_order_of_many(void)
+{
+	enum { N = 100, SPAN = 64 * K, LONGEST = 20 * K };
+	static uint8_t data[N][LONGEST], must[SPAN], got[SPAN];
+	static struct back_io io[N];
+	struct rng rng;
+	struct rig r;
+
+	rng_init(&rng, 1, "order");
+	memset(must, 0, SPAN);
+	make(SPAN);
+	open_rig(&r);
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < N; i++) {
+			uint64_t length = 1 + rng_below(&rng, LONGEST);
+			uint64_t offset = rng_below(&rng, SPAN - length);
+			bool zero = rng_below(&rng, 4) == 0;
+
+			memset(data[i], zero ? 0 : 1 + i % 255, length);
+			memcpy(must + offset, data[i], length);
+			io[i] = (struct back_io){.op = zero ? BACK_ZERO : BACK_WRITE,
+				.flags = rng_below(&rng, 8) ? 0 : BACK_FUA,
+				.offset = offset,
+				.length = length,
+				.data = data[i],
+				.error = 1,
+				.next = i < N - 1 ? &io[i + 1] : NULL};
+		}
+		rig_run(&r, io);
+		for (int i = 0; i < N; i++)
+			CHECK_INT(io[i].error, 0);
+		CHECK_INT(rig_do(&r, BACK_READ, 0, 0, SPAN, got), 0);
+		CHECK(memcmp(got, must, SPAN) == 0);
+	}
 	rig_close(&r);
 }
 
@@ -355,6 +424,8 @@ static void all(void)
 {
 	RUN(test_reads_back);
 	RUN(test_cached);
+	RUN(test_order_of_overlaps);
+	RUN(test_order_of_many);
 	RUN(test_many);
 	RUN(test_trim_and_zero);
 	RUN(test_zero_by_writing);

@@ -252,6 +252,35 @@ static void blind(void)
 	stop();
 }
 
+/* When it is no longer blind every tenant gets tokens at once, and none takes effect with more than a few
+ * others: a gate checks a set of knobs in a time that grows with its square. */
+static void many(void)
+{
+	enum { TENANTS = 3 * PSHIFT_GATE_KNOBS };
+	static char text[TENANTS * 80];
+	struct pshift_server_tokens t;
+	double levels[8];
+	int n = snprintf(text, sizeof(text), "%stenants:\n", HEAD);
+
+	for (int i = 0; i < TENANTS; i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n,
+			"  - {name: t%d, min: 1 iops, max: 100 iops, match: {export: t%d}}\n", i,
+			i);
+	start(text);
+	run_for(500 * WEIR_MS);
+	CHECK_INT(status().state, LEASE_BLIND);
+	run_for(7 * WEIR_SEC);
+	CHECK_INT(status().state, LEASE_STATIC);
+	CHECK_INT(control()->n_knobs, 0);
+	for (int i = 0; i < TENANTS; i++) {
+		n = weir_gate_get_buckets(w.r->gate, w.now, w.r->nodes[i], NULL, levels, 8);
+		pshift_server_tokens(control()->server, (size_t)i, &t);
+		CHECK(n >= 2 && t.l > 0);
+		CHECK_INT(levels[n - 1], t.l); /* the last is that of L-tokens */
+	}
+	stop();
+}
+
 static void limits(void)
 {
 	start(TWO);
@@ -472,6 +501,7 @@ static void silence(void)
 int main(void)
 {
 	RUN(blind);
+	RUN(many);
 	RUN(limits);
 	RUN(swaps);
 	RUN(moves);
