@@ -257,61 +257,17 @@ static const struct controller *control_in(
 	return p->enforce ? spec->controller : NULL;
 }
 
-/* ---- a version, as controllers see it */
-
-static struct controller_tenant tenant_of(const struct controller_version *v, size_t i)
-{
-	const struct weir_tenant *t = &((const struct weir_policy *)v->of)->tenants[i];
-
-	return (struct controller_tenant){
-		.path = t->path, .is_leaf = t->first_child < 0, .weight = t->weight};
-}
-
-static struct controller_tokens tokens_of(const struct controller_version *v, size_t i)
-{
-	const struct weir_policy *p = v->of;
-	struct policy_cluster_tokens t;
-
-	policy_cluster_tokens(p, i, v->at, &t);
-	return (struct controller_tokens){.here = policy_cluster_at(p, i, v->server),
-		.parts = (unsigned)policy_cluster_parts(p, i),
-		.reservation = t.reservation,
-		.limit = t.limit};
-}
-
-static int shares_of(const struct controller_version *v, double *ret)
-{
-	const struct weir_policy *p = v->of;
-	double *of_parent = calloc(v->n + 1, sizeof(*of_parent));
-
-	if (!of_parent)
-		return -ENOMEM;
-	weir_policy_share(p, of_parent, ret);
-	for (size_t i = 0; i < v->n; i++) /* the first tenant is no child */
-		ret[i] *= p->tenants[0].weight / of_parent[0];
-	free(of_parent);
-	return 0;
-}
-
+/* The version of the policy, as controllers see it. */
 struct controller_version resource_policy_version(struct resource *r, bool next)
 {
 	struct resource_policy *o = r->policy_of;
 	const struct resource_part *t = next ? &o->next.part : &o->part;
-	const struct weir_resource *spec = next ? o->next.spec : &r->spec;
-	const struct weir_policy *p = next ? o->next.change.to : r->policy;
+	struct controller_version v = policy_version(
+		next ? o->next.change.to : r->policy, next ? o->next.spec : &r->spec, t->bounds);
 
-	return (struct controller_version){.n = p ? p->n_tenants : 0,
-		.next = next,
-		.settings = spec->settings,
-		.capacity = {spec->capacity[0].per_second, spec->capacity[1].per_second},
-		.rules = t->rules,
-		.cluster = {p ? p->cluster.name : NULL, p ? p->cluster.period : 0},
-		.tenant = tenant_of,
-		.tokens = tokens_of,
-		.shares = shares_of,
-		.of = p,
-		.at = t->bounds,
-		.server = spec->name};
+	v.next = next;
+	v.rules = t->rules;
+	return v;
 }
 
 /* Tenant i's rule in the version, where rules change between swaps. */
@@ -407,7 +363,8 @@ static bool prepare_some(struct resource *r, int *ret_rc)
 	size_t to = from + STEP < n ? from + STEP : n;
 	struct controller_version v = resource_policy_version(r, true);
 
-	if (!next->control || !next->control->prepare || from > n || (from == n && n > 0))
+	if (!next->control || !(next->control->new || next->control->prepare) || from > n ||
+		(from == n && n > 0))
 		return false;
 	*ret_rc = resource_control_prepare(r, next->control, &v, from, to);
 	next->prepared = n ? to : 1; /* an empty policy has one call, too */
