@@ -216,7 +216,9 @@ int resource_control_prepare(struct resource *r, const struct controller *kind,
 {
 	int rc = resource_control_make(r, kind);
 
-	return rc < 0 ? rc : kind->prepare(resource_control_instance(r, kind), v, from, to);
+	if (rc < 0 || !kind->prepare)
+		return rc;
+	return kind->prepare(resource_control_instance(r, kind), v, from, to);
 }
 
 void resource_control_take(struct resource *r, const struct controller *kind,
