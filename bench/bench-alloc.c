@@ -132,6 +132,7 @@ static int bench_step(struct bench *b, size_t n, const char *name, const char *k
 
 struct cycle {
 	struct weir_gate *gate;
+	struct site site;
 	struct adaptbf_gate *driver;
 	struct adaptbf *adaptbf;
 	struct weir_req *reqs; /* one per job, reused */
@@ -166,8 +167,9 @@ static int cycle_new(struct cycle *c)
 			.weight = (uint32_t)(1 + i % 100),
 			.share = (double)(1 + i % 100)};
 	}
+	c->site.gate = c->gate;
 	if (r == 0)
-		r = adaptbf_gate_new(c->gate, ADAPTBF_GATE_HOLD, 0, &c->driver);
+		r = adaptbf_gate_new(&c->site, ADAPTBF_GATE_HOLD, 0, &c->driver);
 	if (r == 0)
 		r = adaptbf_gate_leaves(c->driver, leaves, CYCLE_JOBS);
 	if (r == 0)

@@ -5,8 +5,9 @@
  * KEYS   A resource of the policy names its controller and has the controller's settings, in a map of the controller's
  *        name (control/keys.h). The settings are opaque to all but the controller.
  *
- * SITE   A controller sees a gate, its tenants and time through a site: a resource of the gateway, or a device of the
- *        simulator. All calls of an instance come from one thread.
+ * SITE   A controller sees a gate, its tenants and time through a site: a resource of the gateway, a device of the
+ *        simulator, or a gate that is not ours, as the kernel's (serve/drive). All calls of an instance come from one
+ *        thread.
  *
  * LIFE   new, then for each version of the policy prepare … begin, then steps. A swap of the policy takes several
  *        calls, between which requests pass and the version in force goes on:
@@ -136,7 +137,17 @@ struct site {
 	 * returned. */
 	bool sleeps;
 	bool audits; /* by the simulator: look at every sum at every step, and list all tenants in the facts */
+	/* Where `gate` only holds the knobs of a gate that is not ours (serve/drive): the counters of that one. */
+	int (*stats)(struct site *s, weir_node leaf, struct weir_gate_stats *ret);
+	bool hides_queue; /* these do not tell how many requests wait */
 };
+
+/* The counters of a leaf, as weir_gate_get_stats. */
+static inline int site_stats(
+	struct site *s, weir_time now, weir_node leaf, struct weir_gate_stats *ret)
+{
+	return s->stats ? s->stats(s, leaf, ret) : weir_gate_get_stats(s->gate, now, leaf, ret);
+}
 
 /* ---- life */
 

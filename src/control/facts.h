@@ -105,6 +105,10 @@ struct facts_table {
 	const char *(*note)(const void *row, char text[FACTS_NOTE]);
 };
 
+/* The description of rows of a struct, from an array of facts. */
+#define FACTS_OF(row, array)                                                                       \
+	.facts = array, .n_facts = sizeof(array) / sizeof(*(array)), .size = sizeof(row)
+
 #define FACTS_TABLES 4 /* of a kind, at most */
 
 struct facts;

@@ -93,21 +93,35 @@ static char *show_number(const struct key *k, double value, char *buf, size_t le
 	}
 }
 
-char *key_show_default(const struct key *k, char *buf, size_t len)
+char *key_show(const struct key *k, const void *settings, char *buf, size_t len)
 {
+	const void *at = (const char *)settings + k->offset;
+
 	if (k->type == KEY_WORD)
-		snprintf(buf, len, "%s", k->words[(int)k->otherwise]);
+		snprintf(buf, len, "%s", k->words[*(const int *)at]);
 	else if (k->type == KEY_FLAG)
-		snprintf(buf, len, "%s", k->otherwise != 0 ? "true" : "false");
-	else if (k->type == KEY_TEXT || k->type == KEY_OWN)
+		snprintf(buf, len, "%s", *(const bool *)at ? "true" : "false");
+	else if (k->type == KEY_TEXT)
+		snprintf(buf, len, "%s", (const char *)at);
+	else if (k->type == KEY_OWN)
 		buf[0] = '\0';
-	else if (isinf(k->otherwise))
+	else if (isinf(number_of(k, at)))
 		snprintf(buf, len, "none");
-	else if (k->otherwise == 0 && k->zero)
+	else if (number_of(k, at) == 0 && k->zero)
 		snprintf(buf, len, "%s", k->zero);
 	else
-		show_number(k, k->otherwise, buf, len);
+		show_number(k, number_of(k, at), buf, len);
 	return buf;
+}
+
+char *key_show_default(const struct key *k, char *buf, size_t len)
+{
+	struct key alone = *k;
+	_Alignas(max_align_t) char value[KEY_TEXT_SIZE] = "";
+
+	alone.offset = 0;
+	set_number(k, value, k->otherwise);
+	return key_show(&alone, value, buf, len);
 }
 
 char *key_show_bounds(const struct key *k, char *buf, size_t len)

@@ -31,7 +31,7 @@ enum key_type {
 	KEY_FLAG,     /* bool; default 0 or 1 */
 	KEY_WORD,     /* int; the index in `words` */
 	KEY_TEXT,     /* char[KEY_TEXT_SIZE] */
-	KEY_OWN,      /* read and shown by functions of the controller */
+	KEY_OWN,      /* read by a function of the controller, and not shown */
 };
 #define KEY_TEXT_SIZE 256
 #define KEYS_MOST     40 /* keys of one map */
@@ -73,6 +73,9 @@ ptrdiff_t key_append(struct settings *s, const void *bytes, size_t size);
  * yamldoc_map wants them. `names` has room for KEYS_MOST. Return names. */
 const char **keys_names(
 	const struct key *keys, bool beside, bool lab, const char *const *more, const char **names);
+
+/* Write the value in these settings as a policy states it; "": a KEY_OWN, or a text that is not there. Return buf. */
+char *key_show(const struct key *k, const void *settings, char *buf, size_t len);
 
 /* Write the default, or the bounds, as the manual has them ("2s", "10ms to 60s"). Return buf. */
 char *key_show_default(const struct key *k, char *buf, size_t len);

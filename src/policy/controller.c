@@ -122,3 +122,55 @@ void policy_settings_set(
 	to->settings = copy;
 	to->settings_len = len;
 }
+
+/* ---- a version of the policy, as controllers see it */
+
+static struct controller_tenant tenant_of(const struct controller_version *v, size_t i)
+{
+	const struct weir_tenant *t = &((const struct weir_policy *)v->of)->tenants[i];
+
+	return (struct controller_tenant){
+		.path = t->path, .is_leaf = t->first_child < 0, .weight = t->weight};
+}
+
+static struct controller_tokens tokens_of(const struct controller_version *v, size_t i)
+{
+	const struct weir_policy *p = v->of;
+	struct policy_cluster_tokens t;
+
+	policy_cluster_tokens(p, i, v->at, &t);
+	return (struct controller_tokens){.here = policy_cluster_at(p, i, v->server),
+		.parts = (unsigned)policy_cluster_parts(p, i),
+		.reservation = t.reservation,
+		.limit = t.limit};
+}
+
+static int shares_of(const struct controller_version *v, double *ret)
+{
+	const struct weir_policy *p = v->of;
+	double *of_parent = calloc(v->n + 1, sizeof(*of_parent));
+
+	if (!of_parent)
+		return -ENOMEM;
+	weir_policy_share(p, of_parent, ret);
+	for (size_t i = 0; i < v->n; i++) /* the first tenant is no child */
+		ret[i] *= p->tenants[0].weight / of_parent[0];
+	free(of_parent);
+	return 0;
+}
+
+struct controller_version policy_version(const struct weir_policy *p, const struct weir_resource *r,
+	const struct weir_bounds *bounds)
+{
+	return (struct controller_version){.n = p ? p->n_tenants : 0,
+		.settings = r->settings,
+		.capacity = {r->capacity[0].per_second, r->capacity[1].per_second},
+		.depth = r->depth,
+		.cluster = {p ? p->cluster.name : NULL, p ? p->cluster.period : 0},
+		.tenant = tenant_of,
+		.tokens = tokens_of,
+		.shares = shares_of,
+		.of = p,
+		.at = bounds,
+		.server = r->name};
+}

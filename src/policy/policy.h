@@ -130,4 +130,9 @@ struct weir_policy {
 /* Make a resource with every default, as `{name: NAME}` gives it. `name` is borrowed. */
 void policy_resource_default(const char *name, struct weir_resource *ret_resource);
 
+/* The version of the policy (NULL: none) that the controller of a resource sees; `rules` and `next` are the caller's.
+ * bounds: by tenant; NULL if there is no cluster. All are borrowed. */
+struct controller_version policy_version(const struct weir_policy *p, const struct weir_resource *r,
+	const struct weir_bounds *bounds);
+
 #endif

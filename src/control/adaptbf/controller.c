@@ -131,8 +131,8 @@ static int plan_driver(struct adaptbf_control *s, const struct adaptbf_settings 
 	if (s->driver && s->settings.tokens == to->tokens && s->settings.depth == to->depth &&
 		s->settings.unit == to->unit)
 		return 0;
-	rc = adaptbf_gate_new(s->site->gate, hold ? ADAPTBF_GATE_HOLD : ADAPTBF_GATE_FIRST,
-		to->depth, &s->plan.driver);
+	rc = adaptbf_gate_new(
+		s->site, hold ? ADAPTBF_GATE_HOLD : ADAPTBF_GATE_FIRST, to->depth, &s->plan.driver);
 	if (rc < 0)
 		return rc;
 	adaptbf_gate_unit(s->plan.driver, (enum weir_unit)to->unit);

@@ -34,7 +34,7 @@ struct table {
 };
 
 struct adaptbf_gate {
-	struct weir_gate *gate;
+	struct site *site;
 	enum adaptbf_gate_mode mode;
 	enum weir_unit unit;    /* of a token */
 	double depth, span;     /* requests; s */
@@ -47,8 +47,8 @@ struct adaptbf_gate {
 	double done;      /* the same in tokens */
 };
 
-int adaptbf_gate_new(struct weir_gate *gate, enum adaptbf_gate_mode mode, double depth,
-	struct adaptbf_gate **ret)
+int adaptbf_gate_new(
+	struct site *site, enum adaptbf_gate_mode mode, double depth, struct adaptbf_gate **ret)
 {
 	struct adaptbf_gate *d;
 
@@ -57,7 +57,7 @@ int adaptbf_gate_new(struct weir_gate *gate, enum adaptbf_gate_mode mode, double
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
-	d->gate = gate;
+	d->site = site;
 	d->mode = mode;
 	d->depth = depth > 0 ? depth : ADAPTBF_GATE_DEPTH;
 	d->mean = 1;
@@ -189,7 +189,7 @@ static bool is_rule(
 static int own_buckets(const struct adaptbf_gate *d, weir_time now, const struct leaf *l,
 	struct weir_bucket_spec ret[BUCKETS])
 {
-	int n = weir_gate_get_buckets(d->gate, now, l->node, ret, NULL, BUCKETS), i = n;
+	int n = weir_gate_get_buckets(d->site->gate, now, l->node, ret, NULL, BUCKETS), i = n;
 
 	if (n <= 0 || l->rate == NO_RULE)
 		return n;
@@ -272,7 +272,7 @@ static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 		double served = l->served;
 		uint64_t arrivals = l->arrivals;
 		struct weir_gate_stats s;
-		int r = weir_gate_get_stats(d->gate, now, l->node, &s);
+		int r = site_stats(d->site, now, l->node, &s);
 
 		if (r)
 			return r;
@@ -282,10 +282,11 @@ static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 		tokens += l->served - served;
 		/* Limits matter only to a job that asks for something. */
 		list[i] = (struct adaptbf_job){l->id, l->weight, (uint64_t)l->arrived,
-			(uint64_t)l->served, (int64_t)ceil(s.queued * l->cost),
+			(uint64_t)l->served,
+			d->site->hides_queue ? ADAPTBF_UNKNOWN : (int64_t)ceil(s.queued * l->cost),
 			s.queued || s.arrivals != arrivals ? most(d, now, l, &s) : 0,
 			s.queued && s.cause == WEIR_WAIT_ABOVE,
-			weir_gate_held(d->gate, now, l->node)};
+			weir_gate_held(d->site->gate, now, l->node)};
 	}
 	if (requests > 0)
 		d->mean = tokens / requests;
@@ -297,7 +298,7 @@ static int gate_totals(void *driver, weir_time now, struct adaptbf_totals *ret)
 	struct adaptbf_gate *d = driver;
 	struct weir_gate_totals t;
 
-	weir_gate_get_totals(d->gate, now, &t);
+	weir_gate_get_totals(d->site->gate, now, &t);
 	d->done += (double)(t.full_served - d->counted) * d->mean;
 	d->counted = t.full_served;
 	*ret = (struct adaptbf_totals){t.full, (uint64_t)d->done};
@@ -333,7 +334,7 @@ struct batch { /* of rules that are being set */
 
 static int batch_set(struct adaptbf_gate *d, weir_time now, struct batch *b)
 {
-	int r = b->n_knobs ? weir_gate_set(d->gate, now, b->knobs, b->n_knobs, NULL) : 0;
+	int r = b->n_knobs ? weir_gate_set(d->site->gate, now, b->knobs, b->n_knobs, NULL) : 0;
 
 	for (size_t i = 0; r == 0 && i < b->n; i++) {
 		b->to[i].leaf->rate = b->to[i].rate;

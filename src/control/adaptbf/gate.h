@@ -18,7 +18,7 @@
 #define WEIR_CONTROL_ADAPTBF_GATE_H
 
 #include "control/adaptbf/adaptbf.h"
-#include <weir/gate.h>
+#include "control/controller.h"
 
 enum adaptbf_gate_mode { ADAPTBF_GATE_FIRST, ADAPTBF_GATE_HOLD };
 
@@ -37,9 +37,9 @@ struct adaptbf_gate_leaf {
 struct adaptbf_gate;
 extern const struct adaptbf_driver_ops adaptbf_gate_ops; /* its driver is the struct adaptbf_gate */
 
-/* `gate` is borrowed. depth ≥ 1, 0: ADAPTBF_GATE_DEPTH; only for hold. 0, -EINVAL or -ENOMEM. */
-int adaptbf_gate_new(struct weir_gate *gate, enum adaptbf_gate_mode mode, double depth,
-	struct adaptbf_gate **ret);
+/* The site is borrowed; only its gate and counters are used. depth ≥ 1, 0: ADAPTBF_GATE_DEPTH; only for hold. 0, -EINVAL or -ENOMEM. */
+int adaptbf_gate_new(
+	struct site *site, enum adaptbf_gate_mode mode, double depth, struct adaptbf_gate **ret);
 /* The buckets are left as they are. */
 void adaptbf_gate_free(struct adaptbf_gate *d);
 

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* controllers: the table of controllers. A new one needs its line here, and nothing else outside of its folder. */
-#include "control/adaptbf/keys.h"
-#include "control/parda/keys.h"
-#include "control/pshift/keys.h"
-#include "control/tbf/keys.h"
+#include "control/controller.h"
 #include <string.h>
 
-/* For a test with a controller of its own. */
 #ifndef CONTROLLERS_MORE
-#define CONTROLLERS_MORE
+#define CONTROLLERS_MORE /* a test adds one: tests/control/example */
 #endif
+#define CONTROLLERS                                                                                \
+	CONTROLLER(parda)                                                                          \
+	CONTROLLER(adaptbf)                                                                        \
+	CONTROLLER(tbf)                                                                            \
+	CONTROLLER(pshift)                                                                         \
+	CONTROLLERS_MORE
 
-const struct controller *const controllers[] = {&parda_controller, &adaptbf_controller,
-	&tbf_controller, &pshift_controller, CONTROLLERS_MORE NULL};
+#define CONTROLLER(name) extern const struct controller name##_controller;
+CONTROLLERS
+#undef CONTROLLER
+
+#define CONTROLLER(name) &name##_controller,
+const struct controller *const controllers[] = {CONTROLLERS NULL};
 _Static_assert(sizeof(controllers) / sizeof(*controllers) <= FACTS_KINDS_MAX + 1, "room for all");
 
 const struct controller *controller_find(const char *name)

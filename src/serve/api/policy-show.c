@@ -305,6 +305,23 @@ static void show_costs(const struct weir_resource *r, FILE *to)
 				policy_show_examples[i].op, policy_show_examples[i].bytes));
 }
 
+/* The controller and its settings, as the policy would state them. */
+static void show_controller(const struct weir_resource *r, FILE *to)
+{
+	char value[KEY_TEXT_SIZE];
+	const char *before = ": ";
+
+	if (!r->controller)
+		return;
+	fprintf(to, "  controller %s", r->controller->name);
+	for (const struct key *k = r->controller->keys; k->name; k++)
+		if (!k->lab && *key_show(k, r->settings, value, sizeof(value))) {
+			fprintf(to, "%s%s %s", before, k->name, value);
+			before = ", ";
+		}
+	fputc('\n', to);
+}
+
 static void show_resource(const struct weir_resource *r, FILE *to)
 {
 	char a[32];
@@ -326,6 +343,7 @@ static void show_resource(const struct weir_resource *r, FILE *to)
 	if (r->run > 1)
 		fprintf(to, "  runs of up to %u requests within %s\n", r->run,
 			weir_units_show_size(r->run_distance, a, sizeof(a)));
+	show_controller(r, to);
 	show_costs(r, to);
 }
 

@@ -258,42 +258,6 @@ static const struct controller *control_in(
 									       : NULL;
 }
 
-/* ---- a version, as controllers see it */
-
-static struct controller_tenant tenant_of(const struct controller_version *v, size_t i)
-{
-	const struct weir_tenant *t = &((const struct weir_policy *)v->of)->tenants[i];
-
-	return (struct controller_tenant){
-		.path = t->path, .is_leaf = t->first_child < 0, .weight = t->weight};
-}
-
-static struct controller_tokens tokens_of(const struct controller_version *v, size_t i)
-{
-	const struct weir_policy *p = v->of;
-	struct policy_cluster_tokens t;
-
-	policy_cluster_tokens(p, i, v->at, &t);
-	return (struct controller_tokens){.here = policy_cluster_at(p, i, v->server),
-		.parts = (unsigned)policy_cluster_parts(p, i),
-		.reservation = t.reservation,
-		.limit = t.limit};
-}
-
-static int shares_of(const struct controller_version *v, double *ret)
-{
-	const struct weir_policy *p = v->of;
-	double *of_parent = calloc(v->n + 1, sizeof(*of_parent));
-
-	if (!of_parent)
-		return -ENOMEM;
-	weir_policy_share(p, of_parent, ret);
-	for (size_t i = 0; i < v->n; i++) /* the first tenant is no child */
-		ret[i] *= p->tenants[0].weight / of_parent[0];
-	free(of_parent);
-	return 0;
-}
-
 /* The host's times, of which the next is the first; and the number of resources with the same topic before this one. */
 static struct controller_peers peers_of(
 	struct resource *r, const struct weir_policy *p, const struct weir_resource *spec)
@@ -314,29 +278,20 @@ static struct controller_peers peers_of(
 	return ret;
 }
 
+/* The version of the policy, as controllers see it. */
 struct controller_version resource_policy_version(struct resource *r, bool next)
 {
 	struct resource_policy *o = r->policy_of;
 	const struct resource_part *t = next ? &o->next.part : &o->part;
 	const struct weir_resource *spec = next ? o->next.spec : &r->spec;
 	const struct weir_policy *p = next ? o->next.change.to : r->policy;
+	struct controller_version v = policy_version(p, spec, t->bounds);
 
-	return (struct controller_version){.n = p ? p->n_tenants : 0,
-		.next = next,
-		.settings = spec->settings,
-		.capacity = {spec->capacity[0].per_second, spec->capacity[1].per_second},
-		.depth = spec->depth,
-		.rules = t->rules,
-		.peers = spec->controller && spec->controller->has_peers
-				 ? peers_of(r, p, spec)
-				 : (struct controller_peers){0},
-		.cluster = {p ? p->cluster.name : NULL, p ? p->cluster.period : 0},
-		.tenant = tenant_of,
-		.tokens = tokens_of,
-		.shares = shares_of,
-		.of = p,
-		.at = t->bounds,
-		.server = spec->name};
+	v.next = next;
+	v.rules = t->rules;
+	if (spec->controller && spec->controller->has_peers)
+		v.peers = peers_of(r, p, spec);
+	return v;
 }
 
 /* Tenant i's rule in the version, where rules change between swaps. */

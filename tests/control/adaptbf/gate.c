@@ -11,6 +11,7 @@
 
 struct world {
 	struct weir_gate *gate;
+	struct site site;
 	struct adaptbf_gate *driver;
 	struct adaptbf *adaptbf;
 	weir_node nodes[JOBS];
@@ -54,7 +55,8 @@ static void begin(enum adaptbf_gate_mode mode, const uint32_t *weights, const un
 			CHECK_INT(weir_gate_submit(w.gate, 0, &r, 1), 0);
 		}
 	}
-	CHECK_INT(adaptbf_gate_new(w.gate, mode, 0, &w.driver), 0);
+	w.site = (struct site){.gate = w.gate};
+	CHECK_INT(adaptbf_gate_new(&w.site, mode, 0, &w.driver), 0);
 	CHECK_INT(adaptbf_gate_leaves(w.driver, leaves, JOBS), 0);
 	CHECK_INT(adaptbf_new(&control, &w.adaptbf), 0);
 }
