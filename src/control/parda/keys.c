@@ -7,6 +7,7 @@ static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL}; /* enum parda_smoothing */
 static const char *const idles[] = {"average", "literal", "ignore", NULL}; /* enum parda_idle */
 static const char *const starts[] = {"least", "depth", NULL};
+static const char *const switches[] = {"nothing", "ageing", "windows", "weighting", "held", NULL};
 static const char *const strangers[] = {"floor", "ignore", NULL};
 
 #define SLOT (16u << 10) /* bytes: with `cost: bytes`; the paper's example (§2) */
@@ -148,6 +149,12 @@ static const struct key keys[] = {
 			"most, and 2 % of the time, and stop when a client of any host sends a "
 			"request. The "
 			"same on all hosts."},
+	{"unit", KEY_NUMBER, AT(unit), 1, .above = true, .lab = true,
+		.help = "Slots per share, where B<epsilon> is 0."},
+	{"without", KEY_WORD, AT(without), .lab = true, .words = switches,
+		.help = "A part that is switched off: C<ageing>, C<windows> (they stay as they "
+			"are), C<weighting> (each host's latency counts the same), or C<held> "
+			"(time in limits of the device's gate counts as latency)."},
 	{0}};
 
 static void check(struct settings *s, struct controller_check *c)
@@ -194,6 +201,7 @@ struct parda_config parda_settings_config(const struct parda_settings *s, weir_t
 		.find = s->find,
 		.probe = s->probe,
 		.epsilon = s->epsilon,
+		.unit = s->unit,
 		.period = period,
 		.smoothing = (enum parda_smoothing)s->smoothing,
 		.alpha = s->alpha,

@@ -17,6 +17,8 @@ struct parda_settings {
 	int idle;      /* enum parda_idle */
 	int start;     /* 1: at the resource's depth */
 	int stranger;  /* 1: ignored */
+	int without;   /* the part that is switched off; 0: none */
+	double unit;   /* slots per share, where epsilon is 0 */
 	weir_time burst, tau;
 	uint32_t age;
 	uint64_t slot, size_fixed; /* bytes */

@@ -44,6 +44,10 @@ static int read_without(yamldoc_node map, struct map *ret, struct weir_err *err)
 
 static bool is_one(const struct scenario *s, const struct map *set, uint32_t host)
 {
+	if (!set->hosts)
+		return s->groups[s->hosts[host].group].device == set->device &&
+		       s->groups[s->hosts[host].group].gate.resource.controller ==
+			       &parda_controller;
 	return s->groups[s->hosts[host].group].device == set->device &&
 	       scenario_fits(set->hosts, s->hosts[host].name);
 }
@@ -73,10 +77,41 @@ static int read_map(
 	return parda_hosts_faults_read(s, map, ret, err);
 }
 
-static int hosts_check(const struct scenario *s, yamldoc_node map, struct weir_err *err)
+/* The settings of the hosts' resource; messages and faults are the scenario's. */
+static int read_resource(const struct scenario *s, const struct scenario_controller *config,
+	struct map *ret, struct weir_err *err)
+{
+	static const char *const keys[] = {"delay", "loss", NULL};
+	const struct parda_settings *settings = config->gate->resource.settings;
+	yamldoc_node root = yamldoc_root(s->doc), messages = yamldoc_get(root, "messages");
+	int r;
+
+	*ret = (struct map){.device = config->station,
+		.period = config->gate->whole->peers.period,
+		.delay = WEIR_MS,
+		.without = (enum without)settings->without};
+	ret->config = parda_settings_config(settings, ret->period);
+	if (ret->without == WITHOUT_AGEING)
+		ret->config.age = NEVER;
+	ret->config.unweighted = ret->without == WITHOUT_WEIGHTING;
+	if ((messages.id && (r = yamldoc_map(messages, keys, err))) ||
+		(r = read_network(messages, ret, err)))
+		return r;
+	return parda_hosts_faults_read(s, root, ret, err);
+}
+
+static int read_config(const struct scenario *s, const struct scenario_controller *config,
+	struct map *ret, struct weir_err *err)
+{
+	return config->gate ? read_resource(s, config, ret, err)
+			    : read_map(s, config->node, ret, err);
+}
+
+static int hosts_check(
+	const struct scenario *s, const struct scenario_controller *config, struct weir_err *err)
 {
 	struct map read;
-	int r = read_map(s, map, &read, err);
+	int r = read_config(s, config, &read, err);
 
 	free(read.faults);
 	return r;
@@ -181,7 +216,7 @@ static int hosts_init(struct world *w, const struct scenario_controller *config,
 	if (!c)
 		return no_memory(err);
 	c->seed = w->seed;
-	r = read_map(w->scenario, config->node, &c->map, err);
+	r = read_config(w->scenario, config, &c->map, err);
 	if (r == 0) {
 		r = start_hosts(c, w);
 		if (r)
