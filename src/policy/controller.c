@@ -56,11 +56,11 @@ static bool read_kind(struct policy_reading *r, yamldoc_node n, const struct con
 	return rc == 0 || !yamldoc_has(n, "controller");
 }
 
-/* Refuse a key or a map of a controller that is not chosen: `controller` was forgotten. Where it is stated, the settings of
- * others are kept for later. */
+/* Refuse a key or a map of a controller that is not chosen. An experiment may have settings for several, of which its runs
+ * choose one. */
 static void refuse_others(struct policy_reading *r, yamldoc_node n, const struct controller *is)
 {
-	if (yamldoc_has(n, "controller"))
+	if (r->policy->lab && yamldoc_has(n, "controller"))
 		return;
 	for (size_t i = 0; controllers[i]; i++) {
 		const struct controller *c = controllers[i];

@@ -316,7 +316,8 @@ static int control_init(struct world *w, const struct scenario_controller *confi
 	}
 	c->world = w;
 	c->station = &w->stations[c->map.device];
-	c->gate = c->station->gate;
+	c->gate = config->gate && config->host != UINT32_MAX ? &w->gates[config->host]
+							     : c->station->gate;
 	c->due = WEIR_NEVER;
 	c->site = (struct site){.ops = &site_ops,
 		.name = w->scenario->stations[c->map.device].name,

@@ -11,6 +11,7 @@
 #include "policy/impl.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,10 +98,22 @@ static int arrange(struct scenario *s, yamldoc_node from, const char *device, bo
 
 /* ---- reading */
 
+/* Write the name of a file beside the scenario, for messages. */
+static const char *name_beside(const struct scenario *s, const char *name, char *buf, size_t len)
+{
+	const char *slash = strrchr(s->file, '/');
+
+	if (!slash || name[0] == '/')
+		return name;
+	snprintf(buf, len, "%.*s/%s", (int)(slash - s->file), s->file, name);
+	return buf;
+}
+
 static int read_file(struct scenario *s, yamldoc_node from, struct weir_policy **ret,
 	struct weir_err *err)
 {
 	const char *name = yamldoc_text(from);
+	char shown[1024];
 	struct weir_err why = {""};
 	struct yamldoc *doc;
 	char *text;
@@ -112,7 +125,7 @@ static int read_file(struct scenario *s, yamldoc_node from, struct weir_policy *
 	r = s->reader(s->reader_arg, s->file, name, &text, &len, &why);
 	if (r)
 		return yamldoc_error(from, err, "%s", why.text);
-	r = yamldoc_parse(text, len, name, &doc, err);
+	r = yamldoc_parse(text, len, name_beside(s, name, shown, sizeof(shown)), &doc, err);
 	free(text);
 	if (r)
 		return r;
@@ -163,6 +176,8 @@ static int make_gate(const struct weir_policy *p, const struct scenario_station 
 	weir_policy_gate(&g->resource, &g->config);
 	if (g->resource.depth == 0)
 		station_depth(&device->config, g->resource.cost, &g->config);
+	if (!p->enforce)
+		g->config.window = POLICY_DEPTH_OPEN;
 	g->given = SCENARIO_GATE_WINDOW;
 	return 0;
 }

@@ -182,9 +182,9 @@ static int read_controller(yamldoc_node map, const struct scenario *s,
 	return c->ops->check ? c->ops->check(s, c, err) : 0;
 }
 
-/* Add the controller of a gate's resource. */
+/* Add the controller of a gate's resource. host: whose gate it is; UINT32_MAX: the device's, or that of several hosts. */
 static void add_controller(struct scenario *s, const struct scenario_gate *g, uint32_t station,
-	const struct sim_controller_ops *ops)
+	uint32_t host, const struct sim_controller_ops *ops)
 {
 	struct scenario_controller *c = &s->controllers[s->n_controllers++];
 
@@ -193,12 +193,27 @@ static void add_controller(struct scenario *s, const struct scenario_gate *g, ui
 		.period = g->whole->peers.period,
 		.gate = g,
 		.station = station,
+		.host = host,
 		.at = g->resource.at};
 	if (ops->phases)
 		c->period = c->period / ops->phases + !(c->period / ops->phases);
 }
 
-/* Hosts in front of one device have one controller, with the same settings. */
+/* Add a controller that knows only its own gate, for each host of the group. */
+static int add_host_controllers(struct scenario *s, uint32_t group, struct weir_err *err)
+{
+	const struct scenario_gate *g = &s->groups[group].gate;
+
+	if (g->resource.controller->in_cluster)
+		return weir_err_at(err, -EINVAL, g->resource.at,
+			"'%s' is simulated by 'cluster:' only", g->resource.controller->name);
+	for (uint32_t h = 0; h < s->n_hosts; h++)
+		if (s->hosts[h].group == group)
+			add_controller(s, g, s->groups[group].device, h, &device_controller);
+	return 0;
+}
+
+/* Hosts in front of one device that hear each other have one controller, with the same settings. */
 static int add_hosts_controller(struct scenario *s, uint32_t device, struct weir_err *err)
 {
 	const struct scenario_gate *first = NULL;
@@ -210,12 +225,15 @@ static int add_hosts_controller(struct scenario *s, uint32_t device, struct weir
 		if (s->groups[i].device != device || !g->resource.controller)
 			continue;
 		ops = sim_controller_find(g->resource.controller->name);
-		if (!ops)
-			return weir_err_at(err, -EINVAL, g->resource.at,
-				"the simulator has '%s' only in the policy of a device",
-				g->resource.controller->name);
+		if (!ops) {
+			int r = add_host_controllers(s, i, err);
+
+			if (r)
+				return r;
+			continue;
+		}
 		if (!first)
-			add_controller(s, first = g, device, ops);
+			add_controller(s, first = g, device, UINT32_MAX, ops);
 		else if (first->resource.controller != g->resource.controller ||
 			 first->whole->peers.period != g->whole->peers.period ||
 			 first->resource.settings_len != g->resource.settings_len ||
@@ -242,7 +260,7 @@ static int add_device_controller(struct scenario *s, uint32_t device, struct wei
 	if (!g->policy)
 		return weir_err_at(err, -EINVAL, g->resource.at,
 			"'%s' needs 'tenants' in the device's policy", c->name);
-	add_controller(s, g, device, &device_controller);
+	add_controller(s, g, device, UINT32_MAX, &device_controller);
 	return 0;
 }
 
@@ -254,7 +272,7 @@ static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_e
 
 	if ((r = scenario_list(root, "controllers", &n, err)))
 		return r;
-	s->controllers = calloc(n + 3 * s->n_devices, sizeof(*s->controllers));
+	s->controllers = calloc(n + 3 * s->n_devices + s->n_hosts, sizeof(*s->controllers));
 	if (!s->controllers)
 		return no_memory(err);
 	for (size_t i = 0; i < n; i++) {

@@ -142,6 +142,7 @@ struct scenario_controller { /* one entry of `controllers:`, or one that a devic
 	weir_time period;  /* between steps: a phase, if the controller has phases */
 	yamldoc_node node; /* its map, for ops->init; id 0: none */
 	uint32_t station;  /* the device that needs it; UINT32_MAX: none */
+	uint32_t host;     /* whose gate it has; UINT32_MAX: the device's */
 	const struct scenario_gate *gate; /* its resource's; NULL: none */
 	struct weir_place at;
 };
