@@ -22,8 +22,7 @@ struct yamldoc_chunk {
 	_Alignas(max_align_t) char bytes[];
 };
 
-/* Allocate from the chunks, aligned for ids. NULL: no memory. */
-static void *allocate(struct yamldoc_values *v, size_t size)
+void *yamldoc_allocate(struct yamldoc_values *v, size_t size)
 {
 	size = (size + sizeof(int) - 1) / sizeof(int) * sizeof(int);
 	if (size > v->left || !v->chunks) {
@@ -43,7 +42,7 @@ static void *allocate(struct yamldoc_values *v, size_t size)
 /* Copy a text and terminate it. */
 static const char *copy_text(struct yamldoc_values *v, const void *text, size_t len)
 {
-	char *copy = allocate(v, len + 1);
+	char *copy = yamldoc_allocate(v, len + 1);
 
 	if (!copy)
 		return NULL;
@@ -282,7 +281,7 @@ static int close_value(struct load *l)
 {
 	size_t from = l->open[--l->depth].from, n = l->n_items - from;
 	struct yamldoc_value *v = value(l, l->open[l->depth].id);
-	int *items = allocate(&l->values, n * sizeof(*items));
+	int *items = yamldoc_allocate(&l->values, n * sizeof(*items));
 
 	if (!items)
 		return -ENOMEM;

@@ -31,5 +31,7 @@ struct yamldoc_values { /* by id − 1; the root is the first. Chunks hold texts
 int yamldoc_load(const char *text, size_t len, const char *name, struct yamldoc_values *ret,
 	struct weir_err *err);
 void yamldoc_values_free(struct yamldoc_values *v);
+/* Allocate from the chunks, aligned for ids. NULL: no memory. */
+void *yamldoc_allocate(struct yamldoc_values *v, size_t size);
 
 #endif

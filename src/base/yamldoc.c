@@ -5,7 +5,7 @@
  *         node's first parent, from which paths are built.
  */
 #include "base/yamldoc.h"
-#include "base/yamldoc-load.h"
+#include "base/yamldoc-impl.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -20,20 +20,6 @@
 #define FEW 16 /* largest map whose keys are compared pairwise */
 
 enum state { UNSEEN, OPEN, DONE }; /* OPEN: on the path from the root to the visited node */
-
-struct link {
-	int parent;        /* 0: the root */
-	int slot;          /* index of the item or pair in the parent */
-	uint8_t height;    /* levels below and including this one */
-	uint8_t state;     /* enum state */
-	uint64_t expanded; /* nodes below and including this one, aliases followed */
-};
-
-struct yamldoc {
-	struct yamldoc_values values;
-	char *name;
-	struct link *links; /* by id − 1 */
-};
 
 static const struct yamldoc_value *node_of(yamldoc_node n)
 {
@@ -115,8 +101,8 @@ static int visit_node(yamldoc_node n, unsigned depth, struct weir_err *err);
 /* Visit one child and add it to its parent's sums. */
 static int visit_child(yamldoc_node parent, int slot, int id, unsigned depth, struct weir_err *err)
 {
-	struct link *links = parent.doc->links;
-	struct link *up = &links[parent.id - 1], *down = &links[id - 1];
+	struct yamldoc_link *links = parent.doc->links;
+	struct yamldoc_link *up = &links[parent.id - 1], *down = &links[id - 1];
 	yamldoc_node child = {parent.doc, id};
 
 	/* The loader refuses cycles, at the alias; but the walk must not rely on that. */
@@ -174,7 +160,7 @@ static int visit_list(yamldoc_node n, unsigned depth, struct weir_err *err)
 static int visit_node(yamldoc_node n, unsigned depth, struct weir_err *err)
 {
 	const struct yamldoc_value *y = node_of(n);
-	struct link *l = &n.doc->links[n.id - 1];
+	struct yamldoc_link *l = &n.doc->links[n.id - 1];
 	int r = 0;
 
 	if (depth >= YAMLDOC_DEPTH)
@@ -205,6 +191,7 @@ int yamldoc_parse(const char *text, size_t len, const char *name, struct yamldoc
 	if (doc && (doc->name = strdup(name)))
 		r = yamldoc_load(text, len, name, &doc->values, err);
 	if (r == 0) {
+		doc->links_room = n_nodes(doc);
 		doc->links = calloc(n_nodes(doc), sizeof(*doc->links));
 		r = doc->links ? visit_node(yamldoc_root(doc), 0, err) : -ENOMEM;
 	}
@@ -256,7 +243,7 @@ struct weir_place yamldoc_place(yamldoc_node n)
  * whose map the path names already. */
 static void put_step(yamldoc_node n, bool first, char *buf, size_t len)
 {
-	const struct link *l = &n.doc->links[n.id - 1];
+	const struct yamldoc_link *l = &n.doc->links[n.id - 1];
 	const struct yamldoc_value *up = node_of((yamldoc_node){n.doc, l->parent});
 
 	buf[0] = '\0';

@@ -91,6 +91,22 @@ static inline int yamldoc_optional(int r)
 	return r == -ENOENT ? 0 : r;
 }
 
+/* Make values in the document's memory, of values that are in it. Messages about a made value have the place and the path of
+ * `like`. Nodes stay valid. All return 0 or -ENOMEM. */
+struct yamldoc_pair {
+	const char *key;
+	yamldoc_node value;
+};
+int yamldoc_make_text(
+	struct yamldoc *doc, yamldoc_node like, const char *text, yamldoc_node *ret_node);
+int yamldoc_make_list(struct yamldoc *doc, yamldoc_node like, const yamldoc_node *items, size_t n,
+	yamldoc_node *ret_node);
+int yamldoc_make_map(struct yamldoc *doc, yamldoc_node like, const struct yamldoc_pair *pairs,
+	size_t n, yamldoc_node *ret_node);
+/* Lay `over` over `under`: of two maps each key, and maps in them likewise; else `over` if it is there. */
+int yamldoc_make_over(
+	struct yamldoc *doc, yamldoc_node under, yamldoc_node over, yamldoc_node *ret_node);
+
 /* Return the text of a scalar node, or NULL (also for a null). */
 const char *yamldoc_text(yamldoc_node n);
 

@@ -38,7 +38,7 @@ static int control_fail(int code, const struct weir_err *err)
 static int read_policy(const char *path, struct weir_policy **ret_policy, struct weir_err *err)
 {
 	struct serve_policy p;
-	int rc = serve_policy_read(path, &p, err);
+	int rc = serve_policy_read(path, false, &p, err);
 
 	if (rc < 0)
 		return rc == -ENOMEM ? rc : -EINVAL;

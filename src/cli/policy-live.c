@@ -69,7 +69,7 @@ static void add_files(struct sent *s, const char *name)
 	struct weir_policy *p;
 	char *copy = may_name_file(s) ? strdup(s->text) : NULL;
 
-	if (copy && weir_policy_parse_all(copy, s->len, name, add_named, s, &p, &remarks) == 0)
+	if (copy && policy_parse_lab(copy, s->len, name, true, add_named, s, &p, &remarks) == 0)
 		weir_policy_free(p);
 	free(copy);
 }

@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JSON, POD, KEEP, DRY_RUN, SOCKET, URL, TOKEN, N_OPTIONS };
+enum { JSON, POD, LAB, KEEP, DRY_RUN, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
 	[JSON] = {"json", 0, NULL, "show: JSON instead of tables"},
 	[POD] = {"pod", 0, NULL, "keys: as a part of a manual page"},
+	[LAB] = {"lab", 0, NULL, "check, show: accept keys for experiments"},
 	[KEEP] = {"keep", 'k', NULL, "apply: keep values of weir set"},
 	[DRY_RUN] = {"dry-run", 'n', NULL, "apply: only print what would change"},
 	[SOCKET] = REMOTE_SOCKET,
@@ -27,7 +28,7 @@ static const char *name_of(const char *path)
 }
 
 /* Read one policy and print its errors and warnings. Return the policy, or NULL. */
-static struct weir_policy *load_policy(const char *path)
+static struct weir_policy *load_policy(const char *path, bool lab)
 {
 	static struct weir_policy_remarks remarks;
 	struct weir_policy *p = NULL;
@@ -39,8 +40,7 @@ static struct weir_policy *load_policy(const char *path)
 		opts_fail(&verb_policy, "%s", err.text);
 		return NULL;
 	}
-	if (weir_policy_parse_all(text, len, name_of(path), files_read_beside, NULL, &p, &remarks) <
-		0)
+	if (policy_parse_lab(text, len, name_of(path), lab, files_read_beside, NULL, &p, &remarks) < 0)
 		p = NULL;
 	free(text);
 	for (size_t i = 0; i < remarks.n_errors && i < WEIR_POLICY_REMARKS; i++)
@@ -61,12 +61,12 @@ static struct weir_policy *load_policy(const char *path)
 	return p;
 }
 
-static int check_policies(int n, char **paths)
+static int check_policies(int n, char **paths, bool lab)
 {
 	int status = 0;
 
 	for (int i = 0; i < n; i++) {
-		struct weir_policy *p = load_policy(paths[i]);
+		struct weir_policy *p = load_policy(paths[i], lab);
 
 		if (!p) {
 			status = 2;
@@ -80,9 +80,9 @@ static int check_policies(int n, char **paths)
 	return status;
 }
 
-static int show_policy(const char *path, bool json)
+static int show_policy(const char *path, bool json, bool lab)
 {
-	struct weir_policy *p = load_policy(path);
+	struct weir_policy *p = load_policy(path, lab);
 	int rc;
 
 	if (!p)
@@ -104,6 +104,8 @@ static int check_options(const char *const *values, bool is_show, bool is_apply,
 			continue;
 		if (i == POD)
 			return opts_fail(&verb_policy, "--pod goes with keys");
+		if (i == LAB && (is_apply || live))
+			return opts_fail(&verb_policy, "--lab goes with check FILE and show FILE");
 		if (i == JSON && !is_show)
 			return opts_fail(&verb_policy, "--json goes with show");
 		if ((i == KEEP || i == DRY_RUN) && !is_apply)
@@ -142,19 +144,19 @@ static int policy_main(int argc, char **argv)
 	if (is_show && n == 1)
 		return policy_show_live(&live, values[JSON]);
 	if (is_show)
-		return n == 2 ? show_policy(argv[2], values[JSON])
+		return n == 2 ? show_policy(argv[2], values[JSON], values[LAB])
 			      : opts_fail(&verb_policy, "show needs one FILE, or none");
 	if (is_apply)
 		return n == 2 ? policy_apply(&live, argv[2], values[KEEP], values[DRY_RUN])
 			      : opts_fail(&verb_policy, "apply needs one FILE");
-	return n >= 2 ? check_policies(n - 1, argv + 2)
+	return n >= 2 ? check_policies(n - 1, argv + 2, values[LAB])
 		      : opts_fail(&verb_policy, "check needs one FILE or several");
 }
 
 const struct verb verb_policy = {
 	.name = "policy",
 	.summary = "check a policy, show its shares and limits, or put it in force",
-	.usage = "check FILE...\n       weir policy show [--json] [FILE]\n"
+	.usage = "check [--lab] FILE...\n       weir policy show [--json] [--lab] [FILE]\n"
 		 "       weir policy apply [--keep] [--dry-run] FILE\n"
 		 "       weir policy keys [--pod] [CONTROLLER]",
 	.options = options,

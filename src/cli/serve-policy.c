@@ -51,19 +51,22 @@ static void print_warnings(const struct weir_policy_remarks *remarks)
 		fprintf(stderr, "%s (warning)\n", remarks->warnings[i].text);
 }
 
-static int parse_policy(struct serve_policy *s, struct weir_err *err)
+static int parse_policy(struct serve_policy *s, bool lab, struct weir_err *err)
 {
 	static struct weir_policy_remarks remarks;
-	int rc = weir_policy_parse_all(
-		s->text, strlen(s->text), s->name, files_read_beside, NULL, &s->policy, &remarks);
+	int rc = policy_parse_lab(s->text, strlen(s->text), s->name, lab, files_read_beside, NULL,
+		&s->policy, &remarks);
 
 	print_warnings(&remarks);
 	if (rc < 0)
 		*err = remarks.errors[0];
+	else if ((rc = policy_lab_served(s->policy, err)) < 0)
+		weir_policy_free(s->policy);
 	return rc;
 }
 
-int serve_policy_read(const char *operand, struct serve_policy *ret, struct weir_err *err)
+int serve_policy_read(
+	const char *operand, bool lab, struct serve_policy *ret, struct weir_err *err)
 {
 	struct serve_policy s = {.name = operand, .back_only = is_back_name(operand)};
 	size_t len;
@@ -72,7 +75,7 @@ int serve_policy_read(const char *operand, struct serve_policy *ret, struct weir
 
 	if (rc < 0)
 		return rc;
-	rc = parse_policy(&s, err);
+	rc = parse_policy(&s, lab, err);
 	if (rc < 0) {
 		free(s.text);
 		return rc;

@@ -38,6 +38,7 @@ enum {
 	LOG_LEVEL,
 	LOG_JSON,
 	CHECK,
+	LAB,
 	N_OPTIONS
 };
 static const struct opt options[] = {
@@ -61,6 +62,7 @@ static const struct opt options[] = {
 	[LOG_LEVEL] = {"log-level", 0, "LEVEL", "error, warning, info or debug; else the policy's"},
 	[LOG_JSON] = {"log-json", 0, NULL, "log one JSON object per line"},
 	[CHECK] = {"check", 0, NULL, "only check whether FILE could be served; open nothing"},
+	[LAB] = {"lab", 0, NULL, "accept the policy's keys for experiments"},
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
@@ -289,7 +291,7 @@ static int serve_main(int argc, char **argv)
 	if (status < 0 && !values[CHECK])
 		status = take_sockets(&s);
 	if (status < 0) {
-		rc = serve_policy_read(argv[1], &p, &err);
+		rc = serve_policy_read(argv[1], values[LAB], &p, &err);
 		if (rc < 0) {
 			status = serve_fail(rc == -ENOMEM ? rc : -EINVAL, &err);
 		} else {

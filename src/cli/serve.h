@@ -16,9 +16,11 @@ struct serve_policy {
 
 /*
  * Read the operand, a file or a back end's name; warnings go to standard error. Return 0 or a
- * negative errno; -EINVAL: the policy is wrong; else it could not be read.
+ * negative errno; -EINVAL: the policy is wrong; else it could not be read. lab: keys for
+ * experiments are accepted.
  */
-int serve_policy_read(const char *operand, struct serve_policy *ret, struct weir_err *err);
+int serve_policy_read(
+	const char *operand, bool lab, struct serve_policy *ret, struct weir_err *err);
 /* Check the names of back ends and peers. Errors have their place. */
 int serve_policy_names(const struct weir_policy *p, struct weir_err *err);
 /*

@@ -4,6 +4,7 @@
 #include "cli/view/out.h"
 #include "cli/view/progress.h"
 #include "cli/common/verb.h"
+#include "cli/sim-policy.h"
 #include "sim/experiment/plot.h"
 #include "sim/experiment/report.h"
 #include "sim/sim.h"
@@ -16,11 +17,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEED, OUT, SET, DURATION, JSON, QUIET, OPTIONS };
+enum { SEED, OUT, SET, POLICY, DEVICE, LOAD, DURATION, JSON, QUIET, OPTIONS };
 static const struct opt options[] = {
 	[SEED] = {"seed", 's', "N", "the seed of all random numbers (the scenario's)"},
 	[OUT] = {"out", 'o', "DIR", "write values, series and pictures to DIR"},
 	[SET] = {"set", 0, "PATH=VALUE", "change the scenario first; may be repeated"},
+	[POLICY] = {"policy", 'p', "FILE", "run a policy file instead of a scenario"},
+	[DEVICE] = {"device", 0, "[NAME=]MODEL",
+		"with --policy: the model behind a resource, or all; may be repeated"},
+	[LOAD] = {"load", 0, "TENANT:KEYS",
+		"with --policy: a workload of a tenant; may be repeated"},
 	[DURATION] = {"duration", 'd', "TIME", "run for TIME instead (virtual time)"},
 	[JSON] = {"json", 0, NULL, "write the values as JSON instead of a table"},
 	[QUIET] = {"quiet", 'q', NULL, "write no table"},
@@ -30,7 +36,7 @@ static int sim_main(int argc, char **argv);
 const struct verb verb_sim = {
 	.name = "sim",
 	.summary = "run a scenario on the simulator",
-	.usage = "[OPTION]... SCENARIO",
+	.usage = "[OPTION]... SCENARIO\n       weir sim [OPTION]... --policy FILE --load TENANT:KEY=VALUE,...",
 	.options = options,
 	.run = sim_main,
 };
@@ -43,6 +49,8 @@ struct asked {
 	const char *values[OPTIONS];
 	struct scenario_set *sets;
 	size_t n_sets;
+	const char **set_texts, **devices, **loads;
+	size_t n_devices, n_loads;
 	struct sim_options run;
 };
 
@@ -61,35 +69,45 @@ static bool takes_next(const char *arg)
 	return false;
 }
 
-/*
- * Gather every --set, in order (opts_parse keeps only the last). Return 0, or 2 with the reason
- * printed.
- */
-static int gather_sets(struct asked *a, int argc, char **argv)
+/* Return the values of every option of this name, in order (opts_parse keeps only the last). NULL: no memory. */
+static const char **gather_values(const char *name, int argc, char **argv, size_t *ret_n)
 {
-	a->sets = calloc((size_t)argc + 1, sizeof(*a->sets));
-	if (!a->sets)
-		return opts_fail(&verb_sim, "out of memory");
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		char *set = NULL, *equals;
+	const char **values = calloc((size_t)argc + 1, sizeof(*values));
+	size_t len = strlen(name);
 
-		if (strncmp(argv[i], "--set=", 6) == 0)
-			set = argv[i] + 6;
-		else if (strcmp(argv[i], "--set") == 0 && i + 1 < argc)
-			set = argv[++i];
+	*ret_n = 0;
+	for (int i = 1; values && i < argc && strcmp(argv[i], "--") != 0; i++) {
+		bool is_it = strncmp(argv[i], "--", 2) == 0 &&
+			     strncmp(argv[i] + 2, name, len) == 0;
+
+		if (is_it && argv[i][2 + len] == '=')
+			values[(*ret_n)++] = argv[i] + 3 + len;
+		else if (is_it && !argv[i][2 + len] && i + 1 < argc)
+			values[(*ret_n)++] = argv[++i];
 		else if (takes_next(argv[i]))
 			i++;
-		if (!set)
-			continue;
-		set = strdup(set);
-		equals = set ? strchr(set, '=') : NULL;
-		if (!equals || equals == set) {
-			free(set);
-			return opts_fail(
-				&verb_sim, "--set: give PATH=VALUE, as in hosts[0].window=16");
-		}
+	}
+	return values;
+}
+
+/* Return 0, or 2 with the reason printed. */
+static int gather_all(struct asked *a, int argc, char **argv)
+{
+	a->set_texts = gather_values("set", argc, argv, &a->n_sets);
+	a->devices = gather_values("device", argc, argv, &a->n_devices);
+	a->loads = gather_values("load", argc, argv, &a->n_loads);
+	a->sets = calloc(a->n_sets + 1, sizeof(*a->sets));
+	if (!a->set_texts || !a->devices || !a->loads || !a->sets)
+		return opts_fail(&verb_sim, "out of memory");
+	for (size_t i = 0; i < a->n_sets; i++) {
+		char *set = strdup(a->set_texts[i]), *equals = set ? strchr(set, '=') : NULL;
+
+		a->sets[i].path = set;
+		if (!equals || equals == set)
+			return opts_fail(&verb_sim,
+				"--set: give PATH=VALUE, as in hosts[0].policy.depth=16");
 		*equals = '\0';
-		a->sets[a->n_sets++] = (struct scenario_set){set, equals + 1};
+		a->sets[i].value = equals + 1;
 	}
 	return 0;
 }
@@ -112,9 +130,12 @@ static int read_numbers(struct asked *a)
 
 static void free_asked(struct asked *a)
 {
-	for (size_t i = 0; i < a->n_sets; i++)
+	for (size_t i = 0; a->sets && i < a->n_sets; i++)
 		free((char *)a->sets[i].path);
 	free(a->sets);
+	free(a->set_texts);
+	free(a->devices);
+	free(a->loads);
 }
 
 /* ---- the scenario */
@@ -136,13 +157,21 @@ static int read_beside(
 
 static int load_scenario(const struct asked *a, char *path, struct scenario **ret)
 {
+	struct sim_policy policy = {path, a->values[DURATION], a->devices, a->n_devices, a->loads,
+		a->n_loads};
+	const char *slash = strrchr(path, '/');
 	struct weir_err err;
-	char *text;
+	char *text, made[PATH_MAX]; /* what messages call the text that was made, beside the policy */
 	size_t len;
-	int r = files_read(path, FILES_WRITTEN, &text, &len, &err);
+	int r = a->values[POLICY] ? sim_policy_text(&policy, &text, &err)
+				  : files_read(path, FILES_WRITTEN, &text, &len, &err);
 
+	snprintf(made, sizeof(made), "%.*s(command line)", slash ? (int)(slash + 1 - path) : 0,
+		path);
 	if (r == 0) {
-		r = scenario_parse(text, len, path, a->sets, a->n_sets, ret, &err);
+		len = a->values[POLICY] ? strlen(text) : len;
+		r = scenario_parse_files(text, len, a->values[POLICY] ? made : path, a->sets, a->n_sets, files_read_beside,
+			NULL, ret, &err);
 		free(text);
 	}
 	if (r)
@@ -306,21 +335,34 @@ static int run_scenario(struct asked *a, char *path)
 	return r;
 }
 
+/* Return -1 to continue, or 2 with the reason printed. */
+static int check_operands(const struct asked *a, int operands)
+{
+	if (a->values[POLICY] && operands)
+		return opts_fail(&verb_sim, "give a scenario or --policy, not both");
+	if (!a->values[POLICY] && (a->n_devices || a->n_loads))
+		return opts_fail(&verb_sim, "--device and --load go with --policy");
+	if (!a->values[POLICY] && operands != 1)
+		return opts_fail(&verb_sim, "needs one scenario file, or --policy");
+	return -1;
+}
+
 static int sim_main(int argc, char **argv)
 {
 	struct asked a = {0};
-	int operands, r = gather_sets(&a, argc, argv);
+	int operands, r = gather_all(&a, argc, argv);
 
 	if (r == 0) {
 		r = opts_parse(&verb_sim, argc, argv, a.values, &operands);
-		if (r < 0 && operands != 1)
-			r = opts_fail(&verb_sim, "needs one scenario file");
+		if (r < 0)
+			r = check_operands(&a, operands);
 		if (r < 0)
 			r = read_numbers(&a);
 		else
 			r = r ? r : -1; /* --help was shown */
 		if (r == 0)
-			r = run_scenario(&a, argv[1]);
+			r = run_scenario(
+				&a, a.values[POLICY] ? (char *)a.values[POLICY] : argv[1]);
 	}
 	free_asked(&a);
 	return r < 0 ? 0 : r;

@@ -26,6 +26,22 @@ const char **policy_controller_keys(const char *const *more, const char **names,
 	return names;
 }
 
+const char **policy_controller_lab_keys(const char *const *own, const char **names)
+{
+	size_t n = 0;
+
+	while (own[n]) {
+		names[n] = own[n];
+		n++;
+	}
+	for (size_t i = 0; controllers[i]; i++)
+		for (const struct key *k = controllers[i]->keys; k->name; k++)
+			if (k->lab && n + 1 < KEYS_MOST)
+				names[n++] = k->name;
+	names[n] = NULL;
+	return names;
+}
+
 /* Return false if the map's `controller` was refused. */
 static bool read_kind(struct policy_reading *r, yamldoc_node n, const struct controller **ret)
 {
@@ -40,9 +56,12 @@ static bool read_kind(struct policy_reading *r, yamldoc_node n, const struct con
 	return rc == 0 || !yamldoc_has(n, "controller");
 }
 
-/* A key that is another controller's, or its map. */
+/* Refuse a key or a map of a controller that is not chosen. An experiment may have settings for several, of which its runs
+ * choose one. */
 static void refuse_others(struct policy_reading *r, yamldoc_node n, const struct controller *is)
 {
+	if (r->policy->lab && yamldoc_has(n, "controller"))
+		return;
 	for (size_t i = 0; controllers[i]; i++) {
 		const struct controller *c = controllers[i];
 
@@ -70,8 +89,13 @@ static void read_keys(struct policy_reading *r, const struct controller *c,
 	if (check->own.id &&
 		!policy_keys(r, check->own, keys_names(c->keys, false, false, NULL, names)))
 		return;
-	for (const struct key *k = c->keys; k->name; k++)
-		policy_took(r, key_read(k, k->beside ? check->map : check->own, s, &err), &err);
+	for (const struct key *k = c->keys; k->name; k++) {
+		yamldoc_node map = k->lab      ? yamldoc_get(check->map, "lab")
+				   : k->beside ? check->map
+					       : check->own;
+
+		policy_took(r, key_read(k, map, s, &err), &err);
+	}
 	if (c->check)
 		c->check(s, check);
 }

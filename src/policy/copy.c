@@ -91,6 +91,15 @@ static void tenants(struct policy_reading *r, const struct weir_policy *from)
 		tenant(r, &p->tenants[i]);
 }
 
+static void lab_tenants(struct policy_reading *r, const struct weir_policy *from)
+{
+	struct weir_policy *p = r->policy;
+
+	p->labs = array(r, from->labs, from->n_labs, sizeof(*p->labs));
+	for (size_t i = 0; p->labs && i < from->n_labs; i++)
+		place(r, &p->labs[i].at);
+}
+
 static void resources(struct policy_reading *r, const struct weir_policy *from)
 {
 	struct weir_policy *p = r->policy;
@@ -102,6 +111,7 @@ static void resources(struct policy_reading *r, const struct weir_policy *from)
 		place(r, &p->resources[i].at);
 		place(r, &p->resources[i].back_at);
 		place(r, &p->resources[i].capacity_at);
+		place(r, &p->resources[i].lab.at);
 		tls(r, &p->resources[i].tls);
 		policy_settings_set(r, &p->resources[i], from->resources[i].settings,
 			from->resources[i].settings_len);
@@ -134,6 +144,7 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	p->memory = NULL;
 	p->index = NULL;
 	tenants(&r, from);
+	lab_tenants(&r, from);
 	resources(&r, from);
 	p->listen = strings(&r, from->listen, from->n_listen);
 	p->api = strings(&r, from->api, from->n_api);

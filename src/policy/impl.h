@@ -27,7 +27,7 @@ struct policy_reading {
 	const char *const *more; /* keys of a tenant that are the caller's */
 	bool no_memory;          /* sticky: what was read is not whole */
 	const char *file;        /* the last file named by policy_place, in the policy's memory */
-	size_t tenants_room;
+	size_t tenants_room, labs_room;
 };
 
 /* Remarks. `policy_refuse` at a node, `policy_refuse_at` at a place that was kept; `policy_took`
@@ -69,6 +69,9 @@ void policy_controller_read(struct policy_reading *r, yamldoc_node n, struct wei
 bool policy_controller_counts_bytes(const struct weir_resource *r);
 /* The keys of a resource's map: `more` (NULL-terminated) and the controllers'. Return names. */
 const char **policy_controller_keys(const char *const *more, const char **names, size_t room);
+/* The keys of a resource's `lab`: `own` (NULL-terminated) and those of all controllers. `names` has room for KEYS_MOST. Return
+ * names. */
+const char **policy_controller_lab_keys(const char *const *own, const char **names);
 /* Copy settings into the policy's memory. */
 void policy_settings_set(
 	struct policy_reading *r, struct weir_resource *to, const void *settings, size_t len);
@@ -93,10 +96,12 @@ void policy_cluster_tokens(const struct weir_policy *p, size_t leaf,
 	const struct weir_bounds *bounds, struct policy_cluster_tokens *ret);
 
 /* policy/resource.c */
+bool policy_resource_has_key(const char *key);
 void policy_resource_read(struct policy_reading *r, yamldoc_node resources);
 void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports);
 /* The key `depth` of a resource's map, a count or a map; the value of the key `capacity`. */
 void policy_resource_read_depth(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
+void policy_resource_read_runs(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
 void policy_resource_read_capacity(
 	struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
 
@@ -111,6 +116,17 @@ void policy_limit_read_slo(struct policy_reading *r, yamldoc_node n, struct weir
 void policy_tenant_read(struct policy_reading *r, yamldoc_node tenants);
 /* The key `weight` of a tenant's map. */
 void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
+
+/* policy/lab.c: `lab` of a tenant's or a resource's map. */
+void policy_lab_read_tenant(struct policy_reading *r, yamldoc_node map, size_t tenant);
+void policy_lab_read_resource(
+	struct policy_reading *r, yamldoc_node map, struct weir_resource *to);
+/* Read the map `lab` itself; `change`: a change during a run, which may grant tokens. */
+int policy_lab_tenant_read(
+	yamldoc_node map, bool change, struct policy_lab_tenant *ret, struct weir_err *err);
+
+int policy_lab_tenant_values(
+	yamldoc_node map, struct policy_lab_tenant *ret, struct weir_err *err);
 
 /* policy/check.c: everything that needs more than one value. */
 void policy_check(struct policy_reading *r);
@@ -174,6 +190,18 @@ double policy_install_weight(const struct weir_policy *p, size_t i, struct polic
 void policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
 	const struct weir_bounds *bounds, struct policy_part part,
 	struct weir_knob ret_knobs[POLICY_KNOBS], struct weir_bucket_spec *ret_buckets);
+
+/* Read and check a policy that is part of another document, with keys for experiments. The policy does not need the document
+ * any more. `reader` as for weir_policy_parse_all. */
+int policy_node_parse(yamldoc_node root, weir_policy_reader *reader, void *reader_arg,
+	struct weir_policy **ret_policy, struct weir_err *err);
+/* Return true for a key of a resource that is not one of the top level. */
+bool policy_key_is_resources(const char *key);
+
+/* Read some keys with the policy's readers: calls `read` with a policy that has nothing but keys for experiments, and frees it.
+ * Return 0, or -EINVAL / -ENOMEM with the first error. */
+int policy_part_read(void (*read)(struct policy_reading *r, yamldoc_node n, void *to),
+	yamldoc_node n, void *to, struct weir_err *err);
 
 /* Reads and checks a `tenants` list of someone else's document, in which a tenant may have the
  * keys `more` (NULL-terminated, or NULL) besides ours. The policy has no resources. It does not

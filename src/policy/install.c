@@ -229,8 +229,9 @@ int weir_policy_install(const struct weir_policy *p, struct weir_gate *g, weir_t
 void weir_policy_gate(const struct weir_resource *r, struct weir_gate_config *ret_config)
 {
 	*ret_config = (struct weir_gate_config){
+		.order = r->lab.order,
 		.cost = r->cost,
-		.window = r->depth, /* 0 (auto): the gate's own default until a controller says */
+		.window = r->depth > 0 ? r->depth : 0, /* 0 (auto): the gate's own default until a controller says */
 		.window_bytes = r->depth_bytes,
 		.run = r->run,
 		.run_distance = r->run_distance,

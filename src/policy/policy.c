@@ -80,6 +80,7 @@ void weir_policy_free(struct weir_policy *p)
 	free(p->tenants);
 	free(p->resources);
 	free(p->exports);
+	free(p->labs);
 	free(p->listen);
 	free(p->api);
 	free(p->peers.to);
@@ -321,6 +322,11 @@ static void read_default(struct policy_reading *r, yamldoc_node n)
 	}
 }
 
+bool policy_key_is_resources(const char *key)
+{
+	return !is_among(key, top_keys) && policy_resource_has_key(key);
+}
+
 static void read_top(struct policy_reading *r, yamldoc_node root)
 {
 	struct weir_err err;
@@ -370,7 +376,7 @@ static int end(struct policy_reading *r, struct weir_policy **ret_policy)
 	return r->no_memory ? -ENOMEM : -EINVAL;
 }
 
-int weir_policy_parse_all(const char *text, size_t len, const char *name,
+int policy_parse_lab(const char *text, size_t len, const char *name, bool lab,
 	weir_policy_reader *reader, void *reader_arg, struct weir_policy **ret_policy,
 	struct weir_policy_remarks *ret_remarks)
 {
@@ -383,12 +389,21 @@ int weir_policy_parse_all(const char *text, size_t len, const char *name,
 		return rc;
 	r.reader = reader;
 	r.reader_arg = reader_arg;
+	r.policy->lab = lab;
 	rc = policy_took(&r, yamldoc_parse(text, len, name, &doc, &err), &err);
 	if (rc == 0) {
 		read_top(&r, yamldoc_root(doc));
 		yamldoc_free(doc);
 	}
 	return end(&r, ret_policy);
+}
+
+int weir_policy_parse_all(const char *text, size_t len, const char *name,
+	weir_policy_reader *reader, void *reader_arg, struct weir_policy **ret_policy,
+	struct weir_policy_remarks *ret_remarks)
+{
+	return policy_parse_lab(
+		text, len, name, false, reader, reader_arg, ret_policy, ret_remarks);
 }
 
 /* Runs `read` with remarks of its own, of which only the first error is passed on. */
@@ -413,6 +428,45 @@ int weir_policy_parse(const char *text, size_t len, const char *name,
 		return no_memory(err);
 	return first_error(weir_policy_parse_all(text, len, name, NULL, NULL, ret_policy, remarks),
 		remarks, err);
+}
+
+int policy_node_parse(yamldoc_node root, weir_policy_reader *reader, void *reader_arg,
+	struct weir_policy **ret_policy, struct weir_err *err)
+{
+	struct weir_policy_remarks *remarks = malloc(sizeof(*remarks));
+	struct policy_reading r;
+	int rc;
+
+	if (!remarks)
+		return no_memory(err);
+	rc = begin(&r, remarks);
+	if (rc == 0) {
+		r.reader = reader;
+		r.reader_arg = reader_arg;
+		r.policy->lab = true;
+		read_top(&r, root);
+		rc = end(&r, ret_policy);
+	}
+	return first_error(rc, remarks, err);
+}
+
+int policy_part_read(void (*read)(struct policy_reading *r, yamldoc_node n, void *to),
+	yamldoc_node n, void *to, struct weir_err *err)
+{
+	struct weir_policy_remarks *remarks = malloc(sizeof(*remarks));
+	struct policy_reading r;
+	int rc;
+
+	if (!remarks)
+		return no_memory(err);
+	rc = begin(&r, remarks);
+	if (rc == 0) {
+		r.policy->lab = true;
+		read(&r, n, to);
+		rc = r.no_memory ? -ENOMEM : remarks->n_errors ? -EINVAL : 0;
+		weir_policy_free(r.policy);
+	}
+	return first_error(rc, remarks, err);
 }
 
 int policy_tree_parse(yamldoc_node tenants, const char *const *more,

@@ -44,12 +44,44 @@ struct weir_policy_cluster {      /* servers under one controller; n_servers 0: 
 	struct weir_place at;
 };
 
+#define POLICY_LAB_PROFILES 8 /* profile buckets per tenant */
+
+enum policy_lab_given { /* keys of a tenant's `lab` */
+	POLICY_LAB_PRIORITY = 1 << 3,
+	POLICY_LAB_DEADLINE = 1 << 4,
+	POLICY_LAB_PROFILE = 1 << 5,
+	POLICY_LAB_RTOKENS = 1 << 6,
+	POLICY_LAB_LTOKENS = 1 << 7,
+	POLICY_LAB_RGRANT = 1 << 8,
+	POLICY_LAB_LGRANT = 1 << 9,
+};
+
+struct policy_lab_tenant { /* `lab` of a tenant, for experiments */
+	size_t tenant;     /* index */
+	unsigned given;    /* enum policy_lab_given */
+	int priority;      /* 0 … 63; -1: none */
+	weir_time deadline; /* order EDF; 0: none */
+	struct weir_bucket_spec profile[POLICY_LAB_PROFILES];
+	unsigned n_profile;
+	struct weir_bucket_spec rtokens, ltokens; /* size 0: none */
+	double rgrant, lgrant;                    /* in a change: tokens added once */
+	struct weir_place at;
+};
+
+struct policy_lab_resource { /* `lab` of a resource, for experiments */
+	enum weir_order order;
+	bool estimates;
+	weir_time estimate_io; /* device time of a request … */
+	double estimate_rate;  /* … plus its bytes ÷ this, per second; 0: nothing */
+	struct weir_place at;
+};
+
 struct weir_resource {
 	const char *name, *back;             /* back: NULL when not stated */
 	const struct controller *controller; /* NULL: none */
 	const void *settings;                /* of the controller, in the policy's memory */
 	size_t settings_len;
-	double depth;         /* the window until a controller sets it; 0: auto */
+	double depth; /* the window until a controller sets it; 0: auto; POLICY_DEPTH_… */
 	uint64_t depth_bytes; /* the window in bytes, not set by controllers; 0: none */
 	enum weir_unit cost;
 	struct weir_rate capacity[2]; /* stated, requests and bytes; per_second 0: not stated */
@@ -70,7 +102,12 @@ struct weir_resource {
 	bool shared;                /* lock: false: other programs may write to its file
 	                               meanwhile */
 	struct weir_policy_tls tls; /* of an upstream */
+	struct policy_lab_resource lab;
 };
+
+/* Depths for experiments. */
+#define POLICY_DEPTH_OPEN 1e6  /* `depth: none`: more than is ever inside */
+#define POLICY_DEPTH_SHUT -1.0 /* `depth: 0`: the gate is closed */
 
 #define WEIR_POLICY_KEEP_LEAST                                                                     \
 	(1u << 20) /* bytes: a smaller buffer would flush after every few
@@ -124,8 +161,21 @@ struct weir_policy {
 	struct weir_policy_tls tls;
 	struct weir_policy_peers peers;
 	struct weir_policy_cluster cluster;
+	bool lab;                       /* keys for experiments are accepted */
+	struct policy_lab_tenant *labs; /* in order of tenants */
+	size_t n_labs;
 	const struct policy_index *index; /* in `memory`; NULL: policy built by hand */
 };
+
+/* Return the `lab` of a tenant, or NULL. */
+const struct policy_lab_tenant *policy_lab_of(const struct weir_policy *p, size_t tenant);
+/* Check that a gateway can apply the policy's `lab`; if not, -EINVAL with the key's name. */
+int policy_lab_served(const struct weir_policy *p, struct weir_err *err);
+
+/* As weir_policy_parse_all; with `lab`, keys for experiments are accepted. */
+int policy_parse_lab(const char *text, size_t len, const char *name, bool lab,
+	weir_policy_reader *reader, void *reader_arg, struct weir_policy **ret_policy,
+	struct weir_policy_remarks *ret_remarks);
 
 /* Make a resource with every default, as `{name: NAME}` gives it. `name` is borrowed. */
 void policy_resource_default(const char *name, struct weir_resource *ret_resource);

@@ -7,7 +7,7 @@
 
 static const char *const resource_keys[] = {"name", "back", "depth", "capacity", "cost", "run",
 	"run_distance", "credit", "io_unit", "flush_cost", "trim_cost", "connections", "timeout",
-	"keep", "direct", "threads", "read_only", "lock", "tls", "controller", NULL};
+	"keep", "direct", "threads", "read_only", "lock", "tls", "controller", "lab", NULL};
 static const char *const export_keys[] = {
 	"name", "resource", "offset", "size", "read_only", "description", NULL};
 static const char *const cost_words[] = {"requests", "bytes", "time", NULL}; /* enum weir_unit */
@@ -29,14 +29,20 @@ void policy_resource_default(const char *name, struct weir_resource *ret_resourc
 		.io_unit = 256 * 1024, /* where a disk's transfer takes about as long as its seek */
 		.flush_cost = 1,
 		.trim_cost = 1,
+		.lab = {.estimate_io = WEIR_MS},
 	};
+}
+
+static bool is_word(yamldoc_node n, const char *word)
+{
+	const char *text = yamldoc_text(n);
+
+	return text && strcmp(text, word) == 0;
 }
 
 static bool is_auto(yamldoc_node n)
 {
-	const char *text = yamldoc_text(n);
-
-	return text && strcmp(text, "auto") == 0;
+	return is_word(n, "auto");
 }
 
 static void read_depth_requests(
@@ -49,9 +55,15 @@ static void read_depth_requests(
 		to->depth = 0;
 		return;
 	}
+	if (r->policy->lab && is_word(yamldoc_get(n, key), "none")) {
+		to->depth = POLICY_DEPTH_OPEN;
+		return;
+	}
 	if (policy_took(r, yamldoc_count(n, key, &depth, &err), &err) != 0)
 		return;
-	if (depth < 1 || depth > 65536)
+	if (r->policy->lab && depth >= 0 && depth < 1)
+		to->depth = depth > 0 ? depth : POLICY_DEPTH_SHUT;
+	else if (depth < 1 || depth > 65536)
 		policy_refuse(r, yamldoc_get(n, key), "must be from 1 to 65536, or auto");
 	else
 		to->depth = depth;
@@ -62,6 +74,8 @@ static void read_depth_bytes(struct policy_reading *r, yamldoc_node n, struct we
 	struct weir_err err;
 	uint64_t bytes = 0;
 
+	if (r->policy->lab && is_word(yamldoc_get(n, "bytes"), "none"))
+		return;
 	if (policy_took(r, yamldoc_size_of(n, "bytes", &bytes, &err), &err) != 0)
 		return;
 	if (bytes < 1 || bytes > DEPTH_BYTES_MAX)
@@ -126,6 +140,18 @@ static void read_credit(struct policy_reading *r, yamldoc_node n, struct weir_re
 		policy_took(r, yamldoc_int(n, "credit", 0, 1000000, &requests, &err), &err);
 		to->credit = (uint64_t)requests;
 	}
+}
+
+void policy_resource_read_runs(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
+{
+	struct weir_err err;
+	int64_t run = to->run;
+
+	/* A run is served out of turn: 4096 is already a second of a slow disk. */
+	policy_took(r, yamldoc_int(n, "run", 0, 4096, &run, &err), &err);
+	to->run = (uint32_t)run;
+	policy_took(r, yamldoc_size_of(n, "run_distance", &to->run_distance, &err), &err);
+	read_credit(r, n, to);
 }
 
 static void read_costs(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
@@ -193,8 +219,6 @@ static void imply_cost(struct policy_reading *r, yamldoc_node n, struct weir_res
 /* false: it has no name to be known by. */
 static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
-	struct weir_err err;
-	int64_t run = 0;
 	const char *name, *keys[KEYS];
 
 	if (!policy_keys(r, n, policy_controller_keys(resource_keys, keys, KEYS)))
@@ -211,14 +235,22 @@ static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_
 	policy_resource_read_capacity(r, yamldoc_get(n, "capacity"), to);
 	policy_controller_read(r, n, to);
 	imply_cost(r, n, to);
-	/* A run is served out of turn: 4096 is already a second of a slow disk. */
-	policy_took(r, yamldoc_int(n, "run", 0, 4096, &run, &err), &err);
-	to->run = (uint32_t)run;
-	policy_took(r, yamldoc_size_of(n, "run_distance", &to->run_distance, &err), &err);
-	read_credit(r, n, to);
+	policy_resource_read_runs(r, n, to);
 	read_costs(r, n, to);
 	policy_serve_read_resource(r, n, to);
+	policy_lab_read_resource(r, n, to);
 	return name != NULL;
+}
+
+bool policy_resource_has_key(const char *key)
+{
+	const char *keys[KEYS];
+
+	policy_controller_keys(resource_keys, keys, KEYS);
+	for (size_t i = 0; keys[i]; i++)
+		if (strcmp(keys[i], key) == 0)
+			return true;
+	return false;
 }
 
 void policy_resource_read(struct policy_reading *r, yamldoc_node resources)

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OWN_KEYS  9
+#define OWN_KEYS  10
 #define MORE_KEYS 24 /* room for a caller's own; more than any has */
 static const char *const own_keys[OWN_KEYS] = {
-	"name", "weight", "min", "max", "burst", "slo", "match", "children", "servers"};
+	"name", "weight", "min", "max", "burst", "slo", "match", "children", "lab", "servers"};
 static const char *const match_keys[] = {"export", "client", "uid", "tls", "path", NULL};
 
 static void read_keys(struct policy_reading *r, yamldoc_node n)
@@ -164,6 +164,7 @@ static int read_one(struct policy_reading *r, yamldoc_node n, int parent)
 	if (!policy_grow(r, (void **)&p->tenants, p->n_tenants, &r->tenants_room, sizeof(t)))
 		return -1;
 	p->tenants[p->n_tenants++] = t;
+	policy_lab_read_tenant(r, n, (size_t)index);
 	return index;
 }
 

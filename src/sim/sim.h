@@ -16,6 +16,7 @@
 
 #include <weir/clock.h>
 #include <weir/err.h>
+#include <weir/policy.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,10 @@ struct scenario_set {
 int scenario_parse(const char *text, size_t len, const char *name,
 	const struct scenario_set *overrides, size_t n_overrides, struct scenario **ret,
 	struct weir_err *err);
+/* The same, with policies that are files: `reader` as for weir_policy_parse_all. */
+int scenario_parse_files(const char *text, size_t len, const char *name,
+	const struct scenario_set *overrides, size_t n_overrides, weir_policy_reader *reader,
+	void *reader_arg, struct scenario **ret, struct weir_err *err);
 void scenario_free(struct scenario *s);
 
 /* Replace the scenario's own seed. Call it before scenario_load: traces from a folder are drawn by the seed. */

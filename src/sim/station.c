@@ -55,3 +55,32 @@ int station_set_rate(
 		return link_set_rate(d, now, rate);
 	return -EINVAL;
 }
+
+#define PIECE (UINT64_C(256) << 10) /* bytes of the largest request that passes a gateway's gate */
+
+void station_depth(
+	const struct station_config *config, enum weir_unit cost, struct weir_gate_config *ret_gate)
+{
+	uint64_t bytes = 0;
+
+	switch (config->kind) {
+	case STATION_ARRAY:
+		ret_gate->window = config->array.active;
+		break;
+	case STATION_DISK:
+		ret_gate->window = config->disk.spindle.window;
+		break;
+	case STATION_SSD:
+		/* A page for each die, or a piece of a request, and as much again waiting. */
+		ret_gate->window = config->ssd.channels * config->ssd.dies;
+		bytes = (uint64_t)config->ssd.channels * config->ssd.dies * config->ssd.page;
+		bytes = 2 * (bytes > PIECE ? bytes : PIECE);
+		break;
+	default:
+		ret_gate->window = config->server.servers;
+	}
+	if (ret_gate->window < 1)
+		ret_gate->window = 1;
+	if (cost == WEIR_UNIT_TIME && !ret_gate->window_bytes)
+		ret_gate->window_bytes = bytes;
+}

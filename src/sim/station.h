@@ -13,6 +13,7 @@
 #include "model/link.h"
 #include "model/server.h"
 #include "model/ssd.h"
+#include <weir/gate.h>
 
 enum station_kind {
 	STATION_DISK,
@@ -46,6 +47,9 @@ int station_new(const struct station_config *config, uint64_t seed, const char *
  * stepped. -EINVAL for other kinds. */
 int station_set_rate(
 	const struct station_config *config, struct device *d, weir_time now, double rate);
+/* Set the window of a gate in front of it, as `depth: auto` of a policy does. */
+void station_depth(const struct station_config *config, enum weir_unit cost,
+	struct weir_gate_config *ret_gate);
 bool station_has_rate(enum station_kind kind);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS (POLICY_BUCKETS + SCENARIO_PROFILES + 2)
+#define BUCKETS (POLICY_BUCKETS + POLICY_LAB_PROFILES + 2)
 
 struct set { /* knobs for one gate */
 	struct weir_knob *knobs;
@@ -53,12 +53,12 @@ static void add_buckets(struct set *s, const struct world_gate *g, size_t tenant
 	struct weir_bucket_spec *b = &s->buckets[BUCKETS * s->n_buckets++];
 	unsigned n = policy_install_buckets(&g->policy.tenants[tenant], &s->bounds[tenant], b);
 
-	for (unsigned i = 0; i < k->n_profile; i++)
-		b[n++] = k->profile[i];
-	if (k->rtokens.size > 0)
-		b[n++] = k->rtokens;
-	if (k->ltokens.size > 0)
-		b[n++] = k->ltokens;
+	for (unsigned i = 0; i < k->lab.n_profile; i++)
+		b[n++] = k->lab.profile[i];
+	if (k->lab.rtokens.size > 0)
+		b[n++] = k->lab.rtokens;
+	if (k->lab.ltokens.size > 0)
+		b[n++] = k->lab.ltokens;
 	s->knobs[s->n++] = (struct weir_knob){
 		.node = g->nodes[tenant], .kind = WEIR_KNOB_BUCKETS, .buckets = b, .n_buckets = n};
 }
@@ -70,16 +70,16 @@ static void add_tenant(struct set *s, const struct world_gate *g, size_t tenant,
 
 	if (given & SCENARIO_WEIGHT)
 		add_knob(s, node, WEIR_KNOB_WEIGHT, k->weight);
-	if (given & SCENARIO_PRIORITY)
-		add_knob(s, node, WEIR_KNOB_PRIORITY, k->priority);
-	if (given & SCENARIO_DEADLINE)
-		add_knob(s, node, WEIR_KNOB_DEADLINE, (double)k->deadline);
+	if (given & POLICY_LAB_PRIORITY)
+		add_knob(s, node, WEIR_KNOB_PRIORITY, k->lab.priority);
+	if (given & POLICY_LAB_DEADLINE)
+		add_knob(s, node, WEIR_KNOB_DEADLINE, (double)k->lab.deadline);
 	if (given & SCENARIO_BUCKETS_GIVEN)
 		add_buckets(s, g, tenant);
-	if (given & SCENARIO_RGRANT)
-		add_knob(s, node, WEIR_KNOB_RGRANT, k->rgrant);
-	if (given & SCENARIO_LGRANT)
-		add_knob(s, node, WEIR_KNOB_LGRANT, k->lgrant);
+	if (given & POLICY_LAB_RGRANT)
+		add_knob(s, node, WEIR_KNOB_RGRANT, k->lab.rgrant);
+	if (given & POLICY_LAB_LGRANT)
+		add_knob(s, node, WEIR_KNOB_LGRANT, k->lab.lgrant);
 }
 
 int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob *knobs, size_t n,
@@ -166,22 +166,22 @@ static void merge_knobs(struct world_gate *g, size_t tenant, const struct scenar
 		memcpy(t->max, from->max, sizeof(t->max));
 		t->n_max = from->n_max;
 	}
-	if (from->given & SCENARIO_PRIORITY)
-		k->priority = from->priority;
-	if (from->given & SCENARIO_DEADLINE)
-		k->deadline = from->deadline;
-	if (from->given & SCENARIO_PROFILE) {
-		memcpy(k->profile, from->profile, sizeof(k->profile));
-		k->n_profile = from->n_profile;
+	if (from->given & POLICY_LAB_PRIORITY)
+		k->lab.priority = from->lab.priority;
+	if (from->given & POLICY_LAB_DEADLINE)
+		k->lab.deadline = from->lab.deadline;
+	if (from->given & POLICY_LAB_PROFILE) {
+		memcpy(k->lab.profile, from->lab.profile, sizeof(k->lab.profile));
+		k->lab.n_profile = from->lab.n_profile;
 	}
-	if (from->given & SCENARIO_RTOKENS)
-		k->rtokens = from->rtokens;
-	if (from->given & SCENARIO_LTOKENS)
-		k->ltokens = from->ltokens;
-	if (from->given & SCENARIO_RGRANT)
-		k->rgrant = from->rgrant;
-	if (from->given & SCENARIO_LGRANT)
-		k->lgrant = from->lgrant;
+	if (from->given & POLICY_LAB_RTOKENS)
+		k->lab.rtokens = from->lab.rtokens;
+	if (from->given & POLICY_LAB_LTOKENS)
+		k->lab.ltokens = from->lab.ltokens;
+	if (from->given & POLICY_LAB_RGRANT)
+		k->lab.rgrant = from->lab.rgrant;
+	if (from->given & POLICY_LAB_LGRANT)
+		k->lab.lgrant = from->lab.lgrant;
 }
 
 /* Return true if the change moves other tenants' guarantees: an inner tenant's min, or any weight beside a min,
@@ -262,7 +262,7 @@ void world_link_priorities(struct world *w)
 {
 	for (uint32_t i = 0; i < w->n_tenants; i++) {
 		struct world_tenant *t = &w->tenants[i];
-		int priority = world_gate_knobs(t->host->gate, t->index)->priority;
+		int priority = world_gate_knobs(t->host->gate, t->index)->lab.priority;
 
 		t->link_priority = priority < 0 ? LINK_CLASSES - 1 : (uint8_t)priority;
 	}

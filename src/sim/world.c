@@ -119,15 +119,15 @@ static void pump_dirty(struct world *w)
 /* Set the costs of a request of r->bytes at a gate. */
 static void set_costs(const struct scenario_gate *g, struct weir_req *r)
 {
-	double time = (double)g->estimate_io;
+	double time = (double)g->resource.lab.estimate_io;
 
 	r->requests = 1;
-	if (g->costs.io_unit || r->op > WEIR_WRITE) {
-		r->requests = weir_policy_cost(&g->costs, (enum weir_op)r->op, r->bytes);
+	if (g->resource.io_unit || r->op > WEIR_WRITE) {
+		r->requests = weir_policy_cost(&g->resource, (enum weir_op)r->op, r->bytes);
 		r->bytes = weir_policy_cost_bytes((enum weir_op)r->op, r->bytes);
 	}
-	if (g->estimate_rate > 0)
-		time += (double)r->bytes * 1e9 / g->estimate_rate;
+	if (g->resource.lab.estimate_rate > 0)
+		time += (double)r->bytes * 1e9 / g->resource.lab.estimate_rate;
 	r->time = time < UINT32_MAX ? (uint32_t)time : UINT32_MAX;
 }
 

@@ -117,17 +117,17 @@ static void a_whole_file_is_read(void)
 	CHECK(g->gate.config.window == 6.5);
 	CHECK_INT(g->gate.config.credit, 65536);
 	CHECK_STR(g->gate.policy->tenants[1].path, "prod/db");
-	CHECK_INT(db->knobs.priority, 2);
-	CHECK_INT(db->knobs.n_profile, 3);
-	CHECK_INT(db->knobs.profile[1].unit, WEIR_UNIT_BYTES);
-	CHECK_INT(db->knobs.profile[1].ops, WEIR_OPS_WRITES);
-	CHECK(db->knobs.profile[2].rate == 0.5e9 && db->knobs.profile[2].size == 20e6);
+	CHECK_INT(db->knobs.lab.priority, 2);
+	CHECK_INT(db->knobs.lab.n_profile, 3);
+	CHECK_INT(db->knobs.lab.profile[1].unit, WEIR_UNIT_BYTES);
+	CHECK_INT(db->knobs.lab.profile[1].ops, WEIR_OPS_WRITES);
+	CHECK(db->knobs.lab.profile[2].rate == 0.5e9 && db->knobs.lab.profile[2].size == 20e6);
 	CHECK_INT(g->gate.tenants[2].workloads[0].config.arrivals, WORKLOAD_POISSON);
 	CHECK_STR(g->gate.tenants[2].workloads[0].name, "w1");
 	CHECK_INT(s->n_moments, 2);
 	CHECK_INT(s->moments[0].time, 10 * WEIR_SEC); /* sorted */
 	CHECK_INT(s->moments[0].n, 4);
-	CHECK_INT(s->moments[0].changes[0].knobs.given, SCENARIO_MAX | SCENARIO_RGRANT);
+	CHECK_INT(s->moments[0].changes[0].knobs.given, SCENARIO_MAX | POLICY_LAB_RGRANT);
 	CHECK(s->moments[0].changes[2].at_device);
 	CHECK(s->moments[0].changes[3].rate == 1.25e8);
 	CHECK_INT(s->moments[1].changes[0].gate.given, SCENARIO_GATE_WINDOW);

@@ -79,8 +79,8 @@ static int put_resource(
 	else
 		fprintf(f, "nbd+unix:///%s?socket=%s", st->gate ? v->name : st->name, up->socket);
 	fprintf(f, "\", depth: %s, ", live_depth(v, depth));
-	if (g && g->costs.io_unit)
-		fprintf(f, "io_unit: %" PRIu64 " B, ", (uint64_t)g->costs.io_unit);
+	if (g && g->resource.io_unit)
+		fprintf(f, "io_unit: %" PRIu64 " B, ", (uint64_t)g->resource.io_unit);
 	else
 		fputs("io_unit: 2 GiB, ", f); /* the largest: each request counts one */
 	r = live_text_keys(f, map, gate_keys, err);

@@ -150,13 +150,15 @@ const struct key parda_keys[] = {
 			"most, and 2 % of the time, and stop when a client of any host sends a "
 			"request. The "
 			"same on all hosts."},
-	{"unit", KEY_NUMBER, AT(unit), .lab = true, .shown = "1",
-		.help = "Slots a share, with C<epsilon: 0>."},
+	{"unit", KEY_NUMBER, AT(unit), 1, .above = true, .lab = true,
+		.help = "Slots per share, where B<epsilon> is 0."},
 	{"window", KEY_NUMBER, AT(window), .lab = true, .shown = "as B<start> says",
 		.help = "Slots to begin with."},
 	{"without", KEY_WORD, AT(without), .words = switches, .lab = true,
-		.help = "The part that is switched off, so that an experiment can show its "
-			"effect."},
+		.help = "A part that is switched off, so that an experiment can show its effect: "
+			"C<ageing>, C<windows> (they stay as they are), C<weighting> (each host's "
+			"latency counts the same), or C<held> (time in limits of the device's gate "
+			"counts as latency)."},
 	{0}};
 
 void parda_settings_check(struct settings *s, struct controller_check *c)
@@ -191,13 +193,13 @@ struct parda_config parda_settings_config(const struct parda_settings *s, weir_t
 		.find = s->find,
 		.probe = s->probe,
 		.epsilon = s->epsilon,
+		.unit = s->unit,
 		.period = period,
 		.smoothing = (enum parda_smoothing)s->smoothing,
 		.alpha = s->alpha,
 		.tau = s->tau ? s->tau : period / 2, /* more would lag behind the law */
 		.local = s->estimate == 1,
 		.unweighted = s->without == PARDA_WITHOUT_WEIGHTING,
-		.unit = s->unit,
 		.age = s->without == PARDA_WITHOUT_AGEING ? NEVER : s->age,
 		.idle = (enum parda_idle)s->idle,
 		.burst = s->burst,

@@ -29,8 +29,9 @@ struct parda_settings {
 	uint32_t age;
 	uint64_t slot, size_fixed; /* bytes */
 	/* for experiments */
-	double unit, window; /* slots; 0: the default */
-	int without;         /* enum parda_without */
+	double unit;   /* slots per share, where epsilon is 0 */
+	double window; /* slots; 0: the default */
+	int without;   /* enum parda_without */
 };
 
 extern const struct controller parda_controller; /* controller.c */

@@ -170,11 +170,13 @@ static int parse(struct gateway *g, struct gateway_change *c, struct draft *v, s
 
 	if (!remarks)
 		return no_memory(err);
-	rc = weir_policy_parse_all(c->text, c->len, c->name, c->own ? g->reader : read_sent,
-		c->own ? g->reader_arg : c, &v->base, remarks);
+	rc = policy_parse_lab(c->text, c->len, c->name, g->policy->lab,
+		c->own ? g->reader : read_sent, c->own ? g->reader_arg : c, &v->base, remarks);
 	if (rc < 0)
 		weir_err_set(err, rc, "%s", remarks->n_errors ? remarks->errors[0].text : "?");
 	free(remarks);
+	if (rc == 0)
+		rc = policy_lab_served(v->base, err);
 	if (rc == 0 && !c->own)
 		rc = check_files(g, v->base, err);
 	if (rc < 0)

@@ -23,9 +23,9 @@ struct sim_controller_ops {
 	const char *name;
 	weir_time period; /* unless the scenario says */
 	unsigned phases;  /* steps in a period; 0: 1 */
-	/* Is its map right? Called when the scenario is read, its devices and hosts already; may be
-	 * NULL. */
-	int (*check)(const struct scenario *s, yamldoc_node map, struct weir_err *err);
+	/* Check its settings when the scenario is read, after devices and hosts; may be NULL. */
+	int (*check)(const struct scenario *s, const struct scenario_controller *config,
+		struct weir_err *err);
 	/* Once, at time 0, when the world stands. config->node is its map (id 0: it has none),
 	 * config->station the device that asked for it. */
 	int (*init)(struct world *w, const struct scenario_controller *config, void **ret_state,

@@ -87,10 +87,34 @@ static int read_map(
 	return r;
 }
 
-static int control_check(const struct scenario *s, yamldoc_node map, struct weir_err *err)
+/* The settings of the resource's controller. */
+static int read_resource(
+	const struct scenario_controller *config, struct map *ret, struct weir_err *err)
+{
+	const struct weir_resource *r = &config->gate->resource;
+
+	*ret = (struct map){.kind = r->controller, .device = config->station};
+	ret->settings.len = r->settings_len;
+	ret->settings.data = malloc(r->settings_len + 1);
+	if (!ret->settings.data)
+		return no_memory(err);
+	memcpy(ret->settings.data, r->settings, r->settings_len);
+	for (int i = 0; i < 2; i++)
+		ret->capacity[i] = r->capacity[i].per_second;
+	return 0;
+}
+
+static int read_config(const struct scenario *s, const struct scenario_controller *config,
+	struct map *ret, struct weir_err *err)
+{
+	return config->gate ? read_resource(config, ret, err) : read_map(s, config->node, ret, err);
+}
+
+static int control_check(
+	const struct scenario *s, const struct scenario_controller *config, struct weir_err *err)
 {
 	struct map m;
-	int r = read_map(s, map, &m, err);
+	int r = read_config(s, config, &m, err);
 
 	if (r == 0)
 		free(m.settings.data);
@@ -112,7 +136,7 @@ static int control_init(struct world *w, const struct scenario_controller *confi
 	struct weir_err *err)
 {
 	struct device_control *c = calloc(1, sizeof(*c));
-	int r = c ? read_map(w->scenario, config->node, &c->map, err) : no_memory(err);
+	int r = c ? read_config(w->scenario, config, &c->map, err) : no_memory(err);
 
 	if (r) {
 		free(c);
@@ -122,7 +146,8 @@ static int control_init(struct world *w, const struct scenario_controller *confi
 	c->site = (struct sim_site){
 		.site = {.ops = &sim_site_ops, .name = w->scenario->stations[c->map.device].name},
 		.world = w,
-		.gate = c->station->gate,
+		.gate = config->gate && config->host != UINT32_MAX ? &w->gates[config->host]
+								   : c->station->gate,
 		.kind = c->map.kind,
 		.settings = c->map.settings.data,
 		.capacity = {c->map.capacity[0], c->map.capacity[1]}};

@@ -21,7 +21,7 @@ struct map { /* of the controller */
 	const struct controller *kind;
 	struct settings settings; /* allocated */
 	uint32_t device;
-	const char *hosts; /* a glob */
+	const char *hosts; /* a glob; NULL: those whose resource has the controller */
 	weir_time period, delay;
 	double loss;
 	struct fault *faults; /* n_faults, in order of time; allocated */

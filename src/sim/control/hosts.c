@@ -27,6 +27,9 @@ static int read_network(yamldoc_node map, struct map *ret, struct weir_err *err)
 
 static bool is_one(const struct scenario *s, const struct map *set, uint32_t host)
 {
+	if (!set->hosts)
+		return s->groups[s->hosts[host].group].device == set->device &&
+		       s->groups[s->hosts[host].group].gate.resource.controller == set->kind;
 	return s->groups[s->hosts[host].group].device == set->device &&
 	       scenario_fits(set->hosts, s->hosts[host].name);
 }
@@ -73,10 +76,36 @@ static int read_map(
 	return r;
 }
 
-static int hosts_check(const struct scenario *s, yamldoc_node map, struct weir_err *err)
+/* Each host's resource has its settings; messages and faults are the scenario's. */
+static int read_resource(const struct scenario *s, const struct scenario_controller *config,
+	struct map *ret, struct weir_err *err)
+{
+	static const char *const keys[] = {"delay", "loss", NULL};
+	yamldoc_node root = yamldoc_root(s->doc), messages = yamldoc_get(root, "messages");
+	int r;
+
+	*ret = (struct map){.kind = config->gate->resource.controller,
+		.device = config->station,
+		.period = config->gate->whole->peers.period,
+		.delay = WEIR_MS};
+	if ((messages.id && (r = yamldoc_map(messages, keys, err))) ||
+		(r = read_network(messages, ret, err)))
+		return r;
+	return hosts_faults_read(s, root, ret, err);
+}
+
+static int read_config(const struct scenario *s, const struct scenario_controller *config,
+	struct map *ret, struct weir_err *err)
+{
+	return config->gate ? read_resource(s, config, ret, err)
+			    : read_map(s, config->node, ret, err);
+}
+
+static int hosts_check(
+	const struct scenario *s, const struct scenario_controller *config, struct weir_err *err)
 {
 	struct map read;
-	int r = read_map(s, map, &read, err);
+	int r = read_config(s, config, &read, err);
 
 	if (r == 0)
 		map_free(&read);
@@ -154,6 +183,8 @@ int hosts_begin(struct host *h, weir_time first, struct weir_err *err)
 static int start_host(
 	struct hosts *c, struct host *h, struct world *w, weir_time part, struct weir_err *err)
 {
+	const struct scenario *s = w->scenario;
+	const struct scenario_gate *g = &s->groups[s->hosts[h->world - w->hosts].group].gate;
 	weir_time phase = (h - c->hosts) % HOSTS_PHASES;
 
 	h->hosts = c;
@@ -161,7 +192,7 @@ static int start_host(
 		.world = w,
 		.gate = h->world->gate,
 		.kind = c->map.kind,
-		.settings = c->map.settings.data};
+		.settings = c->map.hosts ? c->map.settings.data : g->resource.settings};
 	rng_init(&h->site.random, w->seed, h->world->name);
 	h->seen = calloc(h->world->n_tenants, sizeof(*h->seen));
 	return h->seen ? hosts_begin(h, (1 + phase) * part, err) : no_memory(err);
@@ -197,7 +228,7 @@ static int hosts_init(struct world *w, const struct scenario_controller *config,
 	struct weir_err *err)
 {
 	struct hosts *c = calloc(1, sizeof(*c));
-	int r = c ? read_map(w->scenario, config->node, &c->map, err) : no_memory(err);
+	int r = c ? read_config(w->scenario, config, &c->map, err) : no_memory(err);
 
 	if (r) {
 		free(c);

@@ -13,12 +13,13 @@ struct learner {
 
 static const char *const keys[] = {"kind", "period", "device", NULL};
 
-static int learner_check(const struct scenario *s, yamldoc_node map, struct weir_err *err)
+static int learner_check(
+	const struct scenario *s, const struct scenario_controller *config, struct weir_err *err)
 {
 	uint32_t station;
-	int r = yamldoc_map(map, keys, err);
+	int r = yamldoc_map(config->node, keys, err);
 
-	return r ? r : scenario_device_of(s, map, &station, err);
+	return r ? r : scenario_device_of(s, config->node, &station, err);
 }
 
 static int learner_init(struct world *w, const struct scenario_controller *config, void **ret_state,

@@ -196,7 +196,7 @@ static int put_rows(struct report_table *t, const struct metrics *m, const char 
 			}
 			shown_unit(e.unit, &scale);
 			if (strcmp(columns->start[c], "window_end") == 0 &&
-				e.value >= SCENARIO_WINDOW_NONE)
+				e.value >= POLICY_DEPTH_OPEN)
 				r = report_cell(t, "none");
 			else
 				r = report_cell(

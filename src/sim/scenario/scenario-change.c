@@ -1,12 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* scenario-change: the `at:` list of changes during a run. */
 #include "base/no-memory.h"
+#include "policy/impl.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const gate_change_keys[] = {"window", "run", "distance", "credit", NULL};
+static const char *const gate_change_keys[] = {"window", "run", "distance", "credit", "depth",
+	"run_distance", NULL};
+
+/* Read a resource's keys with the policy's readers. */
+static void read_resource(struct policy_reading *r, yamldoc_node map, void *to)
+{
+	yamldoc_node depth = yamldoc_get(map, "depth");
+	bool both = yamldoc_kind(depth) == YAMLDOC_MAP;
+	struct scenario_gate *g = to;
+
+	policy_resource_read_depth(r, map, &g->resource);
+	policy_resource_read_runs(r, map, &g->resource);
+	weir_policy_gate(&g->resource, &g->config);
+	if (depth.id && (!both || yamldoc_has(depth, "requests")))
+		g->given |= SCENARIO_GATE_WINDOW;
+	if (depth.id && both && yamldoc_has(depth, "bytes"))
+		g->given |= SCENARIO_GATE_WINDOW_BYTES;
+	if (yamldoc_has(map, "run"))
+		g->given |= SCENARIO_GATE_RUN;
+	if (yamldoc_has(map, "run_distance"))
+		g->given |= SCENARIO_GATE_DISTANCE;
+	if (yamldoc_has(map, "credit"))
+		g->given |= SCENARIO_GATE_CREDIT;
+	if (g->given & SCENARIO_GATE_WINDOW && g->resource.depth == 0)
+		policy_refuse(r, depth, "must be a number in a change, and not auto");
+}
+
+static int read_gate(yamldoc_node map, struct scenario_gate *g, struct weir_err *err)
+{
+	if (yamldoc_has(map, "window") || yamldoc_has(map, "distance"))
+		return scenario_gate_read(map, g, err);
+	g->resource.cost = g->config.cost;
+	return policy_part_read(read_resource, map, g, err);
+}
 
 /* Split "h1/prod/db" into where, tenant and, with `tail`, the last part. The parts belong to the change. */
 static int split_target(yamldoc_node n, bool tail, struct scenario_change *c, struct weir_err *err)
@@ -36,7 +70,7 @@ static int split_target(yamldoc_node n, bool tail, struct scenario_change *c, st
 
 static int read_tenant_change(yamldoc_node map, struct scenario_change *c, struct weir_err *err)
 {
-	static const char *const more[] = {"tenant", "device_tenant", "rgrant", "lgrant", NULL};
+	static const char *const more[] = {"tenant", "device_tenant", "rgrant", "lgrant", "lab", NULL};
 	yamldoc_node target = yamldoc_get(map, "tenant");
 	int r;
 
@@ -80,11 +114,11 @@ static int read_host_change(
 		if (scenario_fits(c->where, s->hosts[i].name))
 			c->gate.config.cost = s->groups[s->hosts[i].group].gate.config.cost;
 	}
-	if ((r = scenario_gate_read(map, &c->gate, err)))
+	if ((r = read_gate(map, &c->gate, err)))
 		return r;
 	if (!c->gate.given)
 		return yamldoc_error(
-			map, err, "changes nothing: give window, run, distance or credit");
+			map, err, "changes nothing: give depth, run, run_distance or credit");
 	return 0;
 }
 
@@ -105,7 +139,7 @@ static int read_device_change(
 		if (s->stations[i].gate && scenario_fits(c->where, s->stations[i].name))
 			c->gate.config.cost = s->stations[i].gate->config.cost;
 	}
-	if ((r = scenario_gate_read(map, &c->gate, err)) ||
+	if ((r = read_gate(map, &c->gate, err)) ||
 		(r = yamldoc_optional(yamldoc_rate(map, "rate", &rate, err))))
 		return r;
 	if (yamldoc_get(map, "rate").id) {
@@ -118,7 +152,7 @@ static int read_device_change(
 	}
 	c->rate = rate.per_second;
 	if (!c->gate.given && c->rate <= 0)
-		return yamldoc_error(map, err, "changes nothing: give rate, or window …");
+		return yamldoc_error(map, err, "changes nothing: give rate, or depth …");
 	return 0;
 }
 

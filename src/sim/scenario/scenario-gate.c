@@ -18,7 +18,6 @@ const char *const scenario_knob_keys[] = {"weight", "min", "max", "burst", "prio
 
 static const char *const order_words[] = {"fair", "fifo", "edf", NULL};      /* enum weir_order */
 static const char *const cost_words[] = {"requests", "bytes", "time", NULL}; /* enum weir_unit */
-static const char *const ops_words[] = {"all", "reads", "writes", NULL};
 static const char *const per_words[] = {"host", "tenant", NULL}; /* enum scenario_per */
 
 /* ---- the gate itself */
@@ -66,13 +65,13 @@ static int read_window_requests(
 	int r;
 
 	if (is_none(map, key)) {
-		g->config.window = SCENARIO_WINDOW_NONE;
+		g->config.window = POLICY_DEPTH_OPEN;
 	} else {
 		r = yamldoc_count(map, key, &g->config.window, err);
 		if (r)
 			return yamldoc_optional(r);
-		if (g->config.window > SCENARIO_WINDOW_NONE)
-			g->config.window = SCENARIO_WINDOW_NONE;
+		if (g->config.window > POLICY_DEPTH_OPEN)
+			g->config.window = POLICY_DEPTH_OPEN;
 	}
 	g->given |= SCENARIO_GATE_WINDOW;
 	return 0;
@@ -138,18 +137,18 @@ static int read_costs(yamldoc_node map, struct scenario_gate *g, struct weir_err
 
 	/* Unlike a resource's default, a scenario's requests cost one each unless it says otherwise, as in the
 	 * papers' figures. */
-	g->costs.io_unit = 0;
-	g->costs.flush_cost = g->costs.trim_cost = 1;
+	g->resource.io_unit = 0;
+	g->resource.flush_cost = g->resource.trim_cost = 1;
 	if ((r = yamldoc_optional(yamldoc_size_of(map, "io_unit", &io_unit, err))) ||
 		(r = yamldoc_optional(
-			 yamldoc_count(map, "flush_cost", &g->costs.flush_cost, err))) ||
-		(r = yamldoc_optional(yamldoc_count(map, "trim_cost", &g->costs.trim_cost, err))))
+			 yamldoc_count(map, "flush_cost", &g->resource.flush_cost, err))) ||
+		(r = yamldoc_optional(yamldoc_count(map, "trim_cost", &g->resource.trim_cost, err))))
 		return r;
 	if (io_unit > UINT32_MAX)
 		return yamldoc_error(yamldoc_get(map, "io_unit"), err, "must be at most 4 GiB");
-	if (g->costs.flush_cost < 1 || g->costs.trim_cost < 1)
+	if (g->resource.flush_cost < 1 || g->resource.trim_cost < 1)
 		return yamldoc_error(map, err, "flush_cost, trim_cost: at least 1");
-	g->costs.io_unit = (uint32_t)io_unit;
+	g->resource.io_unit = (uint32_t)io_unit;
 	return 0;
 }
 
@@ -160,17 +159,17 @@ static int read_estimate(yamldoc_node map, struct scenario_gate *g, struct weir_
 	struct weir_rate rate = {0, WEIR_UNIT_BYTES};
 	int r;
 
-	g->estimate_io = WEIR_MS;
+	g->resource.lab.estimate_io = WEIR_MS;
 	if (!n.id)
 		return 0;
 	if ((r = yamldoc_map(n, keys, err)) ||
-		(r = yamldoc_optional(yamldoc_time(n, "io", &g->estimate_io, err))) ||
+		(r = yamldoc_optional(yamldoc_time(n, "io", &g->resource.lab.estimate_io, err))) ||
 		(r = yamldoc_optional(yamldoc_rate(n, "rate", &rate, err))))
 		return r;
 	if (rate.unit != WEIR_UNIT_BYTES)
 		return yamldoc_error(
 			yamldoc_get(n, "rate"), err, "must be bytes per second, as in '100 MB/s'");
-	g->estimate_rate = rate.per_second;
+	g->resource.lab.estimate_rate = rate.per_second;
 	return 0;
 }
 
@@ -193,156 +192,40 @@ int scenario_gate_read(yamldoc_node map, struct scenario_gate *ret, struct weir_
 
 /* ---- the knobs of a tenant */
 
-/* {rate: 100 iops, size: 10, ops: reads}, or {share: 0.3, size: 20ms} of the device's time. */
-static int read_bucket(yamldoc_node n, enum weir_bucket_kind kind, struct weir_bucket_spec *ret,
-	struct weir_err *err)
+/* Read a tenant's keys with the policy's readers. */
+static void read_limits(struct policy_reading *r, yamldoc_node map, void *to)
 {
-	static const char *const keys[] = {"rate", "share", "size", "ops", NULL};
-	static const uint8_t masks[] = {WEIR_OPS_ALL, WEIR_OPS_READS, WEIR_OPS_WRITES};
-	struct weir_rate rate = {0, WEIR_UNIT_REQUESTS};
-	double share;
-	int ops = 0, r;
-
-	if ((r = yamldoc_map(n, keys, err)))
-		return r;
-	r = yamldoc_count(n, "share", &share, err);
-	if (r == 0) {
-		rate = (struct weir_rate){share * (double)WEIR_SEC, WEIR_UNIT_TIME};
-		if (yamldoc_get(n, "rate").id)
-			return yamldoc_error(n, err, "give 'rate' or 'share', not both");
-	} else if (r == -ENOENT) {
-		r = yamldoc_rate(n, "rate", &rate, err);
-	}
-	if (r == -ENOENT)
-		return yamldoc_error(n, err, "a bucket needs 'rate' (as in '100 iops') or 'share'");
-	if (r || (r = yamldoc_optional(yamldoc_choice(n, "ops", ops_words, &ops, err))))
-		return r;
-	*ret = (struct weir_bucket_spec){kind, rate.unit, masks[ops], rate.per_second, 0};
-	r = read_in_unit(n, "size", ret->unit, &ret->size, err);
-	if (r == -ENOENT || (r == 0 && ret->size <= 0))
-		return yamldoc_error(
-			n, err, "a bucket needs a 'size' above 0, in the unit of its rate");
-	return r;
-}
-
-static int read_profile(yamldoc_node map, struct scenario_knobs *k, struct weir_err *err)
-{
-	yamldoc_node list = yamldoc_get(map, "profile");
-	int r;
-
-	if (!list.id)
-		return 0;
-	if ((r = yamldoc_list(list, err)))
-		return r;
-	if (yamldoc_size(list) > SCENARIO_PROFILES)
-		return yamldoc_error(list, err, "must have at most %d buckets", SCENARIO_PROFILES);
-	for (size_t i = 0; i < yamldoc_size(list); i++) {
-		if ((r = read_bucket(yamldoc_at(list, i), WEIR_PROFILE, &k->profile[i], err)))
-			return r;
-	}
-	k->n_profile = (unsigned)yamldoc_size(list);
-	k->given |= SCENARIO_PROFILE;
-	return 0;
-}
-
-static int read_tokens(yamldoc_node map, struct scenario_knobs *k, struct weir_err *err)
-{
-	yamldoc_node n;
-	int r;
-
-	if ((n = yamldoc_get(map, "rtokens")).id) {
-		if ((r = read_bucket(n, WEIR_RTOKENS, &k->rtokens, err)))
-			return r;
-		k->given |= SCENARIO_RTOKENS;
-	}
-	if ((n = yamldoc_get(map, "ltokens")).id) {
-		if ((r = read_bucket(n, WEIR_LTOKENS, &k->ltokens, err)))
-			return r;
-		k->given |= SCENARIO_LTOKENS;
-	}
-	r = yamldoc_count(map, "rgrant", &k->rgrant, err);
-	if (r == 0)
-		k->given |= SCENARIO_RGRANT;
-	if (r && r != -ENOENT)
-		return r;
-	r = yamldoc_count(map, "lgrant", &k->lgrant, err);
-	if (r == 0)
-		k->given |= SCENARIO_LGRANT;
-	return yamldoc_optional(r);
-}
-
-/* Read the keys that a policy does not have: priority, deadline, profile, tokens. */
-static int read_extras(yamldoc_node map, struct scenario_knobs *k, struct weir_err *err)
-{
-	int64_t priority = -1;
-	int r = 0;
-
-	k->priority = -1;
-	if (!is_none(map, "priority"))
-		r = yamldoc_int(map, "priority", 0, 63, &priority, err);
-	if (r == 0) {
-		k->priority = (int)priority;
-		k->given |= SCENARIO_PRIORITY;
-	}
-	if (r && r != -ENOENT)
-		return r;
-	r = yamldoc_time(map, "deadline", &k->deadline, err);
-	if (r == 0)
-		k->given |= SCENARIO_DEADLINE;
-	if ((r && r != -ENOENT) || (r = read_profile(map, k, err)))
-		return r;
-	return read_tokens(map, k, err);
-}
-
-/* Read the policy's own keys with the policy's reader. */
-static int read_limits(yamldoc_node map, struct scenario_knobs *k, struct weir_err *err)
-{
-	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
-	struct weir_policy *lent = calloc(1, sizeof(*lent)); /* owns the names in places, which
-	                                                        are not kept */
-	struct policy_reading reading = {.policy = lent, .remarks = remarks};
 	yamldoc_node min = yamldoc_get(map, "min"), max = yamldoc_get(map, "max"),
 		     burst = yamldoc_get(map, "burst");
-	int r = 0;
+	struct weir_tenant tenant = {.weight = 1};
+	struct scenario_knobs *k = to;
 
-	if (!remarks || !lent) {
-		r = no_memory(err);
-		goto out;
-	}
-	if (min.id && policy_limit_read(&reading, min, "min", k->min, &k->n_min))
+	policy_tenant_read_weight(r, map, &tenant);
+	if (yamldoc_get(map, "weight").id)
+		k->given |= SCENARIO_WEIGHT;
+	k->weight = tenant.weight;
+	if (min.id && policy_limit_read(r, min, "min", k->min, &k->n_min))
 		k->given |= SCENARIO_MIN;
-	if (max.id && policy_limit_read(&reading, max, "max", k->max, &k->n_max))
+	if (max.id && policy_limit_read(r, max, "max", k->max, &k->n_max))
 		k->given |= SCENARIO_MAX;
 	if (burst.id && max.id)
-		policy_limit_read_bursts(&reading, burst, k->max, k->n_max);
+		policy_limit_read_bursts(r, burst, k->max, k->n_max);
 	else if (burst.id)
-		policy_refuse(&reading, burst, "needs a 'max' beside it");
-	for (unsigned i = 0; i < WEIR_LIMITS; i++)
+		policy_refuse(r, burst, "needs a 'max' beside it");
+	for (unsigned i = 0; i < WEIR_LIMITS; i++) /* places are in the policy's memory */
 		k->min[i].at = k->max[i].at = (struct weir_place){0};
-	if (remarks->n_errors) {
-		if (err)
-			*err = remarks->errors[0];
-		r = -EINVAL;
-	}
-out:
-	weir_policy_free(lent);
-	free(remarks);
-	return r;
 }
 
 int scenario_knobs_read(yamldoc_node map, struct scenario_knobs *ret, struct weir_err *err)
 {
-	int r = yamldoc_count(map, "weight", &ret->weight, err);
+	yamldoc_node lab = yamldoc_get(map, "lab");
+	int r = policy_part_read(read_limits, map, ret, err);
 
-	if (r == 0) {
-		if (ret->weight <= 0)
-			return yamldoc_error(
-				yamldoc_get(map, "weight"), err, "must be more than 0");
-		ret->given |= SCENARIO_WEIGHT;
-	}
-	if ((r && r != -ENOENT) || (r = read_limits(map, ret, err)))
-		return r;
-	return read_extras(map, ret, err);
+	if (r == 0)
+		r = lab.id ? policy_lab_tenant_read(lab, true, &ret->lab, err)
+			   : policy_lab_tenant_values(map, &ret->lab, err);
+	ret->given |= ret->lab.given;
+	return r;
 }
 
 /* ---- the tree */
@@ -386,8 +269,10 @@ static int read_tenant(yamldoc_node map, int index, struct scenario_gate *g, str
 	t->knobs.n_min = w->n_min;
 	t->knobs.n_max = w->n_max;
 	if ((r = scenario_name_check(yamldoc_get(map, "name"), err)) ||
-		(r = read_extras(map, &t->knobs, err)) || (r = read_for(map, t, err)))
+		(r = policy_lab_tenant_values(map, &t->knobs.lab, err)) ||
+		(r = read_for(map, t, err)))
 		return r;
+	t->knobs.given |= t->knobs.lab.given;
 	if (w->first_child >= 0 && (workloads.id || t->n_for || t->knobs.given))
 		return yamldoc_error(map, err,
 			"'%s' has children: workloads, for, priority, deadline, profile and tokens "
@@ -435,7 +320,7 @@ static int read_only_tenant(yamldoc_node host, struct scenario_gate *g, struct w
 	g->tenants = calloc(1, sizeof(*g->tenants));
 	if (!g->tenants)
 		return no_memory(err);
-	g->tenants[0].knobs = (struct scenario_knobs){.weight = 1, .priority = -1};
+	g->tenants[0].knobs = (struct scenario_knobs){.weight = 1, .lab = {.priority = -1}};
 	g->tenants[0].at = yamldoc_place(host);
 	return scenario_workloads_read(yamldoc_get(host, "workloads"), &g->tenants[0].workloads,
 		&g->tenants[0].n_workloads, err);
@@ -473,5 +358,5 @@ void scenario_gate_clear(struct scenario_gate *g)
 		free(g->tenants[i].for_);
 	}
 	free(g->tenants);
-	weir_policy_free(g->policy);
+	weir_policy_free(g->whole ? g->whole : g->policy);
 }

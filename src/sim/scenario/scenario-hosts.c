@@ -10,7 +10,7 @@
 #define HOSTS_MAX 100000u /* about 2 GB; more must be a mistake */
 
 static const char *const host_keys[] = {
-	"name", "count", "device", "request", "reply", "retry", "workloads", NULL};
+	"name", "count", "device", "request", "reply", "retry", "workloads", "policy", "clients", NULL};
 
 static int read_device(
 	yamldoc_node map, const struct scenario *s, struct scenario_group *g, struct weir_err *err)
@@ -56,8 +56,15 @@ static int read_hops(yamldoc_node map, const char *key, const struct scenario *s
 	return 0;
 }
 
+/* Return true for a host with a policy, of its own or that of all hosts. */
+static bool has_policy(yamldoc_node map, const struct scenario *s)
+{
+	return yamldoc_has(map, "policy") || yamldoc_has(map, "clients") ||
+	       yamldoc_has(yamldoc_root(s->doc), "policy");
+}
+
 static int read_group(
-	yamldoc_node map, const struct scenario *s, struct scenario_group *g, struct weir_err *err)
+	yamldoc_node map, struct scenario *s, struct scenario_group *g, struct weir_err *err)
 {
 	int64_t count = 1;
 	int r;
@@ -79,6 +86,8 @@ static int read_group(
 		return yamldoc_error(map, err, "retry: must be more than 0");
 	g->count = (uint32_t)count;
 	g->numbered = yamldoc_get(map, "count").id != 0;
+	if (has_policy(map, s))
+		return scenario_host_policy_read(map, s, g, err);
 	if ((r = scenario_gate_read(map, &g->gate, err)))
 		return r;
 	return scenario_tenants_read(map, false, &g->gate, err);
@@ -176,11 +185,25 @@ static bool leaf_takes(const struct scenario_tenant *leaf, const char *leaf_name
 	return leaf->n_for == 0 && (strcmp(leaf_name, host) == 0 || strcmp(leaf_name, path) == 0);
 }
 
+/* The tenant of an export "HOST/TENANT", by the device's policy. */
+static int match_leaf(const struct weir_policy *p, const char *host, const char *path)
+{
+	char export_[900];
+	struct weir_who who = {.export_ = export_};
+
+	snprintf(export_, sizeof(export_), "%s/%s", host, path);
+	return weir_policy_match(p, &who);
+}
+
 int scenario_leaf_for(const struct scenario_gate *g, const char *host, const char *path)
 {
+	int leaf = g->policy ? match_leaf(g->policy, host, path) : -ENOENT;
+
+	if (leaf >= 0)
+		return leaf;
 	for (size_t i = 0; g->policy && i < g->policy->n_tenants; i++) {
 		const struct weir_tenant *t = &g->policy->tenants[i];
-		if (t->first_child < 0 && leaf_takes(&g->tenants[i], t->name, host, path))
+		if (t->first_child < 0 && !t->n_match && leaf_takes(&g->tenants[i], t->name, host, path))
 			return (int)i;
 	}
 	return -ENOENT;

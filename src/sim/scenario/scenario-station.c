@@ -178,6 +178,7 @@ static int check_keys(yamldoc_node map, enum station_kind kind, struct weir_err 
 	if (kind != STATION_LINK) {
 		keys[n++] = "kind";
 		keys[n++] = "gate";
+		keys[n++] = "policy";
 		keys[n++] = "capacity";
 	}
 	if (kind == STATION_ARRAY)

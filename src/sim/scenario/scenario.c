@@ -4,6 +4,7 @@
 #include "sim/scenario/scenario.h"
 #include "sim/control/pshift-cluster.h"
 #include "sim/control/controller.h"
+#include "sim/control/device.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -145,7 +146,8 @@ static int read_stations(yamldoc_node root, struct scenario *s, struct weir_err 
 		yamldoc_node map = yamldoc_at(list, link ? i - devices : i);
 
 		s->n_stations = (uint32_t)i + 1;
-		if ((r = scenario_station_read(map, link, &s->stations[i], err)))
+		if ((r = scenario_station_read(map, link, &s->stations[i], err)) ||
+			(!link && (r = scenario_device_policy_read(map, s, &s->stations[i], err))))
 			return r;
 		if (scenario_station_find(s, s->stations[i].name, 0, (uint32_t)i) >= 0)
 			return yamldoc_error(map, err, "two devices or links are named '%s'",
@@ -177,7 +179,89 @@ static int read_controller(yamldoc_node map, const struct scenario *s,
 		return yamldoc_error(yamldoc_get(map, "period"), err, "must be more than 0");
 	if (c->ops->phases)
 		c->period = c->period / c->ops->phases + !(c->period / c->ops->phases);
-	return c->ops->check ? c->ops->check(s, map, err) : 0;
+	return c->ops->check ? c->ops->check(s, c, err) : 0;
+}
+
+/* Add the controller of a gate's resource. host: whose gate it is; UINT32_MAX: the device's, or that of several hosts. */
+static void add_controller(struct scenario *s, const struct scenario_gate *g, uint32_t station,
+	uint32_t host, const struct sim_controller_ops *ops)
+{
+	struct scenario_controller *c = &s->controllers[s->n_controllers++];
+
+	*c = (struct scenario_controller){.name = g->resource.controller->name,
+		.ops = ops,
+		.period = g->whole->peers.period,
+		.gate = g,
+		.station = station,
+		.host = host,
+		.at = g->resource.at};
+	if (ops->phases)
+		c->period = c->period / ops->phases + !(c->period / ops->phases);
+}
+
+/* Add a controller that knows only its own gate, for each host of the group. */
+static int add_host_controllers(struct scenario *s, uint32_t group, struct weir_err *err)
+{
+	const struct scenario_gate *g = &s->groups[group].gate;
+
+	if (g->resource.controller->in_cluster)
+		return weir_err_at(err, -EINVAL, g->resource.at,
+			"'%s' is simulated by 'cluster:' only", g->resource.controller->name);
+	for (uint32_t h = 0; h < s->n_hosts; h++)
+		if (s->hosts[h].group == group)
+			add_controller(s, g, s->groups[group].device, h, &device_controller);
+	return 0;
+}
+
+/* Hosts in front of one device that hear each other have one controller, with the same settings. */
+static int add_hosts_controller(struct scenario *s, uint32_t device, struct weir_err *err)
+{
+	const struct scenario_gate *first = NULL;
+	const struct sim_controller_ops *ops;
+
+	for (uint32_t i = 0; i < s->n_groups; i++) {
+		const struct scenario_gate *g = &s->groups[i].gate;
+
+		if (s->groups[i].device != device || !g->resource.controller)
+			continue;
+		ops = sim_controller_find(g->resource.controller->name);
+		if (!ops) {
+			int r = add_host_controllers(s, i, err);
+
+			if (r)
+				return r;
+			continue;
+		}
+		if (!first)
+			add_controller(s, first = g, device, UINT32_MAX, ops);
+		else if (first->resource.controller != g->resource.controller ||
+			 first->whole->peers.period != g->whole->peers.period ||
+			 first->resource.settings_len != g->resource.settings_len ||
+			 memcmp(first->resource.settings, g->resource.settings,
+				 g->resource.settings_len) != 0)
+			return weir_err_at(err, -EINVAL, g->resource.at,
+				"all hosts in front of '%s' that have a controller need the same "
+				"one, with the same settings",
+				s->stations[device].name);
+	}
+	return 0;
+}
+
+static int add_device_controller(struct scenario *s, uint32_t device, struct weir_err *err)
+{
+	const struct scenario_gate *g = s->stations[device].gate;
+	const struct controller *c = g ? g->resource.controller : NULL;
+
+	if (!c)
+		return 0;
+	if (c->has_peers || c->in_cluster)
+		return weir_err_at(err, -EINVAL, g->resource.at,
+			"'%s' cannot be the controller of a device's own gate", c->name);
+	if (!g->policy)
+		return weir_err_at(err, -EINVAL, g->resource.at,
+			"'%s' needs 'tenants' in the device's policy", c->name);
+	add_controller(s, g, device, UINT32_MAX, &device_controller);
+	return 0;
 }
 
 static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_err *err)
@@ -188,7 +272,7 @@ static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_e
 
 	if ((r = scenario_list(root, "controllers", &n, err)))
 		return r;
-	s->controllers = calloc(n + s->n_devices, sizeof(*s->controllers));
+	s->controllers = calloc(n + 3 * s->n_devices + s->n_hosts, sizeof(*s->controllers));
 	if (!s->controllers)
 		return no_memory(err);
 	for (size_t i = 0; i < n; i++) {
@@ -196,6 +280,16 @@ static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_e
 			     yamldoc_at(list, i), s, &s->controllers[s->n_controllers++], err)))
 			return r;
 	}
+	for (uint32_t i = 0; i < s->n_devices; i++)
+		if ((r = add_hosts_controller(s, i, err)))
+			return r;
+	for (uint32_t i = 0; i < s->n_devices; i++)
+		if ((r = add_device_controller(s, i, err)))
+			return r;
+	for (size_t i = 0; i < s->n_controllers; i++)
+		if (s->controllers[i].gate && s->controllers[i].ops->check &&
+			(r = s->controllers[i].ops->check(s, &s->controllers[i], err)))
+			return r;
 	for (uint32_t i = 0; i < s->n_devices; i++) {
 		const struct sim_controller_ops *ops = sim_controller_find("capacity");
 		if (s->stations[i].capacity_auto)
@@ -212,7 +306,8 @@ static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_e
 /* ---- the file */
 
 static const char *const top_keys[] = {"name", "description", "seed", "duration", "warmup",
-	"sample", "devices", "links", "hosts", "at", "controllers", "cluster", NULL};
+	"sample", "devices", "links", "hosts", "at", "controllers", "cluster", "policy", "messages",
+	"faults", NULL};
 
 static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
 {
@@ -281,6 +376,14 @@ int scenario_parse(const char *text, size_t len, const char *name,
 	const struct scenario_set *overrides, size_t n_overrides, struct scenario **ret,
 	struct weir_err *err)
 {
+	return scenario_parse_files(
+		text, len, name, overrides, n_overrides, NULL, NULL, ret, err);
+}
+
+int scenario_parse_files(const char *text, size_t len, const char *name,
+	const struct scenario_set *overrides, size_t n_overrides, weir_policy_reader *reader,
+	void *reader_arg, struct scenario **ret, struct weir_err *err)
+{
 	struct scenario *s = calloc(1, sizeof(*s));
 	char *edited = NULL;
 	int r;
@@ -289,6 +392,8 @@ int scenario_parse(const char *text, size_t len, const char *name,
 		free(s);
 		return no_memory(err);
 	}
+	s->reader = reader;
+	s->reader_arg = reader_arg;
 	r = scenario_override(text, len, s->file, overrides, n_overrides, &edited, &len, err);
 	if (r == 0)
 		r = yamldoc_parse(edited, len, s->file, &s->doc, err);

@@ -16,38 +16,24 @@
 #include "sim/sim.h"
 #include "sim/station.h"
 
-#define SCENARIO_PROFILES    8       /* profile buckets per tenant */
-#define SCENARIO_WINDOW_NONE 1e6     /* `window: none`: more than is ever in flight */
 #define SCENARIO_SAMPLES     1000000 /* samples per series: 16 MB; a plot shows a thousand */
 #define SCENARIO_HOPS        4       /* links on the way to the device, and as many back */
 
 /* The knobs of a tenant at a gate. In a change only those in `given` are set. */
-enum scenario_given {
+enum scenario_given { /* enum policy_lab_given has the other bits */
 	SCENARIO_WEIGHT = 1 << 0,
 	SCENARIO_MIN = 1 << 1,
 	SCENARIO_MAX = 1 << 2,
-	SCENARIO_PRIORITY = 1 << 3,
-	SCENARIO_DEADLINE = 1 << 4,
-	SCENARIO_PROFILE = 1 << 5,
-	SCENARIO_RTOKENS = 1 << 6,
-	SCENARIO_LTOKENS = 1 << 7,
-	SCENARIO_RGRANT = 1 << 8,
-	SCENARIO_LGRANT = 1 << 9,
 };
 #define SCENARIO_BUCKETS_GIVEN                                                                     \
-	(SCENARIO_MIN | SCENARIO_MAX | SCENARIO_PROFILE | SCENARIO_RTOKENS | SCENARIO_LTOKENS)
+	(SCENARIO_MIN | SCENARIO_MAX | POLICY_LAB_PROFILE | POLICY_LAB_RTOKENS | POLICY_LAB_LTOKENS)
 
 struct scenario_knobs {
-	unsigned given; /* enum scenario_given */
+	unsigned given; /* enum scenario_given, enum policy_lab_given */
 	double weight;
 	struct weir_limit min[WEIR_LIMITS], max[WEIR_LIMITS];
 	unsigned n_min, n_max;
-	int priority;       /* 0 … 63; -1: none */
-	weir_time deadline; /* order EDF; 0: none */
-	struct weir_bucket_spec profile[SCENARIO_PROFILES];
-	unsigned n_profile;
-	struct weir_bucket_spec rtokens, ltokens; /* size 0: none */
-	double rgrant, lgrant;                    /* in a change: tokens added once */
+	struct policy_lab_tenant lab;
 };
 
 struct scenario_workload {
@@ -80,9 +66,8 @@ enum scenario_per { SCENARIO_PER_HOST, SCENARIO_PER_TENANT };
 
 struct scenario_gate {
 	struct weir_gate_config config;
-	struct weir_resource costs;      /* io_unit, flush_cost, trim_cost: the cost of a request */
-	weir_time estimate_io;           /* estimated device time of a request … */
-	double estimate_rate;            /* … plus its bytes ÷ this, per second; 0: nothing */
+	struct weir_resource resource;   /* of `whole`: the cost of requests, the controller */
+	struct weir_policy *whole;       /* owns the resource's strings and the tree */
 	struct weir_policy *policy;      /* its tree; NULL: one leaf per `per` */
 	struct scenario_tenant *tenants; /* policy->n_tenants of them */
 	enum scenario_per per;
@@ -157,6 +142,8 @@ struct scenario_controller { /* one entry of `controllers:`, or one that a devic
 	weir_time period;  /* between steps: a phase, if the controller has phases */
 	yamldoc_node node; /* its map, for ops->init; id 0: none */
 	uint32_t station;  /* the device that needs it; UINT32_MAX: none */
+	uint32_t host;     /* whose gate it has; UINT32_MAX: the device's */
+	const struct scenario_gate *gate; /* its resource's; NULL: none */
 	struct weir_place at;
 };
 
@@ -178,6 +165,8 @@ struct scenario {
 	struct yamldoc *doc;                   /* owns the strings that were not allocated here */
 	char *file;                            /* its name, for messages */
 	char *names;                           /* the hosts' names */
+	weir_policy_reader *reader;            /* of policies that are files; or NULL */
+	void *reader_arg;
 };
 
 /* ---- the parts of the reader. All return 0, or -EINVAL / -ENOMEM with a message. */
@@ -211,6 +200,15 @@ int scenario_traces_draw(struct scenario_workload *w, uint32_t count, uint64_t s
 /* scenario-station.c */
 int scenario_station_read(
 	yamldoc_node map, bool link, struct scenario_station *ret, struct weir_err *err);
+
+/* scenario-policy.c: the policy of a host, whose device was read, and its clients; the policy of a device, if it has one. */
+int scenario_host_policy_read(
+	yamldoc_node host, struct scenario *s, struct scenario_group *g, struct weir_err *err);
+int scenario_device_policy_read(yamldoc_node map, struct scenario *s,
+	struct scenario_station *device, struct weir_err *err);
+
+/* Refuse a key that is now the policy's, and name the new one. */
+int scenario_moved_check(yamldoc_node map, struct weir_err *err);
 
 /* scenario-change.c: read `at:`, after hosts and stations. */
 int scenario_moments_read(yamldoc_node root, struct scenario *s, struct weir_err *err);
