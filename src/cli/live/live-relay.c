@@ -103,10 +103,12 @@ static void receive_all(struct live_relay *r, size_t from, size_t to, weir_time 
 		bool report = n > 5 && d.data[5] == PEER_REPORT; /* the kind, see wire/peer.h */
 
 		d.len = (size_t)n;
-		if (!report)
-			pass_on(r, &d);
-		else if (rng_double(&r->rng) >= r->loss)
+		if (report && rng_double(&r->rng) < r->loss)
+			continue;
+		if (report && r->delay > 0)
 			keep_datagram(r, &d);
+		else
+			pass_on(r, &d);
 	}
 }
 
