@@ -423,7 +423,6 @@ weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now)
 		return window_next(&g->window);
 	if (g->n_pending || (gate_ready(g) && !gate_bytes_full(g)))
 		return now;
-	timer_flush(&g->timer);
 	weir_time next = timer_next(&g->timer);
 
 	return next > now ? next : now;

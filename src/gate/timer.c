@@ -101,15 +101,6 @@ static int64_t timer_first(const struct timer *t, unsigned *ret_level)
 
 /* ---- setting */
 
-void timer_flush(struct timer *t)
-{
-	uint32_t *words = (uint32_t *)t->slots;
-
-	for (uint32_t k = 0; k < t->n_later; k++)
-		words[(uint32_t)t->later[k]] = (uint32_t)(t->later[k] >> 32);
-	t->n_later = 0;
-}
-
 /* Return the link to the successor of an entry, or to the first of a list. */
 static uint32_t *timer_after(const struct timer *t, uint32_t x)
 {
@@ -156,7 +147,7 @@ void timer_unlink(struct timer *t, const struct timer_entry *e)
 		uint32_t s = e->prev / TIMER_WORDS;
 		unsigned count = t->count[s], last = (count & TIMER_USED) - 1;
 
-		timer_write(t, e->prev, TIMER_NIL);
+		t->slots[s].cell[e->prev % TIMER_WORDS] = TIMER_NIL;
 		t->count[s] = (uint8_t)(count - TIMER_LIVE - (e->prev % TIMER_WORDS == last));
 		timer_settle(t, s);
 		return;
@@ -228,7 +219,6 @@ static void timer_drain(
 	if (list <= t->mask) {
 		uint32_t *cell = t->slots[list].cell;
 
-		timer_flush(t);
 		for (unsigned k = 0; k < TIMER_CELLS; k++) {
 			if (cell[k] == TIMER_NIL)
 				continue;
@@ -347,7 +337,6 @@ static void timer_begin(struct timer *t, int64_t to, struct timer_call *c)
 
 	if (count < TIMER_MORE && !t->used[0] && c->n + TIMER_CELLS <= c->max &&
 		c->steps >= TIMER_CELLS) {
-		timer_flush(t);
 		timer_give(t, list, to, c);
 		t->edge[0] += TIMER_COARSE;
 		return;
@@ -424,7 +413,6 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 	int64_t to = now >> TIMER_TICK_BITS;
 	struct timer_call c = {.ret = ret, .max = max, .steps = max + TIMER_STEPS};
 
-	timer_flush(t);
 	t->quiet = 0;
 	while (c.n < max && c.steps)
 		if (!timer_step(t, to, &c)) {
@@ -512,7 +500,6 @@ weir_time timer_next(struct timer *t)
 	unsigned level = 0;
 	int64_t tick;
 
-	timer_flush(t);
 	if (!t->set)
 		return WEIR_NEVER;
 	if (t->edge[0] <= t->now) {
