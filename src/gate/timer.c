@@ -74,18 +74,11 @@ static int64_t timer_first_of(const struct timer *t, unsigned level, int64_t fro
 }
 
 /* The same over all levels above 0; *ret_level is that slot's level, or 0 if a lower level has entries, too. */
-static int64_t timer_first(const struct timer *t, unsigned *ret_level)
+static __attribute__((noinline)) int64_t timer_first_any(
+	const struct timer *t, unsigned *ret_level)
 {
-	uint32_t at = (uint32_t)(t->edge[0] >> TIMER_COARSE_BITS) & t->mask;
-	uint64_t word = t->marks.bits[at / 64] >> at % 64;
-	int64_t first =
-		t->edge[0] + ((int64_t)(word ? __builtin_ctzll(word) : 0) << TIMER_COARSE_BITS);
+	int64_t first = TIMER_NONE;
 
-	/* (If many entries are set, one of the calendar's next slots has some.) */
-	*ret_level = 1;
-	if (word && first < t->edge[1])
-		return first;
-	first = TIMER_NONE;
 	for (unsigned l = 1; l < TIMER_LEVELS; l++) {
 		int64_t start = timer_first_of(t, l, t->edge[l - 1]);
 
@@ -97,6 +90,22 @@ static int64_t timer_first(const struct timer *t, unsigned *ret_level)
 			break; /* all others are later */
 	}
 	return first;
+}
+
+/* The same. If many entries are set, one of the calendar's next slots has some. */
+POOL_HOT int64_t timer_first(const struct timer *t, unsigned *ret_level)
+{
+	uint32_t at = (uint32_t)(t->edge[0] >> TIMER_COARSE_BITS) & t->mask;
+	uint64_t word = t->marks.bits[at / 64] >> at % 64;
+
+	*ret_level = 1;
+	if (__builtin_expect(word != 0, 1)) {
+		int64_t first = t->edge[0] + ((int64_t)__builtin_ctzll(word) << TIMER_COARSE_BITS);
+
+		if (first < t->edge[1])
+			return first;
+	}
+	return timer_first_any(t, ret_level);
 }
 
 /* ---- setting */
@@ -404,6 +413,8 @@ POOL_HOT bool timer_step(struct timer *t, int64_t to, struct timer_call *c)
 			return false;
 		}
 		timer_advance(t, first, first);
+		if (t->edge[0] <= first && first < t->edge[1])
+			timer_begin(t, to, c);
 	}
 	return true;
 }
