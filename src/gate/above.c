@@ -8,6 +8,7 @@ void above_begin(struct weir_gate *g, uint32_t n)
 
 	/* (Leaves that wait need not join the clocks: `above` clocks are 0 until then.) */
 	g->above = true;
+	tree_shape(g);
 	for (unsigned i = 0; i < l->n_hold; i++)
 		g->tells |= kind_tells(l->b[i].ops);
 }

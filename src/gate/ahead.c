@@ -47,7 +47,6 @@ void ahead_note(struct weir_gate *g, weir_time now)
 	a->soon = a->step = 0;
 	if (g->timer.set <= AHEAD_MANY)
 		return;
-	timer_flush(&g->timer);
 	a->soon = timer_soon(&g->timer, now + span, AHEAD_LEAST, a->node, AHEAD_BATCH);
 }
 

@@ -83,7 +83,6 @@ int calendar_fit(struct timer *t, struct timer_entry *entries, uint32_t room)
 	if (!t->slots || slots > t->mask + 1) {
 		if (calendar_make(&fresh, slots))
 			return -ENOMEM;
-		timer_flush(t);
 		if (t->slots)
 			calendar_transfer_all(t, &fresh);
 		calendar_free(t);

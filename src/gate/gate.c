@@ -86,12 +86,6 @@ POOL_HOT size_t gate_expire(struct stand s, bool at_once, const uint32_t *due, u
 	return passed;
 }
 
-/* Return true if a head that is checked waits only for its leaf's buckets, and for heads that come before it. */
-static bool gate_simple(const struct weir_gate *g)
-{
-	return g->order == WEIR_FAIR && g->run < 2 && !g->above && !g->window_bytes;
-}
-
 #define GATE_TRIES                                                                                 \
 	8 /* requests refused above that a call may find, besides one for each
 	     request asked for */
@@ -107,7 +101,7 @@ POOL_HOT size_t gate_prepare(const struct stand *s, struct weir_req **ret, size_
 {
 	struct weir_gate *g = s->g;
 	uint32_t due[AHEAD_BATCH], most = (uint32_t)(max < GATE_LOOKS ? GATE_LOOKS : max), n = 0;
-	bool at_once = (s->flat || gate_simple(g)) && !g->ranked;
+	bool at_once = (s->flat || g->simple) && !g->ranked;
 	size_t passed = 0;
 
 	most = most < AHEAD_BATCH - GATE_MORE ? most : AHEAD_BATCH - GATE_MORE;
@@ -347,18 +341,19 @@ static __attribute__((noinline)) void gate_first(struct weir_gate *g, weir_time 
 
 size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
-	bool flat = g->n_inner == 1 && gate_simple(g);
 	size_t n;
 
 	now = gate_time(g, now);
 	stats_first_end(g, now);
-	g->tries = GATE_TRIES + (uint32_t)(max < AHEAD_BATCH ? max : AHEAD_BATCH);
+	g->tries = GATE_TRIES;
+	if (!g->flat)
+		g->tries += (uint32_t)(max < AHEAD_BATCH ? max : AHEAD_BATCH);
 	window_update(&g->window, now, g->in_flight);
 	size_t room = g->in_flight < g->window.limit ? g->window.limit - g->in_flight : 0;
 
 	if (max > room)
 		max = room;
-	if (flat)
+	if (g->flat)
 		n = gate_pass_flat(g, now, ret_reqs, max);
 	else
 		n = gate_pass_tree(g, now, ret_reqs, max);
@@ -423,7 +418,6 @@ weir_time weir_gate_wakeup(struct weir_gate *g, weir_time now)
 		return window_next(&g->window);
 	if (g->n_pending || (gate_ready(g) && !gate_bytes_full(g)))
 		return now;
-	timer_flush(&g->timer);
 	weir_time next = timer_next(&g->timer);
 
 	return next > now ? next : now;

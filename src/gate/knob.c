@@ -359,6 +359,7 @@ static void knob_turn(
 	case WEIR_KNOB_RUN:
 		g->run = (uint32_t)k->value;
 		g->run_left = 0;
+		tree_shape(g);
 		break;
 	case WEIR_KNOB_DISTANCE:
 		g->run_distance = (uint64_t)k->value;
@@ -368,6 +369,7 @@ static void knob_turn(
 		break;
 	case WEIR_KNOB_WINDOW_BYTES:
 		g->window_bytes = (uint64_t)k->value;
+		tree_shape(g);
 		gate_window(g, now);
 		break;
 	}

@@ -201,6 +201,9 @@ struct weir_gate {
 	uint32_t pending_from;    /* leaf at which the next call continues */
 	uint32_t pending_last;    /* leaf added last; it may have been removed since */
 	bool above;     /* some inner node has, or had, a hold bucket: `above` clocks may run */
+	bool simple;    /* the order is FAIR, and there are no runs, window in bytes or `above`: a
+	                   head waits only for its leaf's buckets and for heads before it; */
+	bool flat;      /* and there is no inner node but the root (tree_shape) */
 	bool ranked;    /* some leaf has, or had, a priority */
 	bool tells;     /* some inner node's hold bucket distinguishes, or did, reads from writes */
 	uint64_t age;   /* number of the next request, in the order of arrival */
@@ -390,7 +393,10 @@ void stats_record(struct weir_gate *g, struct weir_req *const *reqs, size_t n, w
 /* Update the clock of the full window, after the limit or the requests in flight have changed. */
 void gate_window(struct weir_gate *g, weir_time now);
 
-/* ---- tree.c, for knob.c */
+/* ---- tree.c, for knob.c and above.c */
+
+/* Update `simple` and `flat` after one of the fields that they depend on has changed. */
+void tree_shape(struct weir_gate *g);
 
 /* Make sure that leaf n can wait in `slot`: create a lane at every node above. Return 0 or -ENOMEM. */
 int tree_slot(struct weir_gate *g, uint32_t n, unsigned slot);

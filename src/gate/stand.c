@@ -114,16 +114,17 @@ weir_time stand_key(const struct weir_gate *g, uint32_t n, const struct weir_req
 
 /* ---- check a leaf's head against its own buckets */
 
-static void stand_state(const struct stand *s, uint32_t n, const struct node *node, uint8_t state)
+static void stand_state(
+	struct weir_gate *g, uint32_t n, const struct node *node, uint8_t state, weir_time now)
 {
 	if ((node->flags & NODE_STATE) != state)
-		stats_state(s->g, n, 0, state, s->now);
+		stats_state(g, n, 0, state, now);
 }
 
-void stand_held(struct stand s, uint32_t n, struct node *node, weir_time until)
+void stand_held(struct weir_gate *g, uint32_t n, struct node *node, weir_time until, weir_time now)
 {
-	stand_state(&s, n, node, NODE_HELD);
-	timer_set_tick(&s.g->timer, &node->timer, n, timer_tick(until));
+	stand_state(g, n, node, NODE_HELD, now);
+	timer_set_tick(&g->timer, &node->timer, n, timer_tick(until));
 }
 
 /* Return true if a leaf with an L-bucket has a token; if not, let it wait for one. */
@@ -136,7 +137,7 @@ static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
 		when = node->reserved;
 	if (when <= s->now)
 		return true;
-	stand_state(s, n, node, NODE_TOKENS);
+	stand_state(s->g, n, node, NODE_TOKENS, s->now);
 	timer_set(&s->g->timer, n, when);
 	return false;
 }
@@ -150,13 +151,13 @@ static void stand_look(struct stand s, uint32_t n, struct node *node, weir_time 
 
 	if (pair ? limits_held_pair(node->own, head, span)
 		 : !limits_all(l->b, l->n_hold, head, span)) {
-		stand_held(s, n, node, limits_when_all(l->b, l->n_hold, head, l->stamp));
+		stand_held(s.g, n, node, limits_when_all(l->b, l->n_hold, head, l->stamp), s.now);
 		return;
 	}
 	node->reserved = pair ? limits_reserved_pair(l, node->own, head) : limits_reserved(l, head);
 	if (l->n_l && !stand_token(&s, n, node))
 		return;
-	stand_state(&s, n, node, 0);
+	stand_state(s.g, n, node, 0, s.now);
 	if (stand_rests(&s, node, seen))
 		stand_enter(&s, n, node, NODE_REST);
 	if (node->priority != NODE_NO_PRIORITY || node->reserved < WEIR_NEVER)

@@ -43,8 +43,9 @@ struct stand {
 	struct lane *reserved, *rest, **priority; /* the root's; NULL: none */
 };
 
+/* Let the head wait for the leaf's hold buckets. */
+void stand_held(struct weir_gate *g, uint32_t n, struct node *node, weir_time until, weir_time now);
 /* By value: passing a pointer would keep the fields out of registers everywhere. */
-void stand_held(struct stand s, uint32_t n, struct node *node, weir_time until);
 /* `seen`: the time as of which R-tokens are counted. An R-token is not urgent: its bucket holds what comes in 20 ms
  * or more, and a coarse timer is cheap. So tokens are counted as of the coarse time, or of a dispatch: how often
  * weir_gate_next is called must not change what passes. */
@@ -277,7 +278,7 @@ POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *n
 	} else if (!limits_narrow(node->own, head)) {
 		stand_look_many(*s, n, node, s->now);
 	} else if (limits_held_pair(node->own, head, s->now - node->limits.stamp)) {
-		stand_held(*s, n, node, limits_until_pair(&node->limits, node->own, head));
+		stand_held(s->g, n, node, limits_until_pair(&node->limits, node->own, head), s->now);
 	} else {
 		stand_admitted(s, n, node, s->now);
 		stand_fetch(node);
@@ -301,7 +302,8 @@ POOL_HOT bool stand_follow(
 		if (slot == NODE_RESERVED && rest)
 			stand_out(s->g, s->rest, &node->entry_rest, node->weight);
 		if (head)
-			stand_held(*s, n, node, limits_until_pair(&node->limits, node->own, head));
+			stand_held(s->g, n, node, limits_until_pair(&node->limits, node->own, head),
+				s->now);
 		else if (alone && (node->flags & NODE_STATE))
 			stats_state(s->g, n, 0, 0, s->now);
 		return false;

@@ -60,13 +60,16 @@ void stats_turn(struct weir_gate *g, struct node *node, weir_time now)
 void stats_sign(const struct weir_gate *g, struct node *node, unsigned queue, uint8_t state,
 	weir_time now, int64_t times)
 {
-	weir_time above = stats_above_of(g, node, queue, now);
 	node_area n = times;
 
 	if (state & NODE_HELD) {
 		node_area_add(&node->held_area, &node->held_high, n * now);
 		return;
 	}
+	if (!g->above && !state)
+		return; /* no clock runs */
+	weir_time above = stats_above_of(g, node, queue, now);
+
 	node_area_add(&node->above_area, &node->above_high, n * above);
 	if (state & NODE_TOKENS)
 		node_area_add(&node->tokens_area, &node->tokens_high, n * (now - above));

@@ -74,18 +74,11 @@ static int64_t timer_first_of(const struct timer *t, unsigned level, int64_t fro
 }
 
 /* The same over all levels above 0; *ret_level is that slot's level, or 0 if a lower level has entries, too. */
-static int64_t timer_first(const struct timer *t, unsigned *ret_level)
+static __attribute__((noinline)) int64_t timer_first_any(
+	const struct timer *t, unsigned *ret_level)
 {
-	uint32_t at = (uint32_t)(t->edge[0] >> TIMER_COARSE_BITS) & t->mask;
-	uint64_t word = t->marks.bits[at / 64] >> at % 64;
-	int64_t first =
-		t->edge[0] + ((int64_t)(word ? __builtin_ctzll(word) : 0) << TIMER_COARSE_BITS);
+	int64_t first = TIMER_NONE;
 
-	/* (If many entries are set, one of the calendar's next slots has some.) */
-	*ret_level = 1;
-	if (word && first < t->edge[1])
-		return first;
-	first = TIMER_NONE;
 	for (unsigned l = 1; l < TIMER_LEVELS; l++) {
 		int64_t start = timer_first_of(t, l, t->edge[l - 1]);
 
@@ -99,16 +92,23 @@ static int64_t timer_first(const struct timer *t, unsigned *ret_level)
 	return first;
 }
 
-/* ---- setting */
-
-void timer_flush(struct timer *t)
+/* The same. If many entries are set, one of the calendar's next slots has some. */
+POOL_HOT int64_t timer_first(const struct timer *t, unsigned *ret_level)
 {
-	uint32_t *words = (uint32_t *)t->slots;
+	uint32_t at = (uint32_t)(t->edge[0] >> TIMER_COARSE_BITS) & t->mask;
+	uint64_t word = t->marks.bits[at / 64] >> at % 64;
 
-	for (uint32_t k = 0; k < t->n_later; k++)
-		words[(uint32_t)t->later[k]] = (uint32_t)(t->later[k] >> 32);
-	t->n_later = 0;
+	*ret_level = 1;
+	if (__builtin_expect(word != 0, 1)) {
+		int64_t first = t->edge[0] + ((int64_t)__builtin_ctzll(word) << TIMER_COARSE_BITS);
+
+		if (first < t->edge[1])
+			return first;
+	}
+	return timer_first_any(t, ret_level);
 }
+
+/* ---- setting */
 
 /* Return the link to the successor of an entry, or to the first of a list. */
 static uint32_t *timer_after(const struct timer *t, uint32_t x)
@@ -156,7 +156,7 @@ void timer_unlink(struct timer *t, const struct timer_entry *e)
 		uint32_t s = e->prev / TIMER_WORDS;
 		unsigned count = t->count[s], last = (count & TIMER_USED) - 1;
 
-		timer_write(t, e->prev, TIMER_NIL);
+		t->slots[s].cell[e->prev % TIMER_WORDS] = TIMER_NIL;
 		t->count[s] = (uint8_t)(count - TIMER_LIVE - (e->prev % TIMER_WORDS == last));
 		timer_settle(t, s);
 		return;
@@ -228,7 +228,6 @@ static void timer_drain(
 	if (list <= t->mask) {
 		uint32_t *cell = t->slots[list].cell;
 
-		timer_flush(t);
 		for (unsigned k = 0; k < TIMER_CELLS; k++) {
 			if (cell[k] == TIMER_NIL)
 				continue;
@@ -347,7 +346,6 @@ static void timer_begin(struct timer *t, int64_t to, struct timer_call *c)
 
 	if (count < TIMER_MORE && !t->used[0] && c->n + TIMER_CELLS <= c->max &&
 		c->steps >= TIMER_CELLS) {
-		timer_flush(t);
 		timer_give(t, list, to, c);
 		t->edge[0] += TIMER_COARSE;
 		return;
@@ -415,6 +413,8 @@ POOL_HOT bool timer_step(struct timer *t, int64_t to, struct timer_call *c)
 			return false;
 		}
 		timer_advance(t, first, first);
+		if (t->edge[0] <= first && first < t->edge[1])
+			timer_begin(t, to, c);
 	}
 	return true;
 }
@@ -424,7 +424,6 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 	int64_t to = now >> TIMER_TICK_BITS;
 	struct timer_call c = {.ret = ret, .max = max, .steps = max + TIMER_STEPS};
 
-	timer_flush(t);
 	t->quiet = 0;
 	while (c.n < max && c.steps)
 		if (!timer_step(t, to, &c)) {
@@ -512,7 +511,6 @@ weir_time timer_next(struct timer *t)
 	unsigned level = 0;
 	int64_t tick;
 
-	timer_flush(t);
 	if (!t->set)
 		return WEIR_NEVER;
 	if (t->edge[0] <= t->now) {

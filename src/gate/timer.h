@@ -8,10 +8,10 @@
  *         eighth of the calendar each, and then half of the level below. A bit per slot says whether it has entries.
  *         They are kept in the order in which they were set: in a list linked through the entries; in the calendar
  *         the first few are in cells of the slot itself. Most timers are set, moved and expire there without
- *         touching any other entry, and those that expire soon can be read from the cells. A write to a cell is
- *         delayed until the slot is in the cache. An entry moves down a level when its slot comes near: into the
- *         calendar and the levels above ahead of time, a few entries with every call, and to the ticks when its slot
- *         has begun; an entry that is due at the start of a slot (timer_set_coarse) never moves to the ticks.
+ *         touching any other entry, and those that expire soon can be read from the cells. An entry moves down a
+ *         level when its slot comes near: into the calendar and the levels above ahead of time, a few entries with
+ *         every call, and to the ticks when its slot has begun; an entry that is due at the start of a slot
+ *         (timer_set_coarse) never moves to the ticks.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. edge[l] is the
  *         first tick that is beyond level l: entries from there on are at a higher level. While a slot moves down,
  *         the entries moved already are from edge[l] on, too; an entry set to that slot meanwhile is put behind
@@ -44,7 +44,6 @@
 #define TIMER_NONE        INT64_MAX
 #define TIMER_STEPS       16 /* entries that timer_expire may move besides `max` */
 #define TIMER_CELLS       6  /* entries in a slot of the calendar; further ones are in a list */
-#define TIMER_LATER       64 /* delayed writes to cells: about those of a batch */
 
 /* An entry is in a doubly linked list, or in a cell of a slot of the calendar. */
 struct timer_entry {
@@ -92,9 +91,6 @@ struct timer {
 	uint8_t *count;              /* per slot */
 	struct marks marks;          /* slots that have entries; */
 	uint64_t used[TIMER_LEVELS]; /* and those of the other levels, a bit each */
-	uint32_t n_later;
-	uint64_t later[TIMER_LATER]; /* delayed writes: the cell in the low half, the number in the
-	                                high half */
 	uint64_t moves;              /* entries moved down so far */
 };
 
@@ -123,18 +119,8 @@ POOL_HOT uint64_t timer_tick_coarse(weir_time when)
 	       TIMER_COARSE;
 }
 
-void timer_flush(struct timer *t);                           /* perform the delayed writes */
 void timer_move(struct timer *t, uint32_t i, uint64_t tick); /* to any time, or TIMER_NEVER */
 void timer_unlink(struct timer *t, const struct timer_entry *e);
-
-/* Write a number into a cell, delayed until the cell is in the cache. */
-POOL_HOT void timer_write(struct timer *t, uint32_t cell, uint32_t number)
-{
-	if (t->n_later == TIMER_LATER)
-		timer_flush(t);
-	t->later[t->n_later++] = (uint64_t)number << 32 | cell;
-	__builtin_prefetch(&t->slots[cell / TIMER_WORDS], 1);
-}
 
 /* Make timer_expire run from this tick on. */
 POOL_HOT void timer_wake(struct timer *t, int64_t tick)
@@ -148,15 +134,14 @@ POOL_HOT void timer_take(struct timer *t, struct timer_entry *e, uint32_t i, uin
 	unsigned count = t->count[s], fine = e->tick % TIMER_COARSE ? TIMER_FINE : 0;
 
 	timer_wake(t, e->tick & -TIMER_COARSE);
+	t->slots[s].cell[count & TIMER_USED] = i;
 	e->next = TIMER_NIL;
 	e->prev = s * TIMER_WORDS + (count & TIMER_USED);
 	t->count[s] = (uint8_t)((count + TIMER_LIVE + 1) | fine);
-	timer_write(t, e->prev, i);
 	marks_add(&t->marks, s);
 }
 
-/* Set entry i, which is e, to expire at a tick, whatever it was set to. Call timer_flush before the next timer_soon;
- * other functions do so themselves. */
+/* Set entry i, which is e, to expire at a tick, whatever it was set to. */
 POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i, uint64_t tick)
 {
 	uint32_t s = (uint32_t)(tick >> TIMER_COARSE_BITS) & t->mask;

@@ -130,6 +130,12 @@ static void tree_forget(struct weir_gate *g, uint32_t n)
 		g->run_left = 0;
 }
 
+void tree_shape(struct weir_gate *g)
+{
+	g->simple = g->order == WEIR_FAIR && g->run < 2 && !g->above && !g->window_bytes;
+	g->flat = g->simple && g->n_inner == 1;
+}
+
 static int tree_inner(struct weir_gate *g, uint32_t n)
 {
 	struct node *node = &g->nodes[n];
@@ -144,6 +150,7 @@ static int tree_inner(struct weir_gate *g, uint32_t n)
 	if (node->limits.n_hold)
 		above_begin(g, n);
 	g->n_inner++;
+	tree_shape(g);
 	return 0;
 }
 
@@ -163,6 +170,7 @@ static void tree_leaf(struct weir_gate *g, uint32_t n)
 	free(in);
 	node->flags = (uint8_t)((node->flags & ~(NODE_INNER | NODE_STOPPED)) | NODE_LEAF);
 	g->n_inner--;
+	tree_shape(g);
 	kind_sort(g, n, g->now);
 }
 

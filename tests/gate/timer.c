@@ -148,7 +148,6 @@ static void check_soon(struct model *m, uint32_t max, uint32_t least, weir_time 
 	int64_t last = until / TIMER_TICK / TIMER_COARSE;
 	int64_t end = m->t.edge[0] / TIMER_COARSE | m->t.mask, before = 0;
 
-	timer_flush(&m->t);
 	n = timer_soon(&m->t, until, least, soon, max);
 	CHECK(n <= max);
 	for (uint32_t k = 0; k < n; k++) {
