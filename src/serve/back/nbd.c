@@ -433,7 +433,7 @@ static int prepare_tls(struct nbd *n, const struct back_config *c, struct weir_e
 	return r ? weir_err_set(err, r, "%s: %s", n->name, why.text) : 0;
 }
 
-int back_nbd_open(const char *uri, const struct back_config *config, struct back **ret_back,
+static int nbd_open(const char *uri, const struct back_config *config, struct back **ret_back,
 	struct weir_err *err)
 {
 	struct nbd *n = calloc(1, sizeof(*n));
@@ -472,3 +472,10 @@ int back_nbd_open(const char *uri, const struct back_config *config, struct back
 	*ret_back = &n->back;
 	return 0;
 }
+
+const struct back_kind back_nbd_kind = {
+	.names = (const char *const[]){"nbd", "nbds", "nbd+unix", "nbds+unix", NULL},
+	.whole = true,
+	.open = nbd_open,
+	.check = nbd_uri_check,
+};
