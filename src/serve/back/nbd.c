@@ -8,6 +8,7 @@
 #include <weir/units.h>
 #include "serve/loop/log.h"
 #include "serve/loop/tls.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,12 +27,10 @@
 
 static int more_slots(struct nbd *n)
 {
-	struct slot **blocks = realloc(n->blocks, (n->n_blocks + 1) * sizeof(*blocks));
 	struct slot *block;
 
-	if (!blocks)
+	if (array_resize(&n->blocks, n->n_blocks + 1) < 0)
 		return -ENOMEM;
-	n->blocks = blocks;
 	block = calloc(SLOT_BLOCK, sizeof(*block));
 	if (!block)
 		return -ENOMEM;

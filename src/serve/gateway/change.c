@@ -184,7 +184,7 @@ static void swap_now(struct gateway *g, struct gateway_change *c)
 {
 	c->rc = gateway_divide_prepare(g, c->draft.version->policy);
 	if (c->rc < 0)
-		weir_err_set(&c->err, c->rc, "out of memory");
+		no_memory(&c->err);
 	else
 		c->rc = begin_swap(c);
 	if (c->rc == 0)
@@ -298,7 +298,7 @@ static void run_aside(struct aside_job *j)
 	case DIVIDE:
 		c->rc = gateway_divide_prepare(c->gateway, c->draft.version->policy);
 		if (c->rc < 0)
-			weir_err_set(&c->err, c->rc, "out of memory");
+			no_memory(&c->err);
 		break;
 	default:
 		gateway_draft_unkeep(c->gateway, &c->draft);

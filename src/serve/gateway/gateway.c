@@ -317,7 +317,7 @@ int gateway_tls_read(const struct weir_policy *p, struct tls **ret_tls, struct w
 	return c.cert || c.psk ? tls_new(&c, true, ret_tls, err) : 0;
 }
 
-static int start(struct gateway *g, struct weir_err *err)
+static int start_gateway(struct gateway *g, struct weir_err *err)
 {
 	int rc;
 
@@ -378,7 +378,7 @@ int gateway_new(struct weir_policy *p, const char *text, const char *name,
 	g->started = loop_clock();
 	rc = gateway_policy_start(g, p, text, name, err);
 	if (rc == 0)
-		rc = start(g, err);
+		rc = start_gateway(g, err);
 	if (rc < 0) {
 		gateway_free(g);
 		return rc;

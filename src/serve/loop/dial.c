@@ -42,7 +42,7 @@ static void let_go(struct dial *d)
 
 /* ---- the thread */
 
-static void *run(void *arg)
+static void *connect_main(void *arg)
 {
 	struct dial *d = arg;
 	struct weir_err err = {""};
@@ -69,7 +69,7 @@ static int start_thread(struct dial *d)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&id, &attr, run, d);
+	r = pthread_create(&id, &attr, connect_main, d);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -r;
