@@ -110,7 +110,7 @@ static void catch_up(struct model *m, weir_time now)
 		return;
 	d = device_step(m->device, now);
 	while (d) {
-		struct part *p = (struct part *)(void *)d;
+		struct part *p = container_of(d, struct part, timed);
 
 		d = d->next;
 		part_done(m, p);

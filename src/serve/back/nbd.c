@@ -265,7 +265,7 @@ static void nbd_free(struct back *b)
 
 static void nbd_say(const struct back *b, char *text, size_t len)
 {
-	const struct nbd *n = (const struct nbd *)(const void *)b;
+	const struct nbd *n = container_of(b, const struct nbd, back);
 	char kept[32];
 	int at;
 
@@ -286,7 +286,7 @@ static void nbd_say(const struct back *b, char *text, size_t len)
 
 static uint64_t nbd_unflushed(const struct back *b)
 {
-	const struct nbd *n = (const struct nbd *)(const void *)b;
+	const struct nbd *n = container_of(b, const struct nbd, back);
 
 	return n->kept ? unflushed_bytes(n->kept) : 0;
 }

@@ -57,11 +57,6 @@ const struct weir_policy *gateway_policy(const struct gateway *g)
 	return g->policy;
 }
 
-const char *gateway_policy_name(const struct gateway *g)
-{
-	return g->name;
-}
-
 const char *gateway_policy_text(const struct gateway *g)
 {
 	return g->text;
@@ -297,7 +292,7 @@ struct draining {
 
 static void stop_draining(struct loop_task *t)
 {
-	loop_stop(((struct draining *)(void *)t)->loop);
+	loop_stop(container_of(t, struct draining, task)->loop);
 }
 
 void gateway_drain(struct gateway *g)

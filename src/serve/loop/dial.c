@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/container.h"
 #include "serve/loop/dial.h"
 #include "serve/loop/stream.h"
 #include <errno.h>
@@ -79,7 +80,7 @@ static int start_thread(struct dial *d)
 
 static void ready(struct loop_fd *f, uint32_t events)
 {
-	struct dial *d = (struct dial *)(void *)f;
+	struct dial *d = container_of(f, struct dial, event);
 	dial_done *done = d->done;
 	void *arg = d->arg;
 	struct weir_err err;

@@ -223,7 +223,7 @@ static bool moves(const struct weir_req *q, void *arg)
 {
 	const struct resource *r = arg;
 
-	const struct client *c = ((const struct request *)(const void *)q)->client;
+	const struct client *c = container_of(q, const struct request, gate)->client;
 
 	/* (The requests of a client that is cut off stay where they are, and are dropped when it leaves.) */
 	return c->tenant >= 0 && (r->shadow || c->node != q->tenant);

@@ -14,7 +14,7 @@
  * EXAMPLE rate 10, depth 3: of five requests at once three pass, the fourth 100 ms later, the fifth
  *         at 200 ms.
  */
-#include "control/tbf/tbf.h"
+#include "control/tbf/filter.h"
 #include "base/heap.h"
 #include "base/array.h"
 #include <errno.h>
