@@ -243,7 +243,7 @@ static int run_verb(int argc, char **argv)
 			"missing benchmark: gate, alloc, pshift, sim, gateway, hosts or cluster");
 	b = calloc(1, sizeof *b);
 	if (!b)
-		return opts_fail(&verb_bench, "out of memory");
+		return opts_no_memory(&verb_bench);
 	b->runs = 5;
 	b->runs_given = values[OPT_RUNS];
 	b->quick = values[OPT_QUICK];

@@ -72,7 +72,7 @@ static void begin(void)
 	MUST(worker_init(&worker, &gateway, 0, 4 << 20, -1) == 0);
 	back_config.loop = worker.loop;
 	back_config.pool = worker.pool;
-	MUST(back_memory_open("1M", &back_config, &back, NULL) == 0);
+	MUST(back_open("memory:1M", &back_config, &back, NULL) == 0);
 	MUST(weir_policy_parse(text, strlen(text), "fuzz", &policy, NULL) == 0);
 	policy_resource_default("disk", &spec);
 	config.back = back;

@@ -121,7 +121,7 @@ static void begin(void)
 	MUST(loop_new(&loop) == 0 && chunk_pool_new(64 << 20, &pool) == 0);
 	config.loop = loop;
 	config.pool = pool;
-	MUST(back_nbd_open(uri, &config, &back, NULL) == 0);
+	MUST(back_open(uri, &config, &back, NULL) == 0);
 	back->done = is_done;
 	nbd = nbd_of(back);
 	MUST(back->ops->start(back) == 0);

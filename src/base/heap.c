@@ -8,6 +8,7 @@
  *          cannot be predicted; the least of four children is found as a tournament.
  */
 #include "base/heap.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -109,16 +110,10 @@ void heap_free(struct heap *h)
 
 int heap_reserve(struct heap *h, size_t room)
 {
-	struct heap_item *items;
-
 	if (room <= h->room)
 		return 0;
-	if (room > SIZE_MAX / sizeof(*items) || (h->place && room > HEAP_NOWHERE))
+	if ((h->place && room > HEAP_NOWHERE) || array_resize(&h->items, room) < 0)
 		return -ENOMEM;
-	items = realloc(h->items, room * sizeof(*items));
-	if (!items)
-		return -ENOMEM;
-	h->items = items;
 	h->room = room;
 	return 0;
 }

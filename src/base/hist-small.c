@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/hist-small.h"
 #include "base/hist-impl.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,11 +36,8 @@ static uint32_t *chunk_at(struct hist_small *h, unsigned place)
 	if (h->place[place])
 		return h->chunk[h->place[place] - 1];
 	if (h->n == h->room) {
-		void *chunk = realloc(h->chunk, (h->room + (size_t)MORE) * sizeof(*h->chunk));
-
-		if (!chunk)
+		if (array_resize(&h->chunk, h->room + (size_t)MORE) < 0)
 			return NULL;
-		h->chunk = chunk;
 		h->room += MORE;
 	}
 	memset(h->chunk[h->n], 0, sizeof(*h->chunk));

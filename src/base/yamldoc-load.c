@@ -4,6 +4,7 @@
  *         nesting and in the anchors, and a separate allocation for every value.
  */
 #include "base/yamldoc-load.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -152,16 +153,8 @@ static int add_value(struct load *l, const yaml_event_t *e, enum yamldoc_kind ki
 {
 	struct yamldoc_values *v = &l->values;
 
-	if (v->n == v->room) {
-		size_t room = v->room ? 2 * v->room : 64;
-		struct yamldoc_value *of =
-			room < INT32_MAX ? realloc(v->of, room * sizeof(*of)) : NULL;
-
-		if (!of)
-			return -ENOMEM;
-		v->of = of;
-		v->room = room;
-	}
+	if (v->n >= INT32_MAX || array_grow(&v->of, &v->room, v->n + 1) < 0)
+		return -ENOMEM;
 	v->of[v->n++] = (struct yamldoc_value){.line = (unsigned)e->start_mark.line + 1,
 		.column = (unsigned)e->start_mark.column + 1,
 		.kind = kind};
@@ -173,15 +166,8 @@ static int add_item(struct load *l, int id)
 {
 	if (l->depth == 0)
 		return 0;
-	if (l->n_items == l->room_items) {
-		size_t room = l->room_items ? 2 * l->room_items : 64;
-		int *items = realloc(l->items, room * sizeof(*items));
-
-		if (!items)
-			return -ENOMEM;
-		l->items = items;
-		l->room_items = room;
-	}
+	if (array_grow(&l->items, &l->room_items, l->n_items + 1) < 0)
+		return -ENOMEM;
 	l->items[l->n_items++] = id;
 	return 0;
 }

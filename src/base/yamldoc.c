@@ -4,6 +4,7 @@
  *         root, O(nodes · log of the largest map), refuses invalid documents and records each
  *         node's first parent, from which paths are built.
  */
+#include "base/no-memory.h"
 #include "base/yamldoc.h"
 #include "base/yamldoc-impl.h"
 
@@ -197,7 +198,7 @@ int yamldoc_parse(const char *text, size_t len, const char *name, struct yamldoc
 	}
 	if (r < 0) {
 		yamldoc_free(doc);
-		return r == -ENOMEM ? weir_err_set(err, r, "out of memory") : r;
+		return r == -ENOMEM ? no_memory(err) : r;
 	}
 	*ret_doc = doc;
 	return 0;

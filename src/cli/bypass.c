@@ -37,7 +37,7 @@ static int set_bypass(struct remote *r, const char *resource, bool on)
 	int status = 1;
 
 	if (!escaped || asprintf(&path, "/v1/bypass/%s", escaped) < 0)
-		opts_fail(&verb_bypass, "out of memory");
+		opts_no_memory(&verb_bypass);
 	else
 		status = remote_ask(r, on ? "PUT" : "DELETE", path, NULL, 0, &j);
 	if (status < 0) {

@@ -5,6 +5,7 @@
 #include "cli/common/files.h"
 #include "cli/common/remote.h"
 #include "serve/api/http.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 static int fail_memory(void)
 {
-	opts_fail(&verb_policy, "out of memory");
+	opts_no_memory(&verb_policy);
 	return 1;
 }
 
@@ -32,17 +33,14 @@ static int add_named(void *arg, const char *from, const char *name, char **ret_t
 {
 	struct sent *s = arg;
 	int rc = files_read_beside(NULL, from, name, ret_text, ret_len, err);
-	char *both;
 
 	if (rc < 0)
 		return rc;
-	both = realloc(s->text, s->len + *ret_len + 1);
-	if (!both) {
+	if (array_resize(&s->text, s->len + *ret_len + 1) < 0) {
 		free(*ret_text);
 		return no_memory(err);
 	}
-	memcpy(both + s->len, *ret_text, *ret_len);
-	s->text = both;
+	memcpy(s->text + s->len, *ret_text, *ret_len);
 	s->len += *ret_len;
 	s->tenants = *ret_len;
 	return 0;

@@ -56,7 +56,7 @@ static int change_value(struct remote *r, const char *key, const char *value)
 	int status = 1;
 
 	if (!escaped || asprintf(&path, "/v1/set/%s", escaped) < 0)
-		opts_fail(&verb_set, "out of memory");
+		opts_no_memory(&verb_set);
 	else
 		status = remote_ask(
 			r, value ? "PUT" : "DELETE", path, value, value ? strlen(value) : 0, &j);
@@ -87,7 +87,7 @@ static int set_main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (n > 1 && !(value = join_words(argv + 2, n - 1)))
-		status = opts_fail(&verb_set, "out of memory");
+		status = opts_no_memory(&verb_set);
 	else
 		status = n ? change_value(r, argv[1], value) : list_overrides(r);
 	free(value);

@@ -120,7 +120,7 @@ static int status_main(int argc, char **argv)
 		return opts_fail(&verb_status, "--ledger shows all tenants");
 	path = path_of(values);
 	if (!path)
-		return opts_fail(&verb_status, "out of memory");
+		return opts_no_memory(&verb_status);
 	status = remote_open(&verb_status, values[SOCKET], values[URL], values[TOKEN], &r);
 	if (status < 0 && values[JSON]) {
 		status = remote_print(r, path, stdout);

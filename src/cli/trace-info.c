@@ -2,6 +2,7 @@
 /* trace-info: `weir trace info`, one row per trace. The row of an unreadable file says why. */
 #include "cli/trace-verb.h"
 #include "cli/view/progress.h"
+#include "base/array.h"
 #include <weir/units.h>
 #include <dirent.h>
 #include <errno.h>
@@ -44,14 +45,8 @@ static void set_why(struct row *r, const char *message)
 
 static struct row *add_row(struct rows *rows, const char *name)
 {
-	if (rows->n == rows->room) {
-		size_t room = rows->room ? 2 * rows->room : 64;
-		struct row *more = realloc(rows->row, room * sizeof *more);
-		if (!more)
-			return NULL;
-		rows->row = more;
-		rows->room = room;
-	}
+	if (array_grow(&rows->row, &rows->room, rows->n + 1) < 0)
+		return NULL;
 	struct row *r = &rows->row[rows->n];
 	*r = (struct row){.name = strdup(name)};
 	rows->n += r->name != NULL;
@@ -332,7 +327,7 @@ int trace_info(const struct trace_request *q, char **paths, int n)
 	size_t failed = 0, alien = 0;
 	int status = 0;
 	if (add_names(&rows, paths, n) < 0) {
-		opts_fail(&verb_trace, "out of memory");
+		opts_no_memory(&verb_trace);
 		status = 1;
 	}
 	progress_start(&p, "traces", (double)rows.n);

@@ -47,7 +47,7 @@ static int start_recording(struct remote *r, const struct trace_record_request *
 		asprintf(&path, "/v1/record?while=" LEASE "&file=%s%s%s%s%s", escaped,
 			requests ? "&requests=" : "", requests ? requests : "",
 			duration ? "&duration=" : "", duration ? duration : "") < 0)
-		opts_fail(&verb_trace, "out of memory");
+		opts_no_memory(&verb_trace);
 	else
 		status = remote_ask(r, "POST", path, "", 0, &j);
 	if (status < 0) {

@@ -12,12 +12,12 @@
 
 /* verbs.inc has one VERB(name) per line, made by the build from the list in cli/meson.build. */
 #define VERB(name) extern const struct verb verb_##name;
-#include "verbs.inc"
+#include "cli/verbs.inc"
 #undef VERB
 
 static const struct verb *const verbs[] = {
 #define VERB(name) &verb_##name,
-#include "verbs.inc"
+#include "cli/verbs.inc"
 #undef VERB
 	NULL,
 };

@@ -23,7 +23,7 @@
  *
  * FACTS  What the instance shows (control/facts.h); also what a restart goes on from.
  *
- * A new controller is a folder under src/control and a line in controllers.c.
+ * A new controller is a folder under src/control and its name in the list of src/control/meson.build.
  */
 #ifndef WEIR_CONTROL_CONTROLLER_H
 #define WEIR_CONTROL_CONTROLLER_H

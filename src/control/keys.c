@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/keys.h"
+#include "base/array.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,13 +61,11 @@ void keys_default(const struct key *keys, void *data, size_t size)
 ptrdiff_t key_append(struct settings *s, const void *bytes, size_t size)
 {
 	size_t offset = s->len;
-	void *data = realloc(s->data, offset + size);
 
-	if (!data)
+	if (array_resize_to(&s->data, offset + size, 1) < 0)
 		return -ENOMEM;
-	s->data = data;
 	s->len += size;
-	memcpy((char *)data + offset, bytes, size);
+	memcpy((char *)s->data + offset, bytes, size);
 	return (ptrdiff_t)offset;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/ledger-impl.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,16 +29,12 @@ void ledger_free(struct ledger *l)
 
 int ledger_grow(struct ledger *l, uint32_t n)
 {
-	struct job *jobs;
-
 	if (n <= l->n_jobs)
 		return 0;
-	jobs = realloc(l->jobs, n * sizeof(*jobs));
-	if (!jobs)
+	if (array_resize(&l->jobs, n) < 0)
 		return -ENOMEM;
-	l->jobs = jobs;
 	for (; l->n_jobs < n; l->n_jobs++)
-		jobs[l->n_jobs] = (struct job){
+		l->jobs[l->n_jobs] = (struct job){
 			.of = {{LEDGER_NONE, LEDGER_NONE, 0, 0}, {LEDGER_NONE, LEDGER_NONE, 0, 0}}};
 	return 0;
 }
@@ -69,13 +66,12 @@ static uint32_t find(const struct ledger *l, uint32_t lender, uint32_t borrower)
 static int more_room(struct ledger *l)
 {
 	uint32_t room = l->room ? 2 * l->room : 64;
-	struct entry *entries =
-		room < LEDGER_NONE / 2 ? realloc(l->entries, room * sizeof(*entries)) : NULL;
+	struct entry *entries;
 	uint32_t *buckets;
 
-	if (!entries)
+	if (room >= LEDGER_NONE / 2 || array_resize(&l->entries, room) < 0)
 		return -ENOMEM;
-	l->entries = entries;
+	entries = l->entries;
 	buckets = malloc(room * sizeof(*buckets));
 	if (!buckets)
 		return -ENOMEM;

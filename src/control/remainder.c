@@ -112,7 +112,7 @@ static void give(int64_t left, size_t n, int32_t *rest, int64_t *whole, uint32_t
 		move(&whole[i], &rest[i], remainder_taken(&p, keys[i]));
 }
 
-static void take(
+static void take_away(
 	int64_t over, int64_t least, size_t n, int32_t *rest, int64_t *whole, uint32_t *keys)
 {
 	struct remainder_pick p;
@@ -159,5 +159,5 @@ void remainder_round(int64_t total, int64_t least, size_t n, const int64_t *shar
 	if (sum < total)
 		give(total - sum, n, rest, ret_whole, keys);
 	else if (sum > total)
-		take(sum - total, least, n, rest, ret_whole, keys);
+		take_away(sum - total, least, n, rest, ret_whole, keys);
 }

@@ -263,7 +263,7 @@ static void receive_replies(struct load_conn *c)
 
 static void on_ready(struct loop_fd *f, uint32_t events)
 {
-	struct load_conn *c = (struct load_conn *)(void *)f;
+	struct load_conn *c = container_of(f, struct load_conn, fd);
 
 	if (events & EPOLLOUT)
 		load_conn_dirty(c);

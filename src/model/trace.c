@@ -8,6 +8,7 @@
  *         merge-sorted, in O(n) if it was nearly sorted.
  */
 #include "model/trace-line.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,14 +139,8 @@ struct reading {
 
 static int push_record(struct reading *r, const struct trace_record *record)
 {
-	if (r->t.n == r->room) {
-		size_t room = r->room ? 2 * r->room : 1024;
-		void *more = realloc(r->t.records, room * sizeof *record);
-		if (!more)
-			return -ENOMEM;
-		r->t.records = more;
-		r->room = room;
-	}
+	if (array_grow(&r->t.records, &r->room, r->t.n + 1) < 0)
+		return -ENOMEM;
 	if (r->t.n > 0 && record->at < r->t.records[r->t.n - 1].at)
 		r->t.was_sorted = false;
 	r->t.records[r->t.n++] = *record;

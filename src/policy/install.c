@@ -185,7 +185,7 @@ static int set_all(const struct weir_policy *p, struct weir_gate *g, weir_time n
 	if (rc == 0)
 		rc = weir_gate_set(g, now, knobs, POLICY_KNOBS * n, err);
 	else
-		weir_err_set(err, rc, "out of memory");
+		no_memory(err);
 	free(bounds);
 	free(knobs);
 	free(buckets);

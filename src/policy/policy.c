@@ -4,6 +4,7 @@
 #include "base/no-memory.h"
 #include "policy/impl.h"
 #include "policy/index.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -52,19 +53,10 @@ const char *policy_string(struct policy_reading *r, const char *text)
 
 bool policy_grow(struct policy_reading *r, void **array, size_t n, size_t *room, size_t size)
 {
-	size_t more = *room ? *room * 2 : 8;
-	void *bigger;
-
-	if (n < *room)
+	if (array_grow_to(array, room, n + 1, size) == 0)
 		return true;
-	bigger = more <= SIZE_MAX / size ? realloc(*array, more * size) : NULL;
-	if (!bigger) {
-		r->no_memory = true;
-		return false;
-	}
-	*array = bigger;
-	*room = more;
-	return true;
+	r->no_memory = true;
+	return false;
 }
 
 void weir_policy_free(struct weir_policy *p)

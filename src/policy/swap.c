@@ -11,6 +11,7 @@
  * EXAMPLE prod (leaf) becomes prod with db and web: a second node for prod, two below it; the old
  *         prod's queue is handed back, its node goes when its last request is done.
  */
+#include "base/no-memory.h"
 #include "policy/swap.h"
 #include "policy/index.h"
 #include <errno.h>
@@ -123,7 +124,7 @@ int policy_swap_start(
 	}
 	if (rc < 0) {
 		forget_next(s);
-		weir_err_set(err, rc, "out of memory");
+		no_memory(err);
 	}
 	return rc;
 }

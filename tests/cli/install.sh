@@ -53,13 +53,13 @@ awk '$1 == "gold" { gold = $2 } $1 == "bronze" { bronze = $2 }
 	fail "the example's shares are not 3 to 1"
 }
 
-# Every header compiles alone, in C and in C++.
+# Every header compiles alone, in C11, which programs may use, and in C++17.
 cxx=$(command -v g++ || command -v clang++) || echo "no C++ compiler: the headers are tried as C only"
 cxxflags="-std=c++17 -Wall -Wextra -Werror $(pkg-config --cflags weir)"
 (cd "$prefix/include" && find weir -name '*.h') >headers
 while read -r header; do
 	echo "#include <$header>" >alone.c
-	run 0 gcc $cflags -fsyntax-only alone.c
+	run 0 gcc $cflags -std=c11 -pedantic -fsyntax-only alone.c
 	cp alone.c alone.cc
 	[ -z "$cxx" ] || run 0 "$cxx" $cxxflags -fsyntax-only alone.cc
 done <headers

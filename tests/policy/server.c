@@ -124,6 +124,10 @@ static void check_rules(const struct weir_policy *p)
 	rule = tbf_settings_next(t, &at);
 	CHECK_STR(rule.match, "big/*");
 	CHECK_NEAR(rule.rate, 5000, 1e-9);
+	CHECK(tbf_settings_rate(t, "job1") == 100 && tbf_settings_rate(t, "job2") == 100);
+	CHECK(tbf_settings_rate(t, "big/one/two") == 5000 && tbf_settings_rate(t, "big/") == 5000);
+	CHECK(tbf_settings_rate(t, "job") == 10 && tbf_settings_rate(t, "job12") == 10);
+	CHECK(tbf_settings_rate(t, "big") == 10 && tbf_settings_rate(t, "job1 job2") == 10);
 }
 
 static void rules(void)
@@ -147,6 +151,13 @@ static void rules(void)
 	CHECK(isinf(t->other));
 	CHECK_INT(t->depth, 3);
 	CHECK_INT(t->n_rules, 0);
+	weir_policy_free(p);
+	p = parse("resources: [{name: a, controller: tbf, tbf: {default: 2 iops, rules: [{match: "
+		  "'a*c*e', rate: 1 "
+		  "iops}, {match: '*', rate: 7 iops}]}}]\n");
+	t = p->resources[0].settings;
+	CHECK(tbf_settings_rate(t, "abcbcde") == 1 && tbf_settings_rate(t, "ace") == 1);
+	CHECK(tbf_settings_rate(t, "abcbcdef") == 7);
 	weir_policy_free(p);
 }
 

@@ -221,8 +221,8 @@ static inline void rig_new_with(struct rig *r, struct back *back, struct held *h
 	log_open(LOG_LEVEL_ERROR, LOG_FORM_TEXT);
 	CHECK_INT(worker_init(&r->worker, &r->gateway, 0, memory, -1), 0);
 	if (!back && !held &&
-		back_memory_open(
-			"64M", &(struct back_config){.loop = r->worker.loop}, &back, &err) < 0)
+		back_open("memory:64M", &(struct back_config){.loop = r->worker.loop}, &back,
+			&err) < 0)
 		FAIL("%s", err.text);
 	if (weir_policy_parse(text, strlen(text), "rig", &r->policy, &err) < 0)
 		FAIL("%s", err.text);

@@ -292,7 +292,7 @@ static inline void drive_open(struct drive *d, const char *uri, struct back_conf
 	CHECK_INT(chunk_pool_new(64 << 20, &d->pool), 0);
 	c->loop = d->loop;
 	c->pool = d->pool;
-	if (back_nbd_open(uri, c, &d->back, &err) < 0)
+	if (back_open(uri, c, &d->back, &err) < 0)
 		FAIL("%s", err.text);
 	d->back->done = drive_done;
 	d->back->done_arg = d;

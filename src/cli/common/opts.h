@@ -34,6 +34,10 @@ int opts_parse(const struct verb *v, int argc, char **argv, const char **values,
  * opts_fail(…)`.
  */
 int opts_fail(const struct verb *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static inline int opts_no_memory(const struct verb *v)
+{
+	return opts_fail(v, "out of memory");
+}
 
 /* Parse --seed. Return 0, or 2 with the error printed. *ret_seed is unchanged if text is NULL. */
 int opts_seed(const struct verb *v, const char *text, uint64_t *ret_seed);

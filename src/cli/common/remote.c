@@ -3,6 +3,7 @@
 #include "cli/common/remote.h"
 #include "cli/common/files.h"
 #include "serve/api/http.h"
+#include "base/array.h"
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
@@ -59,7 +60,7 @@ static int set_address(struct remote *r, const char *socket, const char *url)
 		while (n && url[n - 1] == '/')
 			n--;
 		r->url = strndup(url, n);
-		return r->url ? -1 : opts_fail(r->verb, "out of memory");
+		return r->url ? -1 : opts_no_memory(r->verb);
 	}
 	if (!socket) {
 		http_socket(false, address);
@@ -67,7 +68,7 @@ static int set_address(struct remote *r, const char *socket, const char *url)
 	}
 	r->socket = strdup(strncmp(socket, "unix:", 5) == 0 ? socket + 5 : socket);
 	r->url = strdup("http://localhost");
-	return r->socket && r->url ? -1 : opts_fail(r->verb, "out of memory");
+	return r->socket && r->url ? -1 : opts_no_memory(r->verb);
 }
 
 int remote_open(const struct verb *v, const char *socket, const char *url, const char *token_file,
@@ -82,7 +83,7 @@ int remote_open(const struct verb *v, const char *socket, const char *url, const
 		return opts_fail(v, "--token-file goes with --url");
 	r = calloc(1, sizeof(*r));
 	if (!r)
-		return opts_fail(v, "out of memory");
+		return opts_no_memory(v);
 	r->verb = v;
 	r->curl = curl_easy_init();
 	status = r->curl ? set_address(r, socket, url) : opts_fail(v, "libcurl does not start");
@@ -121,14 +122,8 @@ static size_t append_reply(char *data, size_t size, size_t n, void *arg)
 	n *= size;
 	if (n > REPLY_MAX - to->n)
 		return 0;
-	if (to->n + n + 1 > to->room) {
-		size_t room = 2 * (to->n + n + 1);
-		char *more = realloc(to->text, room);
-		if (!more)
-			return 0;
-		to->text = more;
-		to->room = room;
-	}
+	if (array_grow(&to->text, &to->room, to->n + n + 1) < 0)
+		return 0;
 	memcpy(to->text + to->n, data, n);
 	to->n += n;
 	to->text[to->n] = 0;
@@ -272,7 +267,7 @@ int remote_print(struct remote *r, const char *path, FILE *to)
 	int rc = 0;
 
 	if (asprintf(&url, "%s%s", r->url, path) < 0) {
-		opts_fail(r->verb, "out of memory");
+		opts_no_memory(r->verb);
 		return 1;
 	}
 	prepare_request(r, url, "GET", NULL, 0, NULL);

@@ -25,7 +25,7 @@ static int split_words(const struct verb *v, const char *text, struct stay_list 
 	ret->text = strdup(text);
 	ret->words = calloc(room, sizeof(*ret->words));
 	if (!ret->text || !ret->words)
-		return opts_fail(v, "out of memory");
+		return opts_no_memory(v);
 	for (word = strtok_r(ret->text, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
 		ret->words[ret->n++] = word;
 	return -1;

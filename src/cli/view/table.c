@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/view/table.h"
 #include "base/utf8.h"
+#include "base/array.h"
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -41,17 +42,7 @@ void table_begin(struct table *t, const char *const *heads, unsigned right)
 /* Make room for `more` bytes. */
 static bool has_room(struct table *t, size_t more)
 {
-	size_t room = t->room ? t->room : 4096;
-	char *text;
-
-	while (room - t->used < more)
-		room *= 2;
-	text = room > t->room ? realloc(t->text, room) : t->text;
-	if (!text)
-		return false;
-	t->text = text;
-	t->room = room;
-	return true;
+	return array_grow(&t->text, &t->room, t->used + more) == 0;
 }
 
 void table_cell(struct table *t, const char *fmt, ...)

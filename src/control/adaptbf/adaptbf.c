@@ -17,6 +17,7 @@
  */
 #include "control/adaptbf/adaptbf.h"
 #include "control/adaptbf/impl.h"
+#include "base/array.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -174,17 +175,14 @@ static int ask(struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops
 {
 	for (;;) {
 		int64_t r = ops->jobs(driver, now, a->seen, a->seen_room);
-		struct adaptbf_job *more;
 
 		if (r < 0)
 			return (int)r;
 		*n = (size_t)r;
 		if (*n <= a->seen_room)
 			return 0;
-		more = realloc(a->seen, *n * sizeof(*more));
-		if (!more)
+		if (array_resize(&a->seen, *n) < 0)
 			return -ENOMEM;
-		a->seen = more;
 		a->seen_room = *n;
 	}
 }

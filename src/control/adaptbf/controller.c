@@ -197,7 +197,7 @@ static uint64_t id_of(const struct adaptbf_control *s, const struct controller_v
 }
 
 /* A driver that the next version will not have lets go of the tenants that have that one's knobs. */
-static void take(void *c, const struct controller_version *v, size_t i, weir_node node)
+static void take_tenant(void *c, const struct controller_version *v, size_t i, weir_node node)
 {
 	const struct adaptbf_control *s = c;
 	bool goes = v->next && s->plan.driver;
@@ -306,7 +306,7 @@ static void destroy(void *c)
 
 /* ---- facts */
 
-static void look(
+static void fill_facts(
 	const void *c, const struct facts_site *site, bool tenants, bool state, struct facts *ret)
 {
 	const struct adaptbf_control *s = c;
@@ -378,14 +378,14 @@ const struct controller adaptbf_controller = {
 	.new = make,
 	.free = destroy,
 	.prepare = prepare,
-	.take = take,
+	.take = take_tenant,
 	.leave = leave,
 	.begin = begin,
 	.end = end,
 	.rule = rule,
 	.step = step,
 	.facts = &adaptbf_facts,
-	.look = look,
+	.look = fill_facts,
 	.learned = learned,
 	.restore = restore,
 	.steps = steps,

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
 /* ---- the description */
 
 #define SELF(member)   FACT_AT(struct adaptbf_facts_self, member)
@@ -330,21 +328,16 @@ static void head(const void *row, char *text, size_t size)
 
 #define LOAN_TABLE(list, array)                                                                    \
 	.name = list, .keys = {{"lender", NULL, "LENDER"}, {"borrower", NULL, "BORROWER"}},        \
-	.facts = array, .n_facts = COUNT(array), .size = sizeof(struct adaptbf_facts_loan),        \
-	.place = FACTS_IN_STATE, .finish = finish_loan
+	FACTS_OF(struct adaptbf_facts_loan, array), .place = FACTS_IN_STATE, .finish = finish_loan
 
 const struct facts_kind adaptbf_facts = {
 	.name = "adaptbf",
 	.label = "AdapTBF",
-	.self = {.facts = self_facts,
-		.n_facts = COUNT(self_facts),
-		.size = sizeof(struct adaptbf_facts_self)},
+	.self = {FACTS_OF(struct adaptbf_facts_self, self_facts)},
 	.tables = {[ADAPTBF_FACTS_JOBS] = {.name = "jobs",
 			   .keys = {{"tenant", "tenant", "TENANT"}},
 			   .tenants = true,
-			   .facts = job_facts,
-			   .n_facts = COUNT(job_facts),
-			   .size = sizeof(struct adaptbf_facts_job),
+			   FACTS_OF(struct adaptbf_facts_job, job_facts),
 			   .finish = finish_job},
 		[ADAPTBF_FACTS_LOANS] = {LOAN_TABLE("loans", open_facts)},
 		[ADAPTBF_FACTS_REPAID] = {LOAN_TABLE("repaid", repaid_facts), .shown = 20}},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/adaptbf/jobnames.h"
+#include "base/array.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static size_t place(const struct jobnames *j, const char *name)
 	return (size_t)(h ^ h >> 32) & (j->table_room - 1);
 }
 
-static void put(struct jobnames *j, uint32_t id)
+static void index_name(struct jobnames *j, uint32_t id)
 {
 	size_t i = place(j, j->names[id - 1]);
 
@@ -27,23 +28,15 @@ static void fill_table(struct jobnames *j)
 	memset(j->table, 0, j->table_room * sizeof(*j->table));
 	for (size_t i = 0; i < j->n; i++)
 		if (j->names[i])
-			put(j, (uint32_t)i + 1);
+			index_name(j, (uint32_t)i + 1);
 }
 
 /* Room for one more. */
 static bool grow(struct jobnames *j)
 {
-	if (j->n == j->room) {
-		size_t room = j->room ? 2 * j->room : 16;
-		char **names = NULL;
-
-		if (room < UINT32_MAX / 4) /* numbers are 32 bits in the table */
-			names = realloc(j->names, room * sizeof(*names));
-		if (!names)
-			return false;
-		j->names = names;
-		j->room = room;
-	}
+	/* Numbers are 32 bits in the table. */
+	if (j->n >= UINT32_MAX / 4 || array_grow(&j->names, &j->room, j->n + 1) < 0)
+		return false;
 	if (2 * (j->used + 1) >= j->table_room) {
 		size_t room = j->table_room ? 2 * j->table_room : 64;
 		uint32_t *table = malloc(room * sizeof(*table));
@@ -89,7 +82,7 @@ uint64_t jobnames_add(struct jobnames *j, const char *name)
 	}
 	j->names[i] = copy;
 	j->used++;
-	put(j, (uint32_t)i + 1);
+	index_name(j, (uint32_t)i + 1);
 	return i + 1;
 }
 

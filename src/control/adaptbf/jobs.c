@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who is known: slots that stay where they are, found by id through a table without pointers. */
 #include "control/adaptbf/impl.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ uint32_t adaptbf_find(const struct adaptbf *a, uint64_t id)
 	}
 }
 
-static void put(struct adaptbf *a, uint32_t slot)
+static void index_slot(struct adaptbf *a, uint32_t slot)
 {
 	uint32_t i = place(a, a->slots[slot].id);
 
@@ -35,18 +36,13 @@ int adaptbf_jobs_room(struct adaptbf *a, size_t more)
 {
 	size_t need = a->known + more;
 	uint32_t room = a->room ? a->room : 16, *index;
-	struct adaptbf_slot *slots;
 
 	if (need <= a->room)
 		return 0;
 	while (room < need)
 		room *= 2;
-	if (ledger_grow(a->ledger, room))
+	if (ledger_grow(a->ledger, room) || array_resize(&a->slots, room) < 0)
 		return -ENOMEM;
-	slots = realloc(a->slots, room * sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	a->slots = slots;
 	index = malloc(2 * (size_t)room * sizeof(*index));
 	if (!index)
 		return -ENOMEM;
@@ -55,8 +51,8 @@ int adaptbf_jobs_room(struct adaptbf *a, size_t more)
 	memset(index, 0xff, 2 * (size_t)room * sizeof(*index));
 	a->room = room;
 	for (uint32_t i = 0; i < a->n_slots; i++) {
-		if (slots[i].id)
-			put(a, i);
+		if (a->slots[i].id)
+			index_slot(a, i);
 	}
 	return 0;
 }
@@ -70,7 +66,7 @@ uint32_t adaptbf_add(struct adaptbf *a, uint64_t id)
 	else
 		a->free = a->slots[slot].next_free;
 	a->slots[slot] = (struct adaptbf_slot){.id = id, .fresh = true};
-	put(a, slot);
+	index_slot(a, slot);
 	a->known++;
 	return slot;
 }

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* controllers: the table of controllers. A new one needs its line here, and nothing else outside of its folder. */
+/* controllers: the table of controllers. controllers.inc has one CONTROLLER(name) per line, made by the build from the list
+ * in control/meson.build. */
 #include "control/controller.h"
 #include <string.h>
 
 #ifndef CONTROLLERS_MORE
 #define CONTROLLERS_MORE /* a test adds one: tests/control/example */
 #endif
-#define CONTROLLERS                                                                                \
-	CONTROLLER(parda)                                                                          \
-	CONTROLLER(adaptbf)                                                                        \
-	CONTROLLER(tbf)                                                                            \
-	CONTROLLER(pshift)                                                                         \
-	CONTROLLERS_MORE
 
 #define CONTROLLER(name) extern const struct controller name##_controller;
-CONTROLLERS
+#include "control/controllers.inc"
+CONTROLLERS_MORE
 #undef CONTROLLER
 
 #define CONTROLLER(name) &name##_controller,
-const struct controller *const controllers[] = {CONTROLLERS NULL};
+const struct controller *const controllers[] = {
+#include "control/controllers.inc"
+	CONTROLLERS_MORE NULL};
 _Static_assert(sizeof(controllers) / sizeof(*controllers) <= FACTS_KINDS_MAX + 1, "room for all");
 
 const struct controller *controller_find(const char *name)

@@ -89,47 +89,67 @@ static void check(struct settings *s, struct controller_check *c)
 			"1k iops}]}'");
 }
 
-int tbf_settings_make(const struct tbf_settings *s, struct tbf **ret)
+/* One word of a pattern, which ends at a space or the end. '*' by going back to the last one. */
+static bool matches_word(const char *word, const char *path)
 {
-	struct tbf *t;
-	size_t at = 0;
-	int r = tbf_new(s->depth, s->other, &t);
+	const char *star = NULL, *mark = NULL;
 
-	for (uint32_t i = 0; r == 0 && i < s->n_rules; i++) {
-		struct tbf_settings_rule rule = tbf_settings_next(s, &at);
-		char name[TBF_NAME];
-
-		snprintf(name, sizeof(name), "r%u", (unsigned)i % 1000000u);
-		r = tbf_start(t, name, rule.match, rule.rate, "default");
-		if (r)
-			tbf_free(t);
+	while (*path) {
+		if (*word == '*') {
+			star = ++word;
+			mark = path;
+		} else if (*word && *word != ' ' && *word == *path) {
+			word++;
+			path++;
+		} else if (star) {
+			word = star;
+			path = ++mark;
+		} else {
+			return false;
+		}
 	}
-	if (r == 0)
-		*ret = t;
-	return r;
+	while (*word == '*')
+		word++;
+	return *word == '\0' || *word == ' ';
+}
+
+static bool matches(const char *pattern, const char *path)
+{
+	for (size_t len; *pattern; pattern += len + (pattern[len] == ' ')) {
+		len = strcspn(pattern, " ");
+		if (len && matches_word(pattern, path))
+			return true;
+	}
+	return false;
+}
+
+double tbf_settings_rate(const struct tbf_settings *s, const char *path)
+{
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < s->n_rules; i++) {
+		struct tbf_settings_rule rule = tbf_settings_next(s, &at);
+
+		if (matches(rule.match, path))
+			return rule.rate;
+	}
+	return s->other;
 }
 
 /* ---- the controller: rules are set with the policy, and then nothing changes */
 
 static int prepare(void *c, const struct controller_version *v, size_t from, size_t to)
 {
-	struct tbf *t;
-	int r = tbf_settings_make(v->settings, &t);
+	const struct tbf_settings *s = v->settings;
 
-	if (r)
-		return r;
 	for (size_t i = from; i < to; i++) {
-		struct controller_tenant tenant = v->tenant(v, i);
-		double rate;
+		struct controller_tenant t = v->tenant(v, i);
+		double rate = t.is_leaf ? tbf_settings_rate(s, t.path) : INFINITY;
 
-		if (!tenant.is_leaf)
-			continue;
-		tbf_match(t, tenant.path, &rate);
 		if (!isinf(rate))
 			v->rules[i].bucket = (struct weir_bucket_spec){
-				WEIR_HOLD, WEIR_UNIT_REQUESTS, 0, rate, tbf_depth(t)};
+				WEIR_HOLD, WEIR_UNIT_REQUESTS, 0, rate, s->depth};
 	}
-	tbf_free(t);
 	return 0;
 }
 

@@ -327,7 +327,7 @@ static void api_free(struct api *a)
 	free(a);
 }
 
-static int start(struct api *a, const struct api_options *o, struct weir_err *err)
+static int start_api(struct api *a, const struct api_options *o, struct weir_err *err)
 {
 	struct http_config c = {.addresses = o->addresses,
 		.n_addresses = o->n_addresses,
@@ -361,7 +361,7 @@ int api_start(
 	if (!a)
 		return no_memory(err);
 	a->gateway = g;
-	r = start(a, o, err);
+	r = start_api(a, o, err);
 	if (r < 0) {
 		api_free(a);
 		a = NULL;

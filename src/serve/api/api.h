@@ -56,7 +56,6 @@ struct metrics_cursor { /* zero what is not set */
 };
 /* Writes the lines of about so many tenants, or rows of controllers; true: there is more. */
 bool metrics_more(struct metrics_cursor *c, size_t tenants, FILE *to);
-void metrics_write(const struct snapshot *s, const struct metrics_process *p, FILE *to); /* all */
 
 /* weir-api(7), GET /v1/status. */
 struct api_status {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* http-request: one request: authorisation, its body, the handler's reply. */
 #include "serve/api/http-impl.h"
+#include "base/array.h"
 #include <errno.h>
 #include <gnutls/crypto.h>
 #include <stdio.h>
@@ -269,14 +270,8 @@ static enum MHD_Result append_body(struct exchange *x, const char *data, size_t 
 {
 	if (n > HTTP_BODY_MAX - x->length)
 		return MHD_NO;
-	if (x->length + n + 1 > x->room) {
-		size_t room = 2 * (x->length + n + 1);
-		char *more = realloc(x->body, room);
-		if (!more)
-			return MHD_NO;
-		x->body = more;
-		x->room = room;
-	}
+	if (array_grow(&x->body, &x->room, x->length + n + 1) < 0)
+		return MHD_NO;
 	memcpy(x->body + x->length, data, n);
 	x->length += n;
 	x->body[x->length] = 0;

@@ -415,11 +415,3 @@ bool metrics_more(struct metrics_cursor *c, size_t tenants, FILE *to)
 	}
 	return c->part < all;
 }
-
-void metrics_write(const struct snapshot *s, const struct metrics_process *p, FILE *to)
-{
-	struct metrics_cursor c = {.snapshot = s, .process = p};
-
-	while (metrics_more(&c, SIZE_MAX, to))
-		;
-}

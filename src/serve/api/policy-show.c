@@ -6,6 +6,7 @@
  *         their widest cell, so all rows are made twice: once for the widths, once to be shown.
  */
 #include "serve/api/policy-show.h"
+#include "base/array.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -45,22 +46,15 @@ struct row { /* each cell ends with a 0 */
 
 static void put_bytes(struct row *r, const char *s, size_t n)
 {
-	if (r->room - r->used < n) {
-		size_t room = 2 * (r->room + n);
-		char *text = realloc(r->text, room);
-
-		if (!text) {
-			r->failed = true;
-			return;
-		}
-		r->text = text;
-		r->room = room;
+	if (array_grow(&r->text, &r->room, r->used + n) < 0) {
+		r->failed = true;
+		return;
 	}
 	memcpy(r->text + r->used, s, n);
 	r->used += n;
 }
 
-static void put(struct row *r, const char *s)
+static void put_text(struct row *r, const char *s)
 {
 	put_bytes(r, s, strlen(s));
 }
@@ -78,14 +72,14 @@ static void put_number(struct row *r, const char *form, double value)
 		s->value = value;
 		snprintf(s->text, sizeof(s->text), form, value);
 	}
-	put(r, s->text);
+	put_text(r, s->text);
 }
 
 /* "-" stands for an empty cell. */
 static void cell_end(struct row *r)
 {
 	if (r->used == r->cell)
-		put(r, "-");
+		put_text(r, "-");
 	put_bytes(r, "", 1);
 	r->cell = r->used;
 }
@@ -129,12 +123,12 @@ static void put_rate(struct row *r, unsigned slot, double rate)
 	weir_units_show_rate(
 		(struct weir_rate){rate, (enum weir_unit)(slot / 3)}, shown, sizeof(shown));
 	if (r->used > r->cell)
-		put(r, ", ");
+		put_text(r, ", ");
 	if (slot % 3) {
-		put(r, policy_show_ops[slot % 3]);
-		put(r, " ");
+		put_text(r, policy_show_ops[slot % 3]);
+		put_text(r, " ");
 	}
-	put(r, shown);
+	put_text(r, shown);
 }
 
 bool policy_show_is_min(const double *slots, unsigned slot)
@@ -168,8 +162,8 @@ static void burst_cell(struct row *r, const struct weir_tenant *t)
 		if (max->burst_rate <= 0)
 			continue;
 		put_rate(r, weir_limit_slot(max->unit, max->ops), max->burst_rate);
-		put(r, " for ");
-		put(r, weir_units_show_time(max->burst_for, span, sizeof(span)));
+		put_text(r, " for ");
+		put_text(r, weir_units_show_time(max->burst_for, span, sizeof(span)));
 	}
 	cell_end(r);
 }
@@ -180,7 +174,7 @@ static void slo_cell(struct row *r, const struct weir_tenant *t)
 
 	if (t->slo_percentile > 0) {
 		put_number(r, "p%.12g < ", t->slo_percentile);
-		put(r, weir_units_show_time(t->slo_latency, span, sizeof(span)));
+		put_text(r, weir_units_show_time(t->slo_latency, span, sizeof(span)));
 	}
 	cell_end(r);
 }
@@ -196,15 +190,15 @@ static void match_cell(struct row *r, const struct weir_tenant *t)
 		for (size_t k = 0; k < 5; k++) {
 			if (!fields[k][1])
 				continue;
-			put(r, between);
-			put(r, fields[k][0]);
-			put(r, "=");
-			put(r, fields[k][1]);
+			put_text(r, between);
+			put_text(r, fields[k][0]);
+			put_text(r, "=");
+			put_text(r, fields[k][1]);
 			between = " ";
 		}
 	}
 	if (t->is_default)
-		put(r, t->n_match ? " or (default)" : "(default)");
+		put_text(r, t->n_match ? " or (default)" : "(default)");
 	cell_end(r);
 }
 
@@ -224,7 +218,7 @@ static bool tenant_row(const struct policy_show *s, size_t i, struct row *r,
 	const char *text;
 
 	r->used = r->cell = 0;
-	put(r, t->path);
+	put_text(r, t->path);
 	cell_end(r);
 	number_cell(r, "%.12g", t->weight);
 	number_cell(r, "%.3g%%", 100 * s->of_parent[i]);

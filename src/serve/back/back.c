@@ -1,86 +1,79 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * back: names into back ends. The kind of a back end is what stands before the first colon; the rest
- * is its own (serve/back/name.h for options).
+ * is its own (serve/back/name.h for options). backs.inc has one BACK(name) per line, made by the build from the list in
+ * meson.build.
  */
 #include "serve/back/back.h"
 #include "serve/back/name.h"
 #include "serve/loop/log.h"
-#include "serve/back/nbd-uri.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-struct kind {
-	const char *name;
-	bool whole; /* the part wants the whole name, a URI, not what is behind the colon */
-	int (*open)(const char *, const struct back_config *, struct back **, struct weir_err *);
-	int (*check)(const char *rest, struct weir_err *err);
-	int (*size)(const char *rest, uint64_t *ret_size); /* NULL: it cannot be told */
-};
+#define NAMES 32 /* of all kinds, at most */
 
-static const struct kind kinds[] = {
-	{"memory", false, back_memory_open, back_memory_check, back_memory_size},
-	{"file", false, back_file_open, back_file_check, back_file_size},
-	{"model", false, back_model_open, back_model_check, back_model_size},
-	{"nbd", true, back_nbd_open, nbd_uri_check, NULL},
-	{"nbds", true, back_nbd_open, nbd_uri_check, NULL},
-	{"nbd+unix", true, back_nbd_open, nbd_uri_check, NULL},
-	{"nbds+unix", true, back_nbd_open, nbd_uri_check, NULL},
+#define BACK(name) extern const struct back_kind back_##name##_kind;
+#include "serve/back/backs.inc"
+#undef BACK
+
+#define BACK(name) &back_##name##_kind,
+static const struct back_kind *const kinds[] = {
+#include "serve/back/backs.inc"
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-static int unknown(const char *name, size_t len, struct weir_err *err)
+static int refuse_name(const char *name, size_t len, struct weir_err *err)
 {
-	const char *words[N_KINDS + 1], *near;
-	char word[32];
+	const char *words[NAMES + 1] = {NULL}, *near;
+	char word[32], all[160];
+	size_t n = 0, used = 0;
 
-	if (len >= sizeof(word))
-		len = sizeof(word) - 1;
-	memcpy(word, name, len);
-	word[len] = '\0';
+	snprintf(word, sizeof(word), "%.*s", (int)len, name);
 	for (size_t i = 0; i < N_KINDS; i++)
-		words[i] = kinds[i].name;
-	words[N_KINDS] = NULL;
+		for (const char *const *one = kinds[i]->names; *one && n < NAMES; one++) {
+			words[n++] = *one;
+			used += (size_t)snprintf(
+				all + used, sizeof(all) - used, "%s%s:", n == 1 ? "" : ", ", *one);
+		}
 	near = weir_err_near(word, words);
 	if (near)
 		return weir_err_set(err, -EINVAL,
 			"%s: there is no back end '%s' (did you mean '%s:'?)", name, word, near);
-	return weir_err_set(err, -EINVAL,
-		"%s: a back end begins with memory:, file:, nbd: (or nbds:, nbd+unix:) or model:",
-		name);
+	return weir_err_set(err, -EINVAL, "%s: a back end begins with one of %s", name, all);
 }
 
-static int find(
-	const char *name, const struct kind **ret_kind, const char **ret_rest, struct weir_err *err)
+static int find_kind(const char *name, const struct back_kind **ret_kind, const char **ret_rest,
+	struct weir_err *err)
 {
 	size_t len = strcspn(name, ":");
 
-	for (size_t i = 0; name[len] && i < N_KINDS; i++) {
-		if (strlen(kinds[i].name) == len && memcmp(kinds[i].name, name, len) == 0) {
-			*ret_kind = &kinds[i];
-			*ret_rest = kinds[i].whole ? name : name + len + 1;
-			return 0;
-		}
-	}
-	return unknown(name, len, err);
+	for (size_t i = 0; name[len] && i < N_KINDS; i++)
+		for (const char *const *one = kinds[i]->names; *one; one++)
+			if (strlen(*one) == len && memcmp(*one, name, len) == 0) {
+				*ret_kind = kinds[i];
+				*ret_rest = kinds[i]->whole ? name : name + len + 1;
+				return 0;
+			}
+	return refuse_name(name, len, err);
 }
 
 int back_open(const char *name, const struct back_config *config, struct back **ret_back,
 	struct weir_err *err)
 {
-	const struct kind *kind;
+	const struct back_kind *kind;
 	const char *rest;
-	int r = find(name, &kind, &rest, err);
+	int r = find_kind(name, &kind, &rest, err);
 
 	return r ? r : kind->open(rest, config, ret_back, err);
 }
 
 int back_size(const char *name, uint64_t *ret_size)
 {
-	const struct kind *kind;
+	const struct back_kind *kind;
 	const char *rest;
 
-	if (find(name, &kind, &rest, NULL) < 0 || !kind->size)
+	if (find_kind(name, &kind, &rest, NULL) < 0 || !kind->size)
 		return -ENODATA;
 	return kind->size(rest, ret_size);
 }
@@ -101,9 +94,9 @@ void back_flush_failed(struct back *b, const char *name, int error, weir_time no
 
 int back_check(const char *name, struct weir_err *err)
 {
-	const struct kind *kind;
+	const struct back_kind *kind;
 	const char *rest;
-	int r = find(name, &kind, &rest, err);
+	int r = find_kind(name, &kind, &rest, err);
 
 	return r ? r : kind->check(rest, err);
 }

@@ -190,12 +190,15 @@ static inline void back_free(struct back *b)
  * second, with how many there were since. For back ends. */
 void back_flush_failed(struct back *b, const char *name, int error, weir_time now);
 
-/* The parts, for back.c. `rest` is the name behind "memory:" and so on. */
-int back_memory_open(
-	const char *rest, const struct back_config *, struct back **, struct weir_err *);
-int back_file_open(const char *rest, const struct back_config *, struct back **, struct weir_err *);
-int back_nbd_open(const char *uri, const struct back_config *, struct back **, struct weir_err *);
-int back_model_open(
-	const char *rest, const struct back_config *, struct back **, struct weir_err *);
+/* ---- a kind of back end, one in the table of back.c: back_NAME_kind */
+
+struct back_kind {
+	const char *const *names; /* what stands before the colon; NULL-terminated */
+	bool whole; /* the functions get the whole name, a URI, and not what is behind the colon */
+	int (*open)(const char *rest, const struct back_config *config, struct back **ret_back,
+		struct weir_err *err);
+	int (*check)(const char *rest, struct weir_err *err);
+	int (*size)(const char *rest, uint64_t *ret_size); /* NULL: it cannot be told */
+};
 
 #endif

@@ -3,6 +3,7 @@
  * file-call: the steps as ordinary system calls, by threads: all of them where io_uring is
  * forbidden, as in many containers; else those that io_uring lacks.
  */
+#include "base/container.h"
 #include "serve/back/file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +72,7 @@ static ssize_t do_call(struct file *f, struct back_io *io)
 
 static void do_step(struct threads_job *j)
 {
-	struct file_op *op = (struct file_op *)(void *)j;
+	struct file_op *op = container_of(j, struct file_op, job);
 	ssize_t n = do_call(op->file, file_io(op));
 
 	op->result = n < 0 ? -errno : (int)n;
@@ -79,7 +80,7 @@ static void do_step(struct threads_job *j)
 
 static void on_done(struct loop_task *t)
 {
-	struct file_op *op = (struct file_op *)(void *)t;
+	struct file_op *op = container_of(t, struct file_op, job.done);
 	struct file *f = op->file;
 
 	file_advance(f, file_io(op), op->result);

@@ -103,14 +103,14 @@ static int parse(const char *rest, struct file_options *o, struct weir_err *err)
 	return r ? weir_err_set(err, r, "file:%s: %s", rest, why.text) : 0;
 }
 
-int back_file_check(const char *rest, struct weir_err *err)
+static int file_check(const char *rest, struct weir_err *err)
 {
 	struct file_options o = {0};
 
 	return parse(rest, &o, err);
 }
 
-int back_file_size(const char *rest, uint64_t *ret_size)
+static int file_size(const char *rest, uint64_t *ret_size)
 {
 	char *path = strndup(rest, (size_t)(back_query(rest) - rest));
 	struct stat st;
@@ -270,7 +270,7 @@ static int file_new(const char *path, const struct file_options *o,
 	return 0;
 }
 
-int back_file_open(const char *rest, const struct back_config *config, struct back **ret_back,
+static int file_open(const char *rest, const struct back_config *config, struct back **ret_back,
 	struct weir_err *err)
 {
 	struct file_options o = {config->direct, config->threads, config->read_only, config->lock};
@@ -300,3 +300,10 @@ int back_file_open(const char *rest, const struct back_config *config, struct ba
 	*ret_back = &f->back;
 	return 0;
 }
+
+const struct back_kind back_file_kind = {
+	.names = (const char *const[]){"file", NULL},
+	.open = file_open,
+	.check = file_check,
+	.size = file_size,
+};

@@ -360,7 +360,7 @@ static int parse(const char *rest, uint64_t *ret_size, struct memory_options *re
 	return 0;
 }
 
-int back_memory_check(const char *rest, struct weir_err *err)
+static int memory_check(const char *rest, struct weir_err *err)
 {
 	struct memory_options o;
 	uint64_t size;
@@ -368,7 +368,7 @@ int back_memory_check(const char *rest, struct weir_err *err)
 	return parse(rest, &size, &o, err);
 }
 
-int back_memory_size(const char *rest, uint64_t *ret_size)
+static int memory_size(const char *rest, uint64_t *ret_size)
 {
 	struct memory_options o;
 	struct weir_err ignored;
@@ -390,7 +390,7 @@ static void *map_memory(uint64_t bytes)
 	return p;
 }
 
-int back_memory_open(const char *rest, const struct back_config *config, struct back **ret_back,
+static int memory_open(const char *rest, const struct back_config *config, struct back **ret_back,
 	struct weir_err *err)
 {
 	struct memory_options o;
@@ -434,3 +434,10 @@ int back_memory_open(const char *rest, const struct back_config *config, struct 
 	*ret_back = &m->back;
 	return 0;
 }
+
+const struct back_kind back_memory_kind = {
+	.names = (const char *const[]){"memory", NULL},
+	.open = memory_open,
+	.check = memory_check,
+	.size = memory_size,
+};

@@ -110,7 +110,7 @@ static void catch_up(struct model *m, weir_time now)
 		return;
 	d = device_step(m->device, now);
 	while (d) {
-		struct part *p = (struct part *)(void *)d;
+		struct part *p = container_of(d, struct part, timed);
 
 		d = d->next;
 		part_done(m, p);
@@ -276,7 +276,7 @@ static const struct back_ops model_ops = {
 	.say = model_say,
 };
 
-int back_model_check(const char *rest, struct weir_err *err)
+static int model_check(const char *rest, struct weir_err *err)
 {
 	struct back_model_device d;
 	const char *inner;
@@ -288,7 +288,7 @@ int back_model_check(const char *rest, struct weir_err *err)
 	return back_check(inner, err);
 }
 
-int back_model_size(const char *rest, uint64_t *ret_size)
+static int model_size(const char *rest, uint64_t *ret_size)
 {
 	struct back_model_device d;
 	struct weir_err ignored;
@@ -300,7 +300,7 @@ int back_model_size(const char *rest, uint64_t *ret_size)
 	return back_size(inner, ret_size);
 }
 
-int back_model_open(const char *rest, const struct back_config *config, struct back **ret_back,
+static int model_open(const char *rest, const struct back_config *config, struct back **ret_back,
 	struct weir_err *err)
 {
 	struct back_model_device d;
@@ -331,3 +331,10 @@ int back_model_open(const char *rest, const struct back_config *config, struct b
 	*ret_back = &m->back;
 	return 0;
 }
+
+const struct back_kind back_model_kind = {
+	.names = (const char *const[]){"model", NULL},
+	.open = model_open,
+	.check = model_check,
+	.size = model_size,
+};

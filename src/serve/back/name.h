@@ -40,13 +40,4 @@ int back_options(const char *text, size_t len, char separator, const struct back
  * file name with a '?' needs one more '?' at its end. */
 const char *back_query(const char *rest);
 
-/* Like back_open for the name, but opens nothing. */
-int back_memory_check(const char *rest, struct weir_err *err);
-int back_file_check(const char *rest, struct weir_err *err);
-int back_model_check(const char *rest, struct weir_err *err);
-/* Like back_size. */
-int back_memory_size(const char *rest, uint64_t *ret_size);
-int back_file_size(const char *rest, uint64_t *ret_size);
-int back_model_size(const char *rest, uint64_t *ret_size);
-
 #endif

@@ -330,7 +330,7 @@ static void handle_greeted(struct nbd *n, struct conn *c)
 
 void back_nbd_ready(struct loop_fd *f, uint32_t events)
 {
-	struct conn *c = (struct conn *)(void *)f;
+	struct conn *c = container_of(f, struct conn, fd);
 	struct nbd *n = c->nbd;
 
 	if (c->link.state == NBD_LINK_READY) {

@@ -5,6 +5,7 @@
  *   ready ──► overlaps another? wait for it ──► no room to keep it? `full` ──► a connection's `out`
  *   answered: a write enters the log of kept writes before its client gets the reply
  */
+#include "base/container.h"
 #include "serve/back/nbd.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -24,7 +25,7 @@ void back_nbd_way_finish(struct nbd *n, struct slot *s, int error)
 		struct overlap_range *r = overlap_leave(&n->overlap, &s->range), *next;
 		for (; r; r = next) {
 			next = r->next;
-			slot_push(&n->ready, (struct slot *)(void *)r);
+			slot_push(&n->ready, container_of(r, struct slot, range));
 		}
 	}
 	if (s->cost)

@@ -8,6 +8,7 @@
 #include <weir/units.h>
 #include "serve/loop/log.h"
 #include "serve/loop/tls.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,12 +27,10 @@
 
 static int more_slots(struct nbd *n)
 {
-	struct slot **blocks = realloc(n->blocks, (n->n_blocks + 1) * sizeof(*blocks));
 	struct slot *block;
 
-	if (!blocks)
+	if (array_resize(&n->blocks, n->n_blocks + 1) < 0)
 		return -ENOMEM;
-	n->blocks = blocks;
 	block = calloc(SLOT_BLOCK, sizeof(*block));
 	if (!block)
 		return -ENOMEM;
@@ -266,7 +265,7 @@ static void nbd_free(struct back *b)
 
 static void nbd_say(const struct back *b, char *text, size_t len)
 {
-	const struct nbd *n = (const struct nbd *)(const void *)b;
+	const struct nbd *n = container_of(b, const struct nbd, back);
 	char kept[32];
 	int at;
 
@@ -287,7 +286,7 @@ static void nbd_say(const struct back *b, char *text, size_t len)
 
 static uint64_t nbd_unflushed(const struct back *b)
 {
-	const struct nbd *n = (const struct nbd *)(const void *)b;
+	const struct nbd *n = container_of(b, const struct nbd, back);
 
 	return n->kept ? unflushed_bytes(n->kept) : 0;
 }
@@ -433,7 +432,7 @@ static int prepare_tls(struct nbd *n, const struct back_config *c, struct weir_e
 	return r ? weir_err_set(err, r, "%s: %s", n->name, why.text) : 0;
 }
 
-int back_nbd_open(const char *uri, const struct back_config *config, struct back **ret_back,
+static int nbd_open(const char *uri, const struct back_config *config, struct back **ret_back,
 	struct weir_err *err)
 {
 	struct nbd *n = calloc(1, sizeof(*n));
@@ -472,3 +471,10 @@ int back_nbd_open(const char *uri, const struct back_config *config, struct back
 	*ret_back = &n->back;
 	return 0;
 }
+
+const struct back_kind back_nbd_kind = {
+	.names = (const char *const[]){"nbd", "nbds", "nbd+unix", "nbds+unix", NULL},
+	.whole = true,
+	.open = nbd_open,
+	.check = nbd_uri_check,
+};

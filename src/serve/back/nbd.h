@@ -59,6 +59,7 @@
 #ifndef WEIR_SERVE_BACK_NBD_H
 #define WEIR_SERVE_BACK_NBD_H
 
+#include "base/container.h"
 #include "base/rng.h"
 #include "serve/back/back.h"
 #include "serve/back/nbd-link.h"
@@ -228,7 +229,7 @@ struct nbd {
 
 static inline struct nbd *nbd_of(struct back *b)
 {
-	return (struct nbd *)(void *)b;
+	return container_of(b, struct nbd, back);
 }
 
 /* serve/back/nbd.c */

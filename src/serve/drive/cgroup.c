@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/no-memory.h"
 #include "serve/drive/cgroup.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +69,7 @@ static int count(void *driver, size_t tenant, const char *path, struct drive_cou
 	f = fdopen(fd, "r");
 	if (!f) {
 		close(fd);
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	}
 	while (getline(&line, &room, f) > 0)
 		if (strncmp(line, c->device, n) == 0 && line[n] == ' ')

@@ -367,7 +367,7 @@ int front_new(const struct front_site *site, struct gateway *g, struct loop *loo
 
 static void on_ready(struct loop_fd *fd, uint32_t events)
 {
-	struct front_conn *c = (struct front_conn *)(void *)fd;
+	struct front_conn *c = container_of(fd, struct front_conn, fd);
 
 	if (events & EPOLLOUT) {
 		c->blocked = false;

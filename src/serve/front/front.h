@@ -28,6 +28,7 @@
 #ifndef WEIR_SERVE_FRONT_FRONT_H
 #define WEIR_SERVE_FRONT_FRONT_H
 
+#include "base/container.h"
 #include "policy/policy.h"
 #include "serve/front/request.h"
 #include "serve/loop/gather.h"
@@ -259,7 +260,7 @@ void front_submit(struct front_conn *c, struct front_job *j, enum back_op op);
 /* The call of a request (req.call) is done. */
 static inline void front_called(struct request *q, int error)
 {
-	const struct front_conn *c = ((struct front_job *)(void *)q)->conn;
+	const struct front_conn *c = container_of(q, struct front_job, req)->conn;
 
 	q->io.error = error;
 	c->gate->finish(c->client.resource, q);

@@ -11,6 +11,7 @@
 #ifndef WEIR_SERVE_FRONT_IMPL_H
 #define WEIR_SERVE_FRONT_IMPL_H
 
+#include "base/container.h"
 #include "serve/front/front.h"
 
 struct front_ring { /* of usages; the head of the list is one, too; alone it points to itself */
@@ -81,7 +82,7 @@ struct front { /* of one worker */
 
 static inline struct front_job *front_job_of(struct request *q)
 {
-	return (struct front_job *)(void *)q;
+	return container_of(q, struct front_job, req);
 }
 
 /* ---- serve/front/job.c */

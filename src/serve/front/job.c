@@ -26,6 +26,7 @@
  *         gives it to another tenant, they move to that usage with the next request for memory.
  */
 #include "serve/front/impl.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,18 +115,12 @@ static struct front_total *total_of(struct front *f, const struct resource *r)
 
 static bool grow_usages(struct front_total *t, size_t n)
 {
-	size_t room = n < 2 * t->n_usages ? 2 * t->n_usages : n;
-	struct front_usage **all;
+	size_t had = t->n_usages;
 
-	if (n <= t->n_usages)
-		return true;
-	all = realloc(t->usages, room * sizeof(struct front_usage *));
-	if (!all)
+	if (array_grow(&t->usages, &t->n_usages, n) < 0)
 		return false;
-	for (size_t i = t->n_usages; i < room; i++)
-		all[i] = NULL;
-	t->usages = all;
-	t->n_usages = room;
+	for (size_t i = had; i < t->n_usages; i++)
+		t->usages[i] = NULL;
 	return true;
 }
 

@@ -14,6 +14,7 @@
  *         The rest is checked in the next round, which then follows at once; until all were checked,
  *         or something changed.
  */
+#include "base/container.h"
 #include "serve/front/impl.h"
 
 #define MOST   64 /* connections resumed in one round: then the sockets have their turn */
@@ -152,7 +153,7 @@ static void record_check(struct front *f, struct front_usage *p, bool failed, bo
 /* Resume the next one. Return false if it could not continue. */
 static bool wake_one(struct front *f)
 {
-	struct front_usage *p = (struct front_usage *)(void *)f->waiting.next;
+	struct front_usage *p = container_of(f->waiting.next, struct front_usage, ring);
 	struct front_conn *c = p->first;
 	uint64_t granted = f->granted;
 	bool failed;

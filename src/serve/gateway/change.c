@@ -168,80 +168,6 @@ static int begin_swap(struct gateway_change *c)
 	return c->states ? 0 : no_memory(&c->err);
 }
 
-/* ---- at once: for who can wait */
-
-static int act_call(void *arg, struct worker *w)
-{
-	struct gateway_change *c = arg;
-	int rc;
-
-	while ((rc = act_there(c)) > 0)
-		;
-	return rc;
-}
-
-static void swap_now(struct gateway *g, struct gateway_change *c)
-{
-	c->rc = gateway_divide_prepare(g, c->draft.version->policy);
-	if (c->rc < 0)
-		weir_err_set(&c->err, c->rc, "out of memory");
-	else
-		c->rc = begin_swap(c);
-	if (c->rc == 0)
-		while (advance(c, worker_call(g->resources[c->resource].worker, act_call, c)))
-			;
-	g->switching = false;
-	if (c->rc < 0) {
-		gateway_divide_prepare(g, NULL);
-		gateway_draft_unkeep(g, &c->draft);
-	} else {
-		gateway_draft_enter(g, c);
-	}
-}
-
-/* Notes are the caller's on success only. */
-static int change_now(struct gateway *g, struct gateway_change *c, struct gateway_note *ret_note,
-	struct weir_err *err)
-{
-	int rc;
-
-	if (!c)
-		return no_memory(err);
-	c->gateway = g;
-	gateway_draft_make(g, c);
-	if (c->rc == 0 && !c->dry)
-		swap_now(g, c);
-	rc = c->rc;
-	if (rc < 0 && err)
-		*err = c->err;
-	if (rc == 0 && ret_note) {
-		*ret_note = c->note;
-		c->note = (struct gateway_note){0};
-	}
-	gateway_change_free(c);
-	return rc;
-}
-
-int gateway_apply(struct gateway *g, const char *text, size_t len, const char *name, bool keep,
-	bool dry, struct gateway_note *ret_note, struct weir_err *err)
-{
-	char *copy = strndup(text, len);
-
-	return change_now(g, copy ? gateway_change_apply(copy, len, 0, name, keep, dry) : NULL,
-		ret_note, err);
-}
-
-int gateway_reload(struct gateway *g, struct gateway_note *ret_note, struct weir_err *err)
-{
-	return change_now(g, gateway_change_reload(), ret_note, err);
-}
-
-int gateway_set(struct gateway *g, const char *key, const char *value,
-	struct gateway_note *ret_note, struct weir_err *err)
-{
-	return change_now(g, gateway_change_set(key, value), ret_note, err);
-}
-
 /* ---- while everything goes on */
 
 static void start_first(struct gateway *g);
@@ -298,7 +224,7 @@ static void run_aside(struct aside_job *j)
 	case DIVIDE:
 		c->rc = gateway_divide_prepare(c->gateway, c->draft.version->policy);
 		if (c->rc < 0)
-			weir_err_set(&c->err, c->rc, "out of memory");
+			no_memory(&c->err);
 		break;
 	default:
 		gateway_draft_unkeep(c->gateway, &c->draft);

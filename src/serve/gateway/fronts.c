@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fronts: the front ends by name, one line each; front_NAME_ops is its struct front_ops. */
+/* fronts: the front ends by name. fronts.inc has one FRONT(name) per line, made by the build from the list in
+ * serve/front/meson.build. */
 #include "serve/gateway/gateway.h"
 #include "serve/loop/stream.h"
 #include "wire/address.h"
@@ -9,16 +10,16 @@
 #ifndef FRONTS_MORE
 #define FRONTS_MORE /* a test adds one: tests/serve/front-example */
 #endif
-#define FRONTS                                                                                     \
-	FRONT(nbd)                                                                                 \
-	FRONTS_MORE
 
 #define FRONT(name) extern const struct front_ops front_##name##_ops;
-FRONTS
+#include "serve/front/fronts.inc"
+FRONTS_MORE
 #undef FRONT
 
 #define FRONT(name) &front_##name##_ops,
-const struct front_ops *const gateway_fronts[] = {FRONTS NULL};
+const struct front_ops *const gateway_fronts[] = {
+#include "serve/front/fronts.inc"
+	FRONTS_MORE NULL};
 
 int gateway_front(const char *text, const struct front_ops **ret_ops, const char **ret_address,
 	struct weir_err *err)

@@ -57,11 +57,6 @@ const struct weir_policy *gateway_policy(const struct gateway *g)
 	return g->policy;
 }
 
-const char *gateway_policy_name(const struct gateway *g)
-{
-	return g->name;
-}
-
 const char *gateway_policy_text(const struct gateway *g)
 {
 	return g->text;
@@ -305,7 +300,7 @@ struct draining {
 
 static void stop_draining(struct loop_task *t)
 {
-	loop_stop(((struct draining *)(void *)t)->loop);
+	loop_stop(container_of(t, struct draining, task)->loop);
 }
 
 void gateway_drain(struct gateway *g)
@@ -325,7 +320,7 @@ int gateway_tls_read(const struct weir_policy *p, struct tls **ret_tls, struct w
 	return c.cert || c.psk ? tls_new(&c, true, ret_tls, err) : 0;
 }
 
-static int start(struct gateway *g, struct weir_err *err)
+static int start_gateway(struct gateway *g, struct weir_err *err)
 {
 	int rc;
 
@@ -386,7 +381,7 @@ int gateway_new(struct weir_policy *p, const char *text, const char *name,
 	g->started = loop_clock();
 	rc = gateway_policy_start(g, p, text, name, err);
 	if (rc == 0)
-		rc = start(g, err);
+		rc = start_gateway(g, err);
 	if (rc < 0) {
 		gateway_free(g);
 		return rc;

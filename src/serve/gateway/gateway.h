@@ -72,32 +72,24 @@ struct gateway_note { /* what an apply or set wants to tell; a line each */
 };
 void gateway_note_free(struct gateway_note *n);
 
-/* The whole policy, as one version, or nothing (-EINVAL and why). keep: what `set` changed is kept;
- * else it is undone, and the note says so. dry: only says what would change. */
-int gateway_apply(struct gateway *g, const char *text, size_t len, const char *name, bool keep,
-	bool dry, struct gateway_note *ret_note, struct weir_err *err);
-/* "prod/db.max" "5k iops"; value NULL: back to what the policy says. Kept across a restart. */
-int gateway_set(struct gateway *g, const char *key, const char *value,
-	struct gateway_note *ret_note, struct weir_err *err);
-int gateway_reload(
-	struct gateway *g, struct gateway_note *ret_note, struct weir_err *err); /* SIGHUP */
-
 /* Opens the gate of a resource (all that waits and all that comes goes past it), or closes it again; at
  * once, and until it is told otherwise or ends. -ENOENT: no such resource. */
 int gateway_bypass(struct gateway *g, const char *resource, bool on, uint32_t *ret_released,
 	struct weir_err *err);
 const char *gateway_bypassed(const struct gateway *g, size_t i); /* i-th open one, or NULL */
 
-/* The same while everything goes on: what takes long is done by a thread of its own, what changes the gates in
- * short steps. Changes go one after the other. `done` is called from the loop, once, also when the gateway is
- * freed before (-ESHUTDOWN); the note and err are valid during the call. */
+/* A change of the policy, as one version, or nothing (-EINVAL and why), while everything goes on: a thread of its own does
+ * what takes long, and gates change in short steps. Changes go one after the other. `done` is called from the loop, once,
+ * also when the gateway is freed before (-ESHUTDOWN); the note and err are valid during the call. */
 struct gateway_change;
 /* A policy through the API: it may name no files but those that are in force. text: malloc'ed, taken, with room for
- * a NUL behind it; its last `tenants` bytes are the text of the file that `tenants` names. Each: NULL: no memory. */
+ * a NUL behind it; its last `tenants` bytes are the text of the file that `tenants` names. keep: what `set` changed is
+ * kept; else it is undone, and the note says so. dry: only says what would change. Each: NULL: no memory. */
 struct gateway_change *gateway_change_apply(
 	char *text, size_t len, size_t tenants, const char *name, bool keep, bool dry);
+/* "prod/db.max" "5k iops"; value NULL: back to what the policy says. Kept across a restart. */
 struct gateway_change *gateway_change_set(const char *key, const char *value);
-struct gateway_change *gateway_change_reload(void);
+struct gateway_change *gateway_change_reload(void); /* SIGHUP */
 void gateway_change_free(struct gateway_change *c); /* one that was not started; NULL is fine */
 typedef void gateway_changed_fn(
 	void *arg, int rc, const struct gateway_note *note, const struct weir_err *err);
@@ -112,11 +104,9 @@ typedef void gateway_look_fn(void *arg, struct snapshot *s);
 int gateway_look(struct gateway *g, const char *clients_of, gateway_look_fn *done, void *arg);
 /* Those under way are given up, and there are no more. The loop does not run. */
 void gateway_looks_stop(struct gateway *g);
-int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot); /* waits for it */
 uint64_t gateway_version(const struct gateway *g); /* of the policy in force: 1 at the start */
 struct gateway_version *gateway_in_force(const struct gateway *g); /* borrowed */
 const struct weir_policy *gateway_policy(const struct gateway *g);
-const char *gateway_policy_name(const struct gateway *g); /* of its file, as it was given */
 const char *gateway_policy_text(const struct gateway *g);
 /* i-th thing that `set` changed, or false. */
 bool gateway_override(

@@ -302,7 +302,8 @@ static int read_list(struct gateway_ledger *l, const json_t *list)
 	return rc;
 }
 
-static int take(struct gateway_ledger *l, const char *text, size_t len, const char **ret_why)
+static int restore_text(
+	struct gateway_ledger *l, const char *text, size_t len, const char **ret_why)
 {
 	json_t *j = check(text, len, ret_why);
 	double saved = json_number_value(json_object_get(j, "saved"));
@@ -364,7 +365,7 @@ static void read_file(struct gateway_ledger *l)
 	rc = read_text(fd, &text, &len);
 	close(fd);
 	if (rc == 0 && text)
-		rc = take(l, text, len, &why);
+		rc = restore_text(l, text, len, &why);
 	if (rc < 0)
 		gateway_state_aside(folder, NAME, rc == -EINVAL && why ? why : strerror(-rc));
 	free(text);

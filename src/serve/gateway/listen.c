@@ -76,7 +76,7 @@ static void pause_all(struct gateway *g, int error)
 
 static void ready(struct loop_fd *f, uint32_t events)
 {
-	struct gateway_listener *l = (struct gateway_listener *)(void *)f;
+	struct gateway_listener *l = container_of(f, struct gateway_listener, fd);
 	struct gateway *g = l->gateway;
 
 	for (int i = 0; i < ACCEPT_MAX; i++) {

@@ -3,6 +3,7 @@
 #include "serve/gateway/note.h"
 #include "policy/index.h"
 #include "policy/override.h"
+#include "base/array.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 void gateway_note_add(struct gateway_note *n, const char *fmt, ...)
 {
-	char **more, *line;
+	char *line;
 	va_list args;
 	int len;
 
@@ -23,13 +24,10 @@ void gateway_note_add(struct gateway_note *n, const char *fmt, ...)
 	va_end(args);
 	if (len < 0)
 		return;
-	more = realloc(n->lines, (n->n + 1) * sizeof(*more));
-	if (!more) {
+	if (array_resize(&n->lines, n->n + 1) == 0)
+		n->lines[n->n++] = line;
+	else
 		free(line);
-		return;
-	}
-	n->lines = more;
-	n->lines[n->n++] = line;
 }
 
 void gateway_note_free(struct gateway_note *n)

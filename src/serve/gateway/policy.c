@@ -62,7 +62,7 @@ static int build(struct draft *v, struct gateway_note *note, struct weir_err *er
 	int rc = remarks ? policy_copy(v->base, &v->policy) : -ENOMEM;
 
 	if (rc < 0)
-		weir_err_set(err, rc, "out of memory");
+		no_memory(err);
 	for (size_t i = 0; rc == 0 && i < v->n_overrides; i++) {
 		const struct gateway_override *o = &v->overrides[i];
 
@@ -211,7 +211,7 @@ static int make_applied(struct gateway *g, struct gateway_change *c, struct draf
 	if (c->keep) {
 		rc = gateway_state_copy(
 			g->overrides, g->n_overrides, NULL, NULL, &v->overrides, &v->n_overrides);
-		rc = rc < 0 ? weir_err_set(err, rc, "out of memory") : drop_unfit(v, &c->note, err);
+		rc = rc < 0 ? no_memory(err) : drop_unfit(v, &c->note, err);
 	} else {
 		say_undone(g, v->base, &c->note);
 	}
@@ -257,7 +257,7 @@ static int make_set(struct gateway *g, struct gateway_change *c, struct draft *v
 			&v->overrides, &v->n_overrides);
 	v->text = g->text;
 	v->name = g->name;
-	return rc < 0 ? weir_err_set(&c->err, rc, "out of memory") : build(v, &c->note, &c->err);
+	return rc < 0 ? no_memory(&c->err) : build(v, &c->note, &c->err);
 }
 
 bool gateway_override(
@@ -339,7 +339,7 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 		gateway_note_changes(&c->note, g->policy, v.policy);
 		rc = finish_draft(g, &v, &c->draft);
 		if (rc < 0)
-			weir_err_set(&c->err, rc, "out of memory");
+			no_memory(&c->err);
 	}
 	c->draft.tls_set = c->kind != CHANGE_SET;
 	if (rc == 0 && !c->dry)
@@ -422,7 +422,8 @@ static int start_one_by_one(struct draft *v, struct weir_err *err)
 	return build(v, NULL, err);
 }
 
-static int start(struct gateway *g, struct weir_policy *p, struct draft *v, struct weir_err *err)
+static int make_first_draft(
+	struct gateway *g, struct weir_policy *p, struct draft *v, struct weir_err *err)
 {
 	struct weir_err ignored;
 	int rc;
@@ -448,7 +449,7 @@ int gateway_policy_start(struct gateway *g, struct weir_policy *p, const char *t
 {
 	struct draft v = {.text = text, .name = name};
 	struct gateway_draft d = {0};
-	int rc = start(g, p, &v, err);
+	int rc = make_first_draft(g, p, &v, err);
 
 	g->file = strdup(name);
 	if (rc == 0 && (!g->file || finish_draft(g, &v, &d) < 0))

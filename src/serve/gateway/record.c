@@ -19,6 +19,7 @@
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
 #include "serve/resource/tap.h"
+#include "base/array.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -116,11 +117,9 @@ static int name_stream(struct record *r, const char *resource, const char *tenan
 			return (int)i;
 	if (r->n_names == STREAM_MAX)
 		return -1;
-	more = realloc(r->names, (r->n_names + 1) * sizeof(*more));
-	if (!more)
+	if (array_resize(&r->names, r->n_names + 1) < 0)
 		return -1;
-	r->names = more;
-	more += r->n_names;
+	more = &r->names[r->n_names];
 	more->resource = strdup(resource);
 	more->tenant = strdup(tenant);
 	if (!more->resource || !more->tenant) {
@@ -309,7 +308,7 @@ static void record_free(struct record *r)
 	free(r);
 }
 
-static void look(struct loop_timer *t, weir_time now)
+static void check_full(struct loop_timer *t, weir_time now)
 {
 	struct record *r = container_of(t, struct record, timer);
 
@@ -379,7 +378,7 @@ int gateway_record(struct gateway *g, const char *path, uint64_t most, struct we
 		return weir_err_set(err, -EBUSY, "%s is being recorded", g->record->path);
 	rc = record_new(g, path, most, &r);
 	if (rc < 0)
-		return weir_err_set(err, rc, "out of memory");
+		return no_memory(err);
 	rc = open_file(r, err);
 	if (rc == 0) {
 		rc = -pthread_create(&r->thread, NULL, thread, r);
@@ -394,7 +393,7 @@ int gateway_record(struct gateway *g, const char *path, uint64_t most, struct we
 	g->record = r;
 	r->running = r->tapped = true;
 	gateway_each(g, set_tap, r, NULL);
-	r->timer.due = look;
+	r->timer.due = check_full;
 	loop_set(g->loop, &r->timer, loop_clock() + LOOK_NS);
 	log_event(LOG_LEVEL_INFO, "recording", "file", path, NULL);
 	return 0;

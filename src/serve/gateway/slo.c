@@ -122,7 +122,7 @@ static struct entry *entry_of(struct gateway_slo *s, int tenant)
 	return low < s->n && s->entries[low].tenant == tenant ? &s->entries[low] : NULL;
 }
 
-static void take(void *arg, int tenant, const struct slo_batch *batch, weir_time oldest_wait)
+static void add_batch(void *arg, int tenant, const struct slo_batch *batch, weir_time oldest_wait)
 {
 	struct gateway_slo *s = arg;
 	struct entry *e = entry_of(s, tenant);
@@ -157,7 +157,7 @@ void gateway_slo_take(struct gateway *g, struct gateway_resource *r)
 	if (!s)
 		return;
 	s->seen[i].activity = resource_activity(r->resource);
-	s->seen[i].again = resource_watch(r->resource, take, s);
+	s->seen[i].again = resource_watch(r->resource, add_batch, s);
 }
 
 /* ---- every second */

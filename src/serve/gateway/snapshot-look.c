@@ -198,32 +198,3 @@ void gateway_looks_stop(struct gateway *g)
 	gateway_settle(g); /* now all of them are on their way back */
 	gateway_drain(g);
 }
-
-/* ---- at once */
-
-struct gathering {
-	struct gateway *gateway;
-	struct snapshot *snapshot;
-};
-
-static int gather_step(void *arg, struct gateway_resource *r)
-{
-	struct gathering *to = arg;
-
-	for (size_t at = 0; gather(to->gateway, r, to->snapshot, &at);)
-		;
-	return 0;
-}
-
-int gateway_snapshot(struct gateway *g, struct snapshot **ret_snapshot)
-{
-	struct gathering to = {g, NULL};
-	int rc = snapshot_new(g, &to.snapshot);
-
-	if (rc < 0)
-		return rc;
-	gateway_each(g, gather_step, &to, NULL);
-	gather_own(g, to.snapshot);
-	*ret_snapshot = to.snapshot;
-	return 0;
-}

@@ -126,7 +126,7 @@ int gateway_state_copy(const struct gateway_override *list, size_t n, const char
 
 /* ---- reading */
 
-static int take(json_t *list, struct gateway_override **ret_list, size_t *ret_n)
+static int read_overrides(json_t *list, struct gateway_override **ret_list, size_t *ret_n)
 {
 	struct gateway_override *to = calloc(json_array_size(list) + 1, sizeof(*to));
 	size_t used = 0, i;
@@ -156,11 +156,11 @@ static int read_from(const char *folder, int fd, struct gateway_override **ret_l
 	json_error_t fault = {.text = "not a list of what was set"};
 	json_t *root = json_loadfd(fd, JSON_REJECT_DUPLICATES, &fault);
 	json_t *list = root ? json_object_get(root, "set") : NULL;
-	int rc = json_is_array(list) ? take(list, ret_list, ret_n) : -EINVAL;
+	int rc = json_is_array(list) ? read_overrides(list, ret_list, ret_n) : -EINVAL;
 
 	json_decref(root);
 	if (rc == -ENOMEM)
-		return weir_err_set(err, rc, "out of memory");
+		return no_memory(err);
 	if (rc < 0) {
 		gateway_state_aside(folder, NAME, fault.text);
 		return gateway_state_copy(NULL, 0, NULL, NULL, ret_list, ret_n);

@@ -5,6 +5,7 @@
  * The thread is started with every signal blocked (the main thread reads them), and its loop runs
  * until worker_stop. What lives on it (resources, connections) adds itself to the loop.
  */
+#include "base/container.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -89,7 +90,7 @@ struct call {
 
 static void run_call(struct loop_task *t)
 {
-	struct call *c = (struct call *)(void *)t;
+	struct call *c = container_of(t, struct call, task);
 
 	c->rc = c->fn(c->arg, c->worker);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/container.h"
 #include "serve/loop/dial.h"
 #include "serve/loop/stream.h"
 #include <errno.h>
@@ -42,7 +43,7 @@ static void let_go(struct dial *d)
 
 /* ---- the thread */
 
-static void *run(void *arg)
+static void *connect_main(void *arg)
 {
 	struct dial *d = arg;
 	struct weir_err err = {""};
@@ -69,7 +70,7 @@ static int start_thread(struct dial *d)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&id, &attr, run, d);
+	r = pthread_create(&id, &attr, connect_main, d);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -r;
@@ -79,7 +80,7 @@ static int start_thread(struct dial *d)
 
 static void ready(struct loop_fd *f, uint32_t events)
 {
-	struct dial *d = (struct dial *)(void *)f;
+	struct dial *d = container_of(f, struct dial, event);
 	dial_done *done = d->done;
 	void *arg = d->arg;
 	struct weir_err err;

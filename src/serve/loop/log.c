@@ -96,7 +96,7 @@ struct line {
 	char text[LINE];
 };
 
-static void put(struct line *l, char c)
+static void put_char(struct line *l, char c)
 {
 	if (l->n < LINE - 3) /* room for a quote, a brace and the newline */
 		l->text[l->n++] = c;
@@ -105,7 +105,7 @@ static void put(struct line *l, char c)
 static void puts_to(struct line *l, const char *s)
 {
 	while (*s)
-		put(l, *s++);
+		put_char(l, *s++);
 }
 
 /* In quotes; whatever is no text is '?', so that nobody can forge a line. */
@@ -113,23 +113,23 @@ static void put_quoted(struct line *l, const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
 
-	put(l, '"');
+	put_char(l, '"');
 	while (*s) {
 		size_t n = utf8_shown(s);
 		bool escaped = *s == '"' || *s == '\\';
 		if (l->n + n + escaped > LINE - 3)
 			break; /* never half of a character, or an escape without it */
 		if (!n) {
-			put(l, '?');
+			put_char(l, '?');
 			s++;
 			continue;
 		}
 		if (escaped)
-			put(l, '\\');
+			put_char(l, '\\');
 		while (n--)
-			put(l, (char)*s++);
+			put_char(l, (char)*s++);
 	}
-	l->text[l->n++] = '"'; /* put leaves room for it */
+	l->text[l->n++] = '"'; /* put_char leaves room for it */
 }
 
 static bool plain(const char *s)
@@ -182,10 +182,10 @@ static void begin(struct line *l, enum log_level level, const char *event)
 	}
 	if (!to_journal) {
 		put_time(l);
-		put(l, ' ');
+		put_char(l, ' ');
 	}
 	puts_to(l, level_names[level]);
-	put(l, ' ');
+	put_char(l, ' ');
 	puts_to(l, event);
 }
 
@@ -195,13 +195,13 @@ static void pair(struct line *l, const char *key, const char *value)
 	if (l->n + strlen(key) + 8 > LINE - 3)
 		return;
 	if (form == LOG_FORM_JSON) {
-		put(l, ',');
+		put_char(l, ',');
 		put_quoted(l, key);
-		put(l, ':');
+		put_char(l, ':');
 	} else {
-		put(l, ' ');
+		put_char(l, ' ');
 		puts_to(l, key);
-		put(l, '=');
+		put_char(l, '=');
 	}
 	put_value(l, value);
 }

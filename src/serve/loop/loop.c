@@ -24,6 +24,7 @@
  */
 #include "serve/loop/loop.h"
 #include "base/heap.h"
+#include "base/array.h"
 #include <errno.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -207,21 +208,11 @@ static void run_events(struct loop *l)
 static int more_slots(struct loop *l)
 {
 	uint32_t n = l->n_slots ? 2 * l->n_slots : 16;
-	void *slots = realloc(l->slots, n * sizeof(*l->slots));
-	void *places, *stack;
 
-	if (!slots)
+	if (array_resize(&l->slots, n) < 0 || array_resize(&l->places, n) < 0)
 		return -ENOMEM;
-	l->slots = slots;
-	places = realloc(l->places, n * sizeof(*l->places));
-	if (!places)
-		return -ENOMEM;
-	l->due.place = l->places = places;
-	stack = realloc(l->free_slots, n * sizeof(*l->free_slots));
-	if (!stack)
-		return -ENOMEM;
-	l->free_slots = stack;
-	if (heap_reserve(&l->due, n) < 0)
+	l->due.place = l->places;
+	if (array_resize(&l->free_slots, n) < 0 || heap_reserve(&l->due, n) < 0)
 		return -ENOMEM;
 	for (uint32_t i = n; i-- > l->n_slots;)
 		l->free_slots[l->n_free++] = i;

@@ -34,7 +34,7 @@ static void work(struct parallel *p)
 	}
 }
 
-static void *run(void *arg)
+static void *helper_main(void *arg)
 {
 	struct parallel *p = arg;
 	unsigned long seen = 0;
@@ -68,7 +68,7 @@ int parallel_new(unsigned threads, struct parallel **ret)
 	pthread_cond_init(&p->done, NULL);
 	sigfillset(&all); /* signals are the caller's */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (p->n + 1 < threads && pthread_create(&p->ids[p->n], NULL, run, p) == 0)
+	while (p->n + 1 < threads && pthread_create(&p->ids[p->n], NULL, helper_main, p) == 0)
 		p->n++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	*ret = p;

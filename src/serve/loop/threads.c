@@ -34,7 +34,7 @@ int threads_new(struct loop *loop, unsigned most, struct threads **ret_threads)
 }
 
 /* NULL: stop. A new thread was counted as idle by who started it. */
-static struct threads_job *take(struct threads *t, bool new)
+static struct threads_job *next_job(struct threads *t, bool new)
 {
 	struct threads_job *j;
 
@@ -60,11 +60,11 @@ static void work(struct threads *t, struct threads_job *j)
 	loop_post(t->loop, &j->done);
 }
 
-static void *run(void *arg)
+static void *thread_main(void *arg)
 {
-	struct threads_job *j = take(arg, true);
+	struct threads_job *j = next_job(arg, true);
 
-	for (; j; j = take(arg, false))
+	for (; j; j = next_job(arg, false))
 		work(arg, j);
 	return NULL;
 }
@@ -77,7 +77,7 @@ static bool start_one(struct threads *t)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (pthread_create(&t->ids[t->n], NULL, run, t) == 0) {
+	if (pthread_create(&t->ids[t->n], NULL, thread_main, t) == 0) {
 		t->n++;
 		t->idle++;
 	}

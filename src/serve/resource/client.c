@@ -6,6 +6,7 @@
  * have taken. What the back end has, it finishes. The same when the process ends and the back end is
  * away, for all clients.
  */
+#include "base/container.h"
 #include "serve/resource/impl.h"
 #include <errno.h>
 
@@ -57,7 +58,7 @@ static bool is_of_client(const struct request *q, const struct leaving *l)
 
 static bool is_of(const struct weir_req *q, void *arg)
 {
-	return !q->user && is_of_client((const struct request *)(const void *)q, arg);
+	return !q->user && is_of_client(container_of(q, const struct request, gate), arg);
 }
 
 static void drop(struct weir_req *q, void *arg)

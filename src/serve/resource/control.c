@@ -311,14 +311,6 @@ void resource_control_switch(
 
 /* ---- between swaps */
 
-void resource_control_step(struct resource *r, weir_time now)
-{
-	struct resource_control *c = control_of(r, r->control);
-
-	if (c && r->control->step)
-		step(c, now);
-}
-
 void resource_control_hear(struct resource *r, const struct controller_news *news)
 {
 	void *instance = resource_control_instance(r, r->control);

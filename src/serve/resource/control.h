@@ -61,8 +61,6 @@ void resource_control_rule(struct resource *r, const struct controller *kind,
 void resource_control_switch(
 	struct resource *r, const struct controller *next, const struct controller_version *v);
 
-/* Step now, whatever the timer says; for tests, which have times of their own. */
-void resource_control_step(struct resource *r, weir_time now);
 /* Give news to the controller in force, if it hears any. */
 void resource_control_hear(struct resource *r, const struct controller_news *news);
 /* Where messages go from now on; NULL: nowhere. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* divide: what part of the tenants' limits one gate of several has, and what they want there. */
+#include "base/no-memory.h"
 #include "serve/resource/impl.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -59,7 +60,7 @@ static int set_buckets(struct resource *r, const struct policy_part *new, struct
 	if (knobs && buckets)
 		rc = weir_gate_set(r->gate, resource_policy_now(r), knobs, n, err);
 	else
-		weir_err_set(err, rc, "out of memory");
+		no_memory(err);
 	free(knobs);
 	free(buckets);
 	return rc;

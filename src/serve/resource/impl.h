@@ -19,6 +19,7 @@
 #ifndef WEIR_SERVE_RESOURCE_IMPL_H
 #define WEIR_SERVE_RESOURCE_IMPL_H
 
+#include "base/container.h"
 #include <weir/hist.h>
 #include "policy/swap.h"
 #include "control/shadow-sender.h"
@@ -203,7 +204,7 @@ static inline void resource_queue_out(struct resource *r, const struct weir_req 
 /* The request whose weir_req it is; the req's user must be NULL. */
 static inline struct request *resource_request(struct weir_req *q)
 {
-	return (struct request *)(void *)q;
+	return container_of(q, struct request, gate);
 }
 /* One round: what has arrived and finished, what may pass now, the timer. true: again at once.
  * The loop calls it; tests do by hand, with times of their own. */

@@ -223,7 +223,7 @@ static bool moves(const struct weir_req *q, void *arg)
 {
 	const struct resource *r = arg;
 
-	const struct client *c = ((const struct request *)(const void *)q)->client;
+	const struct client *c = container_of(q, const struct request, gate)->client;
 
 	/* (The requests of a client that is cut off stay where they are, and are dropped when it leaves.) */
 	return c->tenant >= 0 && (r->shadow || c->node != q->tenant);
@@ -345,7 +345,7 @@ static int start_gate(struct resource *r, struct weir_err *err)
 	rc = resource_room(r, 1 + s->n_nodes + s->n_leaving + policy_swap_new(s));
 	if (rc < 0) {
 		policy_swap_undo(s, r->gate, resource_policy_now(r), 1);
-		return weir_err_set(err, rc, "out of memory");
+		return no_memory(err);
 	}
 	return 0;
 }
@@ -427,7 +427,7 @@ int resource_swap_step(struct resource *r, struct weir_err *err)
 	if (!r->gate)
 		return 0;
 	if (prepare_some(r, &rc))
-		return rc < 0 ? weir_err_set(err, rc, "out of memory") : 1;
+		return rc < 0 ? no_memory(err) : 1;
 	set = s->set;
 	rc = policy_swap_step(s, r->gate, resource_policy_now(r), STEP, err);
 	for (; rc >= 0 && set < s->set; set++)
@@ -491,7 +491,7 @@ static int ready_gate(struct resource *r, struct weir_err *err)
 		next->shadow_on = rc == 0;
 	}
 	if (rc < 0)
-		weir_err_set(err, rc, "out of memory");
+		no_memory(err);
 	if (rc == 0)
 		rc = weir_gate_set(r->gate, resource_policy_now(r), knobs, ROOT_KNOBS, err);
 	if (rc < 0 && next->shadow_on)

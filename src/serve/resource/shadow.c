@@ -185,7 +185,7 @@ static uint32_t *count_of(struct resource *r, weir_node tenant, const struct wei
 	return &r->counts[tenant].shadows[kind];
 }
 
-static void put(struct resource *r, struct shadow *s)
+static void release_shadow(struct resource *r, struct shadow *s)
 {
 	struct resource_sender *sender = s->sender;
 
@@ -200,7 +200,7 @@ static void put(struct resource *r, struct shadow *s)
 }
 
 /* One for a request like this, of the sender's tenant. */
-static struct shadow *take(
+static struct shadow *claim_shadow(
 	struct resource *r, const struct weir_req *like, struct resource_sender *sender)
 {
 	struct resource_shadows *all = r->shadows;
@@ -234,7 +234,7 @@ static struct weir_req *queue(struct resource *r, struct shadow *s, const struct
 void resource_shadow_refused(struct resource *r, struct weir_req *req)
 {
 	r->shadows->waiting--;
-	put(r, req->user);
+	release_shadow(r, req->user);
 }
 
 static void drop(struct weir_req *q, void *arg)
@@ -284,7 +284,7 @@ struct weir_req *resource_shadow_make(struct resource *r, weir_time now, struct 
 	sender->last[sender->n_last++ % LAST] = q->gate;
 	shadow_sender_arrives(&sender->guess, now, q->client->in_flight);
 	trim(r, now, sender);
-	s = take(r, &q->gate, sender);
+	s = claim_shadow(r, &q->gate, sender);
 	if (!s) {
 		r->counts[sender->node].skipped++;
 		return NULL;
@@ -351,7 +351,7 @@ static void done(struct resource *r, weir_time now, struct shadow *s, weir_time 
 	weir_gate_done(r->gate, now, &req, 1);
 	if (s->sender->gone || !guess->closed || now > guess->active ||
 		s->sender->shadows > room_of(s->sender)) {
-		put(r, s);
+		release_shadow(r, s);
 		return;
 	}
 	s->state = SHADOW_THINKING;
@@ -374,7 +374,7 @@ void resource_shadow_turn(struct resource *r, weir_time now)
 		if (s->state == SHADOW_INSIDE)
 			done(r, now, s, item.key);
 		else if (s->sender->gone)
-			put(r, s);
+			release_shadow(r, s);
 		else
 			send_again(r, now, s);
 	}
@@ -463,7 +463,7 @@ void resource_shadow_off(struct resource *r)
 		if (s->state == SHADOW_INSIDE)
 			weir_gate_done(r->gate, r->now, &req, 1);
 		if (s->state != SHADOW_FREE)
-			put(r, s);
+			release_shadow(r, s);
 	}
 	all->inside = (struct shadow_work){0};
 	for (struct client *c = r->clients; c; c = c->next)

@@ -7,6 +7,7 @@
  *         is not. A histogram is made when a node's first latency leaves the ring.
  */
 #include "serve/resource/impl.h"
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -25,24 +26,16 @@ struct resource_totals {
 int resource_room(struct resource *r, size_t nodes)
 {
 	size_t room = nodes + nodes / 8 + 64;
-	struct resource_count *counts;
-	struct weir_hist **totals;
 
 	if (!r->ring && !(r->ring = calloc(1, sizeof(*r->ring))))
 		return -ENOMEM;
 	if (nodes <= r->n_counts)
 		return 0;
-	counts = realloc(r->counts, room * sizeof(*counts));
-	if (!counts)
+	if (array_resize(&r->counts, room) < 0 || array_resize(&r->totals, room) < 0)
 		return -ENOMEM;
-	r->counts = counts;
-	totals = realloc(r->totals, room * sizeof(*totals));
-	if (!totals)
-		return -ENOMEM;
-	r->totals = totals;
 	for (; r->n_counts < room; r->n_counts++) {
-		counts[r->n_counts] = (struct resource_count){0};
-		totals[r->n_counts] = NULL;
+		r->counts[r->n_counts] = (struct resource_count){0};
+		r->totals[r->n_counts] = NULL;
 	}
 	return 0;
 }

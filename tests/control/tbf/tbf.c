@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lustre's TBF, and that our gate with one hold bucket per class behaves the same. */
-#include "control/tbf/tbf.h"
+#include "control/tbf/filter.h"
 #include "base/rng.h"
 #include <weir/gate.h>
 #include "test.h"

@@ -12,6 +12,14 @@
 
 /* ---- a snapshot */
 
+static void metrics_write(const struct snapshot *s, const struct metrics_process *p, FILE *to)
+{
+	struct metrics_cursor c = {.snapshot = s, .process = p};
+
+	while (metrics_more(&c, SIZE_MAX, to))
+		;
+}
+
 static struct weir_hist hist;
 static struct snapshot_tenant tenants[] = {
 	{.path = "prod", .weight = 4, .share = 0.8, .served = 99},

@@ -45,11 +45,12 @@ static void test_good(void)
 	good("model:array,disks=5,raid=raid0,cache=0+memory:1G");
 }
 
+#define KINDS "memory:, file:, nbd:, nbds:, nbd+unix:, nbds+unix:, model:"
+
 static void test_unknown(void)
 {
-	bad("", ": a back end begins with memory:, file:, nbd: (or nbds:, nbd+unix:) or model:");
-	bad("disk.img", "disk.img: a back end begins with memory:, file:, nbd: (or nbds:, "
-			"nbd+unix:) or model:");
+	bad("", ": a back end begins with one of " KINDS);
+	bad("disk.img", "disk.img: a back end begins with one of " KINDS);
 	bad("memry:1G", "memry:1G: there is no back end 'memry' (did you mean 'memory:'?)");
 	bad("memory", "memory: there is no back end 'memory' (did you mean 'memory:'?)");
 	bad("File:x", "File:x: there is no back end 'File' (did you mean 'file:'?)");

@@ -130,7 +130,7 @@ static void tls_or_not(void)
 	fclose(f);
 	begin(args, (struct back_config){0});
 	snprintf(uri, sizeof(uri), "nbds+unix:///?socket=%s", path);
-	CHECK(back_nbd_open(uri, &c, &b, &err) < 0);
+	CHECK(back_open(uri, &c, &b, &err) < 0);
 	CHECK(strstr(err.text, "TLS"));
 	snprintf(uri, sizeof(uri), "nbd+unix:///?socket=%s", path);
 	end();

@@ -29,7 +29,7 @@ static int try_open(const char *name)
 	struct back_config c = {.timeout = 100 * WEIR_MS};
 	struct back *b;
 	struct weir_err err = {""};
-	int r = back_nbd_open(name, &c, &b, &err);
+	int r = back_open(name, &c, &b, &err);
 
 	CHECK(r == 0 || strncmp(err.text, name, strlen(name)) == 0);
 	if (!r)
@@ -45,7 +45,7 @@ static void keeps_too_little(void)
 	struct back *b;
 
 	peer_start(&peer, path, SIZE, SEVERAL);
-	CHECK_INT(back_nbd_open(uri, &c, &b, &err), -EINVAL);
+	CHECK_INT(back_open(uri, &c, &b, &err), -EINVAL);
 	CHECK(strstr(err.text, "keep must be at least 1048576 bytes"));
 	peer_stop(&peer);
 }

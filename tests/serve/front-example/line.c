@@ -18,6 +18,7 @@
  *
  * Errors are numbers of errno: "error 13", "TAG error 22".
  */
+#include "base/container.h"
 #include "serve/front/front.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -105,7 +106,7 @@ static enum front_hello handle_line(struct line_visit *v, uint8_t *out, size_t r
 static enum front_hello hello(struct front_visit *visit, const uint8_t *in, size_t n, size_t *used,
 	uint8_t *out, size_t room, size_t *made)
 {
-	struct line_visit *v = (struct line_visit *)(void *)visit;
+	struct line_visit *v = container_of(visit, struct line_visit, visit);
 	const uint8_t *end = n ? memchr(in, '\n', n) : NULL;
 	size_t some = end ? (size_t)(end - in) : n;
 
@@ -154,7 +155,7 @@ static size_t parse(struct front_conn *conn, const uint8_t *p, size_t n)
 	if (!end || end - p > LINE_MAX)
 		return 0;
 	snprintf(line, sizeof(line), "%.*s", (int)(end - p), (const char *)p);
-	if (parse_line((struct line_conn *)(void *)conn, line))
+	if (parse_line(container_of(conn, struct line_conn, conn), line))
 		conn->step = FRONT_BEGIN;
 	else
 		front_broken(conn, "not a request");
@@ -181,7 +182,7 @@ static enum front_step begin_echo(struct line_conn *c)
 
 static enum front_step begin(struct front_conn *conn)
 {
-	struct line_conn *c = (struct line_conn *)(void *)conn;
+	struct line_conn *c = container_of(conn, struct line_conn, conn);
 	bool write = c->command == LINE_WRITE;
 	int error = 0;
 

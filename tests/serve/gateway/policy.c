@@ -4,6 +4,7 @@
  * restart, messages about them; and the state file, whole, damaged or impossible.
  */
 #include "policy/override.h"
+#include "serve/gateway/look.h"
 #include "serve/gateway/state.h"
 #include "serve/loop/log.h"
 #include "test.h"
@@ -75,6 +76,8 @@ static void is(struct gateway *g, const char *key, const char *value)
 struct waiting { /* waits for so many changes */
 	struct gateway *gateway;
 	int n, rc;
+	struct gateway_note *note; /* NULL: not wanted; so is err */
+	struct weir_err *err;
 };
 
 static void changed(void *arg, int rc, const struct gateway_note *note, const struct weir_err *err)
@@ -82,14 +85,45 @@ static void changed(void *arg, int rc, const struct gateway_note *note, const st
 	struct waiting *w = arg;
 
 	w->rc = rc;
+	if (w->err)
+		*w->err = *err;
+	if (w->note && rc == 0) {
+		*w->note = (struct gateway_note){
+			.lines = calloc(note->n + 1, sizeof(char *)), .n = note->n};
+		for (size_t i = 0; i < note->n; i++)
+			w->note->lines[i] = strdup(note->lines[i]);
+	}
 	if (--w->n == 0)
 		loop_stop(gateway_loop(w->gateway));
+}
+
+static int change(struct gateway *g, struct gateway_change *c, struct gateway_note *note,
+	struct weir_err *err)
+{
+	struct waiting w = {g, 1, 0, note, err};
+
+	CHECK(c);
+	gateway_change_start(g, c, changed, &w);
+	CHECK_INT(loop_run(gateway_loop(g)), 0);
+	return w.rc;
 }
 
 static int apply(struct gateway *g, const char *text, bool keep, bool dry,
 	struct gateway_note *note, struct weir_err *err)
 {
-	return gateway_apply(g, text, strlen(text), "next", keep, dry, note, err);
+	return change(g, gateway_change_apply(strdup(text), strlen(text), 0, "next", keep, dry),
+		note, err);
+}
+
+static int set(struct gateway *g, const char *key, const char *value, struct gateway_note *note,
+	struct weir_err *err)
+{
+	return change(g, gateway_change_set(key, value), note, err);
+}
+
+static int reload(struct gateway *g, struct weir_err *err)
+{
+	return change(g, gateway_change_reload(), NULL, err);
 }
 
 static void test_apply(void)
@@ -110,7 +144,7 @@ static void test_apply(void)
 	CHECK_INT(g->version, 2);
 	is(g, "a.weight", "5");
 	CHECK_STR(gateway_policy_text(g), SECOND);
-	CHECK_INT(gateway_snapshot(g, &s), 0);
+	s = look_at(g);
 	CHECK_INT(s->version, 2);
 	CHECK_STR(snapshot_path(s, 1), "c");
 	snapshot_free(s);
@@ -176,7 +210,7 @@ static void test_set(void)
 	const char *key, *value;
 	struct weir_err err;
 
-	CHECK_INT(gateway_set(g, "a.max", "5k iops", &note, &err), 0);
+	CHECK_INT(set(g, "a.max", "5k iops", &note, &err), 0);
 	says(&note, "a.max: 4k iops -> 5k iops");
 	says(&note, "not kept across a restart");
 	gateway_note_free(&note);
@@ -185,16 +219,16 @@ static void test_set(void)
 	CHECK(gateway_override(g, 0, &key, &value));
 	CHECK_STR(key, "a.max");
 	CHECK_STR(value, "5k iops");
-	CHECK_INT(gateway_set(g, "a.max", "6k iops", NULL, &err), 0); /* replaced */
+	CHECK_INT(set(g, "a.max", "6k iops", NULL, &err), 0); /* replaced */
 	CHECK(!gateway_override(g, 1, &key, &value));
-	CHECK_INT(gateway_set(g, "a.max", "6k", NULL, &err), -EINVAL);
-	CHECK_INT(gateway_set(g, "x.max", "6k iops", NULL, &err), -ENOENT);
-	CHECK_INT(gateway_set(g, "a.min", "9k iops", NULL, &err), -EINVAL);
+	CHECK_INT(set(g, "a.max", "6k", NULL, &err), -EINVAL);
+	CHECK_INT(set(g, "x.max", "6k iops", NULL, &err), -ENOENT);
+	CHECK_INT(set(g, "a.min", "9k iops", NULL, &err), -EINVAL);
 	CHECK(strstr(err.text, "below its min"));
-	CHECK_INT(gateway_set(g, "b.max", NULL, NULL, &err), -ENOENT);
+	CHECK_INT(set(g, "b.max", NULL, NULL, &err), -ENOENT);
 	CHECK_INT(g->version, 3);
 	is(g, "a.max", "6k iops");
-	CHECK_INT(gateway_set(g, "a.max", NULL, NULL, &err), 0); /* back */
+	CHECK_INT(set(g, "a.max", NULL, NULL, &err), 0); /* back */
 	is(g, "a.max", "4k iops");
 	CHECK(!gateway_override(g, 0, &key, &value));
 	gateway_free(g);
@@ -206,9 +240,9 @@ static void test_apply_undoes(void)
 	struct gateway_note note;
 	struct weir_err err;
 
-	CHECK_INT(gateway_set(g, "a.max", "5k iops", NULL, &err), 0);
-	CHECK_INT(gateway_set(g, "a.weight", "5", NULL, &err), 0);
-	CHECK_INT(gateway_set(g, "b.weight", "7", NULL, &err), 0);
+	CHECK_INT(set(g, "a.max", "5k iops", NULL, &err), 0);
+	CHECK_INT(set(g, "a.weight", "5", NULL, &err), 0);
+	CHECK_INT(set(g, "b.weight", "7", NULL, &err), 0);
 	CHECK_INT(apply(g, SECOND, false, true, &note, &err), 0);
 	says(&note, "a.max 5k iops, which was set, is undone: 4k iops");
 	says(&note, "b.weight 7, which was set, is gone");
@@ -232,19 +266,19 @@ static void test_restart_keeps(void)
 	struct gateway *g = start(FIRST, true);
 	struct weir_err err;
 
-	CHECK_INT(gateway_set(g, "a.max", "5k iops", NULL, &err), 0);
-	CHECK_INT(gateway_set(g, "b.weight", "7", NULL, &err), 0);
+	CHECK_INT(set(g, "a.max", "5k iops", NULL, &err), 0);
+	CHECK_INT(set(g, "b.weight", "7", NULL, &err), 0);
 	gateway_free(g);
 	g = start(FIRST, true);
 	is(g, "a.max", "5k iops");
 	is(g, "b.weight", "7");
 	CHECK_INT(g->version, 1);
-	CHECK_INT(gateway_set(g, "a.max", NULL, NULL, &err), 0);
+	CHECK_INT(set(g, "a.max", NULL, NULL, &err), 0);
 	gateway_free(g);
 	g = start(SECOND, true); /* b is gone: its set values go, and the others stay */
 	is(g, "a.max", "4k iops");
 	CHECK_INT(g->n_overrides, 0);
-	CHECK_INT(gateway_set(g, "a.max", "6k iops", NULL, &err), 0);
+	CHECK_INT(set(g, "a.max", "6k iops", NULL, &err), 0);
 	CHECK_INT(apply(g, SECOND, false, false, NULL, &err), 0); /* undone in the file, too */
 	gateway_free(g);
 	g = start(SECOND, true);
@@ -295,7 +329,7 @@ static void test_sent_tenants(void)
 					     "- {name: y, match: {export: two}}\n";
 	size_t behind = strlen(both) - (size_t)(strstr(both, "- {name: x") - both);
 	struct gateway *g = start(FIRST, false);
-	struct waiting w = {g, 2, 0};
+	struct waiting w = {.gateway = g, .n = 2};
 
 	gateway_change_start(g,
 		gateway_change_apply(strdup(both), strlen(both), behind, "next", false, false),
@@ -329,7 +363,7 @@ static void test_cannot_keep(void)
 
 	put_file(state, "in the way of the folder");
 	g = start(FIRST, true);
-	CHECK(gateway_set(g, "a.max", "5k iops", NULL, &err) < 0);
+	CHECK(set(g, "a.max", "5k iops", NULL, &err) < 0);
 	CHECK(strstr(err.text, "cannot keep"));
 	is(g, "a.max", "4k iops"); /* nothing that would not survive a restart */
 	CHECK_INT(g->version, 1);
@@ -358,19 +392,18 @@ static void test_reload(void)
 	struct gateway *g = start(FIRST, false);
 	struct weir_err err;
 
-	CHECK_INT(gateway_reload(g, NULL, &err), -ENOTSUP);
+	CHECK_INT(reload(g, &err), -ENOTSUP);
 	gateway_reader(g, read_file, NULL);
-	CHECK_INT(gateway_reload(g, NULL, &err), -ENOENT);
-	CHECK_INT(gateway_set(g, "a.max", "5k iops", NULL, &err), 0);
+	CHECK_INT(reload(g, &err), -ENOENT);
+	CHECK_INT(set(g, "a.max", "5k iops", NULL, &err), 0);
 	CHECK_INT(apply(g, SECOND, true, false, NULL, &err), 0); /* under another name */
 	put_file(file, FIRST);
-	CHECK_INT(
-		gateway_reload(g, NULL, &err), 0); /* the file of the start, not the applied one */
+	CHECK_INT(reload(g, &err), 0); /* the file of the start, not the applied one */
 	is(g, "a.weight", "3");
 	is(g, "a.max", "5k iops");
 	CHECK_INT(g->version, 4);
 	put_file(file, "tenants: [3]");
-	CHECK_INT(gateway_reload(g, NULL, &err), -EINVAL);
+	CHECK_INT(reload(g, &err), -EINVAL);
 	CHECK_INT(g->version, 4);
 	gateway_free(g);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* nbd: NBD as a front end: the handshake by wire/nbd-hello.c, and requests. */
+#include "base/container.h"
 #include "serve/front/nbd/nbd.h"
 #include <string.h>
 
@@ -9,12 +10,12 @@
 
 static struct front_nbd_visit *visit_of(struct front_visit *v)
 {
-	return (struct front_nbd_visit *)(void *)v;
+	return container_of(v, struct front_nbd_visit, visit);
 }
 
 static struct front_nbd_conn *conn_of(struct front_conn *c)
 {
-	return (struct front_nbd_conn *)(void *)c;
+	return container_of(c, struct front_nbd_conn, conn);
 }
 
 /* ---- the handshake */
@@ -98,7 +99,7 @@ void front_nbd_agree(struct front_conn *conn, const struct nbd_hello *h)
 
 static void agree(struct front_conn *c, const struct front_visit *v)
 {
-	front_nbd_agree(c, &((const struct front_nbd_visit *)(const void *)v)->hello);
+	front_nbd_agree(c, &container_of(v, const struct front_nbd_visit, visit)->hello);
 }
 
 /* ---- requests */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* reply: replies, simple and structured. */
+#include "base/container.h"
 #include "serve/front/nbd/nbd.h"
 #include "wire/bytes.h"
 
 static const struct front_nbd_conn *conn_of(const struct front_job *j)
 {
-	return (const struct front_nbd_conn *)(const void *)j->conn;
+	return container_of(j->conn, const struct front_nbd_conn, conn);
 }
 
 static size_t read_head(const struct front_job *j, uint8_t *p)

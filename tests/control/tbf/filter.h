@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tbf: Lustre's token bucket filter: rules in order, a class for each key, deadlines.
+ * filter: Lustre's token bucket filter: rules in order, a class for each key, deadlines.
  *
  * What AdapTBF is built on and compared with: with rules that nobody changes it is static control,
  * with no rule but the default it is none. Pure and whole, so that what our gate does in its place
@@ -11,7 +11,7 @@
  *   not, the filter goes by deadline, the time at which the class's next token is due, and our gate
  *   by weight: with 2:1 of rate and of weight, 2:1 in the gate, and a little less in the filter.
  *
- * So gateways and simulations use the gate; rules become buckets by tbf_match.
+ * So gateways and simulations use the gate, and static rules become buckets (control/tbf/keys.c).
  *
  * RULES    A new one stands first, or just before the one named; the first that matches has the
  *          request. `default` is last, matches all and cannot be stopped.
@@ -23,15 +23,16 @@
  * Requests are counted, not kept: the caller has a queue for each class, first come first served.
  * Time is an argument and must not fall. One instance belongs to one thread.
  */
-#ifndef WEIR_CONTROL_TBF_TBF_H
-#define WEIR_CONTROL_TBF_TBF_H
+#ifndef WEIR_TESTS_CONTROL_TBF_FILTER_H
+#define WEIR_TESTS_CONTROL_TBF_FILTER_H
 
+#include "control/tbf/keys.h"
 #include <weir/clock.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define TBF_DEPTH   3     /* Lustre's */
+/* TBF_DEPTH, 3, is in control/tbf/keys.h. */
 #define TBF_DEFAULT 10000 /* requests a second of the rule `default`, Lustre's */
 #define TBF_NAME    16    /* bytes of a rule's name, the zero included */
 

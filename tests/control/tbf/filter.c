@@ -14,8 +14,9 @@
  * EXAMPLE rate 10, depth 3: of five requests at once three pass, the fourth 100 ms later, the fifth
  *         at 200 ms.
  */
-#include "control/tbf/tbf.h"
+#include "control/tbf/filter.h"
 #include "base/heap.h"
+#include "base/array.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -236,16 +237,10 @@ unsigned tbf_depth(const struct tbf *t)
 static int more_classes(struct tbf *t)
 {
 	uint32_t room = t->room ? 2 * t->room : 16;
-	struct class *classes = realloc(t->classes, room * sizeof(*classes));
-	uint32_t *place;
 
-	if (!classes)
+	if (array_resize(&t->classes, room) < 0 || array_resize(&t->place, room) < 0)
 		return -ENOMEM;
-	t->classes = classes;
-	place = realloc(t->place, room * sizeof(*place));
-	if (!place)
-		return -ENOMEM;
-	t->place = t->heap.place = place;
+	t->heap.place = t->place;
 	if (heap_reserve(&t->heap, room))
 		return -ENOMEM;
 	t->room = room;
