@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* controllers: the table of controllers. A new one needs its line here, and nothing else outside of its folder. */
+/* controllers: the table of controllers. A new one needs a line here, and nothing else outside of
+ * its folder. */
 #include "control/adaptbf/keys.h"
 #include "control/parda/keys.h"
 #include "control/pshift/keys.h"
 #include "control/tbf/keys.h"
 #include <string.h>
 
-/* For a test with a controller of its own. */
+/* Hook for a test that adds its own controller. */
 #ifndef CONTROLLERS_MORE
 #define CONTROLLERS_MORE
 #endif

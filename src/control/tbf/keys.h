@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* keys: static rules, as a person writes them; control/tbf/tbf.h says what a rule does. */
+/* keys: static rules, as in the policy file; control/tbf/tbf.h defines the effect of a rule. */
 #ifndef WEIR_CONTROL_TBF_KEYS_H
 #define WEIR_CONTROL_TBF_KEYS_H
 
@@ -21,7 +21,7 @@ struct tbf_settings_rule tbf_settings_next(const struct tbf_settings *s, size_t 
 
 extern const struct controller tbf_controller;
 
-/* A filter with these rules. 0 or -ENOMEM. */
+/* Make a filter with these rules. 0 or -ENOMEM. */
 int tbf_settings_make(const struct tbf_settings *s, struct tbf **ret);
 
 #endif
