@@ -91,8 +91,8 @@ struct site {
 	/* Set by the controller: call step at once when a request arrives, not only at the time
 	 * that the last step returned. */
 	bool sleeps;
-	bool audits; /* set by the simulator: check every sum at every step, and list all tenants
-	                in the facts */
+	/* set by the simulator: check every sum at every step, and list all tenants in the facts */
+	bool audits;
 };
 
 /* ---- life */

@@ -28,10 +28,11 @@ struct divide_gate {
 };
 
 struct divide_flow {
-	size_t gate;                /* in */
-	double want[DIVIDE_LIMITS]; /* in: demand for each limit if none held the flow, in parts
-	                               of that limit; may exceed 1. Only the first d.limits count */
-	double level;               /* out: granted part of its dominant limit */
+	size_t gate; /* in */
+	/* in: demand for each limit if none held the flow, in parts of that limit; may exceed 1.
+	 * Only the first d.limits count */
+	double want[DIVIDE_LIMITS];
+	double level; /* out: granted part of its dominant limit */
 	/* scratch */
 	double most;               /* demand for its dominant limit */
 	double use[DIVIDE_LIMITS]; /* of each limit per unit of level, beyond floors */
@@ -40,9 +41,9 @@ struct divide_flow {
 
 struct divide_part {    /* of one limit at one gate, 0 … 1 */
 	double applied; /* in: in force there, as far as is known */
-	double told;    /* in and out: part that the gate was told last; equal to applied unless
-	                   busy */
-	double target;  /* out: part that it should have in the end */
+	/* in and out: part that the gate was told last; equal to applied unless busy */
+	double told;
+	double target; /* out: part that it should have in the end */
 };
 
 struct divide {

@@ -60,10 +60,9 @@ enum facts_place { /* where the fact is shown as JSON */
 
 struct fact {
 	const char *name; /* member in JSON; NULL: not in JSON */
-	const char *metric,
-		*help;     /* Prometheus: weir_KIND_METRIC, a counter if it ends in _total; NULL: no
-		          metric */
-	const char *title; /* of a column; NULL: no column */
+	/* Prometheus: weir_KIND_METRIC, a counter if it ends in _total; NULL: no metric */
+	const char *metric, *help;
+	const char *title;        /* of a column; NULL: no column */
 	const char *series, *end; /* simulator: a series, and the value at the end; NULL: neither */
 	bool later;               /* absent in older state files: 0 */
 	enum facts_place place;

@@ -83,9 +83,8 @@
 #define MEDIAN  1.05
 #define EXPON   0.3  /* part that is exponential in one queue */
 #define DELAYED 0.05 /* part of the single requests that later ones delayed */
-#define LIGHT                                                                                      \
-	4.0 /* requests inside up to which a disk's single time counts in full: with more,
-	       newcomers go first */
+/* requests inside up to which a disk's single time counts in full: with more, newcomers go first */
+#define LIGHT 4.0
 
 /* ---- observing */
 
@@ -177,11 +176,11 @@ struct guess { /* a hypothesis */
 
 struct fit {
 	const struct shadow_view *device;
-	double own;    /* work of a request */
-	double passed; /* the most that one request overtook, plus its own: in one queue, the
-	                  parts seen at work */
-	double high;   /* work inside, often */
-	bool disks;    /* shadow_order's */
+	double own; /* work of a request */
+	/* the most that one request overtook, plus its own: in one queue, the parts seen at work */
+	double passed;
+	double high; /* work inside, often */
+	bool disks;  /* shadow_order's */
 	double one,
 		each; /* how strongly the order of requests indicates one queue, and many, 0 to 1 */
 	double most;  /* work inside, at a level that has a mean */

@@ -39,8 +39,8 @@ struct shadow_estimate {
 	uint32_t closed, open; /* clients in a closed loop, and the others */
 	uint64_t outstanding;  /* of the closed, together */
 	weir_time think;       /* of the closed, added up, ns */
-	double low, high;      /* factors of every rate between which enforcement is expected; 0: no
-	                     client */
+	/* factors of every rate between which enforcement is expected; 0: no client */
+	double low, high;
 };
 
 #endif

@@ -35,8 +35,8 @@ struct class
 {
 	char *key;
 	const struct rule *rule;
-	uint64_t generation, sequence; /* of the rule, and of the list, when the class last
-	                                  matched them */
+	/* of the rule, and of the list, when the class last matched them */
+	uint64_t generation, sequence;
 	double rate;
 	double tokens;
 	weir_time checked;
@@ -171,9 +171,9 @@ int tbf_stop(struct tbf *t, const char *name)
 		return -EPERM;
 	*at = r->next;
 	for (uint32_t i = 0; i < t->n; i++) {
+		/* the class searches for a rule at its next arrival */
 		if (t->classes[i].rule == r)
-			t->classes[i].rule = NULL; /* the class searches for a rule at its next
-			                              arrival */
+			t->classes[i].rule = NULL;
 	}
 	free_rule(r);
 	return 0;
