@@ -30,11 +30,10 @@ struct adaptbf_gate_leaf {
 };
 
 #define ADAPTBF_GATE_DEPTH 3 /* requests for which a bucket holds tokens, as in Lustre */
-#define ADAPTBF_GATE_SPAN                                                                          \
 /* s: for how long a full window, or a late thread, may keep a request from its token */
-0.02
+#define ADAPTBF_GATE_SPAN 0.02
 
-	struct adaptbf_gate;
+struct adaptbf_gate;
 extern const struct adaptbf_driver_ops adaptbf_gate_ops; /* its driver is the struct adaptbf_gate */
 
 /* `gate` is borrowed. depth ≥ 1, 0: ADAPTBF_GATE_DEPTH; only for hold. 0, -EINVAL or -ENOMEM. */
