@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * back: names into back ends. The kind of a back end is what stands before the first colon; the rest
- * is its own (serve/back/name.h for options).
+ * back: open back ends by name. The text before the first colon is the kind of the back end; the
+ * rest is parsed by the kind (serve/back/name.h for options).
  */
 #include "serve/back/back.h"
 #include "serve/back/name.h"
@@ -12,10 +12,11 @@
 
 struct kind {
 	const char *name;
-	bool whole; /* the part wants the whole name, a URI, not what is behind the colon */
+	bool whole; /* the kind takes the whole name, a URI, not only the text after the colon */
 	int (*open)(const char *, const struct back_config *, struct back **, struct weir_err *);
 	int (*check)(const char *rest, struct weir_err *err);
-	int (*size)(const char *rest, uint64_t *ret_size); /* NULL: it cannot be told */
+	/* NULL: the size is not known before opening */
+	int (*size)(const char *rest, uint64_t *ret_size);
 };
 
 static const struct kind kinds[] = {
