@@ -7,7 +7,7 @@
 #include <string.h>
 
 #ifndef FRONTS_MORE
-#define FRONTS_MORE /* a test adds one: tests/serve/front-example */
+#define FRONTS_MORE /* hook for a test: tests/serve/front-example */
 #endif
 #define FRONTS                                                                                     \
 	FRONT(nbd)                                                                                 \

@@ -33,7 +33,7 @@ int threads_new(struct loop *loop, unsigned most, struct threads **ret_threads)
 	return 0;
 }
 
-/* NULL: stop. A new thread was counted as idle by who started it. */
+/* Return the next job; NULL: stop. The thread that started a new one has counted it as idle. */
 static struct threads_job *take(struct threads *t, bool new)
 {
 	struct threads_job *j;
@@ -69,7 +69,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Under the lock, on the loop's thread, as all of `n`. */
+/* Under the lock, on the loop's thread, as all uses of `n`. */
 static bool start_one(struct threads *t)
 {
 	unsigned before_n = t->n;
