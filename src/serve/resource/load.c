@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* load: what a controller of the window is told, and what it says. */
+/* load: measurements for a controller of the window, and the window that it sets. */
 #include "serve/loop/log.h"
 #include "serve/resource/impl.h"
 #include "policy/swap.h"
@@ -7,10 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-#define MINS_EVERY (60 * WEIR_SEC) /* between two looks, which go over all tenants */
+#define MINS_EVERY (60 * WEIR_SEC) /* between two checks, which visit all tenants */
 #define MINS_SLACK 1.05            /* a learned capacity is not exact */
 
-/* Those that its own limits hold, or limits above it, do not want a slot yet. */
+/* Requests that are held by the tenant's own limits, or limits above it, do not want a slot yet. */
 static void leaf_load(struct resource *r, weir_node node, struct resource_load *ret)
 {
 	struct weir_gate_stats st;
@@ -23,7 +23,7 @@ static void leaf_load(struct resource *r, weir_node node, struct resource_load *
 	ret->wanting_ns = st.device_ns + st.wait_ns[WEIR_WAIT_WINDOW] + st.wait_ns[WEIR_WAIT_TURN];
 }
 
-/* Its part of what it is guaranteed, if it has several resources. */
+/* Return its part of its min, if it has several resources. */
 static void leaf_min(struct resource *r, size_t i, struct resource_load *ret)
 {
 	struct weir_bucket_spec b[POLICY_BUCKETS];
@@ -59,7 +59,7 @@ int resource_load(
 	return 0;
 }
 
-/* What part of a leaf's min is here. */
+/* Return the part of a leaf's min that is here. */
 static double min_part(const struct resource *r, size_t i, unsigned slot)
 {
 	const struct resource_part *part = &r->policy_of->part;
@@ -72,7 +72,7 @@ static double min_part(const struct resource *r, size_t i, unsigned slot)
 	return 0;
 }
 
-/* What is promised here to all tenants together, per second. */
+/* Return the sum of all tenants' mins here, per second. */
 static double promised(const struct resource *r, enum weir_unit unit)
 {
 	const struct weir_policy *p = r->policy;
@@ -111,7 +111,7 @@ void resource_held(struct resource *r, const struct client *c, struct front_held
 	struct weir_gate_stats st;
 
 	*ret_held = (struct front_held){0};
-	if (!r->gate || r->shadow || c->tenant < 0) /* a shadow's request is held, its own is not */
+	if (!r->gate || r->shadow || c->tenant < 0) /* the gate holds shadows, not requests */
 		return;
 	if (weir_gate_get_stats(r->gate, r->now, c->node, &st) != 0)
 		return;

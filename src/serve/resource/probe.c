@@ -5,9 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define LOOK        (2 * WEIR_MS) /* ns: so often for clients, also where no read comes back */
-#define BYTES_MOST  (256u << 10)  /* of a read */
-#define PLACES      64            /* fewer are no random reads */
+/* ns: interval of checks for clients, even if no read completes */
+#define LOOK        (2 * WEIR_MS)
+#define BYTES_MOST  (256u << 10)          /* of a read */
+#define PLACES      64                    /* fewer reads are not random enough */
 #define PLACE_LEAST (UINT64_C(256) << 20) /* bytes: a smaller part would be in some cache by now */
 
 bool resource_probe_quiet(const struct resource *r)
@@ -15,7 +16,7 @@ bool resource_probe_quiet(const struct resource *r)
 	return !r->inside && !r->queued && !r->arrived.first && !r->again.first;
 }
 
-/* Has a client done anything since the burst began? */
+/* Return true if a client was active since the burst began. */
 static bool is_disturbed(struct resource_probe *p)
 {
 	return atomic_load(&p->stop) || resource_activity(p->resource) != p->activity;
@@ -57,7 +58,7 @@ static void done(struct request *q)
 
 	q->next = p->spare;
 	p->spare = q;
-	if (q->io.error) /* a back end that is away says nothing of its speed */
+	if (q->io.error) /* an unreachable back end does not show its speed */
 		p->burst.over = true;
 	probe_burst_done(&p->burst, now, now - (weir_time)q->user);
 	read_more(p, now);
@@ -72,7 +73,7 @@ static void look(struct loop_timer *t, weir_time now)
 	loop_set(p->resource->loop, t, now + LOOK);
 }
 
-/* Where clients have been, or a quarter of a gigabyte around it. */
+/* Choose the range that clients have touched, or a quarter of a gigabyte around it. */
 static int find_place(const struct resource *r, struct resource_probe *p)
 {
 	uint64_t size = r->back->info.size, low = r->low, high = r->high;
