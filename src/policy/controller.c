@@ -40,7 +40,7 @@ static bool read_kind(struct policy_reading *r, yamldoc_node n, const struct con
 	return rc == 0 || !yamldoc_has(n, "controller");
 }
 
-/* A key that is another controller's, or its map. */
+/* Refuse a key of another controller, or its map. */
 static void refuse_others(struct policy_reading *r, yamldoc_node n, const struct controller *is)
 {
 	for (size_t i = 0; controllers[i]; i++) {
