@@ -16,9 +16,9 @@
  *         become the capacity.
  * METHOD  Requests and bytes alike; n of the chance is the number of requests for both. O(1).
  * DIFFERS From the usual maximum with decay, which overestimates by the noise, and from the usual
- * average, which is wrong whenever demand is low.
+ *         average, which is wrong whenever demand is low.
  * EXAMPLE C = 1000; an interval of 1 s, full for 0.9 s, serves 950: [950, 1056] contains C, which
- * stays. One that is full throughout and serves 500: C ← 1000 − 0.095·500 = 952.
+ *         stays. One that is full throughout and serves 500: C ← 1000 − 0.095·500 = 952.
  */
 #include "control/capacity.h"
 #include <math.h>

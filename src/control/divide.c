@@ -12,8 +12,8 @@
  *         to start with: 1/64 of the limit, shared by the gates that are present, and 1/1024 shared
  *         by the gates without clients.
  * SYMBOLS w demand, s = max w the dominant one, level = the part of it that a flow has; cap the
- * part of a limit beyond the floors; a applied, o told, h = max(a, o) the most that may be in
- * force.
+ *         part of a limit beyond the floors; a applied, o told, h = max(a, o) the most that may be
+ *         in force.
  * METHOD  Targets: rounds. In each, every flow that is not stopped uses w/s of a limit per unit of
  *         level; the level rises until the first flow has all of s or the first limit is exhausted,
  *         and these flows stop. A round stops at least one flow.
@@ -22,8 +22,8 @@
  *         gate that has less is raised out of 1 − Σ h, in proportion to what each lacks. When the
  *         lowered gates have confirmed, the next step raises the rest: two steps to the target.
  * EXAMPLE 4k iops and 40 MiB/s; 4 KiB at one gate and 64 KiB at the other, both with unlimited
- * demand. Requests dominate the first, bytes the second. Bytes are exhausted at a level of 0.72:
- * 2,876 and 460 requests/s, 11.2 and 28.8 MiB/s; the 664 iops left over are spread.
+ *         demand. Requests dominate the first, bytes the second. Bytes are exhausted at a level of
+ *         0.72: 2,876 and 460 requests/s, 11.2 and 28.8 MiB/s; the 664 iops left over are spread.
  */
 #include "control/divide.h"
 #include <math.h>

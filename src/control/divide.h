@@ -3,8 +3,8 @@
  * divide: split the limits of one tenant over several gates of one process, by demand.
  *
  * A tenant may have several limits (requests and bytes, reads and writes). Each gate has a part of
- * each limit. A flow is a stream of requests at one gate that uses its limits in a fixed ratio: 4
- * KiB reads use 1 request for every 4096 bytes. The parts of all limits are computed together, so
+ * each limit. A flow is a stream of requests at one gate that uses its limits in a fixed ratio:
+ * 4 KiB reads use 1 request for every 4096 bytes. The parts of all limits are computed together, so
  * that a gate that is bound by one limit keeps no more of the others than it can use.
  *
  * Every few milliseconds the caller passes the demand of each flow and the parts in force at each

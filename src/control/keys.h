@@ -14,7 +14,7 @@
  *     {0}};
  *
  * Settings are one block of memory without pointers: memcpy copies them, and memcmp compares two of
- * them. A list of any length stands behind the structure, in the same block (key_append).
+ * them. A list of any length follows the structure, in the same block (key_append).
  */
 #ifndef WEIR_CONTROL_KEYS_H
 #define WEIR_CONTROL_KEYS_H

@@ -10,9 +10,9 @@
  *         three passes over 4 bytes each for any values; small inputs are sorted instead. 2 to 3 ns
  *         an element.
  * DIFFERS Σ rest' = Σ rest − (total − Σ share), so no remainder is lost. A remainder above eight
- * tokens is cut; it needs jobs that come and go in an improbable order.
+ *         tokens is cut; it needs jobs that come and go in an improbable order.
  * EXAMPLE total 10, shares 3.33 3.33 3.33, rest 0: wholes 4 3 3, rest −0.67 0.33 0.33; then 3 4 3
- * and 3 3 4.
+ *         and 3 3 4.
  */
 #include "control/remainder.h"
 #include <string.h>

@@ -8,8 +8,8 @@
  *         pace   time per work of a busy device, ns
  *         parts  work in service at once, so that parts · pace is the time of a request alone
  *         p      how the device goes from idle to busy. One queue before all parts (servers): none
- *                is idle while a request waits, p = ∞. A queue for each part (dies, disks): some
- *                are idle while requests wait elsewhere, p = 1 for exponential times and 1.3 on the
+ *                is idle while a request waits, p = ∞. A queue for each part (dies, disks): some are
+ *                idle while requests wait elsewhere, p = 1 for exponential times and 1.3 on the
  *                models of an SSD and an array.
  *         Work is a · requests + b · KiB. The cost of a request beside its bytes differs: nothing
  *         in a server, a page in flash, a seek and a stripe on disks. Three pairs (a, b) are

@@ -7,18 +7,18 @@
  *         Down: a node that has x passes on x_i = g_i + min(u_i − g_i, λ·w_i), with the largest λ
  *         such that Σ x_i ≤ x. A top-level node has x = g.
  * SYMBOLS u the most a node can take, g the least it is guaranteed, x its guarantee with its part
- * of the parent's own min, w weight; all but w per second, in one slot: a unit and an operation
- * class. Reads and writes together make all, so g_all ≥ g_reads + g_writes, u_reads,
- * u_writes ≤ u_all ≤ u_reads + u_writes.
+ *         of the parent's own min, w weight; all but w per second, in one slot: a unit and an
+ *         operation class. Reads and writes together make all, so g_all ≥ g_reads + g_writes,
+ *         u_reads, u_writes ≤ u_all ≤ u_reads + u_writes.
  * METHOD  Parents are before children, so one pass backwards goes up and one forwards down. λ by
  *         rounds: divide the rest by weight, give nodes that would exceed their room just that, and
  *         repeat among the others. O(nodes), times the rounds, which are few.
  * DIFFERS Parley divides by demand, again and again; a gate's R-tokens stay where they were
- * granted. So the part of a parent's min beyond its children's is divided once, by weight, and the
- * part of an idle child does not become a sibling's guarantee (it is shared like all spare
- * capacity). State mins at the leaves if that matters.
+ *         granted. So the part of a parent's min beyond its children's is divided once, by weight,
+ *         and the part of an idle child does not become a sibling's guarantee (it is shared like
+ *         all spare capacity). State mins at the leaves if that matters.
  * EXAMPLE prod has min 2000; db (weight 3) has min 800, web (weight 1) none: the 1200 beyond are
- * divided 3:1, so db has 800 + 900 = 1700 and web 300.
+ *         divided 3:1, so db has 800 + 900 = 1700 and web 300.
  */
 #include "policy/impl.h"
 #include <errno.h>

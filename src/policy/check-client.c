@@ -7,7 +7,7 @@
  *         time-out (the kernel's NBD client: 30 s) the client resets the device, and its file
  *         system fails.
  * SYMBOLS depth: the resource's, or the kernel client's if that is larger: its own queue waits at
- * the gate whatever the window is.
+ *         the gate whatever the window is.
  * EXAMPLE 128 requests of 1 MiB at 1 MiB/s: 128 s.
  */
 #include "policy/impl.h"

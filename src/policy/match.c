@@ -14,7 +14,7 @@
  *         those at the ends, as far as both go. Ranks and hashes of these make keys; sorting by the
  *         keys brings together the matches to compare: O(n log n) if patterns differ at either end.
  * EXAMPLE {export: web-*, client: 10.0.0.0/24} (2 fields) wins over {export: web-1} (1 field),
- * which wins over {export: web-*} (rank 6 against 4), which wins over {export: "*"}.
+ *         which wins over {export: web-*} (rank 6 against 4), which wins over {export: "*"}.
  */
 #include "policy/index.h"
 #include "policy/pattern.h"

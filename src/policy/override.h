@@ -2,10 +2,8 @@
 /*
  * override: change one value of a policy, as if it were in the file.
  *
- *   prod/db.max      5k iops            the value is written as in the file, also [2k iops,
- *   20 MiB/s]
- *   prod/db.weight   3                  or {reads: 5k iops}; `none` removes a min, max, burst or
- *   slo
+ *   prod/db.max      5k iops     the value is written as in the file, also [2k iops, 20 MiB/s]
+ *   prod/db.weight   3           or {reads: 5k iops}; `none` removes a min, max, burst or slo
  *   prod/db.min, .burst, .slo
  *   array1.depth     64, auto, {requests: 8, bytes: 512 KiB}
  *   array1.capacity  3.3k iops, auto

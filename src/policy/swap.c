@@ -11,7 +11,7 @@
  * COST    A step of n tenants: n adds, or a comparison of 16 n tenants and one weir_gate_set for up
  *         to n of them.
  * EXAMPLE prod (leaf) becomes prod with db and web: a second node for prod, two below it; the old
- * prod's queue is handed back, its node is removed when its last request is done.
+ *         prod's queue is handed back, its node is removed when its last request is done.
  */
 #include "policy/swap.h"
 #include "policy/index.h"

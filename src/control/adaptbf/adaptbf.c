@@ -3,18 +3,18 @@
  * SOURCE  Rashid, Dai: AdapTBF, 2025, §III-B (the framework), §III-D (the rules). The law itself,
  *         and its differences from the paper, are in control/adaptbf/law.c.
  * LAW     A job waits when requests are queued and served + queued ≥ 0.9 α_prev, or when its tokens
- *         held requests for a quarter of the period: it would have used more. Its demand then is d
- *         = max(arrivals, 2·max(α_prev, K·p)), else arrivals + queued.
+ *         held requests for a quarter of the period: it would have used more. Its demand then is
+ *         d = max(arrivals, 2·max(α_prev, K·p)), else arrivals + queued.
  *         A claim on an active job: a ← a·2^(−Δt/H), after the period's allocation.
  * METHOD  A slot for each known job; active jobs are gathered into arrays for the law, and its
  *         results are copied back. The ledger gets the differences α⁰ − α, givers and takers in
  *         order of their slots: at most one transfer a job.
  * DIFFERS The paper uses arrivals as demand. In a closed loop arrivals equal completions, so that a
- * throttled job looks satisfied; if all waiting requests counted, the deepest queue would win
- * (decision 13). Factor two: a job that waits doubles in a period while there is surplus, and a
- * lender that waits is owed up to as much again as its priority gives.
+ *         throttled job looks satisfied; if all waiting requests counted, the deepest queue would
+ *         win (decision 13). Factor two: a job that waits doubles in a period while there is
+ *         surplus, and a lender that waits is owed up to as much again as its priority gives.
  * EXAMPLE K = 100, two jobs of equal weight, both with requests waiting, one of them eight, the
- * other 512: d = 100 for both, and 50 tokens each.
+ *         other 512: d = 100 for both, and 50 tokens each.
  */
 #include "control/adaptbf/adaptbf.h"
 #include "control/adaptbf/impl.h"

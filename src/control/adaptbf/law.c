@@ -2,48 +2,48 @@
 /*
  * SOURCE  Rashid, Dai: AdapTBF, 2025, §III-C, eq. 1 to 25.
  * LAW     By priority    (1) p = n/Σn                (2) α⁰ = K·p,  K = T·Δt
- *         Surplus        (3) u = d/α_prev            (4, 5) S = max(0, α⁰ − d), T_s = ΣS (6) DF = u
- *                        + u·p if u > 1, else u·p
+ *         Surplus        (3) u = d/α_prev            (4, 5) S = max(0, α⁰ − d), T_s = ΣS
+ *                        (6) DF = u + u·p if u > 1, else u·p
  *                        (7, 8) α_RD = α⁰ − S + DF/ΣDF·T_s, r_RD = r + α⁰ − α_RD
  *         Repayment      (9, 10) J₊: r > 0 and r_RD > 0; J₋: r < 0 and r_RD < 0
- *                        (12) ū = d/α_RD    (13) C = Σ_J₊ p·(max(1, u) + max(0, 1 − ū))/2 (14, 17)
- *                        R = min(|r|, |r_RD|, ⌊C·α_RD⌋, α_RD − ⌈φ·α⁰⌉) from each of J₋, T_R = ΣR
+ *                        (12) ū = d/α_RD    (13) C = Σ_J₊ p·(max(1, u) + max(0, 1 − ū))/2
+ *                        (14, 17) R = min(|r|, |r_RD|, ⌊C·α_RD⌋, α_RD − ⌈φ·α⁰⌉)
+ *                                 from each of J₋, T_R = ΣR
  *                        (15, 16, 18 to 20) to J₊ by DF: α_RC, r_RC
  *         Whole tokens   (21 to 25) each of the three steps is rounded by the largest remainder,
- *                        and what it leaves of a job counts at the next.
+ *                        and the error counts at the next step.
  * SYMBOLS n weight; K tokens of the period; d demand, requests; α tokens; r record, tokens; p, u,
- *         ū, DF, C, φ (`floor`) without unit. Fixed point: tokens and C × 2²⁴, u × 2²⁴, p × 2³², DF
- *         × 2⁴⁰.
- * METHOD  A few passes over arrays; where all divide by the same, one division and then products.
- *         One division a job (u) remains. O(n); 20 to 40 ns a job, whatever their number.
- * DIFFERS The paper leaves these open, or they went wrong when tried:
+ *         ū, DF, C, φ (`floor`) without unit. Fixed point: tokens and C × 2²⁴, u × 2²⁴, p × 2³²,
+ *         DF × 2⁴⁰.
+ * METHOD  A few passes over arrays; a common divisor costs one division and then products. One
+ *         division a job (u) remains. O(n); 20 to 40 ns a job, whatever their number.
+ * DIFFERS The paper leaves these open, or they failed in tests:
  *         1  T·Δt may be fractional: the fraction is carried to the next period (adaptbf_tokens).
- *         2  α_prev is the final allocation of the last period; of a new job, or after 0, α⁰ or 1
- *            stands for it.
- *         3  Eq. 24 drops the old remainder: an allocation of 1.4 would be 1 for ever. Here ρ' = α
- *            + ρ − ⌊α + ρ⌋.
- *         4  Where rounding gave too much, it is taken from the smallest remainder: the largest is
+ *         2  α_prev is the final allocation of the last period; for a new job, or after 0, it is α⁰
+ *            or 1.
+ *         3  Eq. 24 drops the old remainder: an allocation of 1.4 would be 1 for ever. Here
+ *            ρ' = α + ρ − ⌊α + ρ⌋.
+ *         4  If rounding gave too much, it is taken from the smallest remainder: the largest is
  *            owed most. Ties go by position.
- *         5  ΣDF = 0: nobody asked for anything; the surplus stays where it was.
+ *         5  ΣDF = 0: no job has demand; the surplus stays where it was.
  *         6  Eq. 13 means one C for all. It can exceed 1, and tokens would be negative: cut to 1.
  *         7  Eq. 14 bounds by |r| only, and a record could change its sign: by |r_RD| too.
- *         8  A lender gets at most its r_RD, and at most its unmet demand d − α_RD; what it does
- *            not get goes to the other lenders, and no more is reclaimed than they get together.
+ *         8  A lender gets at most its r_RD, and at most its unmet demand d − α_RD; the rest goes
+ *            to the other lenders, and no more is reclaimed than they get together.
  *         9  α_RD = 0: the term with ū is 0.
- *         10, 14  A job that leaves: control/adaptbf/adaptbf, which keeps a tombstone. Here Σr
- *         never changes. 11 Every job here is active and keeps one token where there are enough:
- *         with none, its
- *            demand could not be seen on a server that only counts what it served. That one is part
- *            of α⁰ (no loan: it could never be paid back) and is neither lent nor reclaimed.
+ *         10, 14  A job that leaves: adaptbf.h, which keeps a tombstone. Here Σr never changes.
+ *         11 Every job here is active and keeps one token if there are enough: with none, its
+ *            demand could not be seen on a server that only counts service. That token is part of
+ *            α⁰ (no loan: it could never be repaid) and is neither lent nor reclaimed.
  *         12 ⌊C·α_RD⌋ could be 0 for ever: its fraction is carried (`reclaim`).
- *         13 Demand counts up to K, all that anybody could be served; the rest of it is
- *            control/adaptbf/adaptbf's, which knows what waits.
- *         15 Whose rules stop, and what the idle rest is for: control/adaptbf/adaptbf. 16 Eq. 14
- *         takes up to C of a borrower's tokens for as long as it owes, which may be hours:
- *            with φ > 0 it keeps φ of its own share, α⁰, meanwhile. φ = 0 is the paper's law. How
- *            long a repayment takes then, and how claims age, is control/adaptbf/adaptbf's. Near φ
- *            = 1 rounding (eq. 21 to 25) may leave it one token less in a period where it had one
- *            more before: no reclaim does.
+ *         13 Demand counts up to K, the most that one job could be served; adaptbf.h, which knows
+ *            the queues, decides the rest.
+ *         15 Which rules stop, and the use of idle capacity: adaptbf.h.
+ *         16 Eq. 14 takes up to C of a borrower's tokens for as long as it owes, which may be
+ *            hours: with φ > 0 it keeps φ of its own share, α⁰, meanwhile. φ = 0 is the paper's
+ *            law. For the time of a repayment, and the ageing of claims, see adaptbf.h. Near φ = 1
+ *            rounding (eq. 21 to 25) may leave it one token less in a period if it had one more
+ *            before: no reclaim does.
  *         Besides: u counts up to 65536.
  * EXAMPLE K = 100, weights 1 and 3, demand 60 and 15, nothing borrowed so far, α_prev 25 and 75:
  *         α⁰ = 25, 75. The second leaves S = 60. u = 2.4 and 0.2, DF = 3.0 and 0.15: of the 60 the

@@ -12,16 +12,17 @@
  *                                                         g = max(1 − e^(−f/τ), f/(f + F))
  *         C is a guess until the first period in which the server was not idle, and again after an
  *         idle second.
- *           a job waits, the server is idle, C is a guess: C ← C·min(2, 1 + γ·Δ), γ ← γ·e^(Δ/0.25
- *           s)   each period
+ *           a job waits, the server is idle, C is a guess, each period:
+ *                                                         C ← C·min(2, 1 + γ·Δ),
+ *                                                         γ ← γ·e^(Δ/0.25 s)
  *         from γ = 1/s on; up to twice the tokens used and demanded.
  *           K = C·(1 + headroom)                                              tokens a second
  *         With hold, tokens that a job will not use (eq. 7 gives every job part of the surplus)
  *         would be lost, and the server idle for so long. They are let to jobs that wait and have
  *         nothing to spare, or if there are none to all that have nothing to spare, in proportion
- *         to their tokens: the rate of such a rule is α/Δ·(1 + x/Σα), Σ over them, x = Σ max(0, α −
- *         e) over all. e is the expected use of a job: its demand, or, if it waits, twice its last
- *         use plus its queue.
+ *         to their tokens: the rate of such a rule is α/Δ·(1 + x/Σα), Σ over them, x = Σ max(0,
+ *         α − e) over all. e is the expected use of a job: its demand, or, if it waits, twice its
+ *         last use plus its queue.
  *         Jobs that stop in the middle of a period cannot be foreseen. So each rule allows ℓ more,
  *         found by feedback, and a job has used up its tokens only when it used those, too:
  *           a job waits, the server was full for less than Δ/4:  ℓ ← min(C·Δ, ℓ + (C·Δ − used)/2)
@@ -29,15 +30,15 @@
  *         Letting is not lending: the owners may still use their tokens, and then the server's
  *         window decides, by tokens (control/adaptbf/gate.c).
  * SYMBOLS C, K tokens per second; τ 3 s of being full; F time of being full since C was a guess; α
- * tokens of a job; γ growth per second.
+ *         tokens of a job; γ growth per second.
  * METHOD  Counters. O(jobs) a period.
  * DIFFERS From control/capacity.c, which learns from intervals that are full as a whole: tokens
- * empty a slot now and then, and if they are too few the server would never be full, and its
- * capacity never be known. A moment of being full shows nothing: if buckets fill together, requests
- * find the server empty and fill it, and until the first of them is done none is counted. On a
- * server of 8 this looked like a third of its capacity.
+ *         empty a slot now and then, and if they are too few the server would never be full, and
+ *         its capacity never be known. A moment of being full shows nothing: if buckets fill
+ *         together, requests find the server empty and fill it, and until the first of them is done
+ *         none is counted. On a server of 8 this looked like a third of its capacity.
  * EXAMPLE A server of 1000, guessed at 700: 770 after one period, 885 after two, 1083 after three;
- * then it is full, and n/f is 1000.
+ *         then it is full, and n/f is 1000.
  */
 #include "control/adaptbf/impl.h"
 #include <math.h>

@@ -11,7 +11,7 @@
  * METHOD  Breadth-first search from the overloaded servers; then servers that share a bucket of T
  *         are one group (union-find). O(entries).
  * EXAMPLE Two buckets ask for 100 each, and have demand at one server of 100 only: that server and
- * both buckets are a group, 200 needed, 100 available.
+ *         both buckets are a group, 200 needed, 100 available.
  */
 #include "control/pshift/alloc-impl.h"
 #include <errno.h>

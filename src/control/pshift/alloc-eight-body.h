@@ -6,7 +6,7 @@
  *   TARGET, HOT           attributes of functions, and of functions that are inlined
  *   place                 7 … 0
  *   load(at, large, ret)  from int64_t; false: one of them has bits of `large`, and ret is
- *   undefined
+ *                         undefined
  *   store(at, v)          to int64_t
  *   total(v)              the sum
  *   scan(v, ret)          sums up to each, itself included; last(ret) is that of all

@@ -6,22 +6,19 @@
  *         Cherkassky, A. V. Goldberg, "On implementing the push-relabel method for the maximum flow
  *         problem", 1997.
  * LAW     An overloaded server gives a bucket's tokens (tokens > 0) to a server at which the bucket
- *         has spare demand (spare > 0) and whose level is one less. Where there is none, its level
- *         rises to one above the lowest that it could give to. A level that no server has any more
- *         cuts off all servers above it: from there nothing reaches an underloaded server.
+ *         has spare demand (spare > 0) and whose level is one less. If there is none, its level
+ *         rises to one above the lowest that it could give to. A level without servers cuts off all
+ *         servers above it: from there nothing reaches an underloaded server.
  * SYMBOLS level of a server: a lower bound of the transfers to the nearest underloaded one; of a
- * bucket:
- *         a lower bound of the levels of the servers at which it has spare demand.
- * METHOD  Levels are made exact by a search backwards from the underloaded servers, at the start
- *         and whenever a few times as many entries were read as there are. Servers and buckets
- *         remember how far they have looked at their level. O(S² · entries) at most.
- * DIFFERS It begins with the allocation that it is given. There is no second half: tokens that
- * cannot
- *         reach an underloaded server stay where they are, as tokens in excess are an allocation as
- *         good as any. An underloaded server takes no more than it has room for.
+ *         bucket: a lower bound of the levels of the servers at which it has spare demand.
+ * METHOD  A search backwards from the underloaded servers makes levels exact, at the start and
+ *         whenever a few times as many entries were read as there are. Servers and buckets remember
+ *         how far they have searched at their level. O(S² · entries) at most.
+ * DIFFERS It begins with the given allocation. There is no second half: tokens that cannot reach an
+ *         underloaded server stay, since an allocation with excess tokens is as good as any. An
+ *         underloaded server takes no more than it has room for.
  * EXAMPLE Servers 1, 2, 3 have 25 too many, none, 25 too few; red moves from 1 to 2 and blue from 2
- * to
- *         3: the levels are 2, 1, 0. 1 gives 25 of red to 2, which then gives 25 of blue to 3.
+ *         to 3: the levels are 2, 1, 0. 1 gives 25 of red to 2, which then gives 25 of blue to 3.
  */
 #include "control/pshift/alloc-impl.h"
 #include <errno.h>

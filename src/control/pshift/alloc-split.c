@@ -2,21 +2,17 @@
 /*
  * SOURCE  pShift §III-B, Algorithm 3; the remainders by Hamilton's method, which the paper leaves
  *         open.
- * LAW     A_i = min(R_i, D_i), a_i^j = A_i d_i^j / D_i rounded down, and one more for those with
- *         the largest remainders, ties by position, until Σ_j a_i^j = A_i. Then a ≤ d: it is
- *         prudent.
+ * LAW     A_i = min(R_i, D_i), a_i^j = A_i d_i^j / D_i rounded down, and one more for the entries
+ *         with the largest remainders, ties by position, until Σ_j a_i^j = A_i. Then a ≤ d.
  * SYMBOLS A, R, D, d, a in tokens; the remainder of a is A d − a D, 0 … D − 1.
  * METHOD  One division a bucket. a is estimated by a product of doubles, which is off by a few at
  *         most, and its remainder is computed modulo 2⁶⁴, which is exact since it is small; then
- *         both
- *         are put right. Where D is past 2⁶⁰ each entry is divided, in 128 bits. About 11 ns an
- *         entry;
- *         2 to 3 in rows of up to eight, which control/pshift/alloc-eight.h does in the same way
- *         with floats. Parts of the buckets have sums of their own, which are added up at the end:
- *         whole numbers, so that it does not matter how many parts there are.
- * DIFFERS The paper's parallel loops are elsewhere (§III-C1): our sparse version has no map to
- * make,
- *         and this pass is what is left that is independent.
+ *         both are corrected. If D exceeds 2⁶⁰ each entry is divided, in 128 bits. About 11 ns an
+ *         entry; 2 to 3 in rows of up to eight, which alloc-eight.h handles in the same way with
+ *         floats. Each part of the buckets has its own sums, which are added up at the end: whole
+ *         numbers, so the number of parts does not matter.
+ * DIFFERS The paper's parallel loops are elsewhere (§III-C1): this sparse version makes no map, and
+ *         this pass is the only independent work left.
  * EXAMPLE A = 10, d = 5 5 5: shares 3.33 each, tokens 4 3 3.
  */
 #include "control/pshift/alloc-two.h"

@@ -2,16 +2,14 @@
 /*
  * SOURCE  pShift §III-C2 and §IV-D.
  * LAW     At each server only the M buckets with the most tokens and the M with the most spare
- *         demand there are kept, as they are before anything is moved; the rest stay where they
- *         are.
+ *         demand there, before any move, take part; the others keep their tokens.
  * SYMBOLS M buckets a server; tokens and spare demand in requests.
  * METHOD  The M-th largest of a server's entries is found by selection, O(entries) in all; ties go
- *         by position. What is kept is made an input of its own, smaller, which is shifted like any
+ *         by position. The selected entries become a smaller input, which is shifted like any
  *         other.
  * DIFFERS The paper may be read as M over all servers; then M = 2000 removes less than it shows.
  * EXAMPLE M = 1, a server has tokens 5 9 2 and spare demand 4 0 7 of three buckets: the second and
- * the
- *         third are kept.
+ *         the third are kept.
  */
 #include "control/pshift/alloc-impl.h"
 #include <errno.h>

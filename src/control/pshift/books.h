@@ -12,8 +12,8 @@
  *         amount to keep: then they never have less than that, even if a machine dies while a part
  *         of the limit moves from one server to another.
  * EXAMPLE limit 10, 5 to keep; a: told 6, b: told 4. To shift 6: a is told 1, least 1 and most 6,
- * since 5 over all may go; b may have 4 + (10 − 10) = 4. a acknowledges: most 1. b may have
- * 4 + (10 − 5) = 9. b acknowledges: least 9; now a may be told 0.
+ *         since 5 over all may go; b may have 4 + (10 − 10) = 4. a acknowledges: most 1. b may have
+ *         4 + (10 − 5) = 9. b acknowledges: least 9; now a may be told 0.
  */
 #ifndef WEIR_CONTROL_PSHIFT_BOOKS_H
 #define WEIR_CONTROL_PSHIFT_BOOKS_H

@@ -8,12 +8,13 @@
  *         the server's capacity until the period ends beyond the open claims of buckets that ask.
  *         STATIC: there are no periods, and so no claims: AdapTBF sets all tokens.
  * SYMBOLS weight = entitlement, tokens a period; rate = Σ entitlements, or the server's capacity if
- * that is less (tokens a second): then each bucket has the same part of its own.
+ *         that is less (tokens a second): then each bucket has the same part of its own.
  * METHOD  A step every 100 ms; O(buckets). Debts are bounded by the policy's default (adaptbf.h,
  *         DEBT): a server may be STATIC for hours.
  * DIFFERS AdapTBF alone takes from a bucket whatever it did not use in the last 100 ms, and gives
- * that back gradually. A closed loop sends only as much as it is served: so a bucket that was once
- * late by a moment would send less, and have less, and end a period below its reservation.
+ *         that back gradually. A closed loop sends only as much as it is served: so a bucket that
+ *         was once late by a moment would send less, and have less, and end a period below its
+ *         reservation.
  */
 #include "control/adaptbf/adaptbf.h"
 #include "control/pshift/server-impl.h"

@@ -15,8 +15,8 @@
  *          so on. A server that has been silent for a period counts with no capacity, so that
  *          R-tokens go elsewhere.
  * INTERVAL (the paper's future work) If reported demand differs from the expected by more than 10 %
- * of the servers' capacity in the interval, the interval is halved; below 2 %, it grows by a
- * quarter.
+ *          of the servers' capacity in the interval, the interval is halved; below 2 %, it grows by
+ *          a quarter.
  * LIMITS   Raised only by the rest in the books (control/pshift/books.h): a part that one server
  *          gives up is given to another when the first has acknowledged, one round trip later.
  *          Every server of a bucket keeps a floor: 1/16 of the limit in all, less if the

@@ -9,12 +9,13 @@
  *         and tolerance·(the prediction); for demand by √ of it more, which is the noise of
  *         counting.
  * DIFFERS A closed loop (pshift.h) is distinguished from a queue that happens to stand: since the
- * queue was last empty, or moved by more than that in one measurement, at least 16 requests
- * arrived, in at least two measurements, and the queue has changed by at most 1 and 2 % of these.
- * And each completed request is followed by another at once: the mean number missing from the most
- * that were here is (Little) arrivals a second times the think time of a client. It stays a closed
- * loop until the queue is empty or moves, so that a bucket that is not served at all does not count
- * as idle. For the same reason arrivals at a standing queue lower no estimate.
+ *         queue was last empty, or moved by more than that in one measurement, at least 16 requests
+ *         arrived, in at least two measurements, and the queue has changed by at most 1 and 2 % of
+ *         these. And each completed request is followed by another at once: the mean number missing
+ *         from the most that were here is (Little) arrivals a second times the think time of a
+ *         client. It stays a closed loop until the queue is empty or moves, so that a bucket that
+ *         is not served at all does not count as idle. For the same reason arrivals at a standing
+ *         queue lower no estimate.
  */
 #include "control/pshift/server-impl.h"
 #include <errno.h>

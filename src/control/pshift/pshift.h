@@ -6,10 +6,10 @@
  * Two machines, both pure: a message or a time in, messages and tokens out. Time is an argument.
  *
  *   control/pshift/server.h    one server: demand and holdings of its buckets, the tokens of its
- *   gate
+ *                              gate
  *   control/pshift/control.h   the controller of all: reports in, tokens out (alloc.h places them)
  *   control/pshift/books.h     the most that servers may use of each limit, as far as the
- *   controller knows
+ *                              controller knows
  *   control/pshift/lead.c      which of several controllers leads
  *   wire/lease.h               the messages
  *
@@ -20,7 +20,8 @@
  *   claim     the bucket is served first up to this number (R-tokens: the missing part);
  *   cap       it is not served beyond this number (R- and L-tokens together: the missing part);
  *   reserved, limit   claim and cap of each following period, until a grant changes them: its
- *   entitlement. Their sums over the servers are the bucket's reservation and limit.
+ *                     entitlement. Their sums over the servers are the bucket's reservation and
+ *                     limit.
  * Service counts toward the claim with or without a token: a bucket that was served
  * opportunistically is not served first again.
  * A server reports use and demand of a bucket only if they differ from the values that its last
@@ -40,7 +41,7 @@
  *         grant it took, and h ≤ hold the time for which that grant is held:
  *           k ≤ a + 1              LEASED
  *           k ≤ a + h              HELD: it continues within its entitlements; AdapTBF lends unused
- *           claims to other buckets, with entitlements as weights
+ *                                  claims to other buckets, with entitlements as weights
  *           k ≤ a + hold + gap     HELD, and no cap is above the static part
  *           later                  STATIC: static parts, paced so that no span of a period's length
  *                                  has more
@@ -50,16 +51,17 @@
  *         controller admits it before (or `fresh` says that there was no earlier instance).
  *
  * LEADING Several controllers may run; servers report to all of them, and are the voters. A
- * controller asks servers to follow it under a generation higher than any it has heard of, when a
- * majority of the cluster's servers (of all in the policy) report that they follow no live
- * controller; a controller that started later does so once, after three periods. A server follows
- * the highest (generation, instance) that asked it, and takes grants of that one only. A controller
- * is not live for a server if the connection was closed, or if it sent nothing for one and a half
- * periods. A controller grants as soon as a majority follow it and have reported their holdings,
- * and only while, in period k, a majority has acknowledged messages that it sent in period k − 1 or
- * k. Otherwise, or when it hears of a higher generation, it stands down: it forgets the servers'
- * holdings, and is a standby. So after a takeover the previous controller may grant for at most
- * PSHIFT_LEAD periods more, and only to servers that have not answered the new one.
+ *         controller asks servers to follow it under a generation higher than any it has heard of,
+ *         when a majority of the cluster's servers (of all in the policy) report that they follow
+ *         no live controller; a controller that started later does so once, after three periods. A
+ *         server follows the highest (generation, instance) that asked it, and takes grants of that
+ *         one only. A controller is not live for a server if the connection was closed, or if it
+ *         sent nothing for one and a half periods. A controller grants as soon as a majority follow
+ *         it and have reported their holdings, and only while, in period k, a majority has
+ *         acknowledged messages that it sent in period k − 1 or k. Otherwise, or when it hears of a
+ *         higher generation, it stands down: it forgets the servers' holdings, and is a standby. So
+ *         after a takeover the previous controller may grant for at most PSHIFT_LEAD periods more,
+ *         and only to servers that have not answered the new one.
  *         A server that restarted has forgotten which controller it followed. It reports BLIND for
  *         PSHIFT_YOUNG periods, longer than any vote counts, and during that time its vote counts
  *         only if all servers follow. It is granted nothing before a majority has acknowledged
@@ -131,10 +133,10 @@
  *         controllers know the same servers.
  *
  * DIFFERS Pauses of at most PSHIFT_DRIFT and the round trip between two periods for buckets with a
- * limit; entitlements, which the paper does not have; a floor of L-tokens at each server, and
- * pacing; R-tokens are counted by service. A bucket whose queue neither empties nor grows while
- * requests arrive as fast as they complete would send more if it were served more (a closed loop):
- * its demand counts as the server's capacity.
+ *         limit; entitlements, which the paper does not have; a floor of L-tokens at each server,
+ *         and pacing; R-tokens are counted by service. A bucket whose queue neither empties nor
+ *         grows while requests arrive as fast as they complete would send more if it were served
+ *         more (a closed loop): its demand counts as the server's capacity.
  */
 #ifndef WEIR_CONTROL_PSHIFT_PSHIFT_H
 #define WEIR_CONTROL_PSHIFT_PSHIFT_H

@@ -9,10 +9,10 @@
  * METHOD  A heap of the classes that have requests, by deadline; O(log classes) a request. Rules
  *         are a list, searched only when a class is made or rules changed.
  * DIFFERS From Lustre: the fraction of a token is kept at a dispatch (Lustre drops it, so a rate of
- * 1000 gives less); deadlines are those of tokens, so a class with tokens left is due since it had
- * the first of them.
+ *         1000 gives less); deadlines are those of tokens, so a class with tokens left is due since
+ *         it had the first of them.
  * EXAMPLE rate 10, depth 3: of five requests at once three pass, the fourth 100 ms later, the fifth
- * at 200 ms.
+ *         at 200 ms.
  */
 #include "control/tbf/tbf.h"
 #include "base/heap.h"

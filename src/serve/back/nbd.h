@@ -42,18 +42,16 @@
  *  3. A write is acknowledged to the client only when it is in `kept`, or durable, or the upstream
  *     has no FLUSH. Room in `kept` is reserved before the write is sent.
  *  4. A FLUSH is sent only in phase UP and without `doubt`, one at a time: then every kept write
- *  was
- *     acknowledged over the current connections. Its success, if no other sync in flight with it
- *     fails, frees the writes that were kept when it was sent.
+ *     was acknowledged over the current connections. Its success, if no other sync in flight with
+ *     it fails, frees the writes that were kept when it was sent.
  *  5. A request is in exactly one place: the queues `ready`, `again`, `full`, `flushes`, `covered`
  *     or `unsure`, the waiters of another one in `overlap`, or a connection's `out` or `flight`.
  *  6. A lost connection loses no write: from `out` and `flight` it goes to `again`; other requests
  *     go to `ready`. Reads are sent after REPLAY, so they see the writes acknowledged before.
  *  7. A failing FLUSH or FUA write (a sync) may have undone kept writes before its reply arrives.
- *  So
- *     a read near kept writes that is answered while syncs are in flight is passed on only when all
- *     of those have succeeded. If one fails or is lost, the read is resent after REPLAY; and other
- *     reads near kept writes wait for that.
+ *     So a read near kept writes that is answered while syncs are in flight is passed on only when
+ *     all of those have succeeded. If one fails or is lost, the read is resent after REPLAY; and
+ *     other reads near kept writes wait for that.
  *
  * Requests of a lost connection may still be inside an upstream that lives on, and take effect
  * late: NBD cannot cancel them. Those of live connections are awaited (DRAIN).

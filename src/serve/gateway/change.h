@@ -3,7 +3,7 @@
  * change: from a requested change to a policy in force. For the files of the gateway.
  *
  *   serve/gateway/policy.c   makes the next version of the policy from a file's text and the
- *   overrides
+ *                            overrides
  *   serve/gateway/change.c   puts it in force, without stopping anything
  */
 #ifndef WEIR_SERVE_GATEWAY_CHANGE_H

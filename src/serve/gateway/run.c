@@ -4,9 +4,9 @@
  *
  * THE END, in steps of 10 ms on the main loop, so that the API still answers:
  *   1. no new clients are accepted; connected ones are not read any more, and each is closed when
- *   its requests are answered
+ *      its requests are answered
  *   2. after 5 s, or at the second signal, the rest is disconnected: requests that still wait in a
- *   gate are dropped unanswered, so that no client believes that they were done
+ *      gate are dropped unanswered, so that no client believes that they were done
  *   3. every back end is flushed, in case no client did
  * An unreachable upstream has 700 ms to come back. Then all requests that wait for it are answered
  * with ESHUTDOWN, and writes that it acknowledged and did not flush are reported in one line of the

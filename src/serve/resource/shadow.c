@@ -16,7 +16,7 @@
  *         A request without a free shadow is skipped; the queue is then long enough to keep the
  *         tenant busy.
  * EXAMPLE max 100 iops, a client with 8 outstanding and no think time: all its requests are served
- * at once; 8 shadows wait for `max`, and 100 a second pass.
+ *         at once; 8 shadows wait for `max`, and 100 a second pass.
  */
 #include "serve/resource/impl.h"
 #include "base/heap.h"
