@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SOURCE  Ours. PARDA (§3.4) gives a bounded credit to idle VMs of one host; this is one among hosts.
- * LAW     s grows by (UNUSED w − n)⁺ and falls by (n − w)⁺ per unit of time, in 0 … w B; the gate's window is
- *         w (1 + (M − 1) s / w B), at most wmax.
- * SYMBOLS w window by eq. 2, n requests inside on the mean, both slots; s slots × ns; B span, ns; M the most, 8.
- * METHOD  One step a period. A host that never stops has n ≈ w and saves nothing: its window is w. One that uses all of
- *         its window after a pause has M w at first, and the excess falls by 1/e every B / (M − 1): 9 s with B a
- *         minute. What it had above its part by then is w B at most: what it left.
- *         More than 8 serves bursts of thousands of requests better, and everybody else worse while they last: on
- *         recorded traces 4 kept each host's p99 below 1.1 times that without control, 8 below 0.95.
- * EXAMPLE w = 50, B = 60 s, idle for 20 s: s is 900 slots × s of at most 3000, and the window is 50 (1 + 7 · 0.3) = 155.
+ * SOURCE  Ours. PARDA (§3.4) gives a bounded credit to idle VMs of one host; this is one among
+ *         hosts.
+ * LAW     s grows by (UNUSED w − n)⁺ and falls by (n − w)⁺ per unit of time, in 0 … w B; the gate's
+ *         window is w (1 + (M − 1) s / w B), at most wmax.
+ * SYMBOLS w window by eq. 2, n requests inside on the mean, both slots; s slots × ns; B span, ns; M
+ *         the most, 8.
+ * METHOD  One step a period. A host that never stops has n ≈ w and saves nothing: its window is w.
+ *         One that uses all of its window after a pause has M w at first, and the excess falls by
+ *         1/e every B / (M − 1): 9 s with B a minute. What it had above its part by then is w B at
+ *         most: what it left.
+ *         More than 8 serves bursts of thousands of requests better, and everybody else worse while
+ *         they last: on recorded traces 4 kept each host's p99 below 1.1 times that without
+ *         control, 8 below 0.95.
+ * EXAMPLE w = 50, B = 60 s, idle for 20 s: s is 900 slots × s of at most 3000, and the window is 50
+ *         (1 + 7 · 0.3) = 155.
  */
 #include "control/parda/credit.h"
 #include <math.h>
 
-#define UNUSED 0.9 /* of a window: a host that never stops has a gap between two requests */
+#define UNUSED 0.9 /* part of a window: a host that never stops has a gap between two requests */
 
 void parda_credit_step(struct parda_credit *c, double window, double inside, weir_time span)
 {
@@ -34,7 +39,7 @@ double parda_credit_window(const struct parda_credit *c, double window, double w
 
 double parda_credit_latency(struct parda_credit *c, double latency, double part, double fresh)
 {
-	double past = 1 - fresh; /* of the latency, and of what bursts have added to it */
+	double past = 1 - fresh; /* part of the latency, and of the part that bursts have added */
 
 	if (c->span <= 0)
 		return latency;

@@ -30,7 +30,8 @@ static double floor_read(uint64_t bits)
 
 uint64_t parda_message_id(const char *host, uint64_t number)
 {
-	/* Odd: no two numbers of one host have one id. Far apart: nor have those of two, but by chance. */
+	/* Odd: no two numbers of one host have one id. Far apart: nor have those of two, but by
+	 * chance. */
 	return peer_hash(host) + number * UINT64_C(0x9e3779b97f4a7c15);
 }
 
