@@ -3,10 +3,11 @@
  * weir bench alloc: the cost of one step of an allocation algorithm.
  *
  * METHOD  AdapTBF: jobs of weights 1 to 100 that ask for 0 to 39 of 20 tokens each, so that about
- *         half lend and half borrow, and records are paid back all the time. The peer is the cheapest possible
- *         allocation: tokens by weight alone, one division per job, without remainders or records. The whole cycle
- *         is that of a server: the counters of a thousand tenants of a real gate, allocation, ledger, and rates set
- *         at the gate; half of the jobs ask for more than they have, and all but a few rates change every time.
+ *         half lend and half borrow, and records are paid back all the time. The peer is the
+ *         cheapest possible allocation: tokens by weight alone, one division per job, without
+ *         remainders or records. The whole cycle is that of a server: the counters of a thousand
+ *         tenants of a real gate, allocation, ledger, and rates set at the gate; half of the jobs
+ *         ask for more than they have, and all but a few rates change every time.
  */
 #include "control/adaptbf/law.h"
 #include "base/rng.h"

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bench-cluster: the cost of the messages between servers and their controller, pShift §IV-E: eight servers, 200
- * buckets, QoS periods of one second with five rounds each.
+ * bench-cluster: the cost of the messages between servers and their controller, pShift §IV-E: eight
+ * servers, 200 buckets, QoS periods of one second with five rounds each.
  *
  * METHOD  The controller is `weir control`, a separate process, over TCP. The servers are eight
- *         control/pshift/server of this process, each with its own connection (serve/host/lease-link), without
- *         clients: a bucket's requests come at random (Poisson), and a tenth of the buckets change their demand
- *         every period. The worst case is measured, too: the demand of all buckets changes at every report, so that
- *         every report contains all of them. "Communicating" is all the processor time of the controller in a
- *         period, including the placement of tokens, plus that of one server for its messages (the time of this
- *         process, without the simulated gates, over eight): nothing waits for it. (The paper's 9 ms of a period of
- *         1 s are its "communication"; it does not say more.) The way of a report is the time from its sending until
- *         a grant that answers it is received.
+ *         control/pshift/server of this process, each with its own connection
+ *         (serve/host/lease-link), without clients: a bucket's requests come at random (Poisson),
+ *         and a tenth of the buckets change their demand every period. The worst case is measured,
+ *         too: the demand of all buckets changes at every report, so that every report contains all
+ *         of them. "Communicating" is all the processor time of the controller in a period,
+ *         including the placement of tokens, plus that of one server for its messages (the time of
+ *         this process, without the simulated gates, over eight): nothing waits for it. (The
+ *         paper's 9 ms of a period of 1 s are its "communication"; it does not say more.) The way
+ *         of a report is the time from its sending until a grant that answers it is received.
  */
 #include "base/container.h"
 #include "control/pshift/server.h"
@@ -105,7 +106,8 @@ static void draw_rates(struct server *s, bool all)
 			s->rate[i] = 2 * rng_double(&s->cluster->rng) * CAPACITY / (double)s->n;
 }
 
-/* Serve the buckets as far as they have tokens, and report. A queue is cut to one period's demand. */
+/* Serve the buckets as far as they have tokens, and report. A queue is cut to one period's
+ * demand. */
 static void serve_and_report(struct server *s)
 {
 	weir_time now = loop_clock(), before = bench_cpu_clock();
@@ -160,7 +162,8 @@ static void bucket_name(char text[32], unsigned i)
 	snprintf(text, 32, "b%u", i);
 }
 
-/* Return true if the bucket is active at the server: bucket i is at servers i, i + 1, … of the ring. */
+/* Return true if the bucket is active at the server: bucket i is at servers i, i + 1, … of the
+ * ring. */
 static bool is_at(unsigned bucket, unsigned server)
 {
 	return (server + SERVERS - bucket % SERVERS) % SERVERS < ACTIVE;

@@ -41,8 +41,9 @@ static int row_tail(struct bench *b)
 
 /* ---- one call at a million tenants, all of which become due and are woken together
  *
- * Other activity of a machine takes 50 µs here and there, more often than once in ten thousand calls. So everything is
- * done several times, from the beginning, and the shortest time of each call counts: the time of the call itself. */
+ * Other activity of a machine takes 50 µs here and there, more often than once in ten thousand
+ * calls. So everything is done several times, from the beginning, and the shortest time of each
+ * call counts: the time of the call itself. */
 
 #define CROWD   (UINT32_C(1) << 20)
 #define KNOBS   16 /* batches between two settings of knobs */
@@ -144,8 +145,8 @@ static int crowd_next(struct crowd *c, weir_time *ret_wake)
 	return n && ++c->batches % KNOBS == 0 ? crowd_knobs(c, reqs[0]) : 0;
 }
 
-/* Make all tenants busy at one moment; with `look` the gate checks each batch at once, so that the timers are in
- * this order, too. */
+/* Make all tenants busy at one moment; with `look` the gate checks each batch at once, so that the
+ * timers are in this order, too. */
 static int crowd_submit(struct crowd *c, bool look)
 {
 	weir_time start, wake;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weir bench gate: the cost of the gate per request, against one FIFO through the same driver (gate-load.h). */
+/* weir bench gate: the cost of the gate per request, against one FIFO through the same driver
+ * (gate-load.h). */
 #include "bench/gate-load.h"
 #include <errno.h>
 #include <math.h>
@@ -107,8 +108,9 @@ static void drop_nothing(struct weir_req *r, void *arg)
 {
 }
 
-/* Submit the requests, GATE_LOAD_BATCH at a time, each batch followed by a weir_gate_next that must check their
- * tenants. Requests of the load that pass are submitted again. Return the real ns in all. */
+/* Submit the requests, GATE_LOAD_BATCH at a time, each batch followed by a weir_gate_next that must
+ * check their tenants. Requests of the load that pass are submitted again. Return the real ns in
+ * all. */
 static weir_time first_requests(struct gate_load *l, struct weir_req *extra, uint32_t n)
 {
 	weir_time spent = 0;
@@ -186,11 +188,10 @@ static int row_first(struct bench *b)
 
 /* The results of a scene: a sample per second. */
 struct promises {
-	struct bench_samples min,
-		max; /* over all tenants: the least share of a tenant's min, the greatest of its
-		        max */
-	struct bench_samples lag; /* with GATE_LOAD_FLOOD: the greatest lag, relative to its
-	                             bound */
+	/* over all tenants: the least share of a tenant's min, the greatest of its max */
+	struct bench_samples min, max;
+	/* with GATE_LOAD_FLOOD: the greatest lag, relative to its bound */
+	struct bench_samples lag;
 };
 
 /* Get the requests dispatched for each tenant. */
@@ -206,8 +207,8 @@ static void get_services(const struct gate_load *l, double *ret)
 
 #define FAIR_K 5.0 /* the constant of law 6 */
 
-/* Law 6: return the greatest difference of any two flooding tenants in service per weight, relative to its bound.
- * Requests cost 1, and there are no credits or runs. */
+/* Law 6: return the greatest difference of any two flooding tenants in service per weight, relative
+ * to its bound. Requests cost 1, and there are no credits or runs. */
 static double greatest_lag(const struct gate_load *l, const double *got)
 {
 	double most = 0;

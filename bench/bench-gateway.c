@@ -2,17 +2,19 @@
 /*
  * weir bench gateway: the cost of the gateway per request, beside other servers in the same run.
  *
- * METHOD  Every server is a separate process on the first core and is driven over a unix socket by one thread of
- *         this process on the second. In each run every server is started, filled, measured and ended in turn, so
- *         that all see the same machine; the figures are medians over the runs, and the ratios to a peer are what
- *         counts. CPU time is the server's, user and system, of all its threads, over the requests that it answered.
- *         Ours are `weir serve --bare`, which is the loop without a gate, and `weir serve` with a policy of 50
- *         tenants that each have a weight, a min and a max; four of them are busy, or, in the row that says so, all
- *         50. Debian's nbdkit and qemu-nbd run with their defaults; one that is not installed has no row. A proxy
- *         makes three processes for two cores, so none is pinned, neither there nor where the same load goes to the
- *         upstream directly. The gate's window is the number of requests that the back end serves at once. So the
- *         victim's device of 8 x 100 µs has never more than 8 requests inside, and a QD1 victim waits for the first
- *         of them to end.
+ * METHOD  Every server is a separate process on the first core and is driven over a unix socket by
+ *         one thread of this process on the second. In each run every server is started, filled,
+ *         measured and ended in turn, so that all see the same machine; the figures are medians
+ *         over the runs, and the ratios to a peer are what counts. CPU time is the server's, user
+ *         and system, of all its threads, over the requests that it answered. Ours are `weir serve
+ *         --bare`, which is the loop without a gate, and `weir serve` with a policy of 50 tenants
+ *         that each have a weight, a min and a max; four of them are busy, or, in the row that says
+ *         so, all 50. Debian's nbdkit and qemu-nbd run with their defaults; one that is not
+ *         installed has no row. A proxy makes three processes for two cores, so none is pinned,
+ *         neither there nor where the same load goes to the upstream directly. The gate's window is
+ *         the number of requests that the back end serves at once. So the victim's device of 8 x
+ *         100 µs has never more than 8 requests inside, and a QD1 victim waits for the first of
+ *         them to end.
  */
 #include "bench/bench.h"
 #include "bench/bench-site.h"

@@ -2,13 +2,15 @@
 /*
  * weir bench hosts: the cost of sharing an array by PARDA: processor, network, data path.
  *
- * METHOD  Eight gateways, each a process, that report to each other over loopback by a list, and step every 100 ms,
- *         twenty times as often as usual; compared with the same gateways without a controller and without peers.
- *         CPU time is that of the processes, user and system, of all threads; the gateways have no clients, so that
- *         each step wakes sleeping threads, which is the most expensive case. The difference, over the periods and
- *         hosts, is the cost of a step for a host: to measure, decide, seal and send, and to receive the reports of
- *         the seven others. The gateways count the bytes that they send, without the headers of UDP and IPv4, which
- *         are added. Rows for other numbers of hosts are computed from a datagram that is really encoded.
+ * METHOD  Eight gateways, each a process, that report to each other over loopback by a list, and
+ *         step every 100 ms, twenty times as often as usual; compared with the same gateways
+ *         without a controller and without peers. CPU time is that of the processes, user and
+ *         system, of all threads; the gateways have no clients, so that each step wakes sleeping
+ *         threads, which is the most expensive case. The difference, over the periods and hosts, is
+ *         the cost of a step for a host: to measure, decide, seal and send, and to receive the
+ *         reports of the seven others. The gateways count the bytes that they send, without the
+ *         headers of UDP and IPv4, which are added. Rows for other numbers of hosts are computed
+ *         from a datagram that is really encoded.
  */
 #include "bench/bench.h"
 #include "cli/common/files.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The figures of pShift's §IV-C and §IV-D and the examples of §III, for experiments: rows with a key, which a claim
- * can name. Inputs and timing are those of bench-pshift.c.
+ * The figures of pShift's §IV-C and §IV-D and the examples of §III, for experiments: rows with a
+ * key, which a claim can name. Inputs and timing are those of bench-pshift.c.
  */
 #include "bench/reference/pshift-dense.h"
 #include "serve/loop/parallel.h"

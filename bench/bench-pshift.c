@@ -2,11 +2,12 @@
 /*
  * weir bench pshift: the cost of placing the tokens of buckets that are spread over servers.
  *
- * METHOD  Inputs as pShift's evaluation draws them (bench/reference/pshift-make.h): buckets active at 8 servers
- *         each unless said otherwise, all capacity reserved, demand 1.1 times the reservation; in Zipf rows
- *         most of the load is on a few servers, in chains a bucket's servers are neighbours. Each method gets the
- *         same input and returns tokens for each entry, and its time is from the one to the other: for push-relabel
- *         that is graph, flow and tokens. All run in turn in one process, equally often, on memory that has been
+ * METHOD  Inputs as pShift's evaluation draws them (bench/reference/pshift-make.h): buckets active
+ *         at 8 servers each unless said otherwise, all capacity reserved, demand 1.1 times the
+ *         reservation; in Zipf rows most of the load is on a few servers, in chains a bucket's
+ *         servers are neighbours. Each method gets the same input and returns tokens for each
+ *         entry, and its time is from the one to the other: for push-relabel that is graph, flow
+ *         and tokens. All run in turn in one process, equally often, on memory that has been
  *         touched before; processor time is measured, so that other processes count less.
  */
 #include "bench/reference/pshift-dense.h"
@@ -149,7 +150,8 @@ struct size {
 	const char *least_target;
 };
 
-/* Add the rows of one shape, both methods in turn. *ret_times: how many times as fast as push-relabel. */
+/* Add the rows of one shape, both methods in turn. *ret_times: how many times as fast as
+ * push-relabel. */
 static int bench_size(struct bench *bench, const struct size *s, bool also_dense, double *ret_times)
 {
 	struct bench_samples ours = {.n = 0}, push = {.n = 0}, memory = {.n = 0};
@@ -334,7 +336,8 @@ static int bench_warm(struct bench *bench)
 			sum += ms;
 		}
 		bench_sample(&warm, sum / steps);
-		/* This leaves the tokens of the same input: the next step starts from an allocation. */
+		/* This leaves the tokens of the same input: the next step starts from an
+		 * allocation. */
 		if (r == 0)
 			r = bench_pshift_ours(&b, NULL, steps, &ms);
 		bench_sample(&cold, ms);

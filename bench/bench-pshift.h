@@ -21,8 +21,8 @@ struct pshift_shape bench_pshift_shape(size_t servers, size_t buckets);
 int bench_pshift_new(struct bench_pshift *b, const struct pshift_shape *shape);
 void bench_pshift_free(struct bench_pshift *b);
 
-/* Compute tokens from the input; *ret_ms is the processor time of one run in milliseconds. -EPROTO: the result
- * differs from the last one of ours for the same input. */
+/* Compute tokens from the input; *ret_ms is the processor time of one run in milliseconds. -EPROTO:
+ * the result differs from the last one of ours for the same input. */
 int bench_pshift_ours(
 	struct bench_pshift *b, const struct pshift_options *o, unsigned times, double *ret_ms);
 int bench_pshift_maxflow(struct bench_pshift *b, int64_t (*method)(struct maxflow *g),

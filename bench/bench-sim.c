@@ -2,18 +2,21 @@
 /*
  * weir bench sim: the cost of the simulator per event and per IO.
  *
- * METHOD  Each run is a separate process, so that its peak memory is its own and every run starts with a fresh heap.
- *         The time includes reading the scenario, building the world, the run, and the values at the end.
- *         - Four hosts on the calibrated array, 32 IOs each: everything stays in the cache. Shows the cost of an
- *         event.
+ * METHOD  Each run is a separate process, so that its peak memory is its own and every run starts
+ *         with a fresh heap. The time includes reading the scenario, building the world, the run,
+ *         and the values at the end.
+ *         - Four hosts on the calibrated array, 32 IOs each: everything stays in the cache. Shows
+ *           the cost of an event.
  *         - A thousand hosts under PARDA, shares 1 and 2, six slots each on the mean, on an array
- *           that serves 200,000 IOs/s (disks enough for it, random reads over all of them): 300 s are 60 M IOs.
- *           Shows the cost of memory access; and whether each window reaches its share.
- *         - The same with fixed windows and 64 exponential servers instead of the array: the cost without the array.
+ *           that serves 200,000 IOs/s (disks enough for it, random reads over all of them): 300 s
+ *           are 60 M IOs. Shows the cost of memory access; and whether each window reaches its
+ *           share.
+ *         - The same with fixed windows and 64 exponential servers instead of the array: the cost
+ *           without the array.
  *         - 1,000 and 2,000 hosts on 64 servers, ten samples: the memory of one more host.
- *         The floor is the event queue alone, driven as the simulator drives it: as many events armed as the run has
- *         IOs in the device, the first popped and armed again (the "hold" model). It is the cost of one event per IO
- *         without any work.
+ *         The floor is the event queue alone, driven as the simulator drives it: as many events
+ *         armed as the run has IOs in the device, the first popped and armed again (the "hold"
+ *         model). It is the cost of one event per IO without any work.
  */
 #include "bench/bench.h"
 #include "base/rng.h"
@@ -80,8 +83,8 @@ static const char many_array[] =
 	"        weight: 2\n"
 	"        workloads:\n"
 	"          - {outstanding: 12, size: 4 KiB, base: 48 TiB, region: 96 GiB, spread: 96 GiB}\n"
-	"controllers: [{kind: parda, threshold: 30ms, start: depth}]\n"; /* at full depth from the
-	                                                                    start */
+	/* at full depth from the start */
+	"controllers: [{kind: parda, threshold: 30ms, start: depth}]\n";
 static const char many_servers[] =
 	MANY_HOSTS("{name: d, kind: server, servers: 64, rate: 200k iops}");
 
@@ -106,7 +109,8 @@ static double to_seconds(const struct timeval *t)
 	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
-/* Return a host's weight if the value is its window at the end, by the names in many_array; else 0. */
+/* Return a host's weight if the value is its window at the end, by the names in many_array; else
+ * 0. */
 static double weight_of(const struct metrics_entry *e)
 {
 	size_t len = strlen(e->name), end = strlen(".window_end");

@@ -19,14 +19,14 @@ void site_socket(const struct site *s, enum site_server which, char *ret, size_t
 	snprintf(ret, len, "%s/%d.sock", s->dir, (int)which);
 }
 
-/* PARDA with its default period, for a back end that is never as slow as its threshold: with time the window would
- * grow to wmax; a benchmark has no time for that. */
+/* PARDA with its default period, for a back end that is never as slow as its threshold: with time
+ * the window would grow to wmax; a benchmark has no time for that. */
 #define PARDA "auto, controller: parda, threshold: 1s, parda: {wmin: " WIDE ", wmax: " WIDE "}"
 #define WIDE  "1024"
 
-/* Write the policy of a gated server: `back` behind one gate, an export per tenant. `depth`: as many requests as the
- * back end serves at once, so that the gate keeps it busy and nothing queues behind the gate; other keys of the
- * resource may follow. */
+/* Write the policy of a gated server: `back` behind one gate, an export per tenant. `depth`: as
+ * many requests as the back end serves at once, so that the gate keeps it busy and nothing queues
+ * behind the gate; other keys of the resource may follow. */
 static int write_policy(const struct site *s, const char *name, const char *back, const char *depth,
 	unsigned tenants, struct weir_err *err)
 {

@@ -2,8 +2,8 @@
 /*
  * bench-site: the servers of weir bench gateway, ours and others', and their folder.
  *
- * All listen on unix sockets. Ours have a policy of SITE_TENANTS tenants with an export each, of SITE_REGION bytes;
- * the others have one export, of which each job uses a part.
+ * All listen on unix sockets. Ours have a policy of SITE_TENANTS tenants with an export each, of
+ * SITE_REGION bytes; the others have one export, of which each job uses a part.
  */
 #ifndef WEIR_BENCH_BENCH_SITE_H
 #define WEIR_BENCH_BENCH_SITE_H
@@ -42,8 +42,8 @@ struct site {
 
 int site_new(struct site *s, struct weir_err *err); /* call site_free also if it fails */
 void site_free(const struct site *s);
-/* Start a server and wait until it listens. Return 0, -ENOENT (not installed; s->missing is set, too) or a negative
- * errno. Start the upstream of a proxy first. pin: on SITE_CORE. */
+/* Start a server and wait until it listens. Return 0, -ENOENT (not installed; s->missing is set,
+ * too) or a negative errno. Start the upstream of a proxy first. pin: on SITE_CORE. */
 int site_start(
 	struct site *s, enum site_server which, bool pin, struct peer *ret, struct weir_err *err);
 void site_socket(const struct site *s, enum site_server which, char *ret, size_t len);

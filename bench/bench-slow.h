@@ -2,8 +2,8 @@
 /*
  * bench-slow: clients of an NBD server that read their replies slowly, for weir bench gateway.
  *
- * Each keeps 1 MiB of reads in flight, half of the clients in requests of 4 KiB and half of 64 KiB, and receives 16
- * KiB every 16 ms: 1 MB/s. So the server's socket to it is always full.
+ * Each keeps 1 MiB of reads in flight, half of the clients in requests of 4 KiB and half of 64 KiB,
+ * and receives 16 KiB every 16 ms: 1 MB/s. So the server's socket to it is always full.
  */
 #ifndef WEIR_BENCH_BENCH_SLOW_H
 #define WEIR_BENCH_BENCH_SLOW_H

@@ -2,9 +2,9 @@
 /*
  * bench: rows of figures, as a table or as JSON.
  *
- * A row is measured several times; its value is the median and its spread (max − min)/median.
- * A peer runs in the same process, interleaved with it, and the ratio is what counts: machines differ, and so does
- * one machine from minute to minute.
+ * A row is measured several times; its value is the median and its spread (max − min)/median. A
+ * peer runs in the same process, interleaved with it, and the ratio is what counts: machines
+ * differ, and so does one machine from minute to minute.
  */
 #ifndef WEIR_BENCH_BENCH_H
 #define WEIR_BENCH_BENCH_H
@@ -66,15 +66,14 @@ int bench_pshift_fig6(struct bench *b);
 int bench_pshift_fig7(struct bench *b);
 int bench_sim(struct bench *b);
 int bench_gateway(struct bench *b, struct weir_err *err); /* the same, with a message */
-int bench_gateway_parda(
-	struct bench *b, struct weir_err *err); /* for bench_hosts: the cost of PARDA at a
-	                                           gateway */
+/* for bench_hosts: the cost of PARDA at a gateway */
+int bench_gateway_parda(struct bench *b, struct weir_err *err);
 int bench_hosts(struct bench *b, struct weir_err *err);
 int bench_cluster(struct bench *b, struct weir_err *err);
 
 struct metrics;
-/* For experiments: run the benchmark `name` with three runs, and put the rows that have a key as KEY, median, and
- * KEY.spread. Return 0, or a negative errno and a message. */
+/* For experiments: run the benchmark `name` with three runs, and put the rows that have a key as
+ * KEY, median, and KEY.spread. Return 0, or a negative errno and a message. */
 int bench_metrics(const char *name, struct metrics *m, struct weir_err *err);
 
 #endif

@@ -79,8 +79,8 @@ void gate_load_free(struct gate_load *l)
 	free(l);
 }
 
-/* Return a bucket's size: what comes in 5 ms for max and 20 ms for min, and two of the largest requests; or, if max
- * is to bind from the start, at least 2, as a policy installs it. */
+/* Return a bucket's size: what comes in 5 ms for max and 20 ms for min, and two of the largest
+ * requests; or, if max is to bind from the start, at least 2, as a policy installs it. */
 static double gate_load_size(double rate, double span, unsigned features)
 {
 	return features & (GATE_LOAD_ACCURATE | GATE_LOAD_BINDING) ? fmax(2, rate * span)
@@ -153,8 +153,8 @@ static int gate_load_gate(struct gate_load *l, uint32_t idle)
 		.histograms = l->features & GATE_LOAD_HISTOGRAMS ? l->tenants : 0};
 	int r = weir_gate_new(&config, &l->gate);
 
-	/* Spread the busy tenants among the idle, one at random in each stretch: an even distance would put them
-	 * into a few sets of the cache. */
+	/* Spread the busy tenants among the idle, one at random in each stretch: an even distance
+	 * would put them into a few sets of the cache. */
 	uint32_t apart = 1 + idle / l->tenants, made = 0, pick = 0;
 
 	for (uint32_t i = 0; !r && i < l->tenants + idle; i++) {
@@ -248,8 +248,8 @@ int gate_load_new(uint32_t tenants, unsigned features, uint32_t idle, struct gat
 		l->weights[i] = features & GATE_LOAD_ZIPF ? 1 : 1 + (double)rng_below(&l->rng, 100);
 		l->total_weight += l->weights[i];
 	}
-	/* To measure accuracy, requests cost 1, and the tenant of the least weight gets some 200 per second: one
-	 * more or less is half a per cent. */
+	/* To measure accuracy, requests cost 1, and the tenant of the least weight gets some 200
+	 * per second: one more or less is half a per cent. */
 	l->capacity = features & GATE_LOAD_ACCURATE ? 10 * CAPACITY : CAPACITY;
 	l->cost_max = features & GATE_LOAD_ACCURATE ? 1 : 16;
 	l->per_request = (1 + (double)l->cost_max) / 2 * 1e9 / l->capacity;
@@ -274,8 +274,8 @@ int gate_load_new(uint32_t tenants, unsigned features, uint32_t idle, struct gat
 
 /* ---- drive */
 
-/* Nothing passes now: advance virtual time to when a request may. Some tenant is backlogged, so there is such a
- * time; if not, the run ends early instead of never. */
+/* Nothing passes now: advance virtual time to when a request may. Some tenant is backlogged, so
+ * there is such a time; if not, the run ends early instead of never. */
 static bool gate_load_wait(const struct gate_load *l, double *virtual)
 {
 	weir_time wake = l->gate ? weir_gate_wakeup(l->gate, (weir_time) * virtual) : WEIR_NEVER;
@@ -286,8 +286,8 @@ static bool gate_load_wait(const struct gate_load *l, double *virtual)
 	return true;
 }
 
-/* Queue the n requests in `reqs`, which have passed, and put those that are done now in their place. Return how
- * many. */
+/* Queue the n requests in `reqs`, which have passed, and put those that are done now in their
+ * place. Return how many. */
 static size_t gate_load_later(struct gate_load_late *late, struct weir_req **reqs, size_t n)
 {
 	size_t done = 0;
@@ -368,7 +368,8 @@ void gate_load_warm(struct gate_load *l)
 
 #define TURNS 4
 
-/* Measure one turn: first drive as many requests as there are, since the other load has left the cache cold. */
+/* Measure one turn: first drive as many requests as there are, since the other load has left the
+ * cache cold. */
 static double gate_load_turn(struct gate_load *l, uint64_t requests)
 {
 	gate_load_drive(l, l->n_reqs);

@@ -2,21 +2,24 @@
 /*
  * gate-load: tenants that are always backlogged, and their gate.
  *
- * METHOD  Every tenant has four requests, in shuffled memory, so that one dispatch in a hundred leaves its tenant
- *         idle until that request is submitted again; with two each it is one in ten. A round takes a batch from the
- *         gate, finishes it and submits it again, in virtual time at a fixed capacity; the figure is real
- *         nanoseconds per request for submit + next + done. The floor is one FIFO through the same driver and
- *         memory. Costs 1–16, weights 1–100, min half a tenant's fair share: some two thirds of the requests pass by
- *         R-token. Max is twice the fair share, so that weights decide and max rarely binds; or, with
- *         GATE_LOAD_BINDING, nine tenths of it, so that the resource idles and nearly every request waits for its
- *         tenant's max. With GATE_LOAD_ZIPF all tenants have the same weight and max, and a request draws another
- *         tenant each time it is submitted: the k-th in proportion to 1/k. The first tenant's demand exceeds its
- *         max, so that most requests wait there; the others mostly have one request at a time. With GATE_LOAD_LATE a
- *         request is done and submitted again when GATE_LOAD_LATER more have passed; and each time as many have
- *         passed, other memory is written to, 4 KiB per request, as payloads would be; that time is not counted.
- *         Tenants begin one after the other, as fast as the resource could serve them. Buckets that were full at the
- *         same nanosecond would stay in step forever, since a profile is charged as of when a request fits it: the
- *         requests of a thousand tenants of one weight would all fit at the same few points of time in a second.
+ * METHOD  Every tenant has four requests, in shuffled memory, so that one dispatch in a hundred
+ *         leaves its tenant idle until that request is submitted again; with two each it is one in
+ *         ten. A round takes a batch from the gate, finishes it and submits it again, in virtual
+ *         time at a fixed capacity; the figure is real nanoseconds per request for
+ *         submit + next + done. The floor is one FIFO through the same driver and memory. Costs
+ *         1–16, weights 1–100, min half a tenant's fair share: some two thirds of the requests pass
+ *         by R-token. Max is twice the fair share, so that weights decide and max rarely binds; or,
+ *         with GATE_LOAD_BINDING, nine tenths of it, so that the resource idles and nearly every
+ *         request waits for its tenant's max. With GATE_LOAD_ZIPF all tenants have the same weight
+ *         and max, and a request draws another tenant each time it is submitted: the k-th in
+ *         proportion to 1/k. The first tenant's demand exceeds its max, so that most requests wait
+ *         there; the others mostly have one request at a time. With GATE_LOAD_LATE a request is
+ *         done and submitted again when GATE_LOAD_LATER more have passed; and each time as many
+ *         have passed, other memory is written to, 4 KiB per request, as payloads would be; that
+ *         time is not counted. Tenants begin one after the other, as fast as the resource could
+ *         serve them. Buckets that were full at the same nanosecond would stay in step forever,
+ *         since a profile is charged as of when a request fits it: the requests of a thousand
+ *         tenants of one weight would all fit at the same few points of time in a second.
  */
 #ifndef WEIR_BENCH_GATE_LOAD_H
 #define WEIR_BENCH_GATE_LOAD_H
@@ -35,8 +38,8 @@ enum gate_load_features {
 	GATE_LOAD_HISTOGRAMS = 4, /* for every tenant */
 	GATE_LOAD_BINDING = 8,    /* max nine tenths of the fair share */
 	GATE_LOAD_ACCURATE = 16,  /* max the fair share and min nine tenths of it */
-	GATE_LOAD_FLOOD = 32,     /* every second tenant has neither, and a thousand times its
-	                             weight */
+	/* every second tenant has neither, and a thousand times its weight */
+	GATE_LOAD_FLOOD = 32,
 	GATE_LOAD_AT_ONCE = 64,   /* all begin at the same time */
 	GATE_LOAD_TWO_EACH = 128, /* two requests per tenant, instead of four */
 	GATE_LOAD_FLOOR = 256,    /* no gate: one FIFO */
@@ -88,7 +91,8 @@ struct gate_load {
 	struct gate_load_late late;
 };
 
-/* Make a load; `idle` further tenants without requests are spread among the others. Return 0 or -ENOMEM. */
+/* Make a load; `idle` further tenants without requests are spread among the others. Return 0 or
+ * -ENOMEM. */
 int gate_load_new(uint32_t tenants, unsigned features, uint32_t idle, struct gate_load **ret);
 void gate_load_free(struct gate_load *l);
 double gate_load_weight(const struct gate_load *l, uint32_t i); /* as set at the gate */
@@ -96,14 +100,15 @@ double gate_load_weight(const struct gate_load *l, uint32_t i); /* as set at the
 double gate_load_max(const struct gate_load *l, uint32_t i);
 double gate_load_min(const struct gate_load *l, uint32_t i);
 
-/* Let at least this many requests pass, up to a batch at a time. Return how many; fewer: no request can pass any
- * more. */
+/* Let at least this many requests pass, up to a batch at a time. Return how many; fewer: no request
+ * can pass any more. */
 uint64_t gate_load_drive(struct gate_load *l, uint64_t requests);
 /* Return the real ns per request, without the time for dirtying the caches. */
 double gate_load_time(struct gate_load *l, uint64_t requests);
 /* Warm up: spread the tags, touch the memory, and allocate the histograms. */
 void gate_load_warm(struct gate_load *l);
-/* Let two loads serve this many requests each, in turns, so that both see the same machine. Add a sample of each. */
+/* Let two loads serve this many requests each, in turns, so that both see the same machine. Add a
+ * sample of each. */
 void gate_load_turns(struct gate_load *a, struct gate_load *b, uint64_t requests,
 	struct bench_samples *ret_a, struct bench_samples *ret_b);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SOURCE  J. Edmonds, R. M. Karp, "Theoretical improvements in algorithmic efficiency for network flow
- *         problems", 1972. pShift's Figure 7 compares with bQueue, whose time grows as this one's does.
- * LAW     While there is a path from source to sink, as much flow as fits is sent along a shortest one.
+ * SOURCE  J. Edmonds, R. M. Karp, "Theoretical improvements in algorithmic efficiency for network
+ *         flow problems", 1972. pShift's Figure 7 compares with bQueue, whose time grows as this
+ *         one's does.
+ * LAW     While there is a path from source to sink, as much flow as fits is sent along a shortest
+ *         one.
  * SYMBOLS flows in tokens.
- * METHOD  A breadth-first search for each path, stopped when it reaches the sink. O(V E²); with S servers and B
- *         buckets some B paths of O(S B) each.
+ * METHOD  A breadth-first search for each path, stopped when it reaches the sink. O(V E²); with S
+ *         servers and B buckets some B paths of O(S B) each.
  * EXAMPLE Source → bucket 100 → server 60 → sink 50: one path, 50.
  */
 #include "bench/reference/maxflow.h"

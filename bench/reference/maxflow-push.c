@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SOURCE  A. V. Goldberg, R. E. Tarjan, "A new approach to the maximum-flow problem", 1988; gaps and
- *         global relabelling as in B. V. Cherkassky, A. V. Goldberg, "On implementing the push-relabel
- *         method for the maximum flow problem", 1997.
- * LAW     A node with excess pushes it along arcs that lead one level down; where none does, its level
- *         rises to one above the lowest that it could push to. A level that no node has any more cuts
- *         off all above it: from there nothing reaches the sink.
+ * SOURCE  A. V. Goldberg, R. E. Tarjan, "A new approach to the maximum-flow problem", 1988; gaps
+ *         and global relabelling as in B. V. Cherkassky, A. V. Goldberg, "On implementing the
+ *         push-relabel method for the maximum flow problem", 1997.
+ * LAW     A node with excess pushes it along arcs that lead one level down; where none does, its
+ *         level rises to one above the lowest that it could push to. A level that no node has any
+ *         more cuts off all above it: from there nothing reaches the sink.
  * SYMBOLS level of a node: a lower bound of the arcs to the sink; excess in tokens.
  * METHOD  First in, first out, each node with its current arc; levels are made exact by searches
- *         backwards from the sink, and from the source for those that do not reach it, at the start and
- *         after every n relabels. Excess that cannot reach the sink goes back to the source. O(V³).
+ *         backwards from the sink, and from the source for those that do not reach it, at the start
+ *         and after every n relabels. Excess that cannot reach the sink goes back to the source.
+ *         O(V³).
  * EXAMPLE Source → bucket 100 → server 60 → sink 50: 100 at the bucket, 60 at the server, 50 at the
  *         sink; the server's level rises past the source's, and so 10 and 40 flow back.
  */
@@ -83,7 +84,8 @@ static void relabel_all(struct push *p)
 	p->relabels = 0;
 }
 
-/* No node is left at `level`: lift the nodes above it, which cannot reach the sink, past the source. */
+/* No node is left at `level`: lift the nodes above it, which cannot reach the sink, past the
+ * source. */
 static void cut_off(struct maxflow *g, uint32_t level)
 {
 	for (uint32_t v = 2; v < g->nodes; v++) {

@@ -75,8 +75,8 @@ static void fill_arcs(const struct pshift_input *in, struct maxflow *g)
 	}
 }
 
-/* Relies on the order of arcs from fill_arcs: a bucket's first arc leads back to the source, a server's first to the
- * sink, and a bucket's others are its entries. */
+/* Relies on the order of arcs from fill_arcs: a bucket's first arc leads back to the source, a
+ * server's first to the sink, and a bucket's others are its entries. */
 void maxflow_reset(const struct pshift_input *in, struct maxflow *g)
 {
 	uint32_t bucket = 2, server = 2 + (uint32_t)in->buckets;

@@ -3,9 +3,9 @@
  * maxflow: textbook maximum flow, to measure and check pShift against.
  *
  * The graph of an input of pshift.h: source → bucket (its reservation), bucket → server (the demand
- * there), server → sink (its capacity). The largest flow is phi. Two methods find it, each in its own file:
- * push-relabel, the strongest peer, and Edmonds–Karp, whose time grows with the buckets like that of the paper's
- * bQueue. Neither is used to allocate tokens.
+ * there), server → sink (its capacity). The largest flow is phi. Two methods find it, each in its
+ * own file: push-relabel, the strongest peer, and Edmonds–Karp, whose time grows with the buckets
+ * like that of the paper's bQueue. Neither is used to allocate tokens.
  */
 #ifndef WEIR_BENCH_REFERENCE_MAXFLOW_H
 #define WEIR_BENCH_REFERENCE_MAXFLOW_H

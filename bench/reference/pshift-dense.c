@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * SOURCE  pShift §III-B, Algorithms 2 to 5.
- * LAW     TM_{j,k}[i] = min(a_i^j, d_i^k − a_i^k), TMS_{j,k} its sum over the buckets. For l from 1 to
- *         S − 1, for each overloaded server: while it is, search breadth-first for an underloaded one at most l
- *         edges of TMS > 0 away, and move min(overload, underload, edges) along the path.
+ * LAW     TM_{j,k}[i] = min(a_i^j, d_i^k − a_i^k), TMS_{j,k} its sum over the buckets. For l from 1
+ *         to S − 1, for each overloaded server: while it is, search breadth-first for an
+ *         underloaded one at most l edges of TMS > 0 away, and move min(overload, underload, edges)
+ *         along the path.
  * SYMBOLS as in pshift.c.
- * METHOD  The map is S² vectors of B numbers, one after the other. After each edge of a path the vectors
- *         into and out of its two servers are computed again. O(S² B) memory and time to begin with,
- *         then O(S B) for each edge moved along.
+ * METHOD  The map is S² vectors of B numbers, one after the other. After each edge of a path the
+ *         vectors into and out of its two servers are computed again. O(S² B) memory and time to
+ *         begin with, then O(S B) for each edge moved along.
  * DIFFERS Shares are rounded by the largest remainder, by the code that pshift.c uses.
  * EXAMPLE Table III: TM_{1,2} = [25, 0, 0], TMS_{1,2} = 25.
  */

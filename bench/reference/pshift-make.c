@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * SOURCE  pShift §IV-B, Experiment 1 and Figure 3(a); §IV-C for r and m.
- * LAW     A bucket's weight is w_k = k^−s where k is drawn with probability w_k / Σ w; reservations are
- *         in proportion, and sum to r Σ C. Its demand is m times its reservation, over `active` servers
- *         that it draws, in proportion to 1, 2^−0.5, 3^−0.5, … in the order drawn; or, in a chain, over
- *         neighbours, from the first server for the first buckets to the last for the last.
+ * LAW     A bucket's weight is w_k = k^−s where k is drawn with probability w_k / Σ w; reservations
+ *         are in proportion, and sum to r Σ C. Its demand is m times its reservation, over `active`
+ *         servers that it draws, in proportion to 1, 2^−0.5, 3^−0.5, … in the order drawn; or, in a
+ *         chain, over neighbours, from the first server for the first buckets to the last for the
+ *         last.
  * SYMBOLS as in pshift-make.h; all in requests per QoS period.
  * METHOD  Sums are exact: each number is the difference of two rounded partial sums.
- * DIFFERS `skew` is an addition: with all servers equal and r = 0.9 no server is overloaded for long; and so is
- *         `chain`, in which tokens have to move far.
+ * DIFFERS `skew` is an addition: with all servers equal and r = 0.9 no server is overloaded for
+ *         long; and so is `chain`, in which tokens have to move far.
  * EXAMPLE 64 servers of 100,000, 10,000 buckets, 8 active, r = 1, m = 1.1: 80,000 entries; the mean
  *         reservation is 640.
  */
@@ -31,7 +32,8 @@ void pshift_made_free(struct pshift_made *m)
 	*m = (struct pshift_made){.capacity = NULL};
 }
 
-/* Draw a server that is not among the n that bucket i has drawn; in a chain, return the n-th from its place. */
+/* Draw a server that is not among the n that bucket i has drawn; in a chain, return the n-th from
+ * its place. */
 static uint32_t draw_server(struct pshift_made *m, size_t i, size_t n)
 {
 	const uint32_t *has = m->server + m->first[i];

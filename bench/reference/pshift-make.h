@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-make: buckets over servers as the evaluation of pShift draws them (§IV-B and §IV-C), for benchmarks,
- * experiments and tests. The same shape and seed give the same input everywhere.
+ * pshift-make: buckets over servers as the evaluation of pShift draws them (§IV-B and §IV-C), for
+ * benchmarks, experiments and tests. The same shape and seed give the same input everywhere.
  */
 #ifndef WEIR_BENCH_REFERENCE_PSHIFT_MAKE_H
 #define WEIR_BENCH_REFERENCE_PSHIFT_MAKE_H
@@ -15,8 +15,8 @@ struct pshift_shape {
 	int64_t capacity; /* of each server */
 	double reserved;  /* r: Σ reservations / Σ capacities */
 	double demand;    /* m: a bucket's demand / its reservation */
-	double zipf;  /* s: exponent of the reservations; the demand of a bucket over its servers
-	                 has 0.5 */
+	/* s: exponent of the reservations; the demand of a bucket over its servers has 0.5 */
+	double zipf;
 	double skew;  /* Zipf exponent of the choice of servers; 0: uniform */
 	double limit; /* a bucket's limit / its reservation; 0: none */
 	bool chain;   /* a bucket's servers are neighbours: one that it draws, and those after it */

@@ -2,8 +2,8 @@
 /*
  * policy: read the tree of tenants from a file, check it, and turn it into knobs for a gate.
  *
- * Pure: parsed from memory. One YAML file describes a machine (listen, resources, exports, tenants); weir-policy(5)
- * is the manual of the format and describes every key.
+ * Pure: parsed from memory. One YAML file describes a machine (listen, resources, exports,
+ * tenants); weir-policy(5) is the manual of the format and describes every key.
  *
  *   policy.c           memory, remarks, the top level
  *   policy/serve.c     keys for the gateway: addresses, TLS, threads, memory
@@ -13,8 +13,8 @@
  *   policy/cluster.c   servers with one min and max over all of them: pShift
  *   policy/tenant.c    the tree
  *   policy/limit.c     min, max, burst, slo
- *   policy/check.c     conflicts between the parts (matches: policy/check-match.c, effects on clients:
- *                      policy/check-client.c)
+ *   policy/check.c     conflicts between the parts (matches: policy/check-match.c, effects on
+ *                      clients: policy/check-client.c)
  *   policy/bounds.c    effective min and max of every tenant in the tree
  *   policy/match.c     the tenant of a request
  *   policy/index.c     an index for match.c
@@ -31,9 +31,9 @@
 
 WEIR_BEGIN_DECLS
 
-/* Operations are limited all together, or reads and writes separately. Writes are all operations that change data or
- * make it durable: flushes and trims too. A status request is neither a read nor a write: only limits of all
- * requests count it. */
+/* Operations are limited all together, or reads and writes separately. Writes are all operations
+ * that change data or make it durable: flushes and trims too. A status request is neither a read
+ * nor a write: only limits of all requests count it. */
 #define WEIR_OPS_READS  WEIR_OPS(WEIR_READ)
 #define WEIR_OPS_WRITES (WEIR_OPS(WEIR_WRITE) | WEIR_OPS(WEIR_FLUSH) | WEIR_OPS(WEIR_TRIM))
 
@@ -79,26 +79,27 @@ struct weir_tenant {
 struct weir_policy;   /* a file, read and checked */
 struct weir_resource; /* one of its resources */
 
-/* Results of parsing: errors, which refuse the policy, and warnings, which do not, in the order in which they were
- * found. Both counts may exceed the number kept. */
+/* Results of parsing: errors, which refuse the policy, and warnings, which do not, in the order in
+ * which they were found. Both counts may exceed the number kept. */
 #define WEIR_POLICY_REMARKS 20
 struct weir_policy_remarks {
 	size_t n_errors, n_warnings;
 	struct weir_err errors[WEIR_POLICY_REMARKS], warnings[WEIR_POLICY_REMARKS];
 };
 
-/* Read a file that a policy names (`tenants: tenants.yaml`): put the file's text, malloc'ed, into *ret_text; or
- * return a negative errno and a message without a place. `name` is as written, `from` the name of the file that
- * names it. */
+/* Read a file that a policy names (`tenants: tenants.yaml`): put the file's text, malloc'ed, into
+ * *ret_text; or return a negative errno and a message without a place. `name` is as written, `from`
+ * the name of the file that names it. */
 typedef int weir_policy_reader(void *arg, const char *from, const char *name, char **ret_text,
 	size_t *ret_len, struct weir_err *err);
 
-/* Parse and check a policy (weir-policy(5), "What is refused"). Return 0, or -EINVAL / -ENOMEM and the first error,
- * with its place. `name` is the file's name for messages. The policy cannot name another file. */
+/* Parse and check a policy (weir-policy(5), "What is refused"). Return 0, or -EINVAL / -ENOMEM and
+ * the first error, with its place. `name` is the file's name for messages. The policy cannot name
+ * another file. */
 WEIR_API int weir_policy_parse(const char *text, size_t len, const char *name,
 	struct weir_policy **ret_policy, struct weir_err *err);
-/* The same, with all errors and warnings, and with other files if `reader` is not NULL. The remarks are always set,
- * the policy only if there is no error. */
+/* The same, with all errors and warnings, and with other files if `reader` is not NULL. The remarks
+ * are always set, the policy only if there is no error. */
 WEIR_API int weir_policy_parse_all(const char *text, size_t len, const char *name,
 	weir_policy_reader *reader, void *reader_arg, struct weir_policy **ret_policy,
 	struct weir_policy_remarks *ret_remarks);
@@ -113,45 +114,47 @@ WEIR_API const struct weir_resource *weir_policy_resource(
 WEIR_API int weir_policy_find(const struct weir_policy *p, const char *path); /* index or -ENOENT */
 
 /* Effective bounds of a tenant, per slot (weir_limit_slot).
- * min: its guarantee: its own min, or its children's together if that is more, or its part of what its parent has
- *      beyond the children's own, which is divided by weight; 0: none.
+ * min: its guarantee: its own min, or its children's together if that is more, or its part of what
+ *      its parent has beyond the children's own, which is divided by weight; 0: none.
  * max: the least of its own max and its ancestors'; INFINITY: none. */
 struct weir_bounds {
 	double min[WEIR_LIMITS], max[WEIR_LIMITS]; /* per second */
 };
 /* Compute the bounds of all tenants; ret_bounds has n_tenants. Return 0 or -ENOMEM. */
 WEIR_API int weir_policy_bounds(const struct weir_policy *p, struct weir_bounds *ret_bounds);
-/* Compute every tenant's share of its parent when all siblings are busy, 0 … 1, of what the mins leave; and the
- * product of these along its path. Each array has n_tenants. O(n_tenants). */
+/* Compute every tenant's share of its parent when all siblings are busy, 0 … 1, of what the mins
+ * leave; and the product of these along its path. Each array has n_tenants. O(n_tenants). */
 WEIR_API void weir_policy_share(
 	const struct weir_policy *p, double *ret_of_parent, double *ret_of_all);
 
-/* Return a leaf's shares in its host's part of a resource that hosts share: its weight at the top of the tree;
- * below, its part by weight of its parent's. */
+/* Return a leaf's shares in its host's part of a resource that hosts share: its weight at the top
+ * of the tree; below, its part by weight of its parent's. */
 WEIR_API double weir_policy_shares(const struct weir_policy *p, size_t leaf);
 
 /* The sender of a request; NULL: not known, which only an absent field or "*" matches. */
 struct weir_who {
 	const char *export_, *client, *uid, *tls, *path;
 };
-/* Return the tenant of a request: the leaf with the most specific match, else the default tenant, else -ENOENT:
- * refuse the request. Patterns are shell globs (* ? [a-z] [!a-z]; * matches / as well); `client` may also be an
- * address block (10.0.0.0/24, fd00::/8), and is the peer's numeric address. More specific: more fields set; else, in
- * the first of export, client, uid, tls, path in which the two differ, the one with more literal characters before
- * the first wildcard (for blocks: bits), then with more literal characters altogether. The check refuses policies in
- * which two tenants tie over a request. O(matches with a pattern in `export`, or none, + log of all). */
+/* Return the tenant of a request: the leaf with the most specific match, else the default tenant,
+ * else -ENOENT: refuse the request. Patterns are shell globs (* ? [a-z] [!a-z]; * matches / as
+ * well); `client` may also be an address block (10.0.0.0/24, fd00::/8), and is the peer's numeric
+ * address. More specific: more fields set; else, in the first of export, client, uid, tls, path in
+ * which the two differ, the one with more literal characters before the first wildcard (for blocks:
+ * bits), then with more literal characters altogether. The check refuses policies in which two
+ * tenants tie over a request. O(matches with a pattern in `export`, or none, + log of all). */
 WEIR_API int weir_policy_match(const struct weir_policy *p, const struct weir_who *who);
 
-/* Build the policy's tree in a gate (empty but for its root): nodes[i] is tenant i's node. Set weights, hold buckets
- * from max (and burst), R-buckets from min; in shadow mode (enforce: false) add only the nodes, so that tenants are
- * counted and all are equal. The window is not set. On error the gate is unchanged. The rates are the whole
- * tenant's: with several gates the caller divides them. */
+/* Build the policy's tree in a gate (empty but for its root): nodes[i] is tenant i's node. Set
+ * weights, hold buckets from max (and burst), R-buckets from min; in shadow mode (enforce: false)
+ * add only the nodes, so that tenants are counted and all are equal. The window is not set. On
+ * error the gate is unchanged. The rates are the whole tenant's: with several gates the caller
+ * divides them. */
 WEIR_API int weir_policy_install(const struct weir_policy *p, struct weir_gate *g, weir_time now,
 	weir_node *ret_nodes, struct weir_err *err);
 /* Make a gate's configuration from resource r. */
 WEIR_API void weir_policy_gate(const struct weir_resource *r, struct weir_gate_config *ret_config);
-/* Return the cost of one request in requests, by the resource's rules, ≥ 1; and in bytes: the length of a read or a
- * write, 0 for a flush, a trim or a status request. */
+/* Return the cost of one request in requests, by the resource's rules, ≥ 1; and in bytes: the
+ * length of a read or a write, 0 for a flush, a trim or a status request. */
 WEIR_API uint32_t weir_policy_cost(const struct weir_resource *r, enum weir_op op, uint64_t bytes);
 WEIR_API uint32_t weir_policy_cost_bytes(enum weir_op op, uint64_t bytes);
 

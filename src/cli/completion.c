@@ -68,7 +68,8 @@ static void value_cases(FILE *to, const struct verb *v)
 	}
 }
 
-/* Write the subverbs; after `experiment run` the experiments, listed when completion is requested. */
+/* Write the subverbs; after `experiment run` the experiments, listed when completion is
+ * requested. */
 static void operand_words(FILE *to, const struct verb *v)
 {
 	if (!v->subverbs)

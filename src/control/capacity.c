@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SOURCE  Our own. Operators of other schedulers complain of capacity that is measured wrongly once
- *         at start; PARDA (Gulati et al., §3.1) and pShift both take it from what was served.
+ * SOURCE  Our own. Operators of other schedulers complain about capacity that is measured once,
+ *         wrongly, at start; PARDA (Gulati et al., §3.1) and pShift both derive it from served
+ *         requests.
  * LAW     Over an interval of length d, of which the window was full for f ≥ 0.8·d, and which
- *         served n: the capacity C of the saturated resource lies between n/d (it did at least
- *         that much) and n/f (not all of n was served while it was full).
- *           C < n/d, by more than chance   C ← n/d           more was done: it can be done
+ *         served n: the capacity C of the saturated resource lies between n/d (it served at least
+ *         that much) and n/f (some of n was served while the window was not full).
+ *           C < n/d, by more than chance   C ← n/d           it served more than C
  *           C outside [n/d, n/f]           C ← C + (1 − e^(−d/τ))·(nearest bound − C)
  *           C inside                       C stays
- *         While not saturated nothing is learned, and nothing forgotten.
+ *         While the resource is not saturated, C stays.
  * SYMBOLS d, f, τ (`settle`) ns; n requests or bytes; C per second.
  *         By chance: a count of n requests varies by about √n, so a rise counts as real when it
  *         exceeds 3/√n, and at least 5 %: otherwise the largest of many noisy intervals would
- *         stand for the capacity.
+ *         become the capacity.
  * METHOD  Requests and bytes alike; n of the chance is the number of requests for both. O(1).
  * DIFFERS From the usual maximum with decay, which overestimates by the noise, and from the usual
- *         average, which learns a falsehood whenever demand is low.
- * EXAMPLE C = 1000; an interval of 1 s, full for 0.9 s, serves 950: [950, 1056] holds C, which
+ *         average, which is wrong whenever demand is low.
+ * EXAMPLE C = 1000; an interval of 1 s, full for 0.9 s, serves 950: [950, 1056] contains C, which
  *         stays. One that is full throughout and serves 500: C ← 1000 − 0.095·500 = 952.
  */
 #include "control/capacity.h"
@@ -68,7 +69,7 @@ bool capacity_step(struct capacity *c, weir_time now, const struct capacity_tota
 	n[0] = (double)(totals->requests - c->start.requests);
 	n[1] = (double)(totals->bytes - c->start.bytes);
 	begin(c, now, totals);
-	/* A device that served nothing for a whole interval hangs: that is no capacity. */
+	/* A device that served nothing for a whole interval hangs: ignore the interval. */
 	if (f < c->config.saturated * d || n[0] <= 0)
 		return false;
 	f = fmin(f, d);

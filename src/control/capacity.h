@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * capacity: how much a resource can do, learned from what it does, all the time.
+ * capacity: estimate how many requests and bytes per second a resource can serve.
  *
- * A resource shows its capacity only while it is saturated: while its gate's window is full. Fed
- * with a gate's running totals, now and then (every 10 ms to 1 s; it makes its own intervals), this
- * keeps an estimate in requests and in bytes per second. It is never measured once and for all:
- * mins, and the controllers that divide capacity, use the number as it is now, and it is shown.
+ * A resource shows its capacity only while it is saturated, that is, while its gate's window is
+ * full. The caller passes the gate's running totals every 10 ms to 1 s; capacity_step divides the
+ * time into its own intervals and keeps an estimate in requests and in bytes per second. The
+ * estimate keeps changing: mins, and the controllers that divide capacity, use the latest value.
  *
- * Pure: no clock, no memory of its own. The counters may start anywhere and must not fall.
+ * Pure: no clock, no allocation. The counters may start at any value and must not fall.
  */
 #ifndef WEIR_CONTROL_CAPACITY_H
 #define WEIR_CONTROL_CAPACITY_H
@@ -22,7 +22,7 @@ struct capacity_config {    /* 0: the default */
 	double saturated;   /* share of an interval with the window full that counts; 0.8 */
 };
 
-struct capacity_totals {   /* since any origin; of the gate's totals or the caller's own counters */
+struct capacity_totals {   /* from any origin; totals of the gate, or counters of the caller */
 	uint64_t requests; /* served; their cost in requests where large ones count as several */
 	uint64_t bytes;    /* served */
 	weir_time full;    /* time during which the window was full */
@@ -39,8 +39,8 @@ struct capacity {
 
 void capacity_init(struct capacity *c, const struct capacity_config *config); /* NULL: defaults */
 
-/* Tells it the totals at `now`. true: an interval ended and the estimate was renewed. A `now` that
- * does not advance is ignored. O(1). */
+/* Pass the totals at `now`. Return true if an interval ended and the estimate was updated. A `now`
+ * that does not advance is ignored. O(1). */
 bool capacity_step(struct capacity *c, weir_time now, const struct capacity_totals *totals);
 
 static inline bool capacity_known(const struct capacity *c)

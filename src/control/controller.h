@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * controller: the one plug of a controller: its keys, its site, its life and its facts.
+ * controller: the interface of a controller: its keys, its site, its life and its facts.
  *
- * KEYS   A resource of the policy names its controller and has the controller's settings, in a map of the controller's
- *        name (control/keys.h). The settings are opaque to all but the controller.
+ * KEYS   A resource of the policy names its controller and has the controller's settings, in a map
+ *        of the controller's name (control/keys.h). Only the controller knows the type of its
+ *        settings.
  *
  * SITE   A controller sees a gate, its tenants and time through a site: a resource of the gateway, a device of the
  *        simulator, or a gate that is not ours, as the kernel's (serve/drive). All calls of an instance come from one
  *        thread.
  *
- * LIFE   new, then for each version of the policy prepare … begin, then steps. A swap of the policy takes several
- *        calls, between which requests pass and the version in force goes on:
- *          prepare   tenants from … to − 1: all that can fail, and the rules with which they begin
- *          (the gate gets the new nodes; then knobs of the tenants that stay are set, some at a time)
- *          take      the knobs of a tenant, its rule among them, are those of the version from now on
- *          leave     they are no longer: the resource has another controller, or a new tenant was undone
+ * LIFE   new; then for each version of the policy prepare … begin; then steps. A swap of the policy
+ *        takes several calls, between which requests pass and the version in force continues:
+ *          prepare   tenants from … to − 1: all steps that can fail, and their first rules
+ *          (the gate gets the new nodes; then knobs of the tenants that stay are set, some at a
+ *          time)
+ *          take      from now on the tenant has the knobs, including the rule, of this version
+ *          leave     it no longer has them: the controller changes, or a new tenant is undone
  *          begin     the swap is done
  *        When the resource gets another controller, the new one's prepare, take and begin come before the old one's
  *        leave and end: a request always has the rules of one of them. When a swap is undone, tenants are taken by
  *        the version in force again. begin and end take little time however many tenants there are: they set no
  *        tenant's knobs. After end the instance rests, with all it knows, and may begin again.
  *
- * FACTS  What the instance shows (control/facts.h); also what a restart goes on from.
+ * FACTS  Values that the instance shows (control/facts.h), and the state from which it continues
+ *        after a restart.
  *
  * A new controller is a folder under src/control and its name in the list of src/control/meson.build.
  */
@@ -35,10 +38,10 @@
 
 /* ---- keys */
 
-/* What a controller's settings are checked against. */
+/* Context in which a controller's settings are checked. */
 struct controller_check {
 	const char *resource; /* name */
-	enum weir_unit cost;  /* what the gate's weights share */
+	enum weir_unit cost;  /* unit that the gate's weights share */
 	bool has_iops;        /* capacity in requests per second is stated or learned */
 	yamldoc_node map;     /* of the resource */
 	yamldoc_node own;     /* of the controller; id 0: none */
@@ -91,7 +94,7 @@ struct site;
 struct site_ops {
 	/* The clock of the gate; it never goes back. */
 	weir_time (*now)(struct site *s);
-	/* A number that changes whenever a request comes or goes. */
+	/* Return a number that changes whenever a request arrives or completes. */
 	uint64_t (*activity)(const struct site *s);
 	/* Return true while requests wait or are inside. */
 	bool (*busy)(const struct site *s);
@@ -103,7 +106,8 @@ struct site_ops {
 	weir_time (*cpu)(struct site *s);
 	/* Call step at that time instead of the time that the last step returned. */
 	void (*wake)(struct site *s, weir_time at);
-	/* Send a message of malloc'ed bytes to the controllers of the cluster; the site frees it. */
+	/* Send a message of malloc'ed bytes to the controllers of the cluster; the site frees
+	 * it. */
 	void (*send)(struct site *s, uint8_t *message, size_t len);
 	/* Write to the log. */
 	void (*tell)(struct site *s, enum site_level level, const char *event,
@@ -133,8 +137,8 @@ struct site {
 	const char *name; /* of the resource */
 	struct weir_gate *gate;
 	const weir_node *nodes; /* by tenant of the version in force */
-	/* Set by the controller: call step at once when a request comes, and not only at the time that the last step
-	 * returned. */
+	/* Set by the controller: call step at once when a request arrives, not only at the time
+	 * that the last step returned. */
 	bool sleeps;
 	bool audits; /* by the simulator: look at every sum at every step, and list all tenants in the facts */
 	/* Where `gate` only holds the knobs of a gate that is not ours (serve/drive): the counters of that one. */
@@ -192,7 +196,8 @@ struct controller_version { /* of the policy: in force, or the next */
 	struct controller_peers peers;
 	struct controller_tenant (*tenant)(const struct controller_version *v, size_t i);
 	struct controller_tokens (*tokens)(const struct controller_version *v, size_t i);
-	/* Fill n numbers: a tenant's share of all, times the sum of the weights at the top. 0 or -ENOMEM. */
+	/* Fill n numbers: a tenant's share of all, times the sum of the weights at the top. 0 or
+	 * -ENOMEM. */
 	int (*shares)(const struct controller_version *v, double *ret);
 	/* the site's own */
 	const void *of, *at;
@@ -229,36 +234,40 @@ struct controller {
 	bool in_cluster; /* its resources are servers of the policy's `cluster` */
 	/* Complete settings whose keys were read, and check them together; may be NULL. */
 	void (*check)(struct settings *s, struct controller_check *c);
-	/* Return true if these settings share bytes, so that the gate's weights should, too; may be NULL. */
+	/* Return true if these settings share bytes, so that the gate's weights should, too; may be
+	 * NULL. */
 	bool (*counts_bytes)(const void *settings);
 
-	/* All below may be NULL. new: a resting instance; 0 or -ENOMEM. Without new there is no instance, and the
-	 * others get NULL. */
+	/* All functions below may be NULL. new: make a resting instance; 0 or -ENOMEM. Without new
+	 * there is no instance, and the others get NULL. */
 	int (*new)(struct site *s, void **ret);
 	void (*free)(void *c);
-	/* The rules of tenants from … to − 1, in order, of the next version; from 0 again for another one. They are
-	 * none until it sets them. 0 or -ENOMEM. */
+	/* Set the rules of tenants from … to − 1 of the next version, in order; from = 0 starts
+	 * another version. A tenant has no rule until prepare sets one. 0 or -ENOMEM. */
 	int (*prepare)(void *c, const struct controller_version *v, size_t from, size_t to);
 	void (*take)(void *c, const struct controller_version *v, size_t i, weir_node node);
 	void (*leave)(void *c, const struct controller_version *v, size_t i);
 	void (*begin)(void *c, const struct controller_version *v);
 	void (*end)(void *c);
-	/* Where rules change between swaps: the rule that tenant i has now, or would have in the next version. */
+	/* For a controller that changes rules between swaps: get the rule that tenant i has now, or
+	 * would have in the next version. */
 	void (*rule)(
 		void *c, const struct controller_version *v, size_t i, struct controller_rule *ret);
-	/* Return when to be called again; WEIR_NEVER: when the site is woken. */
+	/* Return the time of the next call; WEIR_NEVER: call when the site is woken. */
 	weir_time (*step)(void *c, weir_time now);
 	/* News from the cluster's controllers, or from peers. */
 	void (*hear)(void *c, const struct controller_news *news);
 
-	/* The facts: of tenants of the version in force, or, with `state`, all that a restart needs. */
+	/* The facts: of tenants of the version in force, or, with `state`, all that a restart
+	 * needs. */
 	const struct facts_kind *facts;
 	void (*look)(const void *c, const struct facts_site *site, bool tenants, bool state,
 		struct facts *ret);
-	/* Capacity per second that the controller has learned; 0: it has not. */
+	/* Return the capacity per second that the controller has learned; 0: none yet. */
 	double (*learned)(const void *c, enum weir_unit unit);
-	/* Go on from facts of a moment on the site's clock, before the first step. -EINVAL: they do not fit together;
-	 * -EBUSY: it has stepped already; -ENOMEM. On error the instance is as before. */
+	/* Continue from facts of the moment `then` on the site's clock, before the first step.
+	 * -EINVAL: the facts are inconsistent; -EBUSY: the controller has stepped already; -ENOMEM.
+	 * On error the instance is unchanged. */
 	int (*restore)(void *c, const struct facts *from, weir_time then);
 	uint64_t (*steps)(const void *c); /* so far, if state is kept or peers are told of them */
 };
@@ -266,7 +275,7 @@ struct controller {
 /* The table, which ends with NULL. */
 extern const struct controller *const controllers[];
 
-/* NULL if there is none of that name. */
+/* Return the controller of that name, or NULL. */
 const struct controller *controller_find(const char *name);
 
 #endif

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SOURCE  Ghodsi et al., "Dominant Resource Fairness" (NSDI 2011), with limits in place of resources
- *         and flows in place of users; progressive filling as in its section 4.
+ * SOURCE  Ghodsi et al., "Dominant Resource Fairness" (NSDI 2011), with limits in place of
+ *         resources and flows in place of users; progressive filling as in its section 4.
  * LAW     Σ over gates of max(applied, told) ≤ 1 for every limit, always.
- *         A flow's dominant limit is the one of which it wants the largest part. All flows are raised
- *         together, equal in the part of their dominant limits, each until it has what it wants or
- *         a limit that it uses is exhausted. So no flow can get more without another that has no
- *         more of its dominant limit getting less; with one limit this is max-min fairness.
- *         What nobody wants of a limit is spread equally over the gates that are present, so that a rise
- *         of demand need not wait for a step. A gate that wants nothing of a limit keeps a floor to
- *         start with: 1/64 of it, shared by the gates that are present, and 1/1024 shared by those
- *         where nobody is connected.
- * SYMBOLS w want, s = max w the dominant one, level = the part of it that a flow has; cap what the
- *         floors leave of a limit; a applied, o told, h = max(a, o) what may be in force.
- * METHOD  Targets: rounds. In each, every flow that is not stopped uses w/s of a limit per unit of level;
- *         the level rises until the first flow has all of s or the first limit is exhausted, and the flows
- *         concerned stop. A round stops at least one flow.
- *         Telling: if all targets of a limit are within 1/1024 of what is in force, nothing is told. A
- *         gate that has more than its target is told so at once; that frees nothing yet. A gate that has less is
- *         raised out of 1 − Σ h, in proportion to what each lacks. When the lowered gates have
- *         confirmed, the next step raises the rest: two steps to the target.
- * EXAMPLE 4k iops and 40 MiB/s; 4 KiB at one gate and 64 KiB at the other, both without end. The first
- *         is dominated by requests, the second by bytes. Bytes are exhausted at a level of 0.72: 2,876
- *         and 460 requests/s, 11.2 and 28.8 MiB/s; the 664 iops left over are spread.
+ *         A flow's dominant limit is the one of which it wants the largest part. All flows are
+ *         raised together, equal in the part of their dominant limits, each until its demand is met
+ *         or a limit that it uses is exhausted. So no flow can get more unless another flow with no
+ *         more of its dominant limit gets less; with one limit this is max-min fairness.
+ *         The unused rest of a limit is spread equally over the gates that are present, so that
+ *         rising demand need not wait for a step. A gate without demand for a limit keeps a floor
+ *         to start with: 1/64 of the limit, shared by the gates that are present, and 1/1024 shared
+ *         by the gates without clients.
+ * SYMBOLS w demand, s = max w the dominant one, level = the part of it that a flow has; cap the
+ *         part of a limit beyond the floors; a applied, o told, h = max(a, o) the most that may be
+ *         in force.
+ * METHOD  Targets: rounds. In each, every flow that is not stopped uses w/s of a limit per unit of
+ *         level; the level rises until the first flow has all of s or the first limit is exhausted,
+ *         and these flows stop. A round stops at least one flow.
+ *         Telling: if all targets of a limit are within 1/1024 of the parts in force, nothing is
+ *         told. A gate that has more than its target is told so at once; that frees nothing yet. A
+ *         gate that has less is raised out of 1 − Σ h, in proportion to what each lacks. When the
+ *         lowered gates have confirmed, the next step raises the rest: two steps to the target.
+ * EXAMPLE 4k iops and 40 MiB/s; 4 KiB at one gate and 64 KiB at the other, both with unlimited
+ *         demand. Requests dominate the first, bytes the second. Bytes are exhausted at a level of
+ *         0.72: 2,876 and 460 requests/s, 11.2 and 28.8 MiB/s; the 664 iops left over are spread.
  */
 #include "control/divide.h"
 #include <math.h>
@@ -49,7 +50,7 @@ static struct divide_part *parts_of(const struct divide *d, size_t limit)
 	return &d->part[limit * d->gates];
 }
 
-/* What the flows at a gate want of a limit. */
+/* Return the demand of a gate's flows for a limit. */
 static double wanted(const struct divide *d, size_t gate, size_t limit)
 {
 	double sum = 0;
@@ -69,7 +70,7 @@ static bool is_present(const struct divide *d, size_t gate)
 	return wants || d->gate[gate].present;
 }
 
-/* Every target becomes the gate's floor. Returns how many gates are present. */
+/* Set every target to the gate's floor. Return the number of gates that are present. */
 static size_t set_floors(const struct divide *d)
 {
 	size_t present = 0, absent;
@@ -88,7 +89,8 @@ static size_t set_floors(const struct divide *d)
 	return present;
 }
 
-/* The floor covers all that the gate wants of the limit; else its flows are charged for what they use. */
+/* Return true if the floor covers the gate's whole demand for the limit; else its flows are charged
+ * for their use. */
 static bool in_floor(const struct divide *d, size_t gate, size_t limit)
 {
 	return wanted(d, gate, limit) <= parts_of(d, limit)[gate].target;
@@ -104,7 +106,8 @@ static void start_flow(const struct divide *d, struct divide_flow *f)
 		f->use[l] = f->stopped || in_floor(d, f->gate, l) ? 0 : f->want[l] / f->most;
 }
 
-/* How far the level of all flows can rise before a limit is exhausted or a flow has what it wants. */
+/* Return how far the level of all flows can rise before a limit is exhausted or a flow's demand is
+ * met. */
 static double next_rise(const struct divide *d, const double *left, double level)
 {
 	double rise = INFINITY;
@@ -124,7 +127,7 @@ static double next_rise(const struct divide *d, const double *left, double level
 	return rise;
 }
 
-/* Raises all flows by `rise` and stops those that are satisfied or use an exhausted limit. */
+/* Raise all flows by `rise` and stop those that are satisfied or use an exhausted limit. */
 static bool raise_flows(const struct divide *d, double *left, double level, double rise)
 {
 	bool going = false;
@@ -172,7 +175,8 @@ static void fill(const struct divide *d)
 	}
 }
 
-/* The flows' uses become targets; what is left of each limit goes to the gates that are present. */
+/* Set the targets from the flows' uses, and spread the rest of each limit over the gates that are
+ * present. */
 static void set_targets(const struct divide *d, size_t present)
 {
 	for (size_t l = 0; l < d->limits; l++) {
@@ -188,7 +192,8 @@ static void set_targets(const struct divide *d, size_t present)
 			part[g].target = fmax(part[g].target, used);
 			sum += part[g].target;
 		}
-		/* A gate bound elsewhere may use less than the floor that it was not granted. */
+		/* A gate bound by another limit may use less than the floor that it was not
+		 * granted. */
 		if (sum > 1)
 			scale /= sum;
 		else if (present)
@@ -213,7 +218,7 @@ static double in_force(const struct divide_part *p)
 	return fmax(p->applied, p->told);
 }
 
-/* Which part of what the gates that may be told lack is free now. */
+/* Return which part of the shortfall of the gates that are not busy is free now. */
 static double scale_of_raises(const struct divide *d, const struct divide_part *part)
 {
 	double free_now = EXACT, lacking = 0;

@@ -103,14 +103,14 @@ bool facts_set_whole(const struct fact *f, void *row, int64_t value)
 	}
 }
 
-/* A thousand years are a mistake, and far from what overflows. */
+/* The largest accepted time, a thousand years: far from overflow. */
 #define SECONDS_MAX 3e10
 
 bool facts_set_real(const struct fact *f, void *row, double value)
 {
 	if (is_time(f) && !(fabs(value) < SECONDS_MAX))
 		return false;
-	if (is_time(f)) /* seconds have twelve digits in JSON: µs are kept */
+	if (is_time(f)) /* JSON has seconds with twelve digits: keep µs */
 		value = (double)llround(value * 1e6) * 1e3;
 	if (f->type != FACTS_REAL)
 		return is_time(f) && facts_set_whole(f, row, (int64_t)value);

@@ -8,7 +8,7 @@
 
 /* ---- values */
 
-/* In the unit of the bounds. */
+/* Return the stored value in the unit of the bounds. */
 static double number_of(const struct key *k, const void *at)
 {
 	switch (k->type) {

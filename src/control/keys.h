@@ -2,19 +2,19 @@
 /*
  * keys: the settings of a controller, as a table of keys.
  *
- * A controller declares its settings once. `weir serve`, `weir sim` and `weir policy check` read a map by the table;
- * `weir policy keys` and the manual page print the table.
+ * A controller declares its settings once. `weir serve`, `weir sim` and `weir policy check` read a
+ * map by the table; `weir policy keys` and the manual page print the table.
  *
  *   struct mine { weir_time period; double gain; int mode; };
  *   static const char *const modes[] = {"first", "hold", NULL};
  *   static const struct key mine_keys[] = {
- *     {"period", KEY_TIME, offsetof(struct mine, period), 0.1, 0.01, 60, .help = "time between two steps"},
- *     {"gain", KEY_NUMBER, offsetof(struct mine, gain), 0.8, 0, 1, .help = "part of the error that a step corrects"},
- *     {"tokens", KEY_WORD, offsetof(struct mine, mode), .words = modes, .help = "whether tokens order or hold requests"},
+ *     {"period", KEY_TIME, offsetof(struct mine, period), 0.1, 0.01, 60, .help = "step time"},
+ *     {"gain", KEY_NUMBER, offsetof(struct mine, gain), 0.8, 0, 1, .help = "part corrected"},
+ *     {"tokens", KEY_WORD, offsetof(struct mine, mode), .words = modes, .help = "order or hold"},
  *     {0}};
  *
- * Settings are one block of memory without pointers: memcpy copies them, and memcmp compares two of them. A list of any
- * length stands behind the structure, in the same block (key_append).
+ * Settings are one block of memory without pointers: memcpy copies them, and memcmp compares two of
+ * them. A list of any length follows the structure, in the same block (key_append).
  */
 #ifndef WEIR_CONTROL_KEYS_H
 #define WEIR_CONTROL_KEYS_H
@@ -48,29 +48,29 @@ struct key {
 	double otherwise;
 	double least, most; /* both 0: any value */
 	bool above;         /* `least` itself is refused */
-	bool beside; /* stands beside `controller`, in the resource's map; else in the controller's own map */
-	bool lab; /* for experiments only: `weir serve` refuses it without --lab */
-	const char *
-		zero; /* the word for a value of 0 that is outside of the bounds, as in "none"; NULL: no word */
+	bool beside;      /* in the resource's map, beside `controller`; else in the controller's */
+	bool lab;         /* for experiments only: `weir serve` refuses it without --lab */
+	const char *zero; /* word for a 0 outside of the bounds, as in "none"; NULL: no word */
 	const char *const *words; /* NULL-terminated */
-	/* KEY_OWN: read a value, which is there; 0 or -EINVAL with a message, or -ENOMEM. */
+	/* KEY_OWN: read a value that is present; 0, -EINVAL with a message, or -ENOMEM. */
 	int (*read)(yamldoc_node value, struct settings *s, struct weir_err *err);
-	const char *shown; /* the default in words, where its number does not tell it */
+	const char *shown; /* the default in words, if its number is not meaningful */
 	const char *help;  /* sentences for the manual, in POD, without default and bounds */
 };
 
 /* Set every key to its default. `data` has `size` bytes. */
 void keys_default(const struct key *keys, void *data, size_t size);
 
-/* Read a key of a map into the settings, which hold its default or an earlier value. Return 0, -ENOENT if the map has
- * no such key, -EINVAL with a message and its place, or -ENOMEM. */
+/* Read a key of a map into the settings, which hold its default or an earlier value. Return 0,
+ * -ENOENT if the map has no such key, -EINVAL with a message and its place, or -ENOMEM. */
 int key_read(const struct key *k, yamldoc_node map, struct settings *s, struct weir_err *err);
 
 /* Append `size` bytes to the settings. Return their offset, or -ENOMEM. */
 ptrdiff_t key_append(struct settings *s, const void *bytes, size_t size);
 
-/* The names of the keys, with or without those of the lab, in the controller's own map (or beside it), then `more` (NULL-terminated, or NULL), as
- * yamldoc_map wants them. `names` has room for KEYS_MOST. Return names. */
+/* Collect the names of the keys, with or without the lab keys, of the controller's own map (or
+ * beside it), then `more` (NULL-terminated, or NULL), in the form that yamldoc_map takes. `names`
+ * has room for KEYS_MOST. Return names. */
 const char **keys_names(
 	const struct key *keys, bool beside, bool lab, const char *const *more, const char **names);
 

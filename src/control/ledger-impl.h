@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ledger-impl: what ledger.c (transfers, accounts) and ledger-sweep.c (ageing and clearing: many loans at once)
- * share. */
+/* ledger-impl: shared by ledger.c (transfers, accounts) and ledger-sweep.c (ageing and clearing of
+ * many loans at once). */
 #ifndef WEIR_CONTROL_LEDGER_IMPL_H
 #define WEIR_CONTROL_LEDGER_IMPL_H
 
@@ -17,14 +17,14 @@ enum side { LENDER, BORROWER };
 struct entry {
 	struct ledger_loan loan; /* amount 0: free */
 	struct link in[2];       /* of the lender's claims, of the borrower's debts */
-	uint32_t chain;          /* in its hash bucket; of a free one: the next free */
+	uint32_t chain;          /* next in its hash bucket; of a free entry: the next free one */
 };
 
 struct list {
 	uint32_t first, last;
-	uint64_t sum; /* of the amounts, tokens; wraps where what was restored is nonsense */
+	uint64_t sum; /* sum of the amounts, tokens; wraps if restored loans are damaged */
 	uint32_t
-		age; /* of debts: the fraction of a token that has aged and is still owed, × LEDGER_ONE */
+		age; /* debts only: the aged fraction of a token that is still owed, × LEDGER_ONE */
 };
 
 struct job {
@@ -35,10 +35,10 @@ struct job {
 struct ledger {
 	struct job *jobs;
 	uint32_t n_jobs;
-	struct list pool[2]; /* the loans of those who left; they have no account */
+	struct list pool[2]; /* loans of jobs that left; these have no account */
 	struct entry *entries;
 	uint32_t room, free, open;
-	uint32_t *buckets; /* room of them, a power of 2 */
+	uint32_t *buckets; /* `room` of them, a power of 2 */
 	struct ledger_loan closed[LEDGER_CLOSED];
 	uint64_t n_closed;
 	int64_t untracked;
@@ -50,15 +50,15 @@ static inline int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* One side of the loans of a job, or of those who left. */
+/* Return one side of the loans of a job, or of LEDGER_POOL. */
 struct list *ledger_list(struct ledger *l, uint32_t who, enum side side);
-/* `amount` more is owed to the lender by the borrower; two pools owe each other nothing. `since`: a
+/* Increase the loan from lender to borrower by `amount`; the pool owes itself nothing. `since`: a
  * claim that passes on keeps its age. */
 void ledger_lend(struct ledger *l, uint32_t lender, uint32_t borrower, int64_t amount,
 	weir_time since, weir_time now);
-/* The loan is smaller by that; with nothing left of it it is closed. */
+/* Decrease the loan; close it if nothing is left. */
 void ledger_write_down(struct ledger *l, uint32_t i, int64_t amount, weir_time now);
-/* The entry is free. */
+/* Unlink the entry and put it on the free list. */
 void ledger_leave(struct ledger *l, uint32_t i);
 
 #endif

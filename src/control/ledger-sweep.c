@@ -7,7 +7,7 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* How many whole tokens of `owed` are lost now. */
+/* Return how many whole tokens of `owed` are written off now; carry the fraction. */
 static int64_t age(uint32_t *fraction, uint64_t owed, uint64_t part)
 {
 	wide exact = (wide)owed * part + *fraction;
@@ -29,8 +29,9 @@ static void write_off(struct ledger *l, uint32_t i, int64_t tokens, weir_time no
 	ledger_write_down(l, i, tokens, now);
 }
 
-/* Whole tokens go by position: all claims stand in a row, and every owed/tokens-th token of it is lost, counted from
- * a place that is another each time. So each claim loses its part, in the long run exactly. */
+/* Whole tokens are chosen by position: all claims form a line, and every owed/tokens-th token of it
+ * is written off, counted from a different start each time. So in the long run each claim loses
+ * exactly its part. */
 int64_t ledger_age(struct ledger *l, weir_time now, uint32_t borrower, uint64_t part,
 	void (*lost)(uint32_t lender, int64_t tokens, void *arg), void *arg)
 {
@@ -62,7 +63,7 @@ int64_t ledger_age(struct ledger *l, weir_time now, uint32_t borrower, uint64_t 
 
 /* ---- clearing */
 
-struct stake { /* what one has lent, or owes, in all */
+struct stake { /* total that a job has lent, or owes */
 	uint32_t job;
 	int64_t amount;
 	weir_time since;
@@ -85,7 +86,7 @@ static void add_stake(struct stake *to, uint32_t job, const struct ledger_loan *
 	to->amount += loan->amount;
 }
 
-/* All sums into the two tables, one entry a job and the pool's last; the loans are gone then. */
+/* Sum up all loans into two tables, one entry per job and the pool's last, and remove the loans. */
 static void take_all(struct ledger *l, struct stake *lent, struct stake *owed)
 {
 	for (uint32_t i = 0; i < l->room; i++) {
@@ -125,7 +126,7 @@ void ledger_clear(struct ledger *l, weir_time now)
 	take_all(l, lent, owed);
 	n_lent = pack(lent, n);
 	n_owed = pack(owed, n);
-	/* Where the pool meets itself nothing is owed: lend leaves that out. */
+	/* Skip the pool's debts to itself; ledger_lend ignores them. */
 	for (size_t i = 0, k = 0; i < n_lent && k < n_owed;) {
 		int64_t amount = least(lent[i].amount, owed[k].amount);
 

@@ -128,7 +128,7 @@ static void list_cut(struct ledger *l, uint32_t i, enum side side)
 		l->entries[in.next].in[side].prev = in.prev;
 }
 
-/* A free entry, hashed and listed as the loan says; LEDGER_NONE without memory. */
+/* Fill a free entry with the loan and link it; LEDGER_NONE without memory. */
 static uint32_t enter(struct ledger *l, const struct ledger_loan *loan)
 {
 	uint32_t i, *bucket;
@@ -165,7 +165,7 @@ void ledger_leave(struct ledger *l, uint32_t i)
 
 /* ---- what happens to loans */
 
-/* The loan is larger by that; or smaller. */
+/* Change the loan's amount, and the sums of both sides, by `by`. */
 static void change(struct ledger *l, uint32_t i, int64_t by)
 {
 	struct ledger_loan *loan = &l->entries[i].loan;
@@ -208,7 +208,7 @@ void ledger_write_down(struct ledger *l, uint32_t i, int64_t amount, weir_time n
 	}
 }
 
-/* Returns since when it was owed. */
+/* Repay `amount` of a loan. Return the time since when it was owed. */
 static weir_time settle(struct ledger *l, uint32_t i, int64_t amount, weir_time now)
 {
 	weir_time since = l->entries[i].loan.since;
@@ -218,8 +218,8 @@ static weir_time settle(struct ledger *l, uint32_t i, int64_t amount, weir_time 
 	return since;
 }
 
-/* One settlement at the least, of at most `amount`; how much. Who owes and gives, hands its debt
- * on; who has lent and gets, its claim. */
+/* Make one settlement of at most `amount` and return its size. A debtor that gives passes its debt
+ * on; a lender that gets passes its claim on. */
 static int64_t pass(struct ledger *l, weir_time now, uint32_t from, uint32_t to, int64_t amount)
 {
 	struct ledger_account *giver = &l->jobs[from].account, *taker = &l->jobs[to].account;
@@ -267,7 +267,7 @@ void ledger_transfer(struct ledger *l, weir_time now, uint32_t from, uint32_t to
 		amount -= pass(l, now, from, to, amount);
 }
 
-/* All of one side of a dropped job's loans: the pool is in its place. */
+/* Move one side of a dropped job's loans to the pool; return their sum. */
 static int64_t bequeath(struct ledger *l, uint32_t job, enum side side, weir_time now)
 {
 	int64_t sum = 0;
@@ -298,7 +298,7 @@ void ledger_drop(
 	l->jobs[job].account = (struct ledger_account){0};
 	l->jobs[job].of[BORROWER].age = 0;
 	for (size_t i = 0; i < LEDGER_CLOSED && i < l->n_closed; i++) {
-		/* Its number may be another's tomorrow. */
+		/* The job's number may be reused: assign its closed loans to the pool. */
 		if (l->closed[i].lender == job)
 			l->closed[i].lender = LEDGER_POOL;
 		if (l->closed[i].borrower == job)
@@ -347,7 +347,7 @@ static int64_t sum_of(const struct ledger *l, const struct list *list, enum side
 
 	for (uint32_t i = list->first; i != LEDGER_NONE; i = l->entries[i].in[side].next)
 		if (__builtin_add_overflow(sum, l->entries[i].loan.amount, &sum))
-			return INT64_MAX; /* of what was restored; it is nobody's record */
+			return INT64_MAX; /* damaged state: matches no record */
 	return sum;
 }
 

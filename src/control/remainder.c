@@ -3,14 +3,14 @@
  * SOURCE  Hamilton's method of apportionment; AdapTBF §III-C4 (eq. 21 to 25) uses it with
  *         remainders that are carried from one rounding to the next.
  * LAW     whole = max(least, ⌊share + rest⌋); the difference between `total` and Σ whole is made up
- *         by one each, largest remainder first, or smallest first where there is too much; then
+ *         by one each, largest remainder first, or, if Σ whole is too large, smallest first; then
  *         rest' = share + rest − whole.
  * SYMBOLS share, rest in tokens × 2²⁴; whole, least, total in tokens.
  * METHOD  The k-th largest remainder is found by radix selection, 9 bits at a time, from the top:
- *         three passes over 4 bytes each, whatever the values; few are sorted instead. 2 to 3 ns
+ *         three passes over 4 bytes each for any values; small inputs are sorted instead. 2 to 3 ns
  *         an element.
- * DIFFERS Σ rest' = Σ rest − (total − Σ share), so remainders stay what is owed. One that is owed
- *         more than eight tokens (nobody is, unless jobs come and go against all chance) is cut.
+ * DIFFERS Σ rest' = Σ rest − (total − Σ share), so no remainder is lost. A remainder above eight
+ *         tokens is cut; it needs jobs that come and go in an improbable order.
  * EXAMPLE total 10, shares 3.33 3.33 3.33, rest 0: wholes 4 3 3, rest −0.67 0.33 0.33; then 3 4 3
  *         and 3 3 4.
  */
@@ -32,7 +32,7 @@ static unsigned bits(remainder_wide x)
 
 struct remainder_ratio remainder_ratio(uint64_t num, remainder_wide den)
 {
-	/* As many digits as fit: the numerator in 126 bits, the quotient in 62. */
+	/* Use as many digits as fit: the numerator in 126 bits, the quotient in 62. */
 	unsigned room = 126 - bits(num), wanted = 62 + bits(den) - bits(num);
 	unsigned shift = wanted < room ? wanted : room;
 
@@ -120,7 +120,7 @@ static void take_away(
 
 	for (size_t i = 0; i < n; i++)
 		able += whole[i] > least;
-	/* More than one from each: in equal parts, as far as they have it. */
+	/* Take more than one token from each, in equal parts, as far as they have any. */
 	while (able && over > able) {
 		int64_t each = over / able;
 

@@ -3,8 +3,8 @@
  * remainder: whole tokens for fractional shares, by the largest-remainder rule.
  *
  * Shares are fixed point with REMAINDER_BITS binary digits, so that the same input gives the same
- * output on every machine and with every compiler. What rounding takes from somebody, or gives, is
- * kept as a remainder and counts at the next rounding.
+ * output on every machine and with every compiler. The error of each rounding is kept as a
+ * remainder and counts at the next rounding.
  */
 #ifndef WEIR_CONTROL_REMAINDER_H
 #define WEIR_CONTROL_REMAINDER_H
@@ -12,37 +12,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 2⁻²⁴ of a token; and 2³⁸ whole ones still fit, with room for a sum. */
+/* 2⁻²⁴ of a token; 2³⁸ whole tokens still fit, with room for a sum. */
 #define REMAINDER_BITS  24
 #define REMAINDER_ONE   ((int64_t)1 << REMAINDER_BITS)
-#define REMAINDER_WHOLE (((int64_t)1 << 38) - 1) /* the most whole tokens there may be */
+#define REMAINDER_WHOLE (((int64_t)1 << 38) - 1) /* the most whole tokens */
 
 __extension__ typedef unsigned __int128 remainder_wide;
 
-/* x · num / den for many x: one division, then a multiplication each. */
+/* x · num / den for many x: one division, then one multiplication for each x. */
 struct remainder_ratio {
 	uint64_t factor;
 	unsigned shift;
 };
 /* num < 2⁶², 1 ≤ den < 2⁹⁶. */
 struct remainder_ratio remainder_ratio(uint64_t num, remainder_wide den);
-/* To the nearest; the result must fit. For x ≤ den it is at most num. */
+/* Return x · num / den, rounded to nearest; the result must fit. For x ≤ den it is at most num. */
 static inline uint64_t remainder_part(struct remainder_ratio r, uint64_t x)
 {
 	return (uint64_t)(((remainder_wide)x * r.factor + ((remainder_wide)1 << (r.shift - 1))) >>
 			  r.shift);
 }
 
-/* The k largest of n keys; among equal ones, those that come first. Keys are below
- * REMAINDER_KEYS; key 0 is never taken, and k is at most the number of the others, and at least 1.
- * What to take: every key > `above`, and the first `ties` that equal it. O(n). */
+/* Select the k largest of n keys; among equal keys the first ones. Keys are below REMAINDER_KEYS;
+ * key 0 is never selected; k is at least 1 and at most the number of other keys. The result selects
+ * every key > `above`, and the first `ties` keys that equal it. O(n). */
 #define REMAINDER_KEYS ((uint32_t)1 << 27)
 struct remainder_pick {
 	uint32_t above;
 	size_t ties;
 };
 struct remainder_pick remainder_pick(const uint32_t *keys, size_t n, size_t k);
-/* Asked for each key in order: 1 if it is taken, else 0. As good as random, so without a branch. */
+/* Return 1 if the key is selected, else 0; call it for each key in order. The result is
+ * unpredictable, so the code has no branch. */
 static inline int64_t remainder_taken(struct remainder_pick *p, uint32_t key)
 {
 	size_t tie = (size_t)(key == p->above) & (size_t)(p->ties > 0);
@@ -51,7 +52,7 @@ static inline int64_t remainder_taken(struct remainder_pick *p, uint32_t key)
 	return (int64_t)((size_t)(key > p->above) | tie);
 }
 
-/* A remainder as a key, not 0, that grows with it. */
+/* Return a key, not 0, that grows with the remainder. */
 static inline uint32_t remainder_key(int32_t rest)
 {
 	int64_t key = rest + 4 * REMAINDER_ONE;
@@ -59,10 +60,10 @@ static inline uint32_t remainder_key(int32_t rest)
 	return (uint32_t)(key < 1 ? 1 : key < REMAINDER_KEYS ? key : REMAINDER_KEYS - 1);
 }
 
-/* Whole numbers, each at least `least`, that sum to `total` exactly, near share + rest. `rest` is
- * the remainder, in and out: what share + rest exceed the whole by. What is left over goes to the
- * largest remainders, what is too much is taken from the smallest; ties go by position.
- * share[i] ≥ 0; total ≥ n · least; keys: room for n. O(n). */
+/* Round to whole numbers near share + rest, each at least `least`, that sum to `total` exactly.
+ * `rest`, in and out, is the remainder: share + rest minus the whole number. If the sum is too
+ * small, the largest remainders get one more; if too large, the smallest get one less; ties go by
+ * position. share[i] ≥ 0; total ≥ n · least; keys has room for n. O(n). */
 void remainder_round(int64_t total, int64_t least, size_t n, const int64_t *share, int32_t *rest,
 	int64_t *ret_whole, uint32_t *keys);
 

@@ -1,44 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SOURCE  The asymptotic bounds of a closed network of queues: Lazowska et al., Quantitative System Performance, chapter 5.
+ * SOURCE  The asymptotic bounds of a closed network of queues: Lazowska et al., Quantitative System
+ *         Performance, chapter 5.
  * LAW     T(W) = pace · max(‖parts, W − own‖_p, W), with ‖a, b‖_p = (a^p + b^p)^(1/p).
  * SYMBOLS T      mean time of a request, ns
  *         W      work inside, with the request's own; own, the work of a request
  *         pace   time per work of a busy device, ns
  *         parts  work in service at once, so that parts · pace is the time of a request alone
- *         p      how the device goes from idle to busy. One queue before all parts (servers): none is idle while a request
- *                waits, p = ∞. A queue for each part (dies, disks): some are idle while requests wait elsewhere, p = 1 for
- *                exponential times and 1.3 on the models of an SSD and an array.
- *         Work is a · requests + b · KiB. What a request costs beside its bytes differs: nothing but itself in a server, a
- *         page in flash, a seek and a stripe on disks. Three pairs (a, b) are followed side by side, each as a view of the
- *         device; the one that predicted times best is used, and the range covers all that did so nearly
- *         as well.
- * METHOD  Every p and every number of parts on a grid is a hypothesis. Its pace follows from the mean times of the levels (W in
- *         quarters of an octave). Its likelihood is the product of
- *         - levels: k requests with mean time t count as k exponential times; k levels off at LEVEL_MOST, because no device
- *           follows the law exactly;
- *         - single requests, the SHADOW_LIGHT with the least inside: all that is known about small W if a queue grew at
- *           once. A device that reorders may have delayed one until what came later was finished, so with
- *           probability DELAYED its W is what was finished meanwhile, not what was inside;
- *         - the order in which requests end: in one queue a request overtakes no more than the other parts have in service,
- *           however long the queue is, and which of these ends next is a matter of chance.
- *         The curve is the mean of log T over all hypotheses, weighted by likelihood; its variance is theirs. It is then moved
- *         toward the times seen at levels nearby.
- *         Classes share the curve. Each has two factors, for the part of the time in service and the part in queues.
- * LIMITS  A device that was only seen overloaded does not tell its time at a small depth. Ten disks whose controller lets 68
- *         requests in and orders them, and a server of 68 parts with exponential times, both with 128 requests inside and
- *         3,500 a second: in both a request takes 37 ms, 68 end in random order, and 60 wait in line. With a depth of 4 the
- *         disks take 4 ms each, 1,000 a second, and the server 68 / 3,500 s = 19 ms, 200 a second. No estimator can
- *         tell these apart by what it sees with 128 inside. They differ in the first requests, before the queue grew; if few
- *         were seen, the range is wide. A device said to be rotational is never taken for one queue.
- *         In the same way, clients that keep the same mix inside do not show what a small request costs beside a large one:
- *         times of all are equal in any unit, and the range covers each.
- *         Disks seek less far the more they have inside, and serve a newcomer before others, so that a request's time also depends
- *         on what arrives after it. With a depth of up to three requests a disk, figures of an array near its capacity or
- *         beyond are off by a third at times.
+ *         p      how the device goes from idle to busy. One queue before all parts (servers): none
+ *                is idle while a request waits, p = ∞. A queue for each part (dies, disks): some are
+ *                idle while requests wait elsewhere, p = 1 for exponential times and 1.3 on the
+ *                models of an SSD and an array.
+ *         Work is a · requests + b · KiB. The cost of a request beside its bytes differs: nothing
+ *         in a server, a page in flash, a seek and a stripe on disks. Three pairs (a, b) are
+ *         tracked, each as a view of the device; the view that predicted times best is used, and
+ *         the range covers all views that were nearly as good.
+ * METHOD  Every p and every number of parts on a grid is a hypothesis. Its pace follows from the
+ *         mean times of the levels (W in quarters of an octave). Its likelihood is the product of
+ *         - levels: k requests with mean time t count as k exponential times; k levels off at
+ *           LEVEL_MOST, because no device follows the law exactly;
+ *         - single requests, the SHADOW_LIGHT with the least inside: the only evidence about small
+ *           W if a queue grew at once. A device that reorders may have delayed one until later
+ *           requests were finished, so with probability DELAYED its W is the work finished
+ *           meanwhile, not the work inside;
+ *         - the order in which requests end: in one queue a request overtakes no more than the
+ *           other parts have in service, however long the queue is, and each of these is equally
+ *           likely to end next.
+ *         The curve is the mean of log T over all hypotheses, weighted by likelihood; its variance
+ *         is theirs. It is then moved toward the times seen at levels nearby.
+ *         Classes share the curve. Each has two factors, for the part of the time in service and
+ *         the part in queues.
+ * LIMITS  A device that was only seen overloaded does not show its time at a small depth. Example:
+ *         ten disks whose controller lets 68 requests in and orders them, and a server of 68 parts
+ *         with exponential times, both with 128 requests inside and 3,500 a second. In both a
+ *         request takes 37 ms, 68 end in random order, and 60 wait in line. With a depth of 4 the
+ *         disks take 4 ms each, 1,000 a second, and the server 68 / 3,500 s = 19 ms, 200 a second.
+ *         No estimator can distinguish them with 128 inside. They differ in the first requests,
+ *         before the queue grew; if few were seen, the range is wide. A device declared rotational
+ *         is never taken for one queue.
+ *         In the same way, clients that keep the same mix inside do not show the cost of a small
+ *         request beside a large one: all times are equal in any unit, and the range covers each.
+ *         Disks seek less far the more requests they have inside, and serve a newcomer before
+ *         others, so that a request's time also depends on later arrivals. With a depth of up to
+ *         three requests a disk, figures of an array near or beyond its capacity are sometimes off
+ *         by a third.
  *         A fit takes about half a millisecond, once in RENEW requests and view.
- * EXAMPLE Four dies of 1 ms, 128 requests inside, 4,000 a second: 32 ms each. With a window of 4 the law says 1.5 ms: 2,700 a
- *         second. One queue for the four: 1 ms, 4,000 a second.
+ * EXAMPLE Four dies of 1 ms, 128 requests inside, 4,000 a second: 32 ms each. With a window of 4
+ *         the law gives 1.5 ms: 2,700 a second. One queue for the four: 1 ms, 4,000 a second.
  */
 #include "control/shadow-device.h"
 #include <math.h>
@@ -47,17 +55,17 @@
 #define RECENT      (1.0 / 256)   /* least weight of a request in moving averages */
 #define ORDER       (1.0 / 1024)  /* the same, for the order in which requests end */
 #define MISSED      (1.0 / 65536) /* the same, for the error of a view */
-#define FIRST       10    /* a request that overtakes all but one in so many is among the first */
-#define REORDER     1024  /* requests among which the most that one overtook is looked for */
-#define LEVEL_LEAST 8     /* requests of a level that has a mean */
-#define LEVEL_FEW   64    /* requests of a level that are looked at one by one */
+#define FIRST       10    /* overtaking all but one in so many requests counts as being first */
+#define REORDER     1024  /* requests over which the largest overtaking is kept */
+#define LEVEL_LEAST 8     /* requests that a level needs for a mean */
+#define LEVEL_FEW   64    /* requests of a level that are evaluated one by one */
 #define LEVEL_MOST  256.0 /* requests for which a level counts at most */
 #define LEVEL_KEEP  4096  /* requests of a level after which old ones count half */
-#define TRUST       256.0 /* requests that the law is worth against the levels nearby */
+#define TRUST       256.0 /* weight of the law against nearby levels, in requests */
 #define NEAR        0.7   /* weight of the next level */
-#define CLASS_TRUST 4.0   /* requests for which a class is taken to be like the others */
+#define CLASS_TRUST 4.0   /* requests until a class counts as different from the others */
 #define RATIO_MOST  8.0   /* a time counts as at most so many times the expected one */
-#define AS_GOOD     1.03  /* times the error of the best view: another one may be right as well */
+#define AS_GOOD     1.03  /* times the error of the best view: another view may be right as well */
 #define ERROR       0.1   /* of the law itself */
 #define SURE        2.0   /* standard deviations of the range */
 /* The grid of hypotheses. */
@@ -75,8 +83,8 @@
 #define MEDIAN  1.05
 #define EXPON   0.3  /* part that is exponential in one queue */
 #define DELAYED 0.05 /* part of the single requests that later ones delayed */
-#define LIGHT                                                                                      \
-	4.0 /* requests inside up to which a disk's single time counts in full: with more, newcomers go first */
+/* requests inside up to which a disk's single time counts in full: with more, newcomers go first */
+#define LIGHT 4.0
 
 /* ---- observing */
 
@@ -110,7 +118,7 @@ static void add_light(struct shadow_view *d, double inside, double beside, doubl
 	if (d->n_light < SHADOW_LIGHT) {
 		d->n_light++;
 	} else {
-		/* From another one on each time: of equals each is replaced in turn. */
+		/* Start at another one each time, so that equal ones are replaced in turn. */
 		most = &d->light[d->next];
 		for (unsigned i = 1; i < SHADOW_LIGHT; i++)
 			if (d->light[(d->next + i) % SHADOW_LIGHT].inside > most->inside)
@@ -122,14 +130,15 @@ static void add_light(struct shadow_view *d, double inside, double beside, doubl
 	*most = (struct shadow_light){inside, beside, ns};
 }
 
-/* The most requests that one overtook. */
+/* Return the most requests that one request overtook. */
 static double overtook(const struct shadow_order *o)
 {
 	return fmax(o->passed[0], o->passed[1]);
 }
 
-/* Parts that serve one queue, each for an exponential time, are equally likely to end next: among n in service, a request that
- * just began ends before the k-th of the others with probability 1 - (1 - 1/n)^k. */
+/* Parts that serve one queue, each for an exponential time, are equally likely to end next: among n
+ * in service, a request that just began ends before the k-th of the others with probability
+ * 1 - (1 - 1/n)^k. */
 static void order(struct shadow_order *o, double inside, double finished)
 {
 	double others, may, first;
@@ -142,7 +151,7 @@ static void order(struct shadow_order *o, double inside, double finished)
 	others = fmin(inside, 1 + overtook(o)) - 1; /* in service */
 	if (others < 1)
 		return;
-	may = floor(others / FIRST) + 1; /* as many of them may end before */
+	may = floor(others / FIRST) + 1; /* so many of them may end before */
 	first = inside - finished > others - may + 0.5;
 	o->first += ORDER * (first - o->first);
 	o->random += ORDER * (1 - pow(1 - 1 / (others + 1), may) - o->random);
@@ -168,12 +177,13 @@ struct guess { /* a hypothesis */
 struct fit {
 	const struct shadow_view *device;
 	double own; /* work of a request */
-	double passed; /* the most that one overtook, with its own: in one queue, the parts that were seen at work */
+	/* the most that one request overtook, plus its own: in one queue, the parts seen at work */
+	double passed;
 	double high; /* work inside, often */
 	bool disks;  /* shadow_order's */
 	double one,
-		each; /* how clearly the order of requests speaks for one queue, and for many, 0 to 1 */
-	double most; /* work inside, at a level that has a mean */
+		each; /* how strongly the order of requests indicates one queue, and many, 0 to 1 */
+	double most;  /* work inside, at a level that has a mean */
 	/* levels that have a mean: for how many requests they count, work inside, time */
 	double n[SHADOW_LEVELS], inside[SHADOW_LEVELS], time[SHADOW_LEVELS];
 	unsigned levels;
@@ -192,17 +202,17 @@ static double shape(const struct guess *g, double own, double work)
 	return fmax(most, work);
 }
 
-/* Between two bounds, from 0 to 1. */
+/* Return the position of x between two bounds, from 0 to 1. */
 static double between(double x, double low, double high)
 {
 	return fmin(fmax((x - low) / (high - low), 0), 1);
 }
 
-/* What the order in which requests end says about the queues. */
+/* Judge by the order in which requests end whether there is one queue or many. */
 static void judge_order(struct fit *f, const struct shadow_order *o)
 {
 	f->one = f->each = 0;
-	if (overtook(o) < 1) { /* none did: equal times in one queue, or one part */
+	if (overtook(o) < 1) { /* none overtook: equal times in one queue, or one part */
 		f->one = between(f->high / f->own, 1.05, 1.25);
 	} else {
 		f->one = between(o->first, 0.5 * o->random, 0.8 * o->random);
@@ -234,7 +244,7 @@ static void gather(struct fit *f, const struct shadow_view *d, const struct shad
 	}
 }
 
-/* The pace of a hypothesis, and the likelihood of the levels. */
+/* Find the pace of a hypothesis, and the likelihood of the levels. */
 static void score_levels(const struct fit *f, struct guess *g)
 {
 	const struct shadow_view *d = f->device;
@@ -257,7 +267,7 @@ static void score_levels(const struct fit *f, struct guess *g)
 		g->score -= n * log(g->pace);
 }
 
-/* The density of a single time with so much inside. */
+/* Return the density of a single time with so much inside. */
 static double density(const struct fit *f, const struct guess *g, double inside, double ns)
 {
 	double work = shape(g, f->own, inside), time = g->pace * work;
@@ -300,7 +310,7 @@ static void score_order(const struct fit *f, struct guess *g)
 	g->score -= ONE_MORE * log(fmax(fmin(g->parts, f->high) / seen, 1));
 }
 
-/* All hypotheses of one p, from `parts` on. */
+/* Try all hypotheses of one p, from `parts` on. */
 static void try_all(struct fit *f, double p, double parts)
 {
 	double best = -HUGE_VAL;
@@ -317,11 +327,11 @@ static void try_all(struct fit *f, double p, double parts)
 		if (g->score > f->best - UNLIKE)
 			f->guesses++;
 		else if (g->score < best - 2 * UNLIKE)
-			return; /* it does not get better */
+			return; /* no improvement */
 	}
 }
 
-/* The law at a point: over all hypotheses. */
+/* Return the law at a point, averaged over all hypotheses. */
 static struct shadow_point mean_of(const struct fit *f, double work)
 {
 	double weight = 0, sum = 0, square = 0, mean;
@@ -352,7 +362,7 @@ static struct shadow_point point_at(const struct shadow_point *curve, double wor
 		p[0].error + place * (p[1].error - p[0].error)};
 }
 
-/* Adds to each what all others have, the less the farther they are. */
+/* Add to each value all others, weighted by nearness. */
 static void spread(double *x)
 {
 	double below = 0, above[SHADOW_LEVELS + 1];
@@ -366,7 +376,7 @@ static void spread(double *x)
 	}
 }
 
-/* Moves the curve toward what was seen. */
+/* Move the curve toward the measured times. */
 static void correct(struct shadow_view *d, const struct fit *f)
 {
 	double off[SHADOW_LEVELS] = {0}, n[SHADOW_LEVELS] = {0};
@@ -403,7 +413,7 @@ static void fit(struct shadow_view *d, const struct shadow_order *o)
 
 /* ---- classes */
 
-/* The part of a request's time that is not queueing. */
+/* Return the part of a request's time that is not queueing. */
 static double share_of(const struct shadow_view *d, double own, double work)
 {
 	return fmin(exp(point_at(d->curve, own).time - point_at(d->curve, work).time), 1);
@@ -419,7 +429,7 @@ static void add_ratio(struct shadow_ratio *r, double weight, double ratio)
 	}
 }
 
-/* How much longer a class takes than all, of two averages. */
+/* Return how much longer a class takes than all, from two averages. */
 static double factor_of(const struct shadow_ratio *all, const struct shadow_ratio *c)
 {
 	double mean = all->weight > 0 ? all->sum / all->weight : 1;
@@ -493,7 +503,7 @@ static double work_in(unsigned view, const struct shadow_work *w)
 	return unit[view].request * w->requests + unit[view].kib * w->bytes / 1024;
 }
 
-/* The view that predicted times best. */
+/* Return the view that predicted times best. */
 static unsigned best_view(const struct shadow_device *d)
 {
 	unsigned best = 0;
@@ -543,8 +553,8 @@ weir_time shadow_device_draw(struct shadow_device *d, double mean)
 
 	if (v->at < SHADOW_RECENT || v->sum <= 0)
 		return (weir_time)fmax(mean, 1000);
-	/* One after the other: a ratio that is drawn again until the next is learned would be drawn the more often the shorter
-	 * the times that it makes. */
+	/* Draw the ratios in turn: if one ratio were drawn until the next is learned, ratios that
+	 * make times short would be drawn more often. */
 	ratio = v->recent[v->drawn++ % SHADOW_RECENT];
 	all = v->sum / SHADOW_RECENT;
 	return (weir_time)fmax(mean * fmin(ratio / all, RATIO_MOST), 1000);

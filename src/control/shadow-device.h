@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shadow-device: the time that a device would take for a request with less inside than there is.
+ * shadow-device: estimate a request's time on a device with less work inside than it has now.
  *
- * In shadow mode nothing is held, so an overloaded device has far more inside than a gate would let in, and each
- * request takes far longer. The device is observed as it is; the caller asks for the time beside the work that the
- * gate would have let in.
+ * In shadow mode nothing is held, so an overloaded device has far more work inside than a gate
+ * would let in, and each request takes far longer. The device is observed as it is; the caller asks
+ * for the time that a request would take with the work that the gate would have let in.
  *
- * Pure: times are arguments, no memory of its own (50 KiB a device). The law is in shadow-device.c.
+ * Pure: times are arguments, no allocation (50 KiB a device). The law is in shadow-device.c.
  */
 #ifndef WEIR_CONTROL_SHADOW_DEVICE_H
 #define WEIR_CONTROL_SHADOW_DEVICE_H
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SHADOW_CLASSES 40  /* of requests that take equally long, chosen by the caller */
+#define SHADOW_CLASSES 40  /* classes of requests that take equally long, chosen by the caller */
 #define SHADOW_LEVELS  128 /* of work inside: 4 an octave */
 #define SHADOW_LIGHT   32
 #define SHADOW_RECENT  32
@@ -30,8 +30,8 @@ struct shadow_level { /* sums over the requests that went in at this level */
 };
 
 struct shadow_light {  /* one request */
-	double inside; /* work when it went in, with its own */
-	double beside; /* the same, or what was finished meanwhile, whichever is more */
+	double inside; /* work inside when it arrived, including its own */
+	double beside; /* the same, or the work finished meanwhile, whichever is more */
 	double ns;
 };
 
@@ -50,24 +50,24 @@ struct shadow_view { /* of the device, in one unit of work */
 	uint32_t n_light, next;
 	double least;              /* ns: the shortest time seen */
 	double own, own2;          /* moving averages of a request's work and its square */
-	double inside, inside2;    /* the same, of the work inside when it went in */
+	double inside, inside2;    /* the same, of the work inside when it arrived */
 	uint64_t learned, renewed; /* requests; when the curve was last fitted */
 	struct shadow_point curve[SHADOW_LEVELS];
 	struct shadow_ratio all[2], class_[SHADOW_CLASSES][2]; /* of times in service, in queues */
-	float recent[SHADOW_RECENT]; /* times over what was expected of them */
+	float recent[SHADOW_RECENT]; /* measured times divided by expected times */
 	double sum;                  /* of these */
 	uint32_t at, drawn;          /* the next to be replaced; the next to be drawn */
 	double error;                /* moving average of the squared log of these ratios */
 };
 
 struct shadow_order {         /* in which requests end */
-	bool disks;           /* set it: they are rotational, each with a queue of its own */
-	double passed[2];     /* the most requests that one overtook, lately and before */
+	bool disks;           /* set by the caller: rotational disks, each with its own queue */
+	double passed[2];     /* the most requests that one request overtook, lately and before */
 	double first, random; /* moving averages: overtook nearly all; would at random */
 	uint64_t n;
 };
 
-struct shadow_device { /* zero it */
+struct shadow_device { /* zero-initialised by the caller */
 	struct shadow_order order;
 	struct shadow_view view[SHADOW_VIEWS];
 };
@@ -75,21 +75,22 @@ struct shadow_device { /* zero it */
 struct shadow_sample {
 	unsigned class_;
 	struct shadow_work own;
-	struct shadow_work inside;   /* when it went in, with its own */
-	struct shadow_work finished; /* while it was inside, with its own */
+	struct shadow_work inside;   /* when it arrived, including its own */
+	struct shadow_work finished; /* while it was inside, including its own */
 	weir_time ns;                /* that it took */
 };
-/* A request is back. */
+/* Record a completed request. */
 void shadow_device_learn(struct shadow_device *d, const struct shadow_sample *s);
 
 struct shadow_time {
 	double mean;      /* ns */
-	double low, high; /* the range in which it is expected: two standard deviations */
+	double low, high; /* range in which the time is expected: two standard deviations */
 };
-/* The time of a request of that class with that work inside, its own too. false: nothing was learned yet. */
+/* Estimate the time of a request of that class with that work inside, including its own. Return
+ * false before anything was learned. */
 bool shadow_device_expect(const struct shadow_device *d, unsigned class_,
 	const struct shadow_work *own, const struct shadow_work *inside, struct shadow_time *ret);
-/* One such time, spread around the mean as those that were seen; at least 1 µs. */
+/* Draw one time, spread around the mean like the measured times; at least 1 µs. */
 weir_time shadow_device_draw(struct shadow_device *d, double mean);
 
 #endif

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SOURCE  Little's law: N = X · (R + Z), N outstanding, X requests/s, R the time of one, Z the time to think.
- * LAW     N is the most that was outstanding in a look; Z = (N − mean outstanding) / X.
- *         In an open loop the number outstanding varies as much as chance lets it, its variance is at
- *         least its mean; or it grows without end. In a closed loop of N the variance is (1 − mean/N) of the
- *         mean. So a client is taken for one in a closed loop if the variance is less than 0.85 of the mean
- *         and the number does not grow: one that thinks for most of the time is not, and it makes little
- *         difference for it. A client whose number has grown stays in an open loop until it has none.
- * METHOD  A look is 256 arrivals and 50 ms, or half a second with 16 arrivals. A client goes on for four times
- *         what it takes from one request to the next of the same place, at least 100 ms.
- * EXAMPLE 8 outstanding, 1,000 a second, 6 outstanding in the mean: it thinks for 2 ms.
+ * SOURCE  Little's law: N = X · (R + Z), N outstanding, X requests/s, R the time of one, Z the
+ *         think time.
+ * LAW     N is the most that was outstanding in an observation; Z = (N − mean outstanding) / X.
+ *         In an open loop the number outstanding has a variance of at least its mean, or it grows
+ *         without end. In a closed loop of N the variance is (1 − mean/N) of the mean. So a client
+ *         counts as a closed loop if the variance is less than 0.85 of the mean and the number does
+ *         not grow. A client that thinks most of the time does not count as one, which makes little
+ *         difference for it. A client whose number has grown counts as an open loop until it has
+ *         none outstanding.
+ * METHOD  An observation is 256 arrivals and 50 ms, or half a second with 16 arrivals. A client
+ *         counts as active for four times the interval between its requests, at least 100 ms.
+ * EXAMPLE 8 outstanding, 1,000 a second, 6 outstanding on average: it thinks for 2 ms.
  */
 #include "control/shadow-sender.h"
 
@@ -43,7 +45,7 @@ static void end_look(struct shadow_sender *s, weir_time now)
 {
 	double span = (double)(now - s->began), mean = s->area / span;
 
-	if (s->outstanding) /* in its first look a client begins */
+	if (s->outstanding) /* else: the first observation */
 		judge(s, mean, s->square / span - mean * mean);
 	s->outstanding = s->most;
 	s->think = (weir_time)((s->most - mean) * span / s->arrivals);

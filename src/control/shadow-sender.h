@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shadow-sender: what a client would send if its requests took another time than they do.
+ * shadow-sender: estimate what a client would send if its requests took another time.
  *
- * A client in a closed loop sends its next request when one comes back, so that it sends less when it is
- * held. It is taken for one with so many requests outstanding, that thinks for so long between a
- * reply and the next request. A client in an open loop sends whatever comes back.
+ * A client in a closed loop sends its next request when a reply arrives, so it sends less while it
+ * is held. It is modelled by its number of outstanding requests and by the think time between a
+ * reply and the next request. A client in an open loop sends independently of replies.
  *
  * Pure: times are arguments.
  */
@@ -15,31 +15,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct shadow_sender { /* zero it */
+struct shadow_sender { /* zero-initialised by the caller */
 	/* estimates */
 	bool closed;
 	uint32_t outstanding; /* at most at once; 0: not known yet */
 	weir_time think;      /* mean, ns */
 	weir_time took;       /* mean time of a request, ns */
-	weir_time active;     /* until then it is taken to go on */
-	/* of the look under way */
+	weir_time active;     /* the client is considered active until then */
+	/* of the current observation */
 	weir_time began, last;
 	double area, square; /* outstanding · ns; its square · ns */
 	uint32_t arrivals, most, first, now;
-	bool grows; /* the number outstanding did, since there was none */
+	bool grows; /* the number outstanding has grown since it was last 0 */
 };
 
-/* A request arrived; `outstanding`: with it. */
+/* Record an arrival; `outstanding` includes it. */
 void shadow_sender_arrives(struct shadow_sender *s, weir_time now, uint32_t outstanding);
-/* One came back; `outstanding`: without it. */
+/* Record a completion; `outstanding` excludes it. */
 void shadow_sender_returns(struct shadow_sender *s, weir_time now, uint32_t outstanding);
 
-/* How sure the figures of a tenant are in shadow mode: over its clients. */
+/* Confidence in a tenant's figures in shadow mode, over its clients. */
 struct shadow_estimate {
 	uint32_t closed, open; /* clients in a closed loop, and the others */
 	uint64_t outstanding;  /* of the closed, together */
 	weir_time think;       /* of the closed, added up, ns */
-	double low, high; /* factors of every rate: enforcement is expected between; 0: no client */
+	/* factors of every rate between which enforcement is expected; 0: no client */
+	double low, high;
 };
 
 #endif

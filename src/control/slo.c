@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* slo: see the header. */
 #include "control/slo.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define QUIET (60 * WEIR_SEC) /* a miss is over when nothing was missed for so long */
+#define QUIET (60 * WEIR_SEC) /* a miss is over after so long without one */
 
 static const weir_time slot_length[SLO_WINDOWS] = {5 * WEIR_SEC, 300 * WEIR_SEC};
 
@@ -19,10 +18,10 @@ struct window {
 	int64_t now; /* number of the current slot; slot n is slots[n % SLO_SLOTS] */
 	struct slot slots[SLO_SLOTS], sum;
 	uint32_t (
-		*buckets)[SLO_BUCKETS]; /* SLO_SLOTS of them, then their sum; NULL: none are kept */
+		*buckets)[SLO_BUCKETS]; /* SLO_SLOTS of them, then their sum; NULL: no histograms */
 	uint64_t counted;               /* requests in the sum's buckets */
-	bool said;                      /* slo_changed said that it is missed */
-	weir_time missed;               /* when it last was */
+	bool said;                      /* slo_changed reported a miss */
+	weir_time missed;               /* last time it was missed */
 };
 
 struct slo {
@@ -48,7 +47,7 @@ static unsigned bucket_of(weir_time latency)
 	return 1 + 16 * (bits - SLO_LOW) + (unsigned)(v >> (bits - 4) & 15);
 }
 
-/* The middle of a bucket, ns; of the first and the last their inner ends. */
+/* Return the middle of a bucket, ns; of the first and last bucket the inner end. */
 static weir_time middle(unsigned bucket)
 {
 	unsigned octave = (bucket - 1) / 16, part = (bucket - 1) % 16;
@@ -99,7 +98,7 @@ static void slide(struct window *w, weir_time now, weir_time length)
 	for (unsigned i = 0; i < SLO_SLOTS; i++)
 		if (w->slots[i].max > w->sum.max)
 			w->sum.max = w->slots[i].max;
-	if (w->sum.total == 0) { /* the tenant is idle: nothing to remember */
+	if (w->sum.total == 0) { /* idle tenant: free the histograms */
 		free(w->buckets);
 		w->buckets = NULL;
 	}
@@ -151,7 +150,8 @@ void slo_waits(struct slo *s, weir_time oldest_wait)
 
 /* ---- looking */
 
-/* Whether `good` of `total` are enough. Neither 99.9 nor the product is exact in binary: hence the slack. */
+/* Return true if `good` of `total` are enough. The slack allows for rounding: neither 99.9 nor the
+ * product is exact in binary. */
 static bool enough(double percentile, uint64_t good, uint64_t total)
 {
 	double need = percentile / 100 * (double)total;
@@ -172,7 +172,7 @@ static weir_time percentile_of(const struct slo *s, const struct window *w, bool
 		i++;
 	value = i == SLO_BUCKETS - 1 ? w->sum.max : middle(i);
 	value = value < w->sum.max ? value : w->sum.max;
-	/* The counters are exact: a bucket's middle must not contradict them. */
+	/* The counters are exact: keep a bucket's middle from contradicting them. */
 	if (met && value > s->bound)
 		return s->bound;
 	if (!met && value <= s->bound)

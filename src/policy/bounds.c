@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bounds: what mins and maxes of a tree amount to for each of its nodes.
+ * bounds: compute what the mins and maxes of a tree guarantee and allow at each node.
  *
  * SOURCE  Parley (Jeyakumar et al., §3.2: min, max and weight at every node of a tree).
  * LAW     Up:   u = min(max, Σ children's u),   g = min(u, max(min, Σ children's g)).
  *         Down: a node that has x passes on x_i = g_i + min(u_i − g_i, λ·w_i), with the largest λ
  *         such that Σ x_i ≤ x. A top-level node has x = g.
- * SYMBOLS u the most it can take, g the least it is guaranteed, x what it is guaranteed once its
- *         parent's own min is passed on, w weight; all but w per second, in one slot: a unit and
- *         an operation class. Reads and writes together make all, so g_all ≥ g_reads + g_writes,
+ * SYMBOLS u the most a node can take, g the least it is guaranteed, x its guarantee with its part
+ *         of the parent's own min, w weight; all but w per second, in one slot: a unit and an
+ *         operation class. Reads and writes together make all, so g_all ≥ g_reads + g_writes,
  *         u_reads, u_writes ≤ u_all ≤ u_reads + u_writes.
- * METHOD  Parents stand before children, so one pass backwards goes up and one forwards down.
- *         λ by rounds: divide what is left by weight, give those that would exceed their room
- *         just that, and again among the others. O(nodes), times the rounds, which are few.
- * DIFFERS Parley divides by demand, time and again; a gate's R-tokens stay where they were
- *         granted. So what a parent's min has beyond its children's is divided once, by weight,
- *         and the part of an idle child is not a sibling's guarantee (it is shared like all spare
- *         capacity). State mins at the leaves where that matters.
- * EXAMPLE prod has min 2000; db (weight 3) has min 800, web (weight 1) none: the 1200 beyond
- *         are divided 3:1, so db has 800 + 900 = 1700 and web 300.
+ * METHOD  Parents are before children, so one pass backwards goes up and one forwards down. λ by
+ *         rounds: divide the rest by weight, give nodes that would exceed their room just that, and
+ *         repeat among the others. O(nodes), times the rounds, which are few.
+ * DIFFERS Parley divides by demand, again and again; a gate's R-tokens stay where they were
+ *         granted. So the part of a parent's min beyond its children's is divided once, by weight,
+ *         and the part of an idle child does not become a sibling's guarantee (it is shared like
+ *         all spare capacity). State mins at the leaves if that matters.
+ * EXAMPLE prod has min 2000; db (weight 3) has min 800, web (weight 1) none: the 1200 beyond are
+ *         divided 3:1, so db has 800 + 900 = 1700 and web 300.
  */
 #include "policy/impl.h"
 #include <errno.h>
@@ -28,7 +28,7 @@
 enum { ALL = 0, READS = 1, WRITES = 2, CLASSES = 3 };
 #define SLOT(unit, class_) ((unit)*CLASSES + (class_))
 
-/* Nobody notices a part in a million, and sums of decimal fractions are not exact. */
+/* A millionth is negligible, and sums of decimal fractions are not exact. */
 #define CRUMB 1e-6
 
 static void own_bounds(const struct weir_tenant *t, struct weir_bounds *ret)
@@ -43,7 +43,7 @@ static void own_bounds(const struct weir_tenant *t, struct weir_bounds *ret)
 		ret->max[weir_limit_slot(t->max[i].unit, t->max[i].ops)] = t->max[i].rate;
 }
 
-/* Between the classes of each unit. */
+/* Make the classes of each unit consistent. */
 static void reconcile(struct weir_bounds *b)
 {
 	for (unsigned unit = 0; unit < 2; unit++) {
@@ -75,7 +75,7 @@ void policy_bounds_needs(const struct weir_policy *p, struct weir_bounds *ret_ne
 	}
 }
 
-/* Divides `left` of slot s among the children of `parent`, on top of x, up to u, by weight. */
+/* Divide `left` of slot s among the children of `parent`, on top of x, up to u, by weight. */
 static void divide(const struct weir_policy *p, size_t parent, unsigned s, double left,
 	struct weir_bounds *x, const struct weir_bounds *needs)
 {
@@ -102,7 +102,7 @@ static void divide(const struct weir_policy *p, size_t parent, unsigned s, doubl
 				filled = true;
 			}
 		}
-		if (filled) { /* what they left is more for the others: once more */
+		if (filled) { /* their rest is more for the others: repeat */
 			left -= given;
 			continue;
 		}
@@ -113,7 +113,7 @@ static void divide(const struct weir_policy *p, size_t parent, unsigned s, doubl
 	}
 }
 
-/* Passes x of `parent` on to its children, whose x is their g so far. */
+/* Pass x of `parent` on to its children, whose x is their g so far. */
 static void pass_on(const struct weir_policy *p, size_t parent, struct weir_bounds *x,
 	const struct weir_bounds *needs)
 {
@@ -162,7 +162,7 @@ int weir_policy_bounds(const struct weir_policy *p, struct weir_bounds *ret_boun
 	return 0;
 }
 
-/* Children stand behind their parent, so going backwards a parent's slot holds the sum of its children's
+/* Children follow their parent, so going backwards a parent's slot holds the sum of its children's
  * weights until the last of them has used it. */
 void weir_policy_share(const struct weir_policy *p, double *ret_of_parent, double *ret_of_all)
 {

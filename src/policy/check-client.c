@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * check-client: warnings about what clients will feel.
+ * check-client: warnings about effects on clients.
  *
- * LAW     A client keeps up to `depth` requests under way. Behind a max of rate r the last of them waits
- *         depth · cost / r, with the cost of the largest request. Beyond the client's time-out (the kernel's
- *         NBD client: 30 s) the client resets the device, and its file system fails.
- * SYMBOLS depth: the resource's, or what the kernel's client keeps under way if that is more: its own
- *         queue waits at the gate whatever the window is.
+ * LAW     A client keeps up to `depth` requests in flight. Behind a max of rate r the last of them
+ *         waits depth · cost / r, with the cost of the largest request. Beyond the client's
+ *         time-out (the kernel's NBD client: 30 s) the client resets the device, and its file
+ *         system fails.
+ * SYMBOLS depth: the resource's, or the kernel client's if that is larger: its own queue waits at
+ *         the gate whatever the window is.
  * EXAMPLE 128 requests of 1 MiB at 1 MiB/s: 128 s.
  */
 #include "policy/impl.h"
 #include <stdio.h>
 
-#define CLIENT_DEPTH 128 /* tags of a queue of the kernel's NBD client */
-#define CLIENT_REQUEST                                                                             \
-	(UINT64_C(1) << 20) /* bytes; the kernel splits what is larger than 1.25 MiB */
+#define CLIENT_DEPTH   128                 /* tags of a queue of the kernel's NBD client */
+#define CLIENT_REQUEST (UINT64_C(1) << 20) /* bytes; the kernel splits requests above 1.25 MiB */
 
-/* The most requests that a client has under way at once. */
+/* Return the most requests that a client has in flight at once. */
 static double deepest(const struct weir_policy *p)
 {
 	double depth = CLIENT_DEPTH;
@@ -27,7 +27,7 @@ static double deepest(const struct weir_policy *p)
 	return depth;
 }
 
-/* The cost of the largest request in a unit, where it costs most. */
+/* Return the cost of the largest request in a unit, at the resource where it costs most. */
 static double dearest(const struct weir_policy *p, enum weir_unit unit)
 {
 	struct weir_resource plain;
@@ -79,13 +79,13 @@ static void check_waits(struct policy_reading *r)
 			const struct weir_limit *max = &p->tenants[i].max[k];
 			double wait = depth * costs[max->unit] / max->rate * 1e9;
 
-			/* No time that can be shown is longer than 292 years. */
+			/* Longest time that can be shown: 292 years. */
 			if (wait > (double)p->client_timeout)
 				warn_wait(r, &p->tenants[i], max, depth, wait < 9e18 ? wait : 9e18);
 		}
 }
 
-/* One line for all of them: the place of the first. */
+/* Write one line for all of them, at the place of the first. */
 static void check_slos(struct policy_reading *r)
 {
 	const struct weir_policy *p = r->policy;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * check-match: matches of which neither is more specific, matches that nothing fits, and exports
- * that overlap.
+ * check-match: find ambiguous matches, matches that fit nothing, and exports that overlap.
  */
 #include "policy/index.h"
 #include <stdlib.h>
@@ -25,7 +24,7 @@ static bool no_fields(const struct weir_match *m)
 	return !m->export_ && !m->client && !m->uid && !m->tls && !m->path;
 }
 
-/* False: they can be told apart. */
+/* Return false if neither match is more specific. */
 static bool check_pair(struct policy_reading *r, const struct weir_tenant *t,
 	const struct weir_tenant *u, const struct weir_match *a, const struct weir_match *b)
 {
@@ -63,11 +62,12 @@ static int by_key(const void *a, const void *b)
 	return x->match < y->match ? -1 : x->match > y->match;
 }
 
-/* A second's work. Patterns that differ at their beginning or end are not compared with each other, so
- * that no usual policy comes near. */
+/* About a second of work. Patterns that differ at their beginning or end are not compared with each
+ * other, so no usual policy comes near. */
 #define PAIRS_MAX (1u << 22)
 
-/* Each is compared with those before it until one cannot be told from it. False: it takes too long. */
+/* Compare each with those before it until an ambiguous one is found. Return false if it takes too
+ * long. */
 static bool check_alike(struct policy_reading *r, const struct keyed *all, size_t n, size_t *pairs)
 {
 	const struct weir_tenant *t = r->policy->tenants;
@@ -89,7 +89,8 @@ static bool check_alike(struct policy_reading *r, const struct keyed *all, size_
 	return true;
 }
 
-/* Those of an equal key: sorted by how their fields end, as far as all of them go. */
+/* Sort matches of an equal key by the ends of their fields, as far as all of them have literal
+ * ends. */
 static void sort_group(struct keyed *all, size_t n)
 {
 	uint8_t least[POLICY_MATCH_FIELDS], lens[POLICY_MATCH_FIELDS];
@@ -110,7 +111,7 @@ static bool alike(const struct keyed *a, const struct keyed *b, bool ends)
 	return policy_match_key_order(&a->key, &b->key) == 0 && (!ends || a->end == b->end);
 }
 
-/* How many from the first on are alike. */
+/* Return how many from the first on are alike. */
 static size_t span(const struct keyed *all, size_t n, bool ends)
 {
 	size_t i = 1;
@@ -120,7 +121,7 @@ static size_t span(const struct keyed *all, size_t n, bool ends)
 	return i;
 }
 
-/* Those of different keys, or ends, cannot tie. */
+/* Matches with different keys, or ends, cannot tie. */
 static void check_keyed(struct policy_reading *r, struct keyed *all, size_t n)
 {
 	size_t pairs = 0, group, many;
@@ -173,7 +174,7 @@ static void warn_match(struct policy_reading *r, const struct weir_tenant *t, bo
 	if (any && t->first_child < 0 && !t->n_match && !t->is_default)
 		policy_warn_at(
 			r, t->at, "'%s' has no match, so no request is ever its own", t->path);
-	/* A cluster's tenants stand in one file for all of its machines. */
+	/* A cluster's tenants are in one file for all of its machines. */
 	for (unsigned k = 0; k < t->n_match && p->n_exports && !p->cluster.n_servers; k++) {
 		const char *glob = t->match[k].export_;
 
@@ -216,7 +217,7 @@ static int by_place(const void *a, const void *b)
 static void refuse_overlap(
 	struct policy_reading *r, const struct weir_export *a, const struct weir_export *b)
 {
-	if (a > b) { /* the later one is at fault */
+	if (a > b) { /* report the later one */
 		const struct weir_export *first = b;
 
 		b = a;
@@ -226,7 +227,7 @@ static void refuse_overlap(
 		b->name, a->name, a->at.line, r->policy->resources[a->resource].name);
 }
 
-/* In the order of their places each is compared with the one that reaches furthest of those before it. */
+/* In order of their offsets, compare each with the one before it that reaches furthest. */
 static void check_exports(struct policy_reading *r)
 {
 	const struct weir_policy *p = r->policy;

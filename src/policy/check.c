@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * check: what the parts of a policy forbid each other.
+ * check: check the parts of a policy against each other.
  *
- * LAW     Guarantees must fit: at every node the children's mins within its own min, if it has
- *         one, and its own and theirs within its max; all of them within the capacity of the
- *         resources that they can reach. Whose request it is must be certain. Only leaves take
- *         requests. What can be kept but never reached is a warning.
+ * LAW     Guarantees must fit: at every node the children's mins within its own min, if it has one,
+ *         and its own and theirs within its max; all of them within the capacity of the resources
+ *         that they can reach. Each request must match exactly one tenant. Only leaves take
+ *         requests. A limit that is valid but can never be reached is a warning.
  * SYMBOLS needs[i]: policy_bounds_needs, g and u of every node; per slot (unit × class).
  */
 #include "policy/index.h"
@@ -39,7 +39,7 @@ static struct shown show_two(enum weir_unit unit, uint8_t ops_a, double a, uint8
 	return s;
 }
 
-/* A limit, and another rate of its class. */
+/* Format a limit, and another rate of its class. */
 static struct shown show_limit(const struct weir_limit *l, double other)
 {
 	return show_two(l->unit, l->ops, l->rate, l->ops, other);
@@ -176,7 +176,7 @@ static void check_max(struct policy_reading *r, const struct weir_tenant *t,
 			s.b);
 }
 
-/* A max for reads and one for writes make one for all. */
+/* A max for reads and one for writes imply one for all. */
 static void check_max_sum(
 	struct policy_reading *r, const struct weir_tenant *t, const struct weir_bounds *need)
 {
@@ -188,7 +188,7 @@ static void check_max_sum(
 		double g = need->min[weir_limit_slot(unit, WEIR_OPS_ALL)];
 		struct shown s;
 
-		/* Where one of them is below its own min, that was said. */
+		/* If one of them is below its own min, that was reported. */
 		if (!reads || !writes || g <= (reads->rate + writes->rate) * SLACK ||
 			need->min[weir_limit_slot(unit, WEIR_OPS_READS)] > reads->rate ||
 			need->min[weir_limit_slot(unit, WEIR_OPS_WRITES)] > writes->rate)
@@ -206,7 +206,7 @@ static double peak(const struct weir_limit *max)
 	return max->burst_rate > 0 ? max->burst_rate : max->rate;
 }
 
-/* A max, or a burst, above what an ancestor lets through. */
+/* Warn about a max, or a burst, above that of an ancestor. */
 static void warn_unreachable(
 	struct policy_reading *r, const struct weir_tenant *t, const struct weir_limit *max)
 {
@@ -253,7 +253,7 @@ static void check_bounds(struct policy_reading *r, const struct weir_bounds *nee
 
 /* ---- mins against capacity */
 
-enum { REACH_NONE = -2, REACH_SEVERAL = -1 }; /* else the index of the one resource */
+enum { REACH_NONE = -2, REACH_SEVERAL = -1 }; /* else the index of the only resource */
 
 static int reach_join(int a, int b)
 {
@@ -262,7 +262,7 @@ static int reach_join(int a, int b)
 	return b == REACH_NONE ? a : REACH_SEVERAL;
 }
 
-/* Which resources a leaf's requests can go to, by its matches and the exports. */
+/* Return which resources a leaf's requests can reach, by its matches and the exports. */
 static int reach_leaf(const struct weir_policy *p, const struct weir_tenant *t)
 {
 	int reach = REACH_NONE;
@@ -281,7 +281,8 @@ static int reach_leaf(const struct weir_policy *p, const struct weir_tenant *t)
 	return reach;
 }
 
-/* The mins under node i that only resource `want` can keep (-1: any), in the all-slot of a unit. */
+/* Return the mins under node i that only resource `want` can provide (-1: any), in the all-slot of
+ * a unit. */
 static double confined(const struct weir_policy *p, const struct weir_bounds *needs,
 	const int *reach, int i, int want, unsigned slot)
 {
@@ -381,7 +382,7 @@ void policy_check(struct policy_reading *r)
 	for (size_t i = 0; i < p->n_tenants; i++)
 		check_inner(r, &p->tenants[i]);
 	check_bounds(r, needs);
-	if (!p->cluster.n_servers) /* there a min is not for what one machine has */
+	if (!p->cluster.n_servers) /* in a cluster a min is not for one machine alone */
 		check_capacity(r, needs);
 	policy_cluster_check(r);
 	policy_check_matches(r);

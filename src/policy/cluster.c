@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cluster: servers whose tenants have one min and one max over all of them (pShift): who belongs
- * together, where their controller is, and what then cannot be.
+ * cluster: servers whose tenants have one min and one max over all of them (pShift): their names,
+ * the addresses of their controllers, and the restrictions.
  *
- * LAW     Tokens count requests. So under pShift a min and a max are in iops and of all operations; a
- *         group has no max of its own, since its members' requests go to many gates that do not know of
- *         each other's; and every resource takes part, or a max would not be one.
+ * LAW     Tokens count requests. So under pShift a min and a max are in iops and of all operations;
+ *         a group has no max of its own, since its members' requests go to many independent gates;
+ *         and every resource takes part, or a max would not hold.
  *         Without a controller each of n servers has 1/n of a tenant's min and max.
  */
 #include "policy/index.h"
@@ -21,9 +21,10 @@
 static const char *const cluster_keys[] = {
 	"name", "key", "controller", "listen", "servers", "period", "interval", "stand_in", NULL};
 
-#define PERIOD      (5 * WEIR_SEC) /* the paper's QoS period (§IV-A) */
-#define PIECE       (256u << 10)   /* bytes: what passes a gate at once, as one request */
-#define CONTROLLERS 8              /* each is told everything: more are a mistake */
+#define PERIOD (5 * WEIR_SEC) /* the paper's QoS period (§IV-A) */
+/* bytes: the largest piece that passes a gate at once, as one request */
+#define PIECE       (256u << 10)
+#define CONTROLLERS 8 /* each gets every report: more are a mistake */
 
 /* ---- as written */
 
@@ -55,7 +56,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorted: each is found fast, and who is named twice stands beside itself. */
+/* Sort, so that each is found fast, and duplicates are adjacent. */
 static void check_servers(struct policy_reading *r, yamldoc_node n, struct weir_policy_cluster *to)
 {
 	if (to->n_servers)
@@ -186,7 +187,7 @@ static void check_resource(struct policy_reading *r, const struct weir_resource 
 			"flush_cost and trim_cost 1");
 }
 
-/* Tokens count requests, whatever they are. */
+/* Tokens count requests, whatever their size. */
 static void check_limits(struct policy_reading *r, const struct weir_tenant *t, const char *what,
 	const struct weir_limit *limits, unsigned n)
 {
@@ -204,7 +205,7 @@ static void check_limits(struct policy_reading *r, const struct weir_tenant *t, 
 	}
 }
 
-/* What leads to a resource where a tenant has no tokens would wait for ever. */
+/* Requests to a resource where a tenant has no tokens would wait for ever. */
 static void check_exports(struct policy_reading *r, size_t leaf)
 {
 	const struct weir_policy *p = r->policy;
@@ -251,7 +252,7 @@ void policy_cluster_check(struct policy_reading *r)
 
 /* ---- what it comes to */
 
-#define UNIX_PATH 107 /* bytes: what a unix socket's address has room for */
+#define UNIX_PATH 107 /* bytes: the room of a unix socket's address */
 
 const char *policy_cluster_stand_in(
 	const struct weir_policy *p, unsigned rank, char *ret_address, size_t room)
@@ -296,7 +297,7 @@ void policy_cluster_tokens(const struct weir_policy *p, size_t leaf,
 	unsigned slot = weir_limit_slot(WEIR_UNIT_REQUESTS, WEIR_OPS_ALL);
 	double max = bounds[leaf].max[slot];
 
-	/* A reservation is met from its whole tokens on, and a limit is not passed by a part of one. */
+	/* Round a reservation up to whole tokens, and a limit down. */
 	*ret = (struct policy_cluster_tokens){
 		.reservation = (int64_t)ceil(bounds[leaf].min[slot] * seconds - 1e-6),
 		.limit = isinf(max) ? INT64_MAX : (int64_t)floor(max * seconds + 1e-6)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copy: arrays are copied as they are, then every string in them is replaced by its copy. */
+/* copy: copy the arrays, then replace every string in them by a copy. */
 #include "policy/copy.h"
 #include "policy/index.h"
 #include <errno.h>

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * LAW     A tenant's flow at a gate is what it sends there: all of it or, where one of the tenant's limits
- *         counts reads and writes apart, reads and the rest as two flows. Its wants are its rate in
- *         requests and bytes over each limit that counts it.
- *         The rate is what passed lately, and a little more; of a sender that was idle, all that passed
- *         and waits in the look. 1.15 times what passed is tried where the tenant's own max
- *         held a request for some of the time and what passed is all that its part allows (the window
- *         may be full because of other tenants), or for most of the time with room in the window;
- *         1.3, 1.6, 2.2 … 4 times where the max held one through all of several looks in a row, and from
- *         the fourth on at least all that waits.
+ * LAW     A tenant's flow at a gate is all its requests there or, if one of the tenant's limits
+ *         counts reads and writes apart, reads and the rest as two flows. Its demand for each limit
+ *         that counts it is its rate in requests or bytes, over the limit.
+ *         The rate is the recent rate of passed requests, plus a little; for a sender that was
+ *         idle, all that passed and waits in this interval. 1.15 times the passed rate is tried if
+ *         the tenant's own max held a request for some of the time and the passed rate uses all of
+ *         its part (the window may be full because of other tenants), or for most of the time with
+ *         room in the window; 1.3, 1.6, 2.2 … 4 times if the max held one through several whole
+ *         intervals in a row, and from the fourth on at least all that wait.
  *         Requests that wait for the window or their turn do not count: a larger part of the max
- *         would not help them. A sender whose clients have left wants nothing, and so does one that is
+ *         would not help them. A sender whose clients have left has no demand, nor has one that is
  *         silent while 6 requests would have passed.
  *         All of a tenant's max are divided together. Its mins are divided each by itself: a tenant
- *         is guaranteed the most that any of them does. There all that waits counts, whatever for: a
- *         tenant whose turn does not come is what a min is for.
- * METHOD  Rates rise at once where the max holds. Else they follow by an eighth of the difference a look, so that one quiet look
- *         changes little, but by half where requests wait and not for the max: what was tried did not
- *         help. Bytes per request follow by an eighth, what passed by a sixteenth.
+ *         is guaranteed the largest of them. There all waiting requests count, whatever the cause:
+ *         a tenant whose turn does not come is the reason for a min.
+ * METHOD  Rates rise at once if the max holds. Else they follow by an eighth of the difference per
+ *         interval, so that one quiet interval changes little, but by half if requests wait for
+ *         something else than the max: the larger part did not help. Bytes per request follow by an
+ *         eighth, the passed rate by a sixteenth.
  *         Targets are computed once a round; tenants with no client and settled parts are skipped.
  */
 #include "policy/divide-table.h"
@@ -27,24 +28,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOLLOW (1.0 / 8) /* of the difference, a look */
-#define FALL   0.8       /* of a rate wanted of min, a look */
-#define HELD   (1.0 / 4) /* of the time: a max that is more than enough holds less */
-#define SPARE  1.05      /* times what passed: room for chance, and to see that it is not used */
-#define USED   0.98      /* of a part: all of it */
-#define TRY    1.15      /* times what passed */
-#define GROW   4.0       /* the same, at most, where it is certain that the max holds */
-#define SURE   0.9       /* of the time */
-#define GONE   6 /* requests that would have come: by chance they fail to in 1 of 400 pauses */
+#define FOLLOW (1.0 / 8) /* of the difference, per interval */
+#define FALL   0.8       /* of a rate wanted of min, per interval */
+#define HELD   (1.0 / 4) /* part of the time: a max that is more than enough holds less */
+/* times the passed rate: room for chance, and to notice that it is not used */
+#define SPARE 1.05
+#define USED  0.98 /* part of a limit's part that counts as all of it */
+#define TRY   1.15 /* times what passed */
+#define GROW  4.0  /* the same, at most, if the max certainly holds */
+#define SURE  0.9  /* of the time */
+#define GONE  6    /* requests that would have arrived: by chance none does in 1 of 400 pauses */
 
 struct sender { /* a tenant at a gate */
 	/* by kind */
 	float passed[2]; /* requests/s, lately */
-	float silent[2]; /* s since something was there */
+	float silent[2]; /* s since the last request */
 	float rate[2];   /* requests/s wanted of max */
-	float most[2];   /* requests/s wanted of min: with all that waits, for whatever cause */
+	float most[2];   /* requests/s wanted of min: with all that wait, for any cause */
 	float size[2];   /* bytes of a request */
-	float tries;     /* what passed is multiplied by, when the max holds */
+	float tries;     /* factor of the passed rate, while the max holds */
 	bool present;
 };
 
@@ -54,7 +56,7 @@ struct divide_table {
 	struct weir_bounds *bounds;
 	uint32_t *first;          /* rows of a tenant: first[i] … first[i + 1] */
 	uint8_t *slot;            /* by row: as policy_install_rows */
-	bool *settled;            /* by tenant: nobody is there, and it has its parts for that */
+	bool *settled;            /* by tenant: it has no client, and its parts are set for that */
 	struct sender *senders;   /* [tenant × gates + gate] */
 	struct divide_part *part; /* [row × gates + gate] */
 	struct divide_gate *gate; /* scratch: one a gate */
@@ -89,7 +91,7 @@ static int make_rows(struct divide_table *t)
 	if (!t->first)
 		return -1;
 	rows = t->first[t->n];
-	/* policy_install_rows writes all that a tenant could have. */
+	/* policy_install_rows writes up to POLICY_ROWS for a tenant. */
 	t->slot = calloc(rows + POLICY_ROWS, sizeof(*t->slot));
 	t->part = calloc(rows * t->gates + 1, sizeof(*t->part));
 	if (!t->slot || !t->part)
@@ -159,7 +161,7 @@ size_t divide_table_rows(const struct divide_table *t)
 	return t->first[t->n];
 }
 
-/* In a cluster its controller divides. */
+/* In a cluster the controller divides. */
 static bool is_divided(const struct divide_table *t, size_t i)
 {
 	return t->first[i] != t->first[i + 1] && !t->policy->cluster.n_servers;
@@ -187,7 +189,7 @@ static bool counts_kind(const struct divide_table *t, uint32_t row, unsigned k)
 	return counts == 0 || counts == k + 1;
 }
 
-/* What `rate` requests/s of kind k use of a limit. */
+/* Return the use of a limit by `rate` requests/s of kind k. */
 static double use(const struct divide_table *t, size_t i, uint32_t row, const struct sender *s,
 	unsigned k, double rate)
 {
@@ -198,7 +200,7 @@ static double use(const struct divide_table *t, size_t i, uint32_t row, const st
 	return rate * (slot / 3 == WEIR_UNIT_BYTES ? s->size[k] : 1) / limit_of(t, i, row);
 }
 
-/* Does the sender use all of its part of a max that counts kind k? */
+/* Return true if the sender uses all of its part of a max that counts kind k. */
 static bool uses_part(const struct divide_table *t, size_t i, size_t gate, unsigned k)
 {
 	const struct sender *s = &t->senders[i * t->gates + gate];
@@ -217,8 +219,8 @@ static float follow(float old, double now, double by)
 	return old > 0 ? old + (float)((now - old) * by) : (float)now;
 }
 
-/* What kind k lets pass lately. A sender without clients, or silent for longer than chance explains, is idle at once: its
- * part is for others. */
+/* Update the passed rate of kind k. A sender without clients, or silent for longer than chance
+ * explains, is idle at once: its part is for others. */
 static void take_passed(struct sender *s, unsigned k, const struct divide_demand *in, double span)
 {
 	double passed = in->kind[k].passed_requests;
@@ -230,7 +232,8 @@ static void take_passed(struct sender *s, unsigned k, const struct divide_demand
 		s->passed[k] = s->rate[k] = 0;
 }
 
-/* One look at kind k; bound: the sender uses all of its part of a limit that counts it. */
+/* Process one interval of kind k; bound: the sender uses all of its part of a limit that counts
+ * it. */
 static void take_kind(
 	struct sender *s, unsigned k, const struct divide_demand *in, double span, bool bound)
 {
@@ -279,7 +282,7 @@ void divide_table_take(
 	}
 }
 
-/* What a sender wants of a limit in its kind k. */
+/* Return a sender's demand for a limit in its kind k. */
 static double want(
 	const struct divide_table *t, size_t i, uint32_t row, const struct sender *s, unsigned k)
 {
@@ -296,7 +299,7 @@ static bool splits_kinds(const struct divide_table *t, uint32_t row, size_t n)
 	return false;
 }
 
-/* Fills in the problem of n of tenant i's rows, all divided together. */
+/* Make the problem of n of tenant i's rows, all divided together. */
 static struct divide problem(struct divide_table *t, size_t i, uint32_t row, size_t n)
 {
 	struct divide d = {.gates = t->gates,
@@ -323,7 +326,7 @@ static struct divide problem(struct divide_table *t, size_t i, uint32_t row, siz
 	return d;
 }
 
-/* Calls fn for each set of tenant i's rows that is divided together: all its max, and each min. */
+/* Call fn for each set of tenant i's rows that is divided together: all its max, and each min. */
 static bool each_problem(struct divide_table *t, size_t i, bool (*fn)(const struct divide *d))
 {
 	uint32_t row = t->first[i], n_max = t->policy->tenants[i].n_max;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * divide-table: the limits of all tenants of a policy, divided over the gates of one process.
+ * divide-table: divide the limits of all tenants of a policy over the gates of one process.
  *
- * A round goes: divide_table_take for every gate with what was seen there, divide_table_targets, and
- * then up to a few times divide_table_tell and divide_table_confirm for each gate that was told. The caller
- * carries the messages; a gate is `busy` between the two. Parts are rows as in struct policy_part.
+ * A round: divide_table_take for every gate with its measurements, divide_table_targets, and then
+ * up to a few times divide_table_tell and divide_table_confirm for each gate that was told. The
+ * caller carries the messages; a gate is `busy` between the two. Parts are rows as in struct
+ * policy_part.
  *
  * Pure: times are arguments.
  */
@@ -13,13 +14,14 @@
 
 #include "policy/policy.h"
 
-struct divide_demand { /* of one tenant at one gate since the last look there */
+struct divide_demand { /* of one tenant at one gate since the last call */
 	struct {       /* costs as limits count them */
 		float passed_requests, passed_bytes;
 		float waiting_requests, waiting_bytes; /* now, for whatever cause */
 	} kind[2];                                     /* reads, and all other operations */
 	uint32_t clients;
-	/* Parts of the time, 0 … 1: its own max kept a request waiting; the same with room in the window. */
+	/* Parts of the time, 0 … 1: its own max held a request; the same with room in the
+	 * window. */
 	float held, held_alone;
 };
 
@@ -28,27 +30,29 @@ struct divide_table;
 /* Borrows p. Every limit starts in equal parts. NULL: no memory. */
 struct divide_table *divide_table_new(const struct weir_policy *p, size_t gates);
 void divide_table_free(struct divide_table *t);
-/* Limits that were there before keep their parts; the gates have done all that they were told. */
+/* Keep the parts of limits that existed before; the gates have applied all that they were told. */
 void divide_table_inherit(struct divide_table *t, const struct divide_table *old);
 
 const struct weir_policy *divide_table_policy(const struct divide_table *t);
 size_t divide_table_rows(const struct divide_table *t); /* of one gate */
 
-/* What was seen at a gate in `span` ns; demand: one a tenant. */
+/* Pass the measurements at a gate over `span` ns; demand: one per tenant. */
 void divide_table_take(
 	struct divide_table *t, size_t gate, const struct divide_demand *demand, weir_time span);
-/* All gates that answered have been taken: what each is to have in the end. */
+/* All gates that answered were passed: compute the final part of each gate. */
 void divide_table_targets(struct divide_table *t);
-/* What each gate is told next; busy: gates that have not confirmed. true: a gate is told something new. */
+/* Compute the parts that each gate is told next; busy: gates that have not confirmed. Return true
+ * if a gate is told a new part. */
 bool divide_table_tell(struct divide_table *t, const bool *busy);
-/* Does the gate have other parts than it was told? */
+/* Return true if the gate has other parts than it was told. */
 bool divide_table_differs(const struct divide_table *t, size_t gate);
-/* Leaves what the gate was told in ret_rows, divide_table_rows of them. */
+/* Copy the gate's told parts to ret_rows, divide_table_rows of them. */
 void divide_table_parts(const struct divide_table *t, size_t gate, double *ret_rows);
-/* The gate has (true) or could not (false) put in force what it was told. */
+/* The gate has applied (true) or could not apply (false) its parts. */
 void divide_table_confirm(struct divide_table *t, size_t gate, bool done);
 
-/* How many tenants have a limit and clients at two or more gates; *ret_idle: none of them wants anything. */
+/* Return how many tenants have a limit and clients at two or more gates; *ret_idle: none of them
+ * has demand. */
 size_t divide_table_shared(const struct divide_table *t, bool *ret_idle);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * impl: what the policy's own files share. Others include weir/policy.h; a reader of another
- * format that holds a tenants' tree (the scenario) may call policy_tree_parse below.
+ * impl: shared by the files of the policy. Others include weir/policy.h; a reader of another format
+ * that contains a tree of tenants (the scenario) may call policy_tree_parse below.
  */
 #ifndef WEIR_POLICY_IMPL_H
 #define WEIR_POLICY_IMPL_H
@@ -12,9 +12,9 @@
 
 /* A tree deeper than this is a mistake, and every level costs at each request. */
 #define POLICY_DEPTH_MAX 16
-/* Aliases in aliases could make a small file name billions: stop long before. */
+/* Nested aliases could make a small file expand to billions: stop long before. */
 #define POLICY_TENANTS_MAX (1u << 20)
-/* What a gate's bucket holds: 1/1024 to 2·10¹¹ a second, and 2⁵² at a time. */
+/* The range of a gate's bucket: 1/1024 to 2·10¹¹ a second, and 2⁵² at a time. */
 #define POLICY_RATE_MIN   (1.0 / 1024)
 #define POLICY_RATE_MAX   2e11
 #define POLICY_BUCKET_MAX 4e15
@@ -25,7 +25,7 @@ struct policy_reading {
 	weir_policy_reader *reader;
 	void *reader_arg;
 	const char *const *more; /* keys of a tenant that are the caller's */
-	bool no_memory;          /* sticky: what was read is not whole */
+	bool no_memory;          /* sticky: the result is incomplete */
 	const char *file;        /* the last file named by policy_place, in the policy's memory */
 	size_t tenants_room, labs_room;
 };
@@ -39,35 +39,40 @@ void policy_refuse_at(struct policy_reading *r, struct weir_place at, const char
 void policy_warn_at(struct policy_reading *r, struct weir_place at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 int policy_took(struct policy_reading *r, int rc, const struct weir_err *err);
-/* Refuses what is not a map (false), every key outside `keys`, and every key with a null behind it. */
+/* Refuse a value that is not a map (false), every key outside `keys`, and every key with a null
+ * value. */
 bool policy_keys(struct policy_reading *r, yamldoc_node n, const char *const *keys);
 
-/* Memory that lives as long as the policy; NULL (and no_memory) when there is none. */
+/* Return memory that lives as long as the policy; NULL (and no_memory) if there is none. */
 void *policy_alloc(struct policy_reading *r, size_t size);
 const char *policy_string(struct policy_reading *r, const char *text);
 struct weir_place policy_place(struct policy_reading *r, yamldoc_node n);
-/* Makes room for one more in an array of `size`-byte elements of which n are used. */
+/* Make room for one more in an array of `size`-byte elements of which n are used. */
 bool policy_grow(struct policy_reading *r, void **array, size_t n, size_t *room, size_t size);
 
-/* The value of `key` as a non-empty string in the policy's memory; NULL when absent or refused. */
+/* Return the value of `key` as a non-empty string in the policy's memory; NULL when absent or
+ * refused. */
 const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const char *key);
 
 /* policy/serve.c: the gateway's keys: of the top level, of one resource, of one export. */
 void policy_serve_read(struct policy_reading *r, yamldoc_node root);
 void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
 void policy_serve_read_export(struct policy_reading *r, yamldoc_node n, struct weir_export *to);
-/* One address or a list of them, into a calloc'ed list. `listens`: a unix socket may have a mode and a group,
- * {unix: PATH, mode: 0660, group: NAME}, and is then the address "unix:PATH?mode=0660&group=NAME". */
+/* Read one address or a list of them, into a calloc'ed list. `listens`: a unix socket may have a
+ * mode and a group, {unix: PATH, mode: 0660, group: NAME}, and then becomes the address
+ * "unix:PATH?mode=0660&group=NAME". */
 void policy_serve_read_addresses(
 	struct policy_reading *r, yamldoc_node n, bool listens, const char ***list, size_t *used);
 
 /* policy/hosts.c: `peers` of the top level. */
 void policy_hosts_read(struct policy_reading *r, yamldoc_node root);
 
-/* policy/controller.c: a resource's controller and its settings. Name, cost and capacity were read before. */
+/* policy/controller.c: a resource's controller and its settings. Name, cost and capacity were read
+ * before. */
 void policy_controller_read(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
 bool policy_controller_counts_bytes(const struct weir_resource *r);
-/* The keys of a resource's map: `more` (NULL-terminated) and the controllers'. Return names. */
+/* Collect the keys of a resource's map: `more` (NULL-terminated) and the controllers'. Return
+ * names. */
 const char **policy_controller_keys(const char *const *more, const char **names, size_t room);
 /* The keys of a resource's `lab`: `own` (NULL-terminated) and those of all controllers. `names` has room for KEYS_MOST. Return
  * names. */
@@ -76,19 +81,20 @@ const char **policy_controller_lab_keys(const char *const *own, const char **nam
 void policy_settings_set(
 	struct policy_reading *r, struct weir_resource *to, const void *settings, size_t len);
 
-/* policy/cluster.c: `cluster` of the top level; what it forbids. */
+/* policy/cluster.c: `cluster` of the top level, and its restrictions. */
 void policy_cluster_read(struct policy_reading *r, yamldoc_node root);
 void policy_cluster_read_tenant(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
 void policy_cluster_check(struct policy_reading *r);
-/* Is this leaf served at the server, and at how many in all? */
+/* Return true if this leaf is served at the server; and at how many servers in all. */
 bool policy_cluster_at(const struct weir_policy *p, size_t leaf, const char *server);
 size_t policy_cluster_parts(const struct weir_policy *p, size_t leaf);
-/* The server that may stand in for the controller as the first (rank 0), second, …, and where it then listens: its name, or
- * NULL if there is none. */
+/* Return the name of the server that is the first (rank 0), second, … stand-in for the controller,
+ * and its address in that role; NULL: there is none. */
 #define POLICY_CLUSTER_ADDRESS 256 /* bytes of any address */
 const char *policy_cluster_stand_in(
 	const struct weir_policy *p, unsigned rank, char *ret_address, size_t room);
-/* A leaf's min and max over the cluster, in tokens a period; bounds: weir_policy_bounds, of all. */
+/* Get a leaf's min and max over the cluster, in tokens a period; bounds: weir_policy_bounds, of
+ * all. */
 struct policy_cluster_tokens {
 	int64_t reservation, limit; /* limit: INT64_MAX if there is none */
 };
@@ -99,13 +105,13 @@ void policy_cluster_tokens(const struct weir_policy *p, size_t leaf,
 bool policy_resource_has_key(const char *key);
 void policy_resource_read(struct policy_reading *r, yamldoc_node resources);
 void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports);
-/* The key `depth` of a resource's map, a count or a map; the value of the key `capacity`. */
+/* Read the key `depth` of a resource's map, a count or a map; the value of the key `capacity`. */
 void policy_resource_read_depth(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
 void policy_resource_read_runs(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
 void policy_resource_read_capacity(
 	struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
 
-/* policy/limit.c: `what` is "min", "max" or "capacity"; returns false when anything was refused. */
+/* policy/limit.c: `what` is "min", "max" or "capacity"; return false if anything was refused. */
 bool policy_limit_read(struct policy_reading *r, yamldoc_node n, const char *what,
 	struct weir_limit *limits, unsigned *n_limits);
 void policy_limit_read_bursts(
@@ -114,7 +120,7 @@ void policy_limit_read_slo(struct policy_reading *r, yamldoc_node n, struct weir
 
 /* policy/tenant.c */
 void policy_tenant_read(struct policy_reading *r, yamldoc_node tenants);
-/* The key `weight` of a tenant's map. */
+/* Read the key `weight` of a tenant's map. */
 void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
 
 /* policy/lab.c: `lab` of a tenant's or a resource's map. */
@@ -132,60 +138,66 @@ int policy_lab_tenant_values(
 void policy_check(struct policy_reading *r);
 /* policy/check-match.c: the part of it about matches and exports. */
 void policy_check_matches(struct policy_reading *r);
-/* policy/check-client.c: warnings about what clients will feel. */
+/* policy/check-client.c: warnings about effects on clients. */
 void policy_check_clients(struct policy_reading *r);
 
-/* policy/bounds.c, per tenant: needs[i].min: the mins at or under i, whichever is more; .max: own
- * max, or the children's together if that is less; INFINITY. */
+/* policy/bounds.c, per tenant: needs[i].min: its own min or the sum of those below, whichever is
+ * more; .max: own max, or the children's together if that is less; INFINITY. */
 void policy_bounds_needs(const struct weir_policy *p, struct weir_bounds *ret_needs);
 
 /* policy/match.c */
 bool policy_match_bad(const struct weir_match *m, const char **ret_field, const char **ret_why);
 #define POLICY_MATCH_FIELDS 5
-/* What matches are sorted by, the less specific first. Two that tie over a request have equal keys. */
+/* The sort key of matches, the less specific first. Two that tie over a request have equal keys. */
 struct policy_match_key {
 	/* Fields that exclude something; four numbers for each field. */
 	uint16_t rank[1 + 4 * POLICY_MATCH_FIELDS];
-	uint64_t begin; /* a hash of what every text that fits begins with, of all fields */
+	uint64_t begin; /* hash of the literal beginnings of all fields */
 };
 void policy_match_key(const struct weir_match *m, struct policy_match_key *ret);
 int policy_match_key_order(const struct policy_match_key *a, const struct policy_match_key *b);
-/* How many bytes behind a field's last wildcard are literal; 0 where there is none. */
+/* Get how many bytes after a field's last wildcard are literal; 0 without one. */
 void policy_match_ends(const struct weir_match *m, uint8_t ret_lens[POLICY_MATCH_FIELDS]);
-/* A hash of the last so many of them: two of equal keys that tie over a request have the same, if the lens
- * are no more than either's. */
+/* Return a hash of the last so many of them: two of equal keys that tie over a request have the
+ * same, if the lens are no more than either's. */
 uint64_t policy_match_end(const struct weir_match *m, const uint8_t lens[POLICY_MATCH_FIELDS]);
-/* -1, 0, 1: a is less, as, more specific than b. */
+/* -1, 0, 1: a is less, equally, more specific than b. */
 int policy_match_compare(const struct weir_match *a, const struct weir_match *b);
-/* Whether there can be a request that matches both. */
+/* Return true if a request can match both. */
 bool policy_match_overlap(const struct weir_match *a, const struct weir_match *b);
 
-/* policy/install.c: a tenant's buckets: for each slot of max two hold buckets, for each of min one of
- * R-tokens; behind them, in a part, a controller's. How many; ret has room for POLICY_BUCKETS. */
+/* policy/install.c: get a tenant's buckets: for each slot of max two hold buckets, for each of min
+ * one of R-tokens; then, in a part, a controller's. Return their number; ret has room for
+ * POLICY_BUCKETS. */
 #define POLICY_BUCKETS (WEIR_LIMITS * 3 + 2)
 unsigned policy_install_buckets(const struct weir_tenant *t, const struct weir_bounds *bounds,
 	struct weir_bucket_spec *ret);
-/* What one gate has of every tenant: the part of each of its limits, 0 … 1, where there are several gates,
- * and the controller's rule. NULL: all of it, and none. Tenant i's limits are rows first[i] … first[i + 1]:
- * its max in the policy's order, then, for a leaf, the slots of min that its bounds have. */
+/* One gate's part of every tenant: the part of each of its limits, 0 … 1, if there are several
+ * gates, and the controller's rule. NULL: all of it, and none. Tenant i's limits are rows
+ * first[i] … first[i + 1]: its max in the policy's order, then, for a leaf, the slots of min in its
+ * bounds. */
 struct policy_part {
 	const uint32_t *first;
 	const double *rows;
 	const struct controller_rule *rules; /* by tenant */
 };
 #define POLICY_ROWS (2 * WEIR_LIMITS)
-/* How many rows a tenant has. ret_slots: weir_limit_slot of each, of min WEIR_LIMITS more. */
+/* Return how many rows a tenant has. ret_slots: weir_limit_slot of each, of min WEIR_LIMITS
+ * more. */
 unsigned policy_install_rows(const struct weir_tenant *t, const struct weir_bounds *bounds,
 	uint8_t ret_slots[POLICY_ROWS]);
-/* The first row of each tenant; [n_tenants]: how many there are in all. NULL: no memory. Free it. */
+/* Return the first row of each tenant; [n_tenants]: the number of all rows. NULL: no memory. Free
+ * it. */
 uint32_t *policy_install_first(const struct weir_policy *p, const struct weir_bounds *bounds);
-/* The same with rates and sizes of tenant i's part, and its rule's buckets last, so that the others keep
- * their places and so their levels. In a cluster limits are the controller's: there are only the rule's. */
+/* The same with rates and sizes of tenant i's part, and its rule's buckets last, so that the others
+ * keep their places and so their levels. In a cluster the controller sets the limits: there are
+ * only the rule's. */
 unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
 	const struct weir_bounds *bounds, struct policy_part part, struct weir_bucket_spec *ret);
-/* Tenant i's weight in the gate. */
+/* Return tenant i's weight in the gate. */
 double policy_install_weight(const struct weir_policy *p, size_t i, struct policy_part part);
-/* Both knobs of tenant i: its weight, and its buckets, which stand in ret_buckets (POLICY_BUCKETS). */
+/* Get both knobs of tenant i: its weight, and its buckets, which are in ret_buckets
+ * (POLICY_BUCKETS). */
 #define POLICY_KNOBS 2
 void policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
 	const struct weir_bounds *bounds, struct policy_part part,

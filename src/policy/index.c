@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * METHOD  Sorted lists: tenants by path; exports by name; matches by the first of their fields that is a plain name
- *         (or one address). The matches that have none stand in a list of their own, which is short
- *         where it matters: a policy with ten thousand tenants names their exports, certificates or
- *         clients one by one, or has one pattern a group.
+ * METHOD  Sorted lists: tenants by path; exports by name; matches by the first of their fields that
+ *         is a plain name (or one address). Matches without such a field are in a separate list,
+ *         which is short where it matters: a policy with ten thousand tenants names their exports,
+ *         certificates or clients one by one, or has one pattern per group.
  * COST    O(n log n) once; a client that lists ten thousand exports costs ten thousand lookups of
- *         O(log n + patterns) and not of O(n).
+ *         O(log n + patterns), not of O(n).
  */
 #include "policy/index.h"
 #include "policy/pattern.h"
@@ -59,11 +59,12 @@ static int by_key(const void *a, const void *b)
 
 /* ---- keys of matches */
 
-enum { EXPORT, TLS, UID, PATH, CLIENT }; /* the likeliest to be one tenant's own first */
+/* fields that are most likely unique to one tenant come first */
+enum { EXPORT, TLS, UID, PATH, CLIENT };
 
 #define ADDRESS_KEY 40
 
-/* An address can be written in several ways: its bytes. False: it is none. */
+/* An address can be written in several ways: use its bytes. Return false if it is no address. */
 static bool address_key(const char *text, char ret[ADDRESS_KEY])
 {
 	struct policy_addresses a;
@@ -78,7 +79,7 @@ static bool address_key(const char *text, char ret[ADDRESS_KEY])
 	return true;
 }
 
-/* What the field must be, or NULL: that is a pattern, or anything. */
+/* Return the exact value that the field requires, or NULL for a pattern, or any value. */
 static const char *key_of(struct policy_reading *r, const struct weir_match *m, uint32_t field)
 {
 	const char *const fields[] = {m->export_, m->tls, m->uid, m->path, m->client};
@@ -163,7 +164,7 @@ int policy_index_export(const struct weir_policy *p, const char *name)
 	return -ENOENT;
 }
 
-/* The first place, by name, of what does not come before these `len` bytes. */
+/* Return the first export, by name, that is not before these `len` bytes. */
 static size_t lower_export(const struct weir_policy *p, const char *begin, size_t len)
 {
 	size_t from = 0, to = p->n_exports;
@@ -179,7 +180,7 @@ static size_t lower_export(const struct weir_policy *p, const char *begin, size_
 	return from;
 }
 
-/* Names are unique: who was found last time is found again, and we go on behind it. */
+/* Names are unique: find the last result again, and continue after it. */
 static int next_by_name(const struct weir_policy *p, const char *pattern, int after)
 {
 	const struct weir_export **exports = p->index->exports;
@@ -208,7 +209,7 @@ int policy_index_next(const struct weir_policy *p, const char *pattern, int afte
 	return -ENOENT;
 }
 
-/* The first in [0, n) that is not before the key. */
+/* Return the first in [0, n) that is not before the key. */
 static size_t lower(
 	const struct policy_index_entry *list, size_t n, uint32_t field, const char *key)
 {

@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * index: which tenants, exports and matches of a policy have to do with one name, without looking at all.
+ * index: find the tenants, exports and matches of a policy by name without a full search.
  *
- * A policy that was parsed or copied has one (p->index), in its own memory; one that was put together by
- * hand has none, and everything is looked at instead. Tenants' values may change under it, and tenants
- * be added behind those that there are; exports and matches may not.
+ * A policy that was parsed or copied has an index (p->index), in its own memory; one that was made
+ * by hand has none, and is searched instead. Tenants' values may change while indexed, and tenants
+ * be appended; exports and matches may not.
  */
 #ifndef WEIR_POLICY_INDEX_H
 #define WEIR_POLICY_INDEX_H
 
 #include "policy/impl.h"
 
-/* Makes r->policy->index; without memory r->no_memory is set. */
+/* Make r->policy->index; without memory r->no_memory is set. */
 void policy_index_make(struct policy_reading *r);
 
-/* The tenant of that path: index, or -ENOENT. O(log tenants). The policy has an index. */
+/* Return the index of the tenant of that path, or -ENOENT. O(log tenants). The policy has an
+ * index. */
 int policy_index_tenant(const struct weir_policy *p, const char *path);
 
-/* The export of that name: index, or -ENOENT. O(log exports). */
+/* Return the index of the export of that name, or -ENOENT. O(log exports). */
 int policy_index_export(const struct weir_policy *p, const char *name);
 
-/* The export that follows `after` (-1: the first) among those that the pattern fits (NULL: any), in an order of the
- * index's own, or -ENOENT. Looks at those that begin as the pattern does; a name that is no pattern is
- * looked up. */
+/* Return the export that follows `after` (-1: the first) among those that fit the pattern (NULL:
+ * any), in the index's order, or -ENOENT. Checks only names with the pattern's literal beginning; a
+ * name without wildcards is looked up. */
 int policy_index_next(const struct weir_policy *p, const char *pattern, int after);
 
 struct policy_index_entry {
-	const char *
-		key; /* what a field of the match must be, when that is a name and no pattern; else NULL */
+	/* exact value of a field of the match, if it is a name and no pattern; else NULL */
+	const char *key;
 	uint32_t field; /* which */
 	uint32_t tenant, match;
 };
@@ -35,8 +36,8 @@ struct policy_index_span {
 	const struct policy_index_entry *at;
 	size_t n;
 };
-/* The only matches that can fit a request: those with a field that is just what it is for the request, and
- * all that have none but patterns. O(log matches). The policy has an index. */
+/* Get the only matches that can fit a request: those with a field of exactly the request's value,
+ * and all that have only patterns. O(log matches). The policy has an index. */
 #define POLICY_INDEX_SPANS (POLICY_MATCH_FIELDS + 1)
 void policy_index_matches(const struct weir_policy *p, const struct weir_who *who,
 	struct policy_index_span ret[POLICY_INDEX_SPANS]);

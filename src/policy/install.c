@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * install: a policy's tree as the knobs of a gate, and what requests cost.
+ * install: convert a policy's tree into the knobs of a gate, and requests into costs.
  *
  * LAW     weight → the node's weight.
- *         max r  → a hold bucket of rate r, at the node itself, inner or leaf. Its size is what r
- *                  gives in 25 ms. By law 4 of gate.h service is then ≤ r·(t + 45 ms) + one largest
- *                  request over any t: under 1.05·r + 1 over a second. A smaller bucket loses tokens
- *                  where the gate's thread or the client runs late: on a busy machine 5 ms gave 0.8
- *                  of a max of 1k iops to a client with 8 requests under way. Never less than two
- *                  requests or 8 KiB: with room for one, what comes in while that one waits for a
- *                  slot would be lost, and a max of 100 iops would give 91.
- *         burst B for T, B > r → two hold buckets: (rate B, size as for max), and
- *                  (rate r, size (B − r)·T). Drained at B from full, the second is empty after T.
+ *         max r  → a hold bucket of rate r, at the node itself, inner or leaf. Its size is the
+ *                amount of r in 25 ms. By law 4 of gate.h service is then ≤ r·(t + 45 ms) + one
+ *                largest request over any t: under 1.05·r + 1 over a second. A smaller bucket loses
+ *                tokens if the gate's thread or the client runs late: on a busy machine 5 ms gave
+ *                0.8 of a max of 1k iops to a client with 8 requests in flight. Never less than two
+ *                requests or 8 KiB: with room for one, tokens that arrive while it waits for a slot
+ *                would be lost, and a max of 100 iops would give 91.
+ *         burst B for T, B > r → two hold buckets: (rate B, size as for max), and (rate r, size
+ *         (B − r)·T). Drained at B from full, the second is empty after T.
  *         min g  → an R-bucket of rate g at each leaf (weir_policy_bounds divides an inner node's).
- *                  Its size is what g gives in 100 ms: longer than a device keeps a full window
- *                  waiting, so that no token is lost on a tenant whose turn is held up by that;
- *                  and as much as a tenant may claim at once after a pause.
+ *                Its size is the amount of g in 100 ms: longer than a device keeps a full window
+ *                waiting, so that a tenant that waits for that loses no token; and the most that a
+ *                tenant may claim at once after a pause.
  *         A request costs ⌈bytes / io_unit⌉ requests, at least 1, and its bytes; a flush costs
  *         flush_cost requests and a trim trim_cost, whatever its length, and no bytes.
  * METHOD  Nodes first, then one weir_gate_set, which takes all or nothing. O(tenants).
@@ -39,8 +39,8 @@ static double bucket_size(enum weir_unit unit, double rate, double span)
 	return fmax(rate * span, unit == WEIR_UNIT_BYTES ? 8192 : 2);
 }
 
-/* A gate takes no smaller rate than POLICY_RATE_MIN. So of a limit that is divided each gate may have that much, whatever its
- * part: 1/1024 of a request a second. */
+/* A gate takes no smaller rate than POLICY_RATE_MIN. So each gate may have that much of a divided
+ * limit, whatever its part: 1/1024 of a request a second. */
 static double rate_of(double rate, double part)
 {
 	return fmax(rate * part, POLICY_RATE_MIN);
@@ -81,8 +81,8 @@ static unsigned min_buckets(
 		double part = parts && b->min[s] > 0 ? parts[row++] : 1;
 		double rate = rate_of(b->min[s], part);
 
-		/* What is guaranteed to all together, if only because of reads and writes, needs no
-		 * tokens of its own. */
+		/* A guarantee for all that only sums up reads and writes needs no tokens of its
+		 * own. */
 		if (b->min[s] <= 0 ||
 			(s % 3 == 0 && of_unit[0] <= (of_unit[1] + of_unit[2]) * (1 + 1e-9)))
 			continue;
@@ -169,7 +169,7 @@ void policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
 		.n_buckets = policy_install_buckets_part(p, i, bounds, part, ret_buckets)};
 }
 
-/* Sets weights and buckets of all tenants at once. 0 or an error; then nothing has changed. */
+/* Set weights and buckets of all tenants at once. 0 or an error; then nothing has changed. */
 static int set_all(const struct weir_policy *p, struct weir_gate *g, weir_time now,
 	const weir_node *nodes, struct weir_err *err)
 {
@@ -192,7 +192,7 @@ static int set_all(const struct weir_policy *p, struct weir_gate *g, weir_time n
 	return rc;
 }
 
-/* Children before parents, as the gate wants it. */
+/* Remove children before parents, as the gate requires. */
 static void remove_nodes(struct weir_gate *g, const weir_node *nodes, size_t n)
 {
 	while (n-- > 0)

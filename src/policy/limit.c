@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * limit: what stands under min, max, burst and slo.
+ * limit: the values of min, max, burst and slo.
  *
  *   rate             2k iops | 20 MiB/s
  *   rates            rate | [rate, …]
@@ -16,7 +16,7 @@
 static const char *const class_keys[] = {"all", "reads", "writes", NULL};
 static const uint8_t class_ops[] = {WEIR_OPS_ALL, WEIR_OPS_READS, WEIR_OPS_WRITES};
 
-/* Called with each rate in turn; false: refused. */
+/* Called with each rate in turn; returns false if refused. */
 typedef bool each_rate(struct policy_reading *r, yamldoc_node n, uint8_t ops, void *arg);
 
 static bool walk_rates(
@@ -55,7 +55,7 @@ static bool walk_classes(struct policy_reading *r, yamldoc_node n, each_rate *ea
 	return good;
 }
 
-/* A rate's text; where it stands is known to the caller. */
+/* Read a rate's text. */
 static bool read_rate(
 	struct policy_reading *r, yamldoc_node n, const char *text, struct weir_rate *ret)
 {
@@ -133,7 +133,7 @@ bool policy_limit_read(struct policy_reading *r, yamldoc_node n, const char *wha
 
 /* ---- burst */
 
-/* "20k iops for 30s" → rate and time. */
+/* Split "20k iops for 30s" into rate and time. */
 static bool split_burst(
 	struct policy_reading *r, yamldoc_node n, struct weir_rate *ret_rate, weir_time *ret_for)
 {
@@ -153,7 +153,7 @@ static bool split_burst(
 		policy_refuse(r, n, "%s", err.text);
 		return false;
 	}
-	/* A burst of a day is a max of its own. */
+	/* A burst of a day is a max, not a burst. */
 	if (*ret_for <= 0 || *ret_for > 24 * 3600 * WEIR_SEC) {
 		policy_refuse(r, n, "the time of a burst must be more than 0 and at most 24h");
 		return false;
@@ -203,7 +203,7 @@ void policy_limit_read_bursts(
 
 /* ---- slo */
 
-/* The length of `text` up to the '<', without the spaces before it; 0 when there is none. */
+/* Return the length of `text` up to the '<', without the spaces before it; 0 without one. */
 static size_t slo_left(const char *text)
 {
 	size_t n = strcspn(text, "<");

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * match: whose request it is.
+ * match: find the tenant of a request.
  *
  * LAW     A match is a conjunction of at most five fields, each a shell glob or, for clients, a
- *         block of addresses. Of the matches that fit a request the most specific wins: more
- *         fields that exclude something (a "*" excludes nothing); else by the first field, in the
- *         order export, client, uid, tls, path, whose ranks differ. A field's rank is, in this
- *         order: excludes something; block before glob; bits of the block, or literal characters
- *         before the first wildcard (the end of a pattern without any counts as one more); literal
+ *         block of addresses. Of the matches that fit a request the most specific wins: more fields
+ *         that exclude something (a "*" excludes nothing); else by the first field, in the order
+ *         export, client, uid, tls, path, whose ranks differ. A field's rank is, in this order:
+ *         excludes something; block before glob; bits of the block, or literal characters before
+ *         the first wildcard (the end of a pattern without any counts as one more); literal
  *         characters altogether.
- * METHOD  Two matches that tie and overlap in every field are ambiguous. Such have equal ranks, so their fields
- *         begin with as many literal characters, and these are the same; so are those at the ends, as
- *         far as both go. Ranks and hashes of these make keys by which sorting brings together what is
- *         to be compared: O(n log n) where patterns differ at the one or the other end.
+ * METHOD  Two matches that tie and overlap in every field are ambiguous. They have equal ranks, so
+ *         their fields begin with the same number of literal characters, which are the same; so are
+ *         those at the ends, as far as both go. Ranks and hashes of these make keys; sorting by the
+ *         keys brings together the matches to compare: O(n log n) if patterns differ at either end.
  * EXAMPLE {export: web-*, client: 10.0.0.0/24} (2 fields) wins over {export: web-1} (1 field),
  *         which wins over {export: web-*} (rank 6 against 4), which wins over {export: "*"}.
  */
@@ -35,7 +35,8 @@ static const char *field_of(const struct weir_match *m, int f)
 
 /* ---- specificity */
 
-/* FNV-1a's step: hashes only tell apart, so that who makes them equal on purpose makes work, not mistakes. */
+/* FNV-1a's step. Hashes only separate matches that differ: a deliberate collision costs time, but
+ * no mistake. */
 static uint64_t mix(uint64_t hash, uint8_t byte)
 {
 	return (hash ^ byte) * UINT64_C(0x100000001b3);
@@ -52,7 +53,7 @@ static void rank_block(struct policy_addresses *block, struct policy_match_key *
 		key->begin = mix(key->begin, block->address[i]);
 }
 
-/* A field's rank in four numbers, and the beginning that every text it fits must have. */
+/* Compute a field's rank in four numbers, and its literal beginning. */
 static void rank_field(const char *p, bool client, struct policy_match_key *key, uint16_t *rank)
 {
 	struct policy_addresses block;
@@ -108,7 +109,7 @@ int policy_match_key_order(const struct policy_match_key *a, const struct policy
 	return c;
 }
 
-/* The literal bytes behind the field's last wildcard; how many. */
+/* Copy the literal bytes after the field's last wildcard; return their number. */
 static uint8_t ending(const struct weir_match *m, int f, uint8_t ret[POLICY_PATTERN_MAX])
 {
 	const char *p = field_of(m, f);
@@ -176,7 +177,8 @@ static bool field_overlap(const char *a, const char *b, bool client)
 
 		if (block_a && block_b)
 			return policy_pattern_same(&ba, &bb, ba.bits < bb.bits ? ba.bits : bb.bits);
-		/* A block's addresses as text are too many to compare; and the two never tie. */
+		/* A block's addresses as text are too many to compare; and a block and a glob never
+		 * tie. */
 		if (block_a || block_b)
 			return true;
 	}
@@ -191,7 +193,7 @@ bool policy_match_overlap(const struct weir_match *a, const struct weir_match *b
 	return true;
 }
 
-/* As a peer's address is shown; behind a '%' any interface. */
+/* Return true if the pattern can fit a peer's address as shown; after a '%' any interface. */
 static bool can_be_address(const char *p)
 {
 	bool wild = strpbrk(p, "*?[\\");
@@ -205,7 +207,7 @@ static bool can_be_address(const char *p)
 	return wild || (policy_pattern_block(text, &one) && one.v6);
 }
 
-/* As a number is shown: without zeros before it. */
+/* Return true if the pattern can fit a number as shown: without leading zeros. */
 static bool can_be_number(const char *p)
 {
 	return policy_pattern_can(p, "0123456789") && (p[0] != '0' || !p[1 + strspn(p + 1, "*")]);

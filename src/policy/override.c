@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * METHOD  `key: value` is a YAML document of one line; it is read by the readers of the file, into a
- *         copy of the one tenant or resource, which takes its place when all went well.
+ * METHOD  `key: value` is a YAML document of one line; the readers of the file read it into a copy
+ *         of the one tenant or resource, which replaces the original if all went well.
  */
 #include "base/no-memory.h"
 #include "policy/override.h"
@@ -16,7 +16,7 @@ enum what { WEIGHT, MIN, MAX, BURST, SLO, DEPTH, CAPACITY, ENFORCE, NOTHING };
 static const char *const names[] = {
 	"weight", "min", "max", "burst", "slo", "depth", "capacity", "enforce", NULL};
 
-struct target { /* what a key names */
+struct target { /* the target of a key */
 	enum what what;
 	int index; /* of the tenant or resource; enforce: 0 */
 };
@@ -41,10 +41,10 @@ static int find_resource(const struct weir_policy *p, const char *name, size_t l
 	return -1;
 }
 
-/* By the index: who compares two policies asks for every key of every tenant. */
+/* By the index: a comparison of two policies looks up every key of every tenant. */
 static int find_tenant(const struct weir_policy *p, const char *path, size_t len)
 {
-	char text[POLICY_DEPTH_MAX * 64]; /* names of up to 63 bytes, and what follows each */
+	char text[POLICY_DEPTH_MAX * 64]; /* names of up to 63 bytes, each with a separator */
 
 	if (len >= sizeof(text))
 		return -ENOENT;
@@ -97,14 +97,14 @@ static bool is_none(const char *value)
 	return strcmp(value, "none") == 0;
 }
 
-/* What was set stands where its tenant or resource stands, for messages about both. */
+/* Give values that were set the place of their tenant or resource, for messages about both. */
 static void place(struct weir_limit *limits, unsigned n, struct weir_place at)
 {
 	for (unsigned i = 0; i < n; i++)
 		limits[i].at = at;
 }
 
-/* A max keeps the bursts on it. */
+/* Keep the bursts of a max. */
 static void keep_bursts(struct policy_reading *r, yamldoc_node n, const struct weir_tenant *old,
 	struct weir_tenant *t)
 {
@@ -218,7 +218,7 @@ static void read_value(
 	}
 }
 
-/* "set:1:6: max.all: must be …" → "prod/db.max.all: must be …" */
+/* Convert "set:1:6: max.all: must be …" to "prod/db.max.all: must be …". */
 static int say(const struct weir_err *from, const char *key, struct weir_err *err)
 {
 	const char *dot = strrchr(key, '.'), *name = dot ? dot + 1 : key;
@@ -265,7 +265,7 @@ int policy_override_set(
 
 	if (rc < 0)
 		return rc;
-	/* One line, and no comment: what is kept and shown is all that there is to the value. */
+	/* Only one line, and no comment: exactly the value is kept and shown. */
 	for (const char *c = value; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == '#')
 			return weir_err_set(err, -EINVAL, "%s: not in one line, or with a #", key);
@@ -303,7 +303,7 @@ static bool same_limit(const struct weir_limit *a, const struct weir_limit *b)
 	return a->unit == b->unit && a->ops == b->ops && a->rate == b->rate;
 }
 
-/* Whatever the order in which they are written. */
+/* Compare limits in any order. */
 static bool same_limits(
 	const struct weir_limit *a, unsigned n, const struct weir_limit *b, unsigned m, bool bursts)
 {
@@ -398,7 +398,7 @@ static unsigned count(const struct weir_limit *l, unsigned n, bool burst, uint8_
 	return found;
 }
 
-/* `rate`, `[rate, rate]`, or by class `{all: …, reads: …}`. */
+/* Write `rate`, `[rate, rate]`, or by class `{all: …, reads: …}`. */
 static void put_limits(struct text *t, const struct weir_limit *l, unsigned n, bool burst)
 {
 	static const uint8_t ops[] = {WEIR_OPS_ALL, WEIR_OPS_READS, WEIR_OPS_WRITES};

@@ -18,7 +18,7 @@ static bool set_has(const struct policy_token *t, unsigned char c)
 	return t->set[c / 64] >> (c % 64) & 1;
 }
 
-/* "[a-z]", "[!a-z]": p stands behind the '['. NULL: it has no end. */
+/* Parse "[a-z]", "[!a-z]"; p is after the '['. NULL: no closing bracket. */
 static const char *set_token(const char *p, struct policy_token *t)
 {
 	bool invert = *p == '!' || *p == '^';
@@ -41,7 +41,8 @@ static const char *set_token(const char *p, struct policy_token *t)
 	return p + 1;
 }
 
-/* The token at p, which is not the end; what follows it, or NULL: the pattern is broken. */
+/* Parse the token at p, which is not the end. Return the text after it, or NULL: the pattern is
+ * malformed. */
 const char *policy_pattern_next(const char *p, struct policy_token *t)
 {
 	*t = (struct policy_token){0};
@@ -67,12 +68,13 @@ const char *policy_pattern_next(const char *p, struct policy_token *t)
 
 bool policy_pattern_fits(const char *pattern, const char *text)
 {
-	const char *star = NULL, *retry = NULL; /* behind the last star, and the text it left */
+	/* after the last star, and the text at that point */
+	const char *star = NULL, *retry = NULL;
 	struct policy_token t;
 
 	while (*text || *pattern) {
 		if (*pattern && *pattern == *text && !strchr("*?[\\", *pattern)) {
-			pattern++; /* a letter, as most are */
+			pattern++; /* a literal character, as most are */
 			text++;
 			continue;
 		}
@@ -137,7 +139,7 @@ bool policy_pattern_overlap(const char *a, const char *b)
 	bool rows[2][POLICY_PATTERN_MAX + 1] = {{0}};
 	size_t na = tokens(a, ta), nb = tokens(b, tb);
 
-	/* row[j]: what is left of a from i and of b from j can make the same text. */
+	/* row[j]: the rest of a from i and of b from j can make the same text. */
 	for (size_t i = na + 1; i-- > 0;) {
 		bool *row = rows[i % 2], *below = rows[(i + 1) % 2];
 
@@ -170,7 +172,8 @@ static int digit(char c)
 	return 99;
 }
 
-/* A number of at most `most`, in at most `width` digits; what follows it, or NULL. */
+/* Parse a number of at most `most`, in at most `width` digits. Return the text after it, or
+ * NULL. */
 static const char *number(const char *p, int base, int width, unsigned most, unsigned *ret)
 {
 	unsigned value = 0;
@@ -245,7 +248,7 @@ static const char *parse_v6(const char *p, uint8_t *ret)
 	return p;
 }
 
-/* "10.0.0.0/24", "fd00::/8", or one address. */
+/* Parse "10.0.0.0/24", "fd00::/8", or one address. */
 bool policy_pattern_block(const char *text, struct policy_addresses *ret)
 {
 	const char *p;

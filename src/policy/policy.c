@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The policy's memory and remarks, and the top level of its file. */
+/* policy: the policy's memory and remarks, and the top level of its file. */
 #include "policy/policy.h"
 #include "base/no-memory.h"
 #include "policy/impl.h"
@@ -96,7 +96,7 @@ static struct weir_err *next_error(struct policy_reading *r)
 	return remark(&r->remarks->n_errors, r->remarks->errors);
 }
 
-/* The words, cut to what a message holds. */
+/* Format the message, cut to the room of a remark. */
 #define WORDS(fmt)                                                                                 \
 	char words[sizeof(((struct weir_err *)0)->text)];                                          \
 	va_list args;                                                                              \
@@ -142,7 +142,7 @@ static bool is_among(const char *key, const char *const *keys)
 	return *keys;
 }
 
-/* A limit that somebody began to write must not be "no limit". A key that is not known was refused. */
+/* A limit whose value is missing must not mean "no limit". Unknown keys are refused elsewhere. */
 static void refuse_nulls(struct policy_reading *r, yamldoc_node n, const char *const *keys)
 {
 	for (size_t i = 0; i < yamldoc_map_size(n); i++) {
@@ -166,8 +166,8 @@ bool policy_keys(struct policy_reading *r, yamldoc_node n, const char *const *ke
 	return true;
 }
 
-/* Nodes of one file stand together: the name is copied when it changes. The last copy is found by
- * its text, since documents come and go. */
+/* Nodes of one file are adjacent: copy the name when it changes. Find the last copy by its text,
+ * since documents come and go. */
 struct weir_place policy_place(struct policy_reading *r, yamldoc_node n)
 {
 	struct weir_place at = yamldoc_place(n);
@@ -198,7 +198,7 @@ static const char *const top_keys[] = {"listen", "resources", "exports", "tenant
 	"enforce", "api", "token", "state", "recordings", "threads", "memory", "log", "tls",
 	"peers", "cluster", "client_timeout", "version", NULL};
 
-/* Of the format: another one is not understood, however alike it looks. */
+/* Check the version of the format: another version is refused, however similar it looks. */
 static void read_version(struct policy_reading *r, yamldoc_node map)
 {
 	struct weir_err err;
@@ -210,7 +210,7 @@ static void read_version(struct policy_reading *r, yamldoc_node map)
 			"must be 1: this program knows no other format");
 }
 
-/* For who shows the policy elsewhere, where that file is not. */
+/* Keep the text, to show the policy elsewhere, without that file. */
 static void keep_text(struct policy_reading *r, const char *text, size_t len)
 {
 	char *copy = policy_alloc(r, len + 1);
@@ -222,7 +222,7 @@ static void keep_text(struct policy_reading *r, const char *text, size_t len)
 	r->policy->tenants_text = copy;
 }
 
-/* What messages call a file that stands beside `from`, so that it is found from where that one is. */
+/* Return the name in messages of a file next to `from`, relative to the same folder. */
 static const char *name_beside(struct policy_reading *r, const char *from, const char *name)
 {
 	const char *slash = strrchr(from, '/');
@@ -239,7 +239,7 @@ static const char *name_beside(struct policy_reading *r, const char *from, const
 	return joined;
 }
 
-/* `tenants: other.yaml`: a list of tenants, or a map with the key `tenants`. */
+/* Read `tenants: other.yaml`: a list of tenants, or a map with the key `tenants`. */
 static void read_other(struct policy_reading *r, yamldoc_node from)
 {
 	static const char *const keys[] = {"tenants", "version", NULL};
@@ -267,14 +267,15 @@ static void read_other(struct policy_reading *r, yamldoc_node from)
 	if (policy_took(r, rc, &err) != 0)
 		return;
 	yamldoc_node root = yamldoc_root(doc);
-	/* Cut short, or not yet written: not a policy in which everybody is equal. */
+	/* Truncated, or not yet written: do not take it for a policy in which all clients are
+	 * equal. */
 	if (yamldoc_kind(root) == YAMLDOC_MAP && yamldoc_map_size(root) == 0)
 		policy_refuse(r, from, "%s says nothing", name);
 	if (yamldoc_kind(root) == YAMLDOC_MAP && policy_keys(r, root, keys)) {
 		read_version(r, root);
 		root = yamldoc_get(root, "tenants");
 	}
-	/* One file may name another, but a chain has an end: a file that is only a name is refused. */
+	/* A file may name another, but only once: a file that is only a name is refused. */
 	if (root.id)
 		policy_tenant_read(r, root);
 	yamldoc_free(doc);

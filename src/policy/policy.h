@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * policy: the structures of a policy, for all rooms of this tree. Programs that use libweir see them as opaque, so that a
- * new key or controller changes no ABI.
+ * policy: the structures of a policy, for all rooms of this tree. Programs that use libweir see
+ * them as opaque, so that a new key or controller changes no ABI.
  */
 #ifndef WEIR_POLICY_POLICY_H
 #define WEIR_POLICY_POLICY_H
@@ -36,8 +36,8 @@ struct weir_policy_cluster {      /* servers under one controller; n_servers 0: 
 	size_t n_servers;
 	weir_time period;   /* a QoS period */
 	weir_time interval; /* between two rounds of the controller; 0: it adapts */
-	/* Addresses of the first servers, by name, while they stand in for the controller; none: beside the
-	 * controller's unix socket. */
+	/* Addresses of the first servers, by name, while they stand in for the controller; none:
+	 * beside the controller's unix socket. */
 	const char **stand_ins;
 	size_t n_stand_ins;
 	bool no_stand_in; /* no server stands in */
@@ -89,18 +89,18 @@ struct weir_resource {
 	uint32_t run;
 	uint64_t run_distance, credit;
 	uint32_t io_unit; /* bytes that count as one request; larger ones count ⌈bytes/io_unit⌉ */
-	double flush_cost, trim_cost;               /* in requests, whole, ≥ 1 */
-	struct weir_place at, back_at, capacity_at; /* back_at, capacity_at: places of these
-	                                               values, if stated */
+	double flush_cost, trim_cost; /* in requests, whole, ≥ 1 */
+	/* back_at, capacity_at: places of these values, if stated */
+	struct weir_place at, back_at, capacity_at;
 	/* Access to the back end; 0: the back end's own default. */
-	unsigned connections;       /* to an upstream */
-	weir_time timeout;          /* an upstream that is away for longer is an error */
-	uint64_t keep;              /* bytes of writes kept until they are flushed */
-	bool direct;                /* bypass the page cache */
-	bool threads;               /* use threads and never io_uring */
-	bool read_only;             /* no writes, whatever its exports say */
-	bool shared;                /* lock: false: other programs may write to its file
-	                               meanwhile */
+	unsigned connections; /* to an upstream */
+	weir_time timeout;    /* an upstream that is unreachable for longer is an error */
+	uint64_t keep;        /* bytes of writes kept until they are flushed */
+	bool direct;          /* bypass the page cache */
+	bool threads;         /* use threads and never io_uring */
+	bool read_only;       /* no writes, whatever its exports say */
+	/* lock: false: other programs may write to its file meanwhile */
+	bool shared;
 	struct weir_policy_tls tls; /* of an upstream */
 	struct policy_lab_resource lab;
 };
@@ -110,8 +110,7 @@ struct weir_resource {
 #define POLICY_DEPTH_SHUT -1.0 /* `depth: 0`: the gate is closed */
 
 #define WEIR_POLICY_KEEP_LEAST                                                                     \
-	(1u << 20) /* bytes: a smaller buffer would flush after every few
-	              writes */
+	(1u << 20) /* bytes: a smaller buffer would flush after every few writes */
 
 struct weir_export { /* a part of a resource under a name that clients ask for */
 	const char *name;
@@ -144,8 +143,8 @@ struct weir_policy {
 	size_t n_exports;
 	const char **listen; /* "unix:/run/weir/nbd.sock", "tcp:127.0.0.1:10809" */
 	size_t n_listen;
-	int default_tenant; /* index of the tenant for requests that match none; -1: these are
-	                       refused */
+	/* index of the tenant for requests that match none; -1: these are refused */
+	int default_tenant;
 	/* For the gateway; NULL or 0: not stated. */
 	const char **api; /* addresses of the HTTP API, as in listen */
 	size_t n_api;

@@ -13,7 +13,7 @@ static const char *const export_keys[] = {
 static const char *const cost_words[] = {"requests", "bytes", "time", NULL}; /* enum weir_unit */
 
 #define KEYS            64                  /* of a resource, with its controllers' */
-#define DEPTH_BYTES_MAX (UINT64_C(1) << 52) /* the most that a gate's window in bytes takes */
+#define DEPTH_BYTES_MAX (UINT64_C(1) << 52) /* largest window in bytes of a gate */
 
 /* ---- resources */
 
@@ -21,12 +21,13 @@ void policy_resource_default(const char *name, struct weir_resource *ret_resourc
 {
 	*ret_resource = (struct weir_resource){
 		.name = name,
-		.depth = 0, /* auto: what stands behind it knows best */
+		.depth = 0, /* auto: the back end knows best */
 		.cost = WEIR_UNIT_REQUESTS,
 		.capacity = {{0, WEIR_UNIT_REQUESTS}, {0, WEIR_UNIT_BYTES}},
 		.capacity_auto = true,
 		.run_distance = 256 * 1024,
-		.io_unit = 256 * 1024, /* where a disk's transfer takes about as long as its seek */
+		/* a size at which a disk's transfer takes about as long as its seek */
+		.io_unit = 256 * 1024,
 		.flush_cost = 1,
 		.trim_cost = 1,
 		.lab = {.estimate_io = WEIR_MS},
@@ -172,7 +173,7 @@ static void read_costs(struct policy_reading *r, yamldoc_node n, struct weir_res
 	to->trim_cost = (double)trim;
 }
 
-/* What clients ask for has at most 255 bytes: what a connection keeps of it. */
+/* Names of exports have at most 255 bytes, which a connection keeps. */
 static const char *read_name(struct policy_reading *r, yamldoc_node n, const char *what)
 {
 	const char *name = policy_get_string(r, n, "name");
@@ -201,8 +202,8 @@ static void read_cost(struct policy_reading *r, yamldoc_node n, struct weir_reso
 	to->cost = (enum weir_unit)cost;
 }
 
-/* Where a controller's tokens count bytes, weights share bytes by default: a tenant with small requests could not use its
- * tokens beside large ones. */
+/* If a controller's tokens count bytes, weights share bytes by default: a tenant with small
+ * requests could not use its tokens beside large ones. */
 static void imply_cost(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
 	if (!policy_controller_counts_bytes(to) || to->cost == WEIR_UNIT_BYTES)
@@ -216,7 +217,7 @@ static void imply_cost(struct policy_reading *r, yamldoc_node n, struct weir_res
 		to->cost = WEIR_UNIT_BYTES;
 }
 
-/* false: it has no name to be known by. */
+/* Return false if it has no name. */
 static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
 	const char *name, *keys[KEYS];
@@ -299,7 +300,7 @@ static int export_resource(struct policy_reading *r, yamldoc_node n)
 	return -1;
 }
 
-/* false: refused. */
+/* Return false if it was refused. */
 static bool read_export(struct policy_reading *r, yamldoc_node n, struct weir_export *to)
 {
 	const struct weir_policy *p = r->policy;

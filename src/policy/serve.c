@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * serve: the keys that only the gateway uses: where it listens and is asked, its TLS, its
- * threads and memory, and how its back ends are reached.
+ * serve: the keys that only the gateway uses: its addresses, API, TLS, threads and memory, and
+ * access to its back ends.
  */
 #include "policy/impl.h"
 #include "wire/address.h"
@@ -21,7 +21,7 @@ static const char *const form_words[] = {"text", "json", NULL};
 
 #define ADDRESS_MAX (ADDRESS_PATH + 80)
 
-/* {unix: PATH, mode: 0660, group: NAME} as one text. */
+/* Convert {unix: PATH, mode: 0660, group: NAME} to one text. */
 static const char *socket_text(struct policy_reading *r, yamldoc_node n, char text[ADDRESS_MAX])
 {
 	const char *path = policy_get_string(r, n, "unix"),
@@ -81,7 +81,8 @@ void policy_serve_read_addresses(
 	}
 }
 
-/* Whoever reaches the API may change the policy. A unix socket has its file's permissions. */
+/* A client of the API may change the policy. A unix socket has its file's permissions; TCP needs a
+ * token. */
 static void check_token(struct policy_reading *r, yamldoc_node root)
 {
 	const struct weir_policy *p = r->policy;
@@ -127,7 +128,7 @@ static void read_server_tls(struct policy_reading *r, yamldoc_node n)
 
 /* ---- the top level */
 
-/* `log: debug` or `log: {level: debug, form: json}`. */
+/* Read `log: debug` or `log: {level: debug, form: json}`. */
 static void read_log(struct policy_reading *r, yamldoc_node root)
 {
 	yamldoc_node n = yamldoc_get(root, "log");
@@ -153,7 +154,7 @@ static void read_threads(struct policy_reading *r, yamldoc_node root)
 
 	if (text && strcmp(text, "auto") == 0)
 		return;
-	/* More threads than the largest machine has cores are a slip. */
+	/* More threads than the largest machine has cores are a mistake. */
 	policy_took(r, yamldoc_int(root, "threads", 1, 1024, &threads, &err), &err);
 	r->policy->threads = (unsigned)threads;
 }
@@ -206,7 +207,7 @@ void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct
 	if (policy_took(r, yamldoc_time(n, "timeout", &to->timeout, &err), &err) == 0 &&
 		to->timeout <= 0)
 		policy_refuse(r, yamldoc_get(n, "timeout"), "must be more than 0");
-	/* At least two of the largest pieces: one that is kept and one that comes in. */
+	/* At least two of the largest pieces: one kept and one arriving. */
 	if (policy_took(r, yamldoc_size_of(n, "keep", &to->keep, &err), &err) == 0 &&
 		to->keep < WEIR_POLICY_KEEP_LEAST)
 		policy_refuse(r, yamldoc_get(n, "keep"), "must be at least 1 MiB");
@@ -224,7 +225,7 @@ void policy_serve_read_export(struct policy_reading *r, yamldoc_node n, struct w
 
 	policy_took(r, yamldoc_bool(n, "read_only", &to->read_only, &err), &err);
 	to->description = policy_get_string(r, n, "description");
-	/* What a client is told about an export has at most 4096 bytes in the protocol. */
+	/* An export's description has at most 4096 bytes in the protocol. */
 	if (to->description && strlen(to->description) > 1024)
 		policy_refuse(r, yamldoc_get(n, "description"), "has more than 1024 bytes");
 }

@@ -2,14 +2,16 @@
 /*
  * LAW     A request is in the gate or handed back, never both and never neither. Requests of one
  *         tenant that move are handed back in the order in which they waited. After undo the gate's
- *         tree, knobs and requests are as they were.
- * METHOD  Each new tenant finds its predecessor by its path. Steps go over the new tenants twice: first new nodes are
- *         added, parents first, with their knobs; no request can reach them yet. Then knobs that
- *         differ are set at the nodes that stay. Old nodes that no tenant took over are put on the list of
- *         leavers in reverse order of the tree, so children before parents, which is how a gate lets nodes go.
- * COST    A step of n tenants: n adds, or a look at 16 n tenants and one weir_gate_set for up to n of them.
+ *         tree, knobs and requests are as before.
+ * METHOD  Each new tenant finds its predecessor by its path. Steps go over the new tenants twice:
+ *         first new nodes are added, parents first, with their knobs; no request can reach them
+ *         yet. Then knobs that differ are set at the nodes that stay. Old nodes without a successor
+ *         are put on the list of leaving nodes in reverse order of the tree, so children before
+ *         parents, as a gate requires.
+ * COST    A step of n tenants: n adds, or a comparison of 16 n tenants and one weir_gate_set for up
+ *         to n of them.
  * EXAMPLE prod (leaf) becomes prod with db and web: a second node for prod, two below it; the old
- *         prod's queue is handed back, its node goes when its last request is done.
+ *         prod's queue is handed back, its node is removed when its last request is done.
  */
 #include "base/no-memory.h"
 #include "policy/swap.h"
@@ -18,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCAN 16 /* tenants whose knobs are compared in the time that it takes to set one's */
+#define SCAN 16 /* tenants that can be compared in the time of setting one */
 
 static bool is_leaf(const struct weir_tenant *t)
 {
@@ -54,7 +56,7 @@ static void find_stays(struct policy_swap *s)
 			s->stays[i] = -1;
 }
 
-/* Those that no tenant takes over, children first, behind those of before. */
+/* List nodes that no tenant takes over, children first, after those of earlier swaps. */
 static int list_leaving(struct policy_swap *s)
 {
 	bool *taken = calloc(s->n_nodes + 1, sizeof(*taken));
@@ -147,7 +149,7 @@ struct batch {
 	size_t n; /* tenants */
 };
 
-/* The knobs of tenant i of the new policy, or of its predecessor. */
+/* Make the knobs of tenant i of the new policy, or of its predecessor. */
 static void make_knobs(const struct policy_swap *s, size_t i, bool old, struct weir_knob *knobs,
 	struct weir_bucket_spec *buckets)
 {
@@ -184,7 +186,7 @@ static bool same_bucket(const struct weir_bucket_spec *a, const struct weir_buck
 	       a->size == b->size;
 }
 
-/* Whether tenant i, which stays, has other knobs than before. */
+/* Return true if tenant i, which stays, has other knobs than before. */
 static bool differs(const struct policy_swap *s, size_t i)
 {
 	struct weir_knob new[POLICY_KNOBS], old[POLICY_KNOBS];
@@ -262,7 +264,7 @@ int policy_swap_step(
 
 	b.n = 0;
 	if (s->added == 0)
-		/* If there is no room now, each node asks. */
+		/* If this fails, each node allocates. */
 		(void)weir_gate_reserve(g, (uint32_t)policy_swap_new(s));
 	if (s->added < s->n_next)
 		rc = add_nodes(s, &b, g, now, n, err);
@@ -273,8 +275,8 @@ int policy_swap_step(
 	return s->added < s->n_next || s->set < s->n_next;
 }
 
-/* A gate refuses nothing that it has had before, but for want of memory; then a knob stays as the coming policy
- * has it until the next change. */
+/* A gate refuses nothing that it has had before, except for lack of memory; then a knob keeps the
+ * next policy's value until the next change. */
 static void unset_knobs(
 	struct policy_swap *s, struct batch *b, struct weir_gate *g, weir_time now, size_t n)
 {
@@ -338,7 +340,7 @@ static bool all_of_them(const struct weir_req *q, void *arg)
 	return true;
 }
 
-/* A sweep that is half done, and those that leave now behind the others. */
+/* Compact a sweep that is half done, and append the nodes that leave now. */
 static void append_leaving(struct policy_swap *s, weir_node *room)
 {
 	size_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tenant: the tree, depth first, so that parents stand before their children. */
+/* tenant: read the tree, depth first, so that parents are before their children. */
 #include "policy/impl.h"
 #include <errno.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static void read_matches(struct policy_reading *r, yamldoc_node n, struct weir_t
 
 /* ---- name and weight */
 
-/* Why a name will not do, or NULL. It stands in paths, tables and metrics. */
+/* Return why a name is invalid, or NULL. Names are used in paths, tables and metrics. */
 static const char *bad_name(const char *name)
 {
 	size_t len = strlen(name);
@@ -84,7 +84,7 @@ static const char *bad_name(const char *name)
 	return NULL;
 }
 
-/* A tenant whose name will not do is read on as "?", so that its other errors are found. */
+/* A tenant with an invalid name is read as "?", so that its other errors are found. */
 static const char *read_name(struct policy_reading *r, yamldoc_node n)
 {
 	struct weir_err err;
@@ -136,7 +136,7 @@ static const char *join(struct policy_reading *r, int parent, const char *name)
 	return path;
 }
 
-/* Adds the tenant of node n; its index or -1. */
+/* Add the tenant of node n; return its index or -1. */
 static int read_one(struct policy_reading *r, yamldoc_node n, int parent)
 {
 	struct weir_policy *p = r->policy;
@@ -154,7 +154,7 @@ static int read_one(struct policy_reading *r, yamldoc_node n, int parent)
 		return -1;
 	policy_tenant_read_weight(r, n, &t);
 	policy_limit_read(r, yamldoc_get(n, "min"), "min", t.min, &t.n_min);
-	/* Where max itself is refused, what burst lacks in it is no second mistake. */
+	/* If max itself is refused, do not report a burst that lacks it. */
 	if (policy_limit_read(r, yamldoc_get(n, "max"), "max", t.max, &t.n_max))
 		policy_limit_read_bursts(r, yamldoc_get(n, "burst"), t.max, t.n_max);
 	policy_limit_read_slo(r, yamldoc_get(n, "slo"), &t);

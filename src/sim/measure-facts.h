@@ -11,9 +11,9 @@
 #include "control/facts.h"
 #include "sim/metrics.h"
 
-/* Append a point at t seconds to the series of every fact that has one; t < 0: put the values that are reported at the
- * end. `self` names the controller's own values. 0, -ENOMEM if the facts were not filled, or as metrics_append and
- * metrics_put. */
+/* Append a point at t seconds to the series of every fact that has one; t < 0: put the values that
+ * are reported at the end. `self` names the controller's own values. 0, -ENOMEM if the facts were
+ * not filled, or as metrics_append and metrics_put. */
 int measure_facts(struct metrics *m, const struct facts *f, const char *self, double t);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* measure-impl: shared by measure.c (series, during the run) and measure-end.c (values, at the end). */
+/* measure-impl: shared by measure.c (series, during the run) and measure-end.c (values, at the
+ * end). */
 #ifndef WEIR_SIM_MEASURE_IMPL_H
 #define WEIR_SIM_MEASURE_IMPL_H
 

@@ -2,8 +2,8 @@
 /*
  * measure-put: write measured values under their names.
  *
- * The simulator (measure.c) and the gateways of a live run both write their counts here, so that one claim can be
- * checked against either. weir-scenario(5), "What is measured", lists the names.
+ * The simulator (measure.c) and the gateways of a live run both write their counts here, so that
+ * one claim can be checked against either. weir-scenario(5), "What is measured", lists the names.
  */
 #ifndef WEIR_SIM_MEASURE_PUT_H
 #define WEIR_SIM_MEASURE_PUT_H
@@ -35,9 +35,9 @@ extern const struct measure_series measure_tenant_series[MEASURE_TENANT_SERIES],
 void measure_name_series(struct metrics *m, const char *prefix, const struct measure_series *series,
 	size_t n, int *ret);
 
-/* Write the values of a run. All return 0, or the error of metrics_put. `sort` is "tenant" or "inside"; the hist is
- * in ns; wait_ns is request·ns by cause, over the flow's span. The times of a tenant of which no IO completed are
- * NaN (metrics.h). */
+/* Write the values of a run. All return 0, or the error of metrics_put. `sort` is "tenant" or
+ * "inside"; the hist is in ns; wait_ns is request·ns by cause, over the flow's span. The times of a
+ * tenant of which no IO completed are NaN (metrics.h). */
 int measure_put_flow(struct metrics *m, const struct measure_flow *f, const char *prefix);
 /* Write PREFIX.mean, the flow's mean latency. */
 int measure_put_mean(struct metrics *m, const struct measure_flow *f, const char *prefix);

@@ -2,11 +2,12 @@
 /*
  * measure: the results of a run: values over the time after the warm-up, and series.
  *
- * METHOD  A completion puts three numbers into a ring. A full ring is drained at once, and the histograms' lines are
- *         prefetched: with a thousand tenants each record would otherwise wait for memory twice. Each tenant has a
- *         histogram of total latency for the current sample: at its end the p99 is read, the histogram is added to
- *         that of the whole run, and cleared. Time in the device is recorded in a histogram of the run directly. All
- *         are small histograms (base/hist-small.h): there may be 100,000 hosts.
+ * METHOD  A completion puts three numbers into a ring. A full ring is drained at once, and the
+ *         histograms' lines are prefetched: with a thousand tenants each record would otherwise
+ *         wait for memory twice. Each tenant has a histogram of total latency for the current
+ *         sample: at its end the p99 is read, the histogram is added to that of the whole run, and
+ *         cleared. Time in the device is recorded in a histogram of the run directly. All are small
+ *         histograms (base/hist-small.h): there may be 100,000 hosts.
  *
  * NAMES   weir-scenario(5), "What is measured", lists them all.
  */

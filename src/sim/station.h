@@ -38,13 +38,13 @@ struct station_config {
 /* Get the model's own defaults. */
 void station_defaults(enum station_kind kind, struct station_config *ret);
 
-/* Create a station. `name` names its random stream. Return 0; -ENOMEM; -EINVAL with a message that names the field,
- * or the conflicting fields: "seek_full, seek_third: …". */
+/* Create a station. `name` names its random stream. Return 0; -ENOMEM; -EINVAL with a message that
+ * names the field, or the conflicting fields: "seek_full, seek_third: …". */
 int station_new(const struct station_config *config, uint64_t seed, const char *name,
 	struct device **ret, struct weir_err *err);
 
-/* Change a server's rate (IOs/s) or a link's (bytes/s), from `now` on. Everything up to `now` must have been
- * stepped. -EINVAL for other kinds. */
+/* Change a server's rate (IOs/s) or a link's (bytes/s), from `now` on. Everything up to `now` must
+ * have been stepped. -EINVAL for other kinds. */
 int station_set_rate(
 	const struct station_config *config, struct device *d, weir_time now, double rate);
 /* Set the window of a gate in front of it, as `depth: auto` of a policy does. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* world-build: create a world from a scenario. Allocates everything that a run needs, except IOs. */
+/* world-build: create a world from a scenario. Allocates everything that a run needs, except
+ * IOs. */
 #include "sim/control/controller.h"
 #include "sim/measure.h"
 #include "sim/world.h"

@@ -2,7 +2,8 @@
 /*
  * world-knobs: turn a scenario's settings of gates and tenants, and its changes, into knobs.
  *
- * All changes of one entry of `at:` at one gate are one weir_gate_set: all or none, and between two requests.
+ * All changes of one entry of `at:` at one gate are one weir_gate_set: all or none, and between two
+ * requests.
  */
 #include "policy/impl.h"
 #include "sim/world.h"
@@ -21,7 +22,8 @@ struct set { /* knobs for one gate */
 
 static int set_new(struct set *s, size_t tenants, size_t changes)
 {
-	/* Per tenant: weight, buckets, priority, deadline, two grants. Per change: five knobs of the gate. */
+	/* Per tenant: weight, buckets, priority, deadline, two grants. Per change: five knobs of
+	 * the gate. */
 	s->knobs = calloc(6 * tenants + 5 * changes + 1, sizeof(*s->knobs));
 	s->buckets = calloc(tenants ? tenants : 1, BUCKETS * sizeof(*s->buckets));
 	s->bounds = calloc(tenants ? tenants : 1, sizeof(*s->bounds));
@@ -46,7 +48,8 @@ const struct scenario_knobs *world_gate_knobs(const struct world_gate *g, size_t
 	return g->knobs ? &g->knobs[tenant] : &g->config->tenants[tenant].knobs;
 }
 
-/* Add the policy's buckets and the scenario's own together: the knob replaces all of a node's buckets. */
+/* Add the policy's buckets and the scenario's own together: the knob replaces all of a node's
+ * buckets. */
 static void add_buckets(struct set *s, const struct world_gate *g, size_t tenant)
 {
 	const struct scenario_knobs *k = world_gate_knobs(g, tenant);
@@ -94,8 +97,8 @@ int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob
 
 /* ---- at the start */
 
-/* Create the gate and its tree, and set its tenants' knobs. For a gate without a policy the caller adds the
- * leaves. */
+/* Create the gate and its tree, and set its tenants' knobs. For a gate without a policy the caller
+ * adds the leaves. */
 int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err)
 {
 	struct weir_gate_config config = g->config->config;
@@ -131,8 +134,8 @@ int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err
 
 /* ---- changes */
 
-/* Copy the scenario's settings of the gate's tenants, for changes to write to: until then the hosts of a group share
- * them. */
+/* Copy the scenario's settings of the gate's tenants, for changes to write to: until then the hosts
+ * of a group share them. */
 static int own_tenants(struct world_gate *g)
 {
 	const struct weir_policy *p = g->config->policy;
@@ -184,8 +187,9 @@ static void merge_knobs(struct world_gate *g, size_t tenant, const struct scenar
 		k->lab.lgrant = from->lab.lgrant;
 }
 
-/* Return true if the change moves other tenants' guarantees: an inner tenant's min, or any weight beside a min,
- * changes what every leaf is guaranteed; then the buckets of all are set. weir_gate_set keeps the levels. */
+/* Return true if the change moves other tenants' guarantees: an inner tenant's min, or any weight
+ * beside a min, changes what every leaf is guaranteed; then the buckets of all are set.
+ * weir_gate_set keeps the levels. */
 static bool moves_bounds(const struct world_gate *g, unsigned given)
 {
 	if (given & SCENARIO_MIN)
@@ -257,7 +261,8 @@ static int change_gate(struct world *w, struct world_gate *g, const struct scena
 	return r;
 }
 
-/* Set the tenants' priorities on links with strict order: the tenant's own, or the last without one. */
+/* Set the tenants' priorities on links with strict order: the tenant's own, or the last without
+ * one. */
 void world_link_priorities(struct world *w)
 {
 	for (uint32_t i = 0; i < w->n_tenants; i++) {

@@ -8,8 +8,8 @@
 
 #define POOL_CHUNK 256 /* IOs: about 100 KB per chunk */
 #define BATCH      32  /* requests taken from a gate at once */
-/* Rounds at one time after which time counts as standing still: more than the IOs of any scenario can need one after
- * the other, and done in seconds. */
+/* Rounds at one time after which time counts as standing still: more than the IOs of any scenario
+ * can need one after the other, and done in seconds. */
 #define ROUNDS_MAX 10000000
 
 /* ---- the pool of IOs */
@@ -223,7 +223,8 @@ static void end_own(struct world *w, struct world_io *io)
 
 static void complete_io(struct world *w, struct world_io *io);
 
-/* Send an IO to the station of its hop: a link towards the device, the device, a link back, or its end. */
+/* Send an IO to the station of its hop: a link towards the device, the device, a link back, or its
+ * end. */
 static void forward_io(struct world *w, struct world_io *io)
 {
 	const struct scenario_group *g = io->load->group;

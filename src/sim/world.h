@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * world: the running state of a scenario: hosts, gates, devices, links, workloads, and their common time.
+ * world: the running state of a scenario: hosts, gates, devices, links, workloads, and their common
+ * time.
  *
  *   workload → host's gate → [links] → [device's gate] → device → [links] → workload
  *
  * METHOD  One event queue. A device has one event armed, for its next(); a gate one, for its
  *         wake-up; an open workload one, for its next arrival; an IO that pauses (think time, a
- *         retry) one. All events of one time are handled first, and only then weir_gate_next is called for the gates
- *         that they touched: so a gate decides with all arrivals and completions of that time, whatever their order.
+ *         retry) one. All events of one time are handled first, and only then weir_gate_next is
+ *         called for the gates that they touched: so a gate decides with all arrivals and
+ *         completions of that time, whatever their order.
  * COST    Per IO: one submit, next and done at each gate, one submit and (a part of) one step at
- *         each station, one or two records in a ring. Nothing is allocated once the pool has as many IOs as are ever
- *         in flight at once.
+ *         each station, one or two records in a ring. Nothing is allocated once the pool has as
+ *         many IOs as are ever in flight at once.
  *
  * Controllers see this struct (controller.h) and may read all of it; they change gates through
  * world_gate_set.
@@ -29,8 +31,8 @@ struct world;
 struct world_host;
 struct world_gate;
 
-/* Bytes of a request or a reply on a link besides its data: Ethernet, IP and TCP headers and those of a small
- * protocol. */
+/* Bytes of a request or a reply on a link besides its data: Ethernet, IP and TCP headers and those
+ * of a small protocol. */
 #define WORLD_HEADER 96
 
 struct world_io { /* one IO, from its workload to its completion */
@@ -46,7 +48,8 @@ struct world_io { /* one IO, from its workload to its completion */
 	struct weir_req at_device; /* at the device's gate */
 };
 
-/* A controller's own reads of a device: they bypass all gates and links, and are in no tenant's figures. */
+/* A controller's own reads of a device: they bypass all gates and links, and are in no tenant's
+ * figures. */
 struct world_own {
 	void (*done)(struct world_own *o, struct world *w, weir_time latency);
 	void (*due)(struct world_own *o, struct world *w); /* for world_own_wait */
@@ -180,7 +183,8 @@ int world_run(struct world *w, weir_time until);
 void world_load_run(struct world *w, struct world_load *l, bool run);
 /* Count the bursts of a workload that are over by now; it must have bursts. */
 void world_load_sweep(struct world *w, struct world_load *l);
-/* Call o->due at `at`, once. Start one read now, and call o->done at its end. Both return 0 or -ENOMEM. */
+/* Call o->due at `at`, once. Start one read now, and call o->done at its end. Both return 0 or
+ * -ENOMEM. */
 int world_own_wait(struct world *w, struct world_own *o, weir_time at);
 int world_own_read(struct world *w, struct world_own *o, struct world_station *st, uint64_t offset,
 	uint32_t bytes);

@@ -3,7 +3,8 @@
  * opts: parse the command line by one table of options.
  *
  * `--name`, `--name VALUE`, `--name=VALUE` and, where given, `-x`. `--` ends the options. Options
- * and operands may be mixed. Errors name the option, suggest the near one, and go to standard error.
+ * and operands may be mixed. Errors name the option, suggest the near one, and go to standard
+ * error.
  */
 #ifndef WEIR_CLI_COMMON_OPTS_H
 #define WEIR_CLI_COMMON_OPTS_H

@@ -13,11 +13,13 @@ struct stay_list { /* of words, cut out of `text`; zero it */
 	size_t n;
 };
 void stay_list_free(struct stay_list *l);
-/* Split addresses at commas and check each. Return -1, or the exit status after an error message. */
+/* Split addresses at commas and check each. Return -1, or the exit status after an error
+ * message. */
 typedef int stay_check_fn(const char *address, struct weir_err *err);
 int stay_addresses(const struct verb *v, const char *option, const char *text, stay_check_fn *check,
 	struct stay_list *ret);
-/* Parse --log-level: an enum log_level, or -1 if text is NULL, for the policy's. Return as above. */
+/* Parse --log-level: an enum log_level, or -1 if text is NULL, for the policy's. Return as
+ * above. */
 int stay_level(const struct verb *v, const char *text, int *ret_level);
 void stay_log(int level, const struct weir_policy *p, bool json); /* open the log */
 int stay_pidfile(const char *path, struct weir_err *err);

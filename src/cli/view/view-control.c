@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* view-control: the servers and tenants of a cluster, as its controller (weir control) knows them, as tables of weir
- * status. */
+/* view-control: the servers and tenants of a cluster, as its controller (weir control) knows them,
+ * as tables of weir status. */
 #include "cli/view/view.h"
 #include <string.h>
 

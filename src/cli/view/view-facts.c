@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* view-facts: the facts of controllers as tables of weir status and top, and their state by weir status --ledger. */
+/* view-facts: the facts of controllers as tables of weir status and top, and their state by weir
+ * status --ledger. */
 #include "cli/view/view.h"
 #include "control/facts.h"
 #include "serve/api/facts-json.h"
@@ -104,7 +105,8 @@ static void add_cells(const struct facts_table *of, const void *row, struct tabl
 
 /* ---- tables */
 
-/* The lines of a list of rows; before each of them stand the resource and the controller's own values, if given. */
+/* The lines of a list of rows; before each of them stand the resource and the controller's own
+ * values, if given. */
 static void add_rows(const json_t *list, const struct facts_table *of, size_t most,
 	const char *resource, const struct facts_table *outer, const void *self, struct table *t)
 {

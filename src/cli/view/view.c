@@ -2,9 +2,9 @@
 /*
  * view: compute rates, percentiles and wait causes from two statuses. view-write.c prints them.
  *
- * METHOD   Counters of the later status minus those of the earlier, found by name; a counter that went
- *          down (the gateway was restarted) counts from 0. For the latency of the interval the two
- *          histograms are subtracted bucket by bucket.
+ * METHOD   Counters of the later status minus those of the earlier, found by name; a counter that
+ *          went down (the gateway was restarted) counts from 0. For the latency of the interval the
+ *          two histograms are subtracted bucket by bucket.
  */
 #include "cli/view/view.h"
 #include <errno.h>

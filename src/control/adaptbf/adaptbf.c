@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * SOURCE  Rashid, Dai: AdapTBF, 2025, §III-B (the framework), §III-D (the rules). The law itself,
- *         and what it differs in, is control/adaptbf/law.c.
- * LAW     A job waits when requests are queued and served + queued ≥ 0.9 α_prev, or when its tokens held
- *         requests for a quarter of the period: it would have used more. Its demand then is d = max(arrivals, 2·max(α_prev, K·p)), else arrivals + queued.
+ *         and its differences from the paper, are in control/adaptbf/law.c.
+ * LAW     A job waits when requests are queued and served + queued ≥ 0.9 α_prev, or when its tokens
+ *         held requests for a quarter of the period: it would have used more. Its demand then is
+ *         d = max(arrivals, 2·max(α_prev, K·p)), else arrivals + queued.
  *         A claim on an active job: a ← a·2^(−Δt/H), after the period's allocation.
- * METHOD  Slots for all that are known; the active are gathered into arrays for the law, and what it
- *         says goes back. The ledger gets the differences α⁰ − α, givers and takers in order of
- *         their slots: at most one transfer a job.
- * DIFFERS The paper takes what arrived as demand. With a closed loop that is what was served, so
- *         that a throttled job looks satisfied; with all that waits, the deepest queue has the most
- *         (decision 13). Twice: a job that waits doubles in a period while there is surplus, and
- *         a lender that waits is owed up to as much again as its priority gives.
+ * METHOD  A slot for each known job; active jobs are gathered into arrays for the law, and its
+ *         results are copied back. The ledger gets the differences α⁰ − α, givers and takers in
+ *         order of their slots: at most one transfer a job.
+ * DIFFERS The paper uses arrivals as demand. In a closed loop arrivals equal completions, so that a
+ *         throttled job looks satisfied; if all waiting requests counted, the deepest queue would
+ *         win (decision 13). Factor two: a job that waits doubles in a period while there is
+ *         surplus, and a lender that waits is owed up to as much again as its priority gives.
  * EXAMPLE K = 100, two jobs of equal weight, both with requests waiting, one of them eight, the
  *         other 512: d = 100 for both, and 50 tokens each.
  */
@@ -23,12 +24,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PERIOD      (100 * WEIR_MS) /* the paper's */
-#define FORGET      (600 * WEIR_SEC)
-#define JOBS_MAX    65536
-#define LOANS_LEAST 1024 /* open at once, however few jobs: 100 kB, and more than a person reads */
+#define PERIOD   (100 * WEIR_MS) /* the paper's */
+#define FORGET   (600 * WEIR_SEC)
+#define JOBS_MAX 65536
+/* open loans at once, however few jobs: 100 kB, and more than a person reads */
+#define LOANS_LEAST 1024
 #define LOANS       4    /* … and for each job; pairs of jobs would be their square */
-#define HEADROOM    0.05 /* more than a server varies from one second to the next */
+#define HEADROOM    0.05 /* more than a server's rate varies from one second to the next */
 
 static bool good(const struct adaptbf_config *c)
 {
@@ -36,7 +38,7 @@ static bool good(const struct adaptbf_config *c)
 	       c->forget >= 0 && c->debt.floor >= 0 && c->debt.floor <= 1 && c->debt.half_life >= 0;
 }
 
-/* What a claim loses in a period, as a part of it. */
+/* Return the part of a claim that is lost in a period. */
 static double aging(const struct adaptbf_config *c)
 {
 	return c->debt.half_life ? 1 - exp2(-(double)c->period / (double)c->debt.half_life) : 0;
@@ -187,7 +189,8 @@ static int ask(struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops
 	}
 }
 
-/* Counters that fell began again. Of the first look nothing is known but what waits. */
+/* Update the counters. A counter that fell was reset. At the first sight of a job only its queue is
+ * known. */
 static void count(struct adaptbf *a, struct adaptbf_slot *s, const struct adaptbf_job *j)
 {
 	bool again = j->arrived < s->arrived || j->served < s->served;
@@ -227,7 +230,7 @@ static int hear(struct adaptbf *a, weir_time now, size_t n)
 		bool added = slot == ADAPTBF_NOBODY;
 
 		if (added && !j->arrived && !j->queued)
-			continue; /* nothing is lost if it is forgotten, and there may be very many */
+			continue; /* forget it: nothing is lost, and there may be very many */
 		if (added && (a->known >= a->config.jobs_max || j->id == 0)) {
 			a->state.left_out++;
 			continue;
@@ -243,14 +246,14 @@ static int hear(struct adaptbf *a, weir_time now, size_t n)
 
 /* ---- who is active, and what they want */
 
-/* A job that owes, has requests waiting and was not served what it had tokens for: what it asks for depends on what it
- * gets, and says nothing of what it wants. */
+/* Return true if a job owes, has requests waiting and was served less than its tokens: its arrivals
+ * then depend on its service, and do not show its demand. */
 static bool starved(const struct adaptbf *a, const struct adaptbf_slot *s)
 {
 	return a->config.debt.floor > 0 && s->record < 0 && s->queued > 0;
 }
 
-/* K·p is `part` of its weight, rounded up: never 0. */
+/* Return the job's demand. K·p is `part` of its weight, rounded up: never 0. */
 static uint64_t wish(const struct adaptbf *a, const struct adaptbf_slot *s, uint64_t weights)
 {
 	uint64_t asked = s->arrivals + (s->queued > 0 ? (uint64_t)s->queued : 0);
@@ -275,11 +278,12 @@ static uint64_t demand(const struct adaptbf *a, const struct adaptbf_slot *s, ui
 	double most = s->most * (double)a->config.period / WEIR_SEC;
 
 	if (a->config.without == ADAPTBF_WITHOUT_LENDING)
-		return UINT64_MAX; /* then nobody has a surplus */
+		return UINT64_MAX; /* then no job has a surplus */
 	return most > 0 && most < (double)d ? (uint64_t)ceil(most) : d;
 }
 
-/* The active into the arrays, and the rules that stop behind what theirs will be; how many stop. */
+/* Gather the active jobs into the arrays, and put the rules that stop at the end of the array;
+ * return how many stop. */
 static size_t gather(struct adaptbf *a, weir_time now, struct adaptbf_jobs *jobs)
 {
 	struct adaptbf_arrays *x = &a->active;
@@ -291,7 +295,8 @@ static size_t gather(struct adaptbf *a, weir_time now, struct adaptbf_jobs *jobs
 		bool active = listed && (s->arrivals > 0 || s->queued > 0);
 
 		if (s->active && !active) {
-			/* From the end: as many rules as slots at most, active or stopped. */
+			/* Fill from the end: there are at most as many rules, active or stopped, as
+			 * slots. */
 			x->rules[x->room - ++stop] =
 				(struct adaptbf_rule){.id = s->id, .weight = s->weight};
 			s->tokens = s->initial = 0;
@@ -304,7 +309,7 @@ static size_t gather(struct adaptbf *a, weir_time now, struct adaptbf_jobs *jobs
 		x->slot[n] = i;
 		x->weight[n] = s->weight;
 		x->tokens[n] = s->fresh ? ADAPTBF_NEW : s->tokens;
-		/* Who has no record yet is neither lender nor borrower. */
+		/* A job without a record is neither lender nor borrower. */
 		x->record[n] = a->config.without == ADAPTBF_WITHOUT_REPAYMENT ? 0 : s->record;
 		x->remainder[n] = s->remainder;
 		x->reclaim[n] = s->reclaim;
@@ -334,7 +339,8 @@ static void want(struct adaptbf *a, size_t n)
 
 /* ---- what comes of it */
 
-/* Who got less than its priority gives gave to who got more: in order, as far as each goes. */
+/* Record loans from jobs that got less than their priority gives to jobs that got more, in
+ * order. */
 static void exchange(struct adaptbf *a, weir_time now, size_t n)
 {
 	const struct adaptbf_arrays *x = &a->active;
@@ -373,7 +379,7 @@ static int by_weight(const void *x, const void *y)
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* Back into the slots; the rules, those that stop last. */
+/* Copy the results back into the slots and build the rules; those that stop come last. */
 static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 {
 	struct adaptbf_arrays *x = &a->active;
@@ -393,7 +399,7 @@ static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 	}
 	if (ordered && n)
 		qsort(x->rules, n, sizeof(*x->rules), by_weight);
-	if (stop) /* before the first job there is no room, and nothing to move in it */
+	if (stop) /* before the first job the array is NULL */
 		memmove(&x->rules[n], &x->rules[x->room - stop], stop * sizeof(*x->rules));
 }
 
@@ -409,7 +415,7 @@ static void lose(uint32_t lender, int64_t tokens, void *arg)
 	}
 }
 
-/* Claims on the n active jobs, and on those who left. The slots have their records again. */
+/* Age the claims on the n active jobs, and on jobs that left. The slots have their new records. */
 static void age(struct adaptbf *a, weir_time now, size_t n)
 {
 	int64_t left;
@@ -431,8 +437,8 @@ static void age(struct adaptbf *a, weir_time now, size_t n)
 	a->state.aged += left;
 }
 
-/* One that the driver still lists is not new to it when it asks for something again: its counters
- * go on from where they are. */
+/* A job that the driver still lists keeps its counters, so that it is not new when it becomes
+ * active again. */
 static void forget(struct adaptbf *a, weir_time now)
 {
 	for (uint32_t i = 0; i < a->n_slots; i++) {
@@ -481,10 +487,12 @@ int adaptbf_step(
 	return ops->apply(driver, now, a->active.rules, jobs.n + stop);
 }
 
-/* y is what would be owed without rounding: y ← (y − each)·(1 − f), and whole tokens lag behind by less than one. */
+/* y is the debt without rounding: y ← (y − each)·(1 − f); whole tokens lag behind by less than
+ * one. */
 double adaptbf_bound(const struct adaptbf_config *config, double owed, double p, double tokens)
 {
-	/* A borrower keeps one token, the floor is rounded up, and the fraction of a period is had in the next. */
+	/* A borrower keeps one token, the floor is rounded up, and a period's fraction comes with
+	 * the next period. */
 	double most =
 		fmin(tokens - 1, (1 - config->debt.floor) * tokens - (config->debt.floor > 0));
 	double each = fmin(p / 2 * tokens, most);

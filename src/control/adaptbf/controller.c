@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Weights are whole numbers to the law: 1024 keeps ten binary digits of a fractional one. */
+/* The law takes whole weights: 1024 keeps ten binary digits of a fractional one. */
 #define WEIGHT_UNIT 1024.0
-/* While no request comes, a step finds nothing to do but to forget jobs. */
+/* Interval of steps while no request arrives: there is nothing to do but forget jobs. */
 #define IDLE   (10 * WEIR_SEC)
-#define SWEEP  256 /* names that a step looks at */
-#define NEWEST 0.1 /* of the time of a step: a second of them */
+#define SWEEP  256 /* names checked per step */
+#define NEWEST 0.1 /* weight of the newest step in the mean step time: about a second of steps */
 
 /* ---- a step */
 
@@ -33,14 +33,15 @@ static bool is_kept(uint64_t id, void *arg)
 	return adaptbf_gate_has(s->driver, id) || adaptbf_account(s->adaptbf, id, &ignored) == 0;
 }
 
-/* Some of the names of neither a tenant nor a job that is remembered. A plan has names of its own. */
+/* Drop some names that belong to neither a tenant nor a remembered job. A plan has its own
+ * names. */
 static void sweep_names(struct adaptbf_control *s)
 {
 	if (s->driver && !s->plan.ids)
 		jobnames_sweep(&s->names, SWEEP, is_kept, s);
 }
 
-/* Both sums are 0 at every step; the worst is kept for the facts. */
+/* Check that both sums are 0; keep the largest error for the facts. */
 static void audit(struct adaptbf_control *s)
 {
 	int64_t tokens, records;
@@ -81,7 +82,7 @@ static weir_time step(void *c, weir_time now)
 				{"why", r == -ENOMEM ? "out of memory" : "the gate refused a rule",
 					0},
 				{0}});
-	/* A thread that is late does not make up for it: rates hold on meanwhile. */
+	/* A late thread does not catch up: rates stay in force meanwhile. */
 	s->due += s->settings.period;
 	if (s->due < now + s->settings.period / 2)
 		s->due = now + s->settings.period;
@@ -101,7 +102,7 @@ static void plan_free(struct adaptbf_plan *p)
 
 static int make(struct site *site, void **ret)
 {
-	/* Until a policy says otherwise. */
+	/* Replaced by the policy's. */
 	struct adaptbf_config config = {.rate = 1000, .learn = true};
 	struct adaptbf_control *s = calloc(1, sizeof(*s));
 	int r = s ? adaptbf_new(&config, &s->adaptbf) : -ENOMEM;
@@ -229,9 +230,10 @@ static void take_leaves(struct adaptbf_control *s)
 {
 	struct adaptbf_plan *plan = &s->plan;
 
-	for (size_t i = 0; i < plan->n_leaves; i++) /* .node was the tenant */
+	for (size_t i = 0; i < plan->n_leaves; i++) /* .node held the tenant's index */
 		plan->leaves[i].node = s->site->nodes[plan->leaves[i].node];
-	adaptbf_gate_leaves(s->driver, plan->leaves, plan->n_leaves); /* has its room */
+	/* cannot fail: memory is reserved */
+	adaptbf_gate_leaves(s->driver, plan->leaves, plan->n_leaves);
 }
 
 static void configure(struct adaptbf_control *s)
@@ -242,7 +244,8 @@ static void configure(struct adaptbf_control *s)
 		adaptbf_settings_config(&s->settings, s->capacity[unit] / adaptbf_token_size(unit));
 	struct adaptbf_state state;
 
-	/* The first time, or in another unit: the capacity that the site has measured is better than a guess. */
+	/* At first, or in another unit: the capacity that the site has measured is better than a
+	 * guess. */
 	adaptbf_state(s->adaptbf, &state);
 	if (config.learn && s->learns &&
 		(unit != s->unit || (state.steps == 0 && state.known == 0)))
@@ -258,7 +261,7 @@ static void begin(void *c, const struct controller_version *v)
 
 	if (s->plan.driver) {
 		if (s->driver)
-			adaptbf_rest(s->adaptbf); /* the next one counts from 0 */
+			adaptbf_rest(s->adaptbf); /* so that the next step counts from 0 */
 		adaptbf_gate_free(s->driver);
 		s->driver = s->plan.driver;
 		s->plan.driver = NULL;
@@ -284,7 +287,7 @@ static void end(void *c)
 	struct adaptbf_control *s = c;
 
 	adaptbf_rest(s->adaptbf);
-	adaptbf_gate_free(s->driver); /* the swap has taken its rules from the gate */
+	adaptbf_gate_free(s->driver); /* the swap has removed its rules from the gate */
 	s->driver = NULL;
 	free(s->ids);
 	s->ids = NULL;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * controller: AdapTBF at one resource: the tokens of its tenants, every period.
+ * controller: AdapTBF at one resource: sets the tokens of its tenants, every period.
  *
- * A job is a leaf of the policy, known by its path; its priority comes from its weight. The instance outlives changes of
- * the policy: a tenant that stays keeps its tokens through a swap, one that goes keeps its record until it is forgotten,
- * and while AdapTBF is switched off the ledger rests, to go on when it is switched on again.
+ * A job is a leaf of the policy, known by its path; its priority comes from its weight. The
+ * instance outlives changes of the policy: a tenant that stays keeps its tokens through a swap, a
+ * removed tenant keeps its record until it is forgotten. While AdapTBF is switched off, the ledger
+ * is kept.
  *
- * The structures are for tests; all others use adaptbf_controller (keys.h).
+ * The structures are for tests; other code uses adaptbf_controller (keys.h).
  */
 #ifndef WEIR_CONTROL_ADAPTBF_CONTROLLER_H
 #define WEIR_CONTROL_ADAPTBF_CONTROLLER_H
@@ -16,7 +17,7 @@
 #include "control/adaptbf/keys.h"
 
 struct adaptbf_plan {                /* of the next version of the policy */
-	struct adaptbf_gate *driver; /* where the old one will not do; else NULL */
+	struct adaptbf_gate *driver; /* if the old driver cannot be kept; else NULL */
 	uint64_t *ids;               /* by tenant; 0: a group */
 	double *shares;              /* by tenant */
 	size_t n_ids;
@@ -27,11 +28,11 @@ struct adaptbf_plan {                /* of the next version of the policy */
 struct adaptbf_control {
 	struct site *site;
 	struct adaptbf *adaptbf;
-	struct adaptbf_gate *driver; /* NULL: it rests */
+	struct adaptbf_gate *driver; /* NULL: resting */
 	struct adaptbf_settings settings;
 	double capacity[2]; /* stated */
 	bool is_on, learns;
-	enum weir_unit unit; /* of the tokens in its books */
+	enum weir_unit unit; /* unit of the tokens in its books */
 	struct jobnames names;
 	uint64_t *ids; /* by tenant of the version in force; 0: a group */
 	size_t n_ids;
@@ -39,10 +40,10 @@ struct adaptbf_control {
 	weir_time due, stepped;
 	uint64_t activity; /* of the site, at the last step */
 	double took;       /* ns of a step: collect, allocate, apply; lately, on average */
-	int64_t tokens_off, records_off; /* the largest sums that were ever off */
+	int64_t tokens_off, records_off; /* largest errors of both sums so far */
 };
 
-/* One period, whether the resource is idle or not. 0, or the error of adaptbf_step. */
+/* Run one period, whether the resource is idle or not. 0, or the error of adaptbf_step. */
 int adaptbf_control_step(struct adaptbf_control *s, weir_time now);
 
 #endif

@@ -135,7 +135,7 @@ static const char *name_of(
 	return name ? arena_text(site->memory, name) : NULL;
 }
 
-/* The job of a tenant (index), or for a restart that in a place. Return false if it is not listed. */
+/* Fill the job of tenant i, or, for a restart, of place i. Return false if it is not listed. */
 static bool fill_job(const struct adaptbf_facts_of *of, const struct facts_site *site, size_t i,
 	struct adaptbf_facts_job *j)
 {
@@ -179,7 +179,7 @@ static void fill_loans(const struct adaptbf_facts_of *of, const struct facts_sit
 	}
 }
 
-/* What a restart needs besides the jobs. */
+/* Fill the loans, which only a restart needs. */
 static void fill_ledger(
 	const struct adaptbf_facts_of *of, const struct facts_site *site, struct facts *to)
 {
@@ -230,7 +230,7 @@ static bool number(struct jobnames *names, const char *name, uint64_t *ret)
 	return !name || *ret;
 }
 
-/* Put both on the clock of `then`. Return false if out of memory. */
+/* Restore the accounts, with times on the clock of `then`. Return false if out of memory. */
 static bool restore_jobs(const struct facts_rows *from, weir_time then, struct jobnames *names,
 	struct adaptbf_account *to)
 {
@@ -295,7 +295,7 @@ enum weir_unit adaptbf_facts_unit(const struct facts *from)
 {
 	const struct adaptbf_facts_self *s = from->self;
 
-	/* An older one says nothing: requests. */
+	/* Older state has no unit: requests. */
 	return s->unit && strcmp(s->unit, "bytes") == 0 ? WEIR_UNIT_BYTES : WEIR_UNIT_REQUESTS;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * facts: the values that AdapTBF shows of one server and its jobs, and the way back from them: a restart goes on
- * from the facts that were kept.
+ * facts: the values that AdapTBF shows of one server and its jobs, and their way back: a restart
+ * continues from saved facts.
  */
 #ifndef WEIR_CONTROL_ADAPTBF_FACTS_H
 #define WEIR_CONTROL_ADAPTBF_FACTS_H
@@ -14,12 +14,14 @@ struct adaptbf_facts_of { /* adaptbf_facts.fill's `of` */
 	const struct adaptbf *adaptbf;
 	const uint64_t *ids; /* jobs by tenant; 0: a group */
 	size_t n_ids;
-	bool all;                     /* list jobs that were never active, too */
-	const struct jobnames *names; /* not NULL: fill what a restart needs. All jobs and loans */
+	bool all; /* also list jobs that were never active */
+	/* not NULL: fill everything that a restart needs, with all jobs and loans */
+	const struct jobnames *names;
 	bool on, hold, learns;
 	enum weir_unit unit;
-	weir_time now, period, took;     /* took: a step, lately */
-	int64_t tokens_off, records_off; /* the largest sums that the simulator has seen off */
+	weir_time now, period, took; /* took: a step, lately */
+	/* largest errors of both sums that the simulator has seen */
+	int64_t tokens_off, records_off;
 };
 
 struct adaptbf_facts_self {
@@ -28,33 +30,34 @@ struct adaptbf_facts_self {
 	weir_time period, took;
 	struct adaptbf_state state;
 	double coefficient;
-	/* The error of both sums, which is 0: tokens of the active jobs less the period's, records and tombstone. */
+	/* Errors of both sums, which must be 0: tokens of the active jobs less the period's tokens;
+	 * records plus tombstone. */
 	int64_t tokens_off, records_off;
-	double iops, tokens_s; /* the rate, by what a token is; NAN: the other one */
+	double iops, tokens_s; /* the rate in the unit of a token; the other one is NAN */
 	int64_t worst_tokens_off, worst_records_off;
 };
 
 struct adaptbf_facts_job {
 	struct facts_row row;           /* key: tenant */
-	struct adaptbf_account account; /* seen: ns ago; the id only where it was filled */
-	int64_t given; /* beyond its priority, less received and aged, by the ledger */
+	struct adaptbf_account account; /* seen: ns ago; the id only if it was filled */
+	int64_t given; /* given beyond its priority, less received and aged, by the ledger */
 };
 
 struct adaptbf_facts_loan {
 	struct facts_row row;     /* keys: lender, borrower */
 	struct adaptbf_loan loan; /* since, last: ns ago; ids likewise */
-	double paid_ago;          /* NAN: nothing was paid back yet */
+	double paid_ago;          /* NAN: nothing was repaid yet */
 };
 
 enum { ADAPTBF_FACTS_JOBS, ADAPTBF_FACTS_LOANS, ADAPTBF_FACTS_REPAID }; /* tables */
 
 extern const struct facts_kind adaptbf_facts;
 
-/* By how much both sums are off, of all jobs that are remembered. Return how many were ever active. */
+/* Compute the errors of both sums over all remembered jobs. Return how many were ever active. */
 size_t adaptbf_facts_audit(const struct adaptbf *a, int64_t *ret_tokens, int64_t *ret_records);
 
-/* Make a controller that goes on from facts, which are those of the moment `then` on its clock. Jobs get numbers from
- * `names`. -EINVAL: the books do not balance; -ENOMEM. */
+/* Make a controller that continues from facts of the moment `then` on its clock. Jobs get numbers
+ * from `names`. -EINVAL: the books do not balance; -ENOMEM. */
 int adaptbf_facts_restore(
 	const struct facts *from, weir_time then, struct jobnames *names, struct adaptbf **ret);
 enum weir_unit adaptbf_facts_unit(const struct facts *from); /* of its tokens */

@@ -9,26 +9,26 @@
 #define WEIGHT_MIN (1.0 / 1024) /* the gate's */
 #define WEIGHT_MAX 1048576.0
 
-#define CLAIM                                                                                      \
-	0.1 /* s: as in gate.h, but where large requests are inside a slot is not free for longer */
+/* s: as in gate.h; but with large requests inside, no slot is free for longer */
+#define CLAIM   0.1
 #define BUCKETS 64 /* of a node: room for all */
-#define BATCH   16 /* leaves whose rules are set at once */
+#define BATCH   16 /* leaves whose rules are set in one call */
 
 struct leaf {
 	weir_node node;
 	uint32_t weight;
 	uint64_t id;
-	double share;       /* its weight in the gate by the policy; 0: it is somebody else's */
-	double rate, scale; /* of its rule; NO_RULE and 1 */
-	double cost;        /* of a request of its, in tokens, as of the last look */
-	/* as of the last look; in requests and bytes as the gate counts them, and in tokens: */
+	double share;       /* its weight in the gate by the policy; 0: handed over */
+	double rate, scale; /* of its rule; NO_RULE and 1 without */
+	double cost;        /* tokens per request, as of the last step */
+	/* as of the last step; requests and bytes as the gate counts them, and tokens: */
 	uint64_t arrivals, dispatched, bytes;
 	double arrived, served;
 };
 
 struct table {
 	struct leaf *leaves;
-	uint32_t *index; /* by id: 1 + the leaf; 0: none */
+	uint32_t *index; /* by id: 1 + the leaf; 0: no leaf */
 	size_t room;     /* leaves */
 	uint64_t max_id;
 };
@@ -42,8 +42,8 @@ struct adaptbf_gate {
 	size_t n;
 	double (*cost)(void *arg, weir_node node);
 	void *cost_arg;
-	double mean;      /* what a request cost, over the leaves, lately */
-	uint64_t counted; /* requests served while it was full, as of the last totals */
+	double mean;      /* recent mean cost of a request, over all leaves */
+	uint64_t counted; /* requests served while full, as of the last totals */
 	double done;      /* the same in tokens */
 };
 
@@ -178,14 +178,15 @@ static enum weir_bucket_kind kind_of(const struct adaptbf_gate *d)
 	return d->mode == ADAPTBF_GATE_HOLD ? WEIR_HOLD : WEIR_RTOKENS;
 }
 
-/* Whether this is the rule's, as the gate keeps it: rates in parts of 1/1024. */
+/* Return true if the bucket is the rule's, as the gate stores it: rates in parts of 1/1024. */
 static bool is_rule(
 	const struct adaptbf_gate *d, const struct leaf *l, const struct weir_bucket_spec *b)
 {
 	return b->kind == kind_of(d) && b->unit == d->unit && fabs(b->rate - l->rate) <= 1.0 / 1024;
 }
 
-/* All buckets of the leaf but its rule's, which is the last of its kind; how many. */
+/* Copy all buckets of the leaf but its rule's, which is the last of its kind; return their
+ * number. */
 static int own_buckets(const struct adaptbf_gate *d, weir_time now, const struct leaf *l,
 	struct weir_bucket_spec ret[BUCKETS])
 {
@@ -203,7 +204,7 @@ static int own_buckets(const struct adaptbf_gate *d, weir_time now, const struct
 
 /* ---- as a driver */
 
-/* A limit of its own, in tokens a second; 0: it counts something else. */
+/* Return a limit of the leaf in tokens a second; 0: it limits something else. */
 static double limit(const struct adaptbf_gate *d, const struct leaf *l,
 	const struct weir_bucket_spec *b, const struct weir_gate_stats *s)
 {
@@ -213,12 +214,12 @@ static double limit(const struct adaptbf_gate *d, const struct leaf *l,
 		return b->rate / adaptbf_token_size(d->unit);
 	if (b->unit == WEIR_UNIT_REQUESTS)
 		return b->rate * l->cost;
-	if (b->unit == WEIR_UNIT_BYTES && s->bytes) /* as large as its requests were */
+	if (b->unit == WEIR_UNIT_BYTES && s->bytes) /* by the mean size of its requests */
 		return b->rate * (double)s->dispatched / (double)s->bytes * l->cost;
 	return 0;
 }
 
-/* What its own limits let it have, in tokens a second; 0: there are none. */
+/* Return the least of the leaf's limits, in tokens a second; 0: no limit. */
 static double most(const struct adaptbf_gate *d, weir_time now, const struct leaf *l,
 	const struct weir_gate_stats *s)
 {
@@ -235,7 +236,7 @@ static double most(const struct adaptbf_gate *d, weir_time now, const struct lea
 	return least;
 }
 
-/* What its requests cost lately. The first ones of which nothing is known count as one token each. */
+/* Return the recent cost of the leaf's requests; one token each until it is known. */
 static double cost_of(
 	const struct adaptbf_gate *d, const struct leaf *l, const struct weir_gate_stats *s)
 {
@@ -247,7 +248,8 @@ static double cost_of(
 	       ADAPTBF_TOKEN_BYTES;
 }
 
-/* Requests since the last look become tokens. A node that is another's, or counts anew, begins at 0. */
+/* Convert requests since the last step into tokens. If the node changed, or its counters were
+ * reset, start at 0. */
 static void count(const struct adaptbf_gate *d, struct leaf *l, const struct weir_gate_stats *s)
 {
 	if (s->arrivals < l->arrivals || s->dispatched < l->dispatched)
@@ -280,7 +282,7 @@ static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, 
 			requests += (double)(s.dispatched - l->dispatched);
 		count(d, l, &s);
 		tokens += l->served - served;
-		/* Limits matter only to a job that asks for something. */
+		/* Only a job with requests needs its limits. */
 		list[i] = (struct adaptbf_job){l->id, l->weight, (uint64_t)l->arrived,
 			(uint64_t)l->served,
 			d->site->hides_queue ? ADAPTBF_UNKNOWN : (int64_t)ceil(s.queued * l->cost),
@@ -309,7 +311,8 @@ static struct weir_bucket_spec bucket(
 	const struct adaptbf_gate *d, const struct leaf *l, double rate)
 {
 	double token = adaptbf_token_size(d->unit), request = l->cost * token;
-	/* As gate.h says of R-buckets: what comes in while a request waits for a slot, or it is lost. */
+	/* As gate.h explains for R-buckets: hold the tokens that arrive while a request waits for a
+	 * slot. */
 	double claim = 2 * request + CLAIM * rate;
 
 	return (struct weir_bucket_spec){
@@ -322,7 +325,7 @@ static struct weir_bucket_spec bucket(
 	};
 }
 
-struct batch { /* of rules that are being set */
+struct batch { /* rules to set in one call */
 	struct {
 		struct leaf *leaf;
 		double rate, scale;
@@ -344,7 +347,7 @@ static int batch_set(struct adaptbf_gate *d, weir_time now, struct batch *b)
 	return r;
 }
 
-/* Makes the leaf's rule this one, with the next batch. */
+/* Set the leaf's rule with the next batch. */
 static int turn(struct adaptbf_gate *d, weir_time now, struct leaf *l, double rate, double scale,
 	struct batch *b)
 {
@@ -357,7 +360,8 @@ static int turn(struct adaptbf_gate *d, weir_time now, struct leaf *l, double ra
 
 		if (n < 0)
 			return n;
-		/* Last, so that the others keep their places and so their levels. */
+		/* Append the rule's bucket, so that the others keep their places and so their
+		 * levels. */
 		if (rate != NO_RULE)
 			specs[n++] = bucket(d, l, rate);
 		b->knobs[b->n_knobs++] = (struct weir_knob){.node = l->node,
@@ -382,7 +386,7 @@ static double scale_of(const struct adaptbf_gate *d, const struct adaptbf_rule *
 	return (double)r->tokens / (double)r->initial;
 }
 
-/* As the gate counts and keeps it. */
+/* Return the rate as the gate counts and stores it. */
 static double rate_of(const struct adaptbf_gate *d, const struct adaptbf_rule *r)
 {
 	return r->active ? floor(r->rate * adaptbf_token_size(d->unit) * 1024) / 1024 : NO_RULE;

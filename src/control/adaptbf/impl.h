@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* adaptbf: what its files share. adaptbf.c: the step; control/adaptbf/jobs.c: who is known; control/adaptbf/rate.c: how
- * much there is; control/adaptbf/state.c: looking, and starting again. */
+/* impl: shared by the files of AdapTBF. adaptbf.c: the step; jobs.c: the table of jobs; rate.c: the
+ * rate; state.c: reading and restoring the state. */
 #ifndef WEIR_CONTROL_ADAPTBF_IMPL_H
 #define WEIR_CONTROL_ADAPTBF_IMPL_H
 
@@ -9,38 +9,38 @@
 
 #define ADAPTBF_NOBODY UINT32_MAX
 
-struct adaptbf_slot { /* one job that is known */
+struct adaptbf_slot { /* a known job */
 	uint64_t id;  /* 0: free */
 	uint32_t weight;
 	uint32_t next_free;
 	bool active;              /* in the last period */
 	bool fresh;               /* never active yet */
-	weir_time seen;           /* when it was last active, or first known */
-	uint64_t step;            /* when the driver last listed it */
+	weir_time seen;           /* last active, or first known */
+	uint64_t step;            /* step in which the driver last listed it */
 	uint64_t arrived, served; /* the driver's counters then */
 	/* over the last period: */
 	uint64_t arrivals, serves;
 	int64_t queued;
 	double most;
 	bool above;
-	weir_time held;  /* as the driver said */
+	weir_time held;  /* from the driver */
 	weir_time holds; /* and over the last period */
 	uint64_t demand;
-	bool waits;  /* for tokens, and not for its own limits */
-	bool wants;  /* it is let what others have to spare */
-	double rate; /* of its rule, tokens a second; 0: it has none */
+	bool waits;  /* for tokens, not for its own limits */
+	bool wants;  /* may get tokens that others do not use */
+	double rate; /* rate of its rule, tokens a second; 0: no rule */
 	double more; /* tokens of the period that the rule allows beyond its own */
 	/* the law's own: */
 	int64_t tokens, initial, record;
 	int32_t remainder, reclaim;
 };
 
-struct adaptbf_arrays { /* of the active, as the law wants them */
+struct adaptbf_arrays { /* active jobs, as arrays for the law */
 	uint32_t *slot, *weight;
 	uint64_t *demand;
 	int64_t *tokens, *record, *initial;
 	int32_t *remainder, *reclaim;
-	struct adaptbf_rule *rules; /* of the active and as many that stop */
+	struct adaptbf_rule *rules; /* of the active jobs and of jobs whose rules stop */
 	size_t room;
 };
 
@@ -51,19 +51,20 @@ struct adaptbf_probe {     /* control/adaptbf/rate.c's */
 	struct adaptbf_totals last;
 	/* over some periods, up to a second: */
 	weir_time since; /* when they began */
-	weir_time full;  /* time of being full, in those in which it was not idle */
-	uint64_t served; /* in that */
+	weir_time full;  /* time of being full, in periods in which it was not idle */
+	uint64_t served; /* in that time */
 	double all;      /* served, full or not; tokens */
-	bool waited;     /* a job did, at the end of each of them */
+	bool waited;     /* a job waited at the end of each period */
 	double growth;   /* of a guess, a second */
-	double lost; /* tokens of a period by which each rule allows more, because some are lost */
+	double lost;     /* extra tokens of a period in each rule, to replace lost ones */
 };
 
 struct adaptbf {
 	struct adaptbf_config config;
 	struct adaptbf_probe probe;
 	struct adaptbf_state state;
-	bool first;    /* the next step is, or follows a rest: counters have no past */
+	/* the next step is the first, or follows a pause: counters have no previous value */
+	bool first;
 	uint64_t ages; /* part of a claim that is lost in a period, × LEDGER_ONE */
 
 	struct adaptbf_slot *slots;
@@ -77,27 +78,28 @@ struct adaptbf {
 };
 
 /* control/adaptbf/jobs.c */
-uint32_t adaptbf_find(const struct adaptbf *a, uint64_t id); /* ADAPTBF_NOBODY: none */
-/* Room for `more` jobs besides those known; 0 or -ENOMEM. */
+uint32_t adaptbf_find(const struct adaptbf *a, uint64_t id); /* ADAPTBF_NOBODY: not found */
+/* Make room for `more` additional jobs; 0 or -ENOMEM. */
 int adaptbf_jobs_room(struct adaptbf *a, size_t more);
-/* A job that is not known yet, and there is room. */
+/* Add an unknown job; there must be room. */
 uint32_t adaptbf_add(struct adaptbf *a, uint64_t id);
-/* Its record passes to the tombstone; as if it were new, but for its counters. */
+/* Move the job's record to the tombstone and reset it, except its counters. */
 void adaptbf_settle(struct adaptbf *a, weir_time now, uint32_t slot);
-/* The same, and it is not known any more. */
+/* The same, and remove the job. */
 void adaptbf_drop(struct adaptbf *a, weir_time now, uint32_t slot);
 
 /* control/adaptbf/rate.c */
-/* What the driver said of its jobs is in the slots. */
+/* Update the rate; the slots have the driver's counters of this period. */
 void adaptbf_learn(
 	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver);
-/* K of a second, of what was learned or stated. */
+/* Return K of a second, from the learned or stated rate. */
 double adaptbf_supply(const struct adaptbf *a);
-/* The rates of the rules of the n active jobs: their tokens, and what is let of those that would be lost. */
+/* Set the rates in the rules of the n active jobs: their tokens, and let tokens that would be
+ * lost. */
 void adaptbf_rates(struct adaptbf *a, size_t n);
-/* Would it have used more than its tokens? */
+/* Return true if the job would have used more than its tokens. */
 bool adaptbf_waits(const struct adaptbf *a, const struct adaptbf_slot *s);
-/* The same, and no limit would have kept it from that. */
+/* The same, and no limit kept it from using more. */
 bool adaptbf_waits_for_tokens(const struct adaptbf *a, const struct adaptbf_slot *s);
 
 #endif

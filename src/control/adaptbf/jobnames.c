@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a: names are the policy's own, and short. */
+/* FNV-1a: names come from the policy and are short. */
 static size_t place(const struct jobnames *j, const char *name)
 {
 	uint64_t h = 0xcbf29ce484222325u;
@@ -31,7 +31,7 @@ static void fill_table(struct jobnames *j)
 			index_name(j, (uint32_t)i + 1);
 }
 
-/* Room for one more. */
+/* Make room for one more name. */
 static bool grow(struct jobnames *j)
 {
 	/* Numbers are 32 bits in the table. */
@@ -73,7 +73,7 @@ uint64_t jobnames_add(struct jobnames *j, const char *name)
 		return id;
 	if (!grow(j) || !(copy = strdup(name)))
 		return 0;
-	if (j->used < j->n) { /* somewhere a number is free */
+	if (j->used < j->n) { /* a number is free */
 		for (i = j->low; j->names[i]; i++)
 			;
 		j->low = i + 1;
@@ -91,7 +91,8 @@ const char *jobnames_name(const struct jobnames *j, uint64_t id)
 	return id >= 1 && id <= j->n ? j->names[id - 1] : NULL;
 }
 
-/* Takes it out of the table. Those behind the gap that would no longer be found move up into it. */
+/* Remove the name from the table. Entries behind the gap that would no longer be found move up into
+ * it. */
 static void cut(struct jobnames *j, uint32_t id)
 {
 	size_t mask = j->table_room - 1, gap = place(j, j->names[id - 1]);

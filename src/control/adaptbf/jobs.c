@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is known: slots that stay where they are, found by id through a table without pointers. */
+/* jobs: the table of known jobs: slots that keep their places, found by id through an open hash
+ * table. */
 #include "control/adaptbf/impl.h"
 #include "base/array.h"
 #include <errno.h>
@@ -71,7 +72,7 @@ uint32_t adaptbf_add(struct adaptbf *a, uint64_t id)
 	return slot;
 }
 
-/* Those behind the gap that would no longer be found move up into it. */
+/* Entries behind the gap that would no longer be found move up into it. */
 static void cut(struct adaptbf *a, uint32_t slot)
 {
 	uint32_t mask = 2 * a->room - 1, gap = place(a, a->slots[slot].id);

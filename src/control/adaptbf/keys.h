@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* keys: AdapTBF's settings, as a person writes them; control/adaptbf/adaptbf.h and gate.h say what each does. */
+/* keys: AdapTBF's settings, as in the policy file; control/adaptbf/adaptbf.h and gate.h define
+ * their effect. */
 #ifndef WEIR_CONTROL_ADAPTBF_KEYS_H
 #define WEIR_CONTROL_ADAPTBF_KEYS_H
 
@@ -25,10 +26,11 @@ extern const struct key adaptbf_keys[];
 void adaptbf_keys_check(struct settings *s, struct controller_check *c);
 bool adaptbf_keys_count_bytes(const void *settings);
 
-/* The part of a configuration that settings determine. capacity: tokens per second; 0: to be learned. */
+/* Return the part of a configuration that settings determine. capacity: tokens per second; 0: to be
+ * learned. */
 struct adaptbf_config adaptbf_settings_config(const struct adaptbf_settings *s, double capacity);
 
-/* A rate in the settings' unit, as tokens per second. 0, -ENOENT (absent) or -EINVAL. */
+/* Read a rate in the settings' unit, as tokens per second. 0, -ENOENT (absent) or -EINVAL. */
 int adaptbf_settings_rate(
 	yamldoc_node n, const struct adaptbf_settings *s, double *ret, struct weir_err *err);
 

@@ -7,45 +7,48 @@
  *                        (7, 8) α_RD = α⁰ − S + DF/ΣDF·T_s, r_RD = r + α⁰ − α_RD
  *         Repayment      (9, 10) J₊: r > 0 and r_RD > 0; J₋: r < 0 and r_RD < 0
  *                        (12) ū = d/α_RD    (13) C = Σ_J₊ p·(max(1, u) + max(0, 1 − ū))/2
- *                        (14, 17) R = min(|r|, |r_RD|, ⌊C·α_RD⌋, α_RD − ⌈φ·α⁰⌉) from each of J₋, T_R = ΣR
+ *                        (14, 17) R = min(|r|, |r_RD|, ⌊C·α_RD⌋, α_RD − ⌈φ·α⁰⌉)
+ *                                 from each of J₋, T_R = ΣR
  *                        (15, 16, 18 to 20) to J₊ by DF: α_RC, r_RC
  *         Whole tokens   (21 to 25) each of the three steps is rounded by the largest remainder,
- *                        and what it leaves of a job counts at the next.
+ *                        and the error counts at the next step.
  * SYMBOLS n weight; K tokens of the period; d demand, requests; α tokens; r record, tokens; p, u,
- *         ū, DF, C, φ (`floor`) without unit. Fixed point: tokens and C × 2²⁴, u × 2²⁴, p × 2³², DF × 2⁴⁰.
- * METHOD  A few passes over arrays; where all divide by the same, one division and then products.
- *         One division a job (u) remains. O(n); 20 to 40 ns a job, whatever their number.
- * DIFFERS The paper leaves these open, or they went wrong when tried:
+ *         ū, DF, C, φ (`floor`) without unit. Fixed point: tokens and C × 2²⁴, u × 2²⁴, p × 2³²,
+ *         DF × 2⁴⁰.
+ * METHOD  A few passes over arrays; a common divisor costs one division and then products. One
+ *         division a job (u) remains. O(n); 20 to 40 ns a job, whatever their number.
+ * DIFFERS The paper leaves these open, or they failed in tests:
  *         1  T·Δt may be fractional: the fraction is carried to the next period (adaptbf_tokens).
- *         2  α_prev is the final allocation of the last period; of a new job, or after 0, α⁰ or 1
- *            stands for it.
+ *         2  α_prev is the final allocation of the last period; for a new job, or after 0, it is α⁰
+ *            or 1.
  *         3  Eq. 24 drops the old remainder: an allocation of 1.4 would be 1 for ever. Here
  *            ρ' = α + ρ − ⌊α + ρ⌋.
- *         4  Where rounding gave too much, it is taken from the smallest remainder: the largest is
+ *         4  If rounding gave too much, it is taken from the smallest remainder: the largest is
  *            owed most. Ties go by position.
- *         5  ΣDF = 0: nobody asked for anything; the surplus stays where it was.
+ *         5  ΣDF = 0: no job has demand; the surplus stays where it was.
  *         6  Eq. 13 means one C for all. It can exceed 1, and tokens would be negative: cut to 1.
  *         7  Eq. 14 bounds by |r| only, and a record could change its sign: by |r_RD| too.
- *         8  A lender gets at most its r_RD, and at most its unmet demand d − α_RD; what it does
- *            not get goes to the other lenders, and no more is reclaimed than they get together.
+ *         8  A lender gets at most its r_RD, and at most its unmet demand d − α_RD; the rest goes
+ *            to the other lenders, and no more is reclaimed than they get together.
  *         9  α_RD = 0: the term with ū is 0.
- *         10, 14  A job that leaves: control/adaptbf/adaptbf, which keeps a tombstone. Here Σr never changes.
- *         11 Every job here is active and keeps one token where there are enough: with none, its
- *            demand could not be seen on a server that only counts what it served. That one is
- *            part of α⁰ (no loan: it could never be paid back) and is neither lent nor reclaimed.
+ *         10, 14  A job that leaves: adaptbf.h, which keeps a tombstone. Here Σr never changes.
+ *         11 Every job here is active and keeps one token if there are enough: with none, its
+ *            demand could not be seen on a server that only counts service. That token is part of
+ *            α⁰ (no loan: it could never be repaid) and is neither lent nor reclaimed.
  *         12 ⌊C·α_RD⌋ could be 0 for ever: its fraction is carried (`reclaim`).
- *         13 Demand counts up to K, all that anybody could be served; the rest of it is
- *            control/adaptbf/adaptbf's, which knows what waits.
- *         15 Whose rules stop, and what the idle rest is for: control/adaptbf/adaptbf.
- *         16 Eq. 14 takes up to C of a borrower's tokens for as long as it owes, which may be hours:
- *            with φ > 0 it keeps φ of its own share, α⁰, meanwhile. φ = 0 is the paper's law. How long
- *            a repayment takes then, and how claims age, is control/adaptbf/adaptbf's. Near φ = 1 rounding (eq. 21 to 25)
- *            may leave it one token less in a period where it had one more before: no reclaim does.
+ *         13 Demand counts up to K, the most that one job could be served; adaptbf.h, which knows
+ *            the queues, decides the rest.
+ *         15 Which rules stop, and the use of idle capacity: adaptbf.h.
+ *         16 Eq. 14 takes up to C of a borrower's tokens for as long as it owes, which may be
+ *            hours: with φ > 0 it keeps φ of its own share, α⁰, meanwhile. φ = 0 is the paper's
+ *            law. For the time of a repayment, and the ageing of claims, see adaptbf.h. Near φ = 1
+ *            rounding (eq. 21 to 25) may leave it one token less in a period if it had one more
+ *            before: no reclaim does.
  *         Besides: u counts up to 65536.
  * EXAMPLE K = 100, weights 1 and 3, demand 60 and 15, nothing borrowed so far, α_prev 25 and 75:
  *         α⁰ = 25, 75. The second leaves S = 60. u = 2.4 and 0.2, DF = 3.0 and 0.15: of the 60 the
- *         first gets 57.14, the second 2.86. α_RD = 82.14, 17.86, whole: 82 and 18, remainders
- *         0.14 and −0.14; records −57 and 57.
+ *         first gets 57.14, the second 2.86. α_RD = 82.14, 17.86, whole: 82 and 18, remainders 0.14
+ *         and −0.14; records −57 and 57.
  */
 #include "control/adaptbf/law.h"
 #include <errno.h>
@@ -57,8 +60,9 @@
 #define ONE    REMAINDER_ONE
 #define U_MOST ((uint64_t)1 << (REMAINDER_BITS + 16))
 #define P_BITS 32
-#define F_BITS 40 /* of DF: a priority of 10⁻⁶ and a utilisation of 1 % still have 12 digits */
-#define ROUNDS 16 /* of filling lenders up; then the rest goes by position */
+/* fraction bits of DF: a priority of 10⁻⁶ and a utilisation of 1 % still have 12 digits */
+#define F_BITS 40
+#define ROUNDS 16 /* rounds of filling lenders up; then the rest goes by position */
 
 struct step {
 	const struct adaptbf_jobs *j;
@@ -109,7 +113,7 @@ int64_t adaptbf_tokens(double rate, double seconds, int32_t *carry)
 
 	if (!(exact > 0))
 		exact = 0;
-	/* Rounded first: 1000 a second for a tenth of one is 100, whatever binary makes of it. */
+	/* Round first: 1000 a second for a tenth of one is 100 despite binary fractions. */
 	fixed = llrint(fmin(exact, (double)ADAPTBF_TOKENS) * (double)ONE) + *carry;
 	if (fixed > ADAPTBF_TOKENS * ONE)
 		fixed = ADAPTBF_TOKENS * ONE;
@@ -129,7 +133,7 @@ static uint64_t demand(const struct step *t, size_t i)
 	return t->j->demand[i] < (uint64_t)t->k ? t->j->demand[i] : (uint64_t)t->k;
 }
 
-static int64_t divisor(const struct step *t, size_t i) /* α_prev, or what stands for it */
+static int64_t divisor(const struct step *t, size_t i) /* α_prev, or its replacement */
 {
 	int64_t prev = t->j->tokens[i] > 0 ? t->j->tokens[i] : t->j->initial[i];
 
@@ -145,9 +149,9 @@ static uint64_t utilisation(uint64_t d, int64_t tokens) /* × 2²⁴ */
 
 /* ---- eq. 1, 2 */
 
-/* Those whose priority is not worth a token get one, and the others share the rest. Who they are
- * is a matter of the weight: below `*ret_small`. Raising them lowers what the rest is worth, so that
- * more may fall below; each turn finds some, or it is the last. */
+/* Jobs whose priority is worth less than a token get one, and the others share the rest. These are
+ * the jobs with weights below `*ret_small`. Raising them leaves less for the others, so that more
+ * may fall below; each round finds some, or is the last. */
 static void small_ones(const struct step *t, int64_t *k, uint64_t *weights, uint64_t *ret_small)
 {
 	uint64_t small = 0, count = 0;
@@ -171,7 +175,7 @@ static void small_ones(const struct step *t, int64_t *k, uint64_t *weights, uint
 	*ret_small = small;
 }
 
-/* What is owed, or owes, more than one token (jobs come and go) is let go. */
+/* Drop remainders beyond one token, which arise when jobs come and go. */
 static void bound(int32_t *remainder)
 {
 	if (*remainder > ONE)
@@ -252,7 +256,7 @@ static int64_t record_rd(const struct step *t, size_t i)
 	return t->j->record[i] + t->j->initial[i] - t->s->now[i];
 }
 
-static int64_t coefficient_of(const struct step *t, size_t i) /* its term of eq. 13 */
+static int64_t coefficient_of(const struct step *t, size_t i) /* the job's term of eq. 13 */
 {
 	uint64_t d = demand(t, i), u = utilisation(d, divisor(t, i)), term = (uint64_t)ONE;
 
@@ -264,7 +268,8 @@ static int64_t coefficient_of(const struct step *t, size_t i) /* its term of eq.
 			 (P_BITS + 1));
 }
 
-/* J₊ into the list, with what each may get in `cap`; Σ of it, and of DF. */
+/* Put J₊ into the list, with the most that each may get in `cap`; return the sums of both caps and
+ * DF. */
 static size_t lenders(struct step *t, int64_t *ret_caps, remainder_wide *ret_factors)
 {
 	size_t m = 0;
@@ -289,7 +294,7 @@ static size_t lenders(struct step *t, int64_t *ret_caps, remainder_wide *ret_fac
 	return m;
 }
 
-/* What a borrower keeps while it repays: φ of its own share, rounded up. */
+/* Return the tokens that a borrower keeps while it repays: φ of its own share, rounded up. */
 static int64_t kept(const struct step *t, size_t i)
 {
 	int64_t floor = (t->j->initial[i] * t->j->floor + ONE - 1) >> REMAINDER_BITS;
@@ -297,7 +302,7 @@ static int64_t kept(const struct step *t, size_t i)
 	return floor > t->least ? floor : t->least;
 }
 
-/* J₋: what each gives at most, in `share`; the sum. Their fractions are carried. */
+/* For J₋, set the most that each gives in `share`; return the sum. Fractions are carried. */
 static int64_t borrowers(struct step *t)
 {
 	int64_t sum = 0;
@@ -321,7 +326,8 @@ static int64_t borrowers(struct step *t)
 	return sum;
 }
 
-/* Lenders that would get more than they may get just that, and leave the list; until none does. */
+/* Give lenders that would exceed their cap just the cap, and remove them from the list; repeat
+ * until none does. */
 static size_t fill(struct step *t, size_t m, int64_t *left, remainder_wide *factors)
 {
 	for (int round = 0; round < ROUNDS && m && *left; round++) {
@@ -350,7 +356,7 @@ static size_t fill(struct step *t, size_t m, int64_t *left, remainder_wide *fact
 	return m;
 }
 
-/* Those in the list share what is left by DF; one more for the largest fractions. */
+/* Share the rest by DF among the lenders in the list; the largest fractions get one more. */
 static void split(struct step *t, size_t m, int64_t left, remainder_wide factors)
 {
 	struct remainder_ratio r = remainder_ratio((uint64_t)left << REMAINDER_BITS, factors);
@@ -367,7 +373,7 @@ static void split(struct step *t, size_t m, int64_t left, remainder_wide factors
 		t->s->cap[i] -= get;
 		left -= get;
 		t->j->remainder[i] = (int32_t)(exact - get * ONE > ONE ? ONE : exact - get * ONE);
-		/* As a key that grows with it; 0: can have no more. */
+		/* A key that grows with the remainder; 0: at its cap. */
 		t->s->keys[k] = t->s->cap[i] ? remainder_key(t->j->remainder[i]) : 0;
 		able += t->s->cap[i] > 0;
 	}
@@ -383,7 +389,7 @@ static void split(struct step *t, size_t m, int64_t left, remainder_wide factors
 		t->j->remainder[i] -= (int32_t)(get * ONE);
 		left -= get;
 	}
-	/* Only where filling stopped early: by position. */
+	/* Only if the rounds ended early: by position. */
 	for (size_t k = 0; k < m && left; k++) {
 		uint32_t i = t->s->list[k];
 		int64_t get = least_of(t->s->cap[i], left);
@@ -393,7 +399,7 @@ static void split(struct step *t, size_t m, int64_t left, remainder_wide factors
 	}
 }
 
-/* Each borrower's `share` is what it could give; together they give `want` of `able`. */
+/* Each borrower's `share` is the most it could give; together they give `want` of `able`. */
 static void collect(struct step *t, int64_t want, int64_t able)
 {
 	struct remainder_ratio r =

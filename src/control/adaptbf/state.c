@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looking at a controller, and making one that goes on where another stopped. */
+/* state: read the state of a controller, and make a controller that continues from a saved one. */
 #include "control/adaptbf/impl.h"
 #include <assert.h>
 #include <errno.h>
@@ -103,7 +103,8 @@ size_t adaptbf_paid(const struct adaptbf *a, struct adaptbf_loan *ret, size_t ma
 
 /* ---- starting again */
 
-/* Tokens that no server gives out in a century: what is beyond is damage, and would overflow. */
+/* More tokens than a server gives out in a century: a larger value is damage, and would
+ * overflow. */
 #define MOST ((int64_t)1 << 50)
 
 static bool sane(int64_t tokens)

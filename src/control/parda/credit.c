@@ -14,7 +14,7 @@
 #include "control/parda/credit.h"
 #include <math.h>
 
-#define UNUSED 0.9 /* of a window: a host that never stops has a gap between two requests */
+#define UNUSED 0.9 /* part of a window: a host that never stops has a gap between two requests */
 
 void parda_credit_start(struct parda_credit *c)
 {
@@ -52,7 +52,7 @@ double parda_credit_window(const struct parda_credit *c, double window, double w
 
 double parda_credit_latency(struct parda_credit *c, double latency, double part, double fresh)
 {
-	double past = 1 - fresh; /* of the latency, and of what bursts have added to it */
+	double past = 1 - fresh; /* part of the latency, and of the part that bursts have added */
 
 	if (c->span <= 0)
 		return latency;

@@ -34,11 +34,12 @@ void parda_credit_start(struct parda_credit *c);
 /* For `span` ns the law allowed `window` slots, and `inside` of them were used on the mean. */
 void parda_credit_step(struct parda_credit *c, double window, double inside, weir_time span);
 
-/* The gate's window, where the law's is `window` and none may be above `wmax`. */
+/* Return the gate's window, if the law's is `window` and the most is `wmax`. */
 double parda_credit_window(const struct parda_credit *c, double window, double wmax);
 
-/* The latency without what bursts on credit add to it, which does not last and is no reason for smaller windows. part: of
- * the requests inside are on credit. fresh: part of `latency`, an average, that this step has brought. */
+/* Return the latency without the part added by bursts on credit, which does not last and is no
+ * reason for smaller windows. part: share of the requests inside that are on credit. fresh: share
+ * of `latency`, an average, that comes from this step. */
 double parda_credit_latency(struct parda_credit *c, double latency, double part, double fresh);
 
 #endif

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define BACKLOGGED 0.95 /* of its slots: a VM that never stops has a gap between two requests */
+/* part of its slots: a VM that never stops has a gap between two requests */
+#define BACKLOGGED 0.95
 
 void parda_idle_clear(struct parda_idle_table *t)
 {
@@ -30,7 +31,7 @@ static int make_room(struct parda_idle_table *t, const struct parda_vm *vms, siz
 	return 0;
 }
 
-/* Part of its slots that a VM wanted. */
+/* Return the part of its slots that a VM wanted. */
 static double part_of(const struct parda_vm *vm, double all, double window)
 {
 	double slots = vm->shares / all * window; /* eq. 4 */
@@ -67,6 +68,6 @@ double parda_idle_shares(struct parda_idle_table *t, const struct parda_vm *vms,
 	}
 	if (backlogged == 0)
 		return all;
-	/* The only backlogged VM keeps its own shares: there is no other that profits. */
+	/* The only backlogged VM keeps its own shares: no other VM profits. */
 	return all - unused + (backlogged == 1 ? unused_backlogged : 0);
 }

@@ -1,47 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SOURCE  Ours; PARDA (FAST 2009, §3.2) names finding its threshold as work to come. The bound is the asymptotic one of
- *         closed networks (Denning and Buzen, Computing Surveys 10(3), 1978).
- * LAW     With N requests inside a read takes L(N) = max(a + bN, N / X): on an array that is not busy, longer by its own
- *         queues; beyond, what N requests take at X, the most per second. The knee is where p of X is done:
- *         N* = p a X / (1 − p b X), L* = N* / (p X).
- * SYMBOLS N reads inside; X per second; L, a, b ns; p a part, 0.95. c = a X, requests, and u = b X, 0 … 1, for the fit.
- * METHOD  The first burst, or few, climb from four reads inside by doubling, until twice as many bring next to nothing.
- *         Then each burst has a level near the knee, in turns 0.6 of it and the knee itself, and one beyond, for X. The
- *         order changes from burst to burst: random reads need longer than a burst to load disks as unevenly as
- *         they do for long, so that what begins with few reads inside finds too much throughput, and what
- *         comes from more too little. Half as many reads as are inside come back before any counts; the rate is that from
- *         one to the last. Rates are kept by level, four bins an octave; a burst that is older by HALF bursts counts half.
- *         The fit is by least squares of the logarithms of the rates, weighted by reads, over a grid of c and u; X comes of
- *         each by itself. Where reads are few, u is drawn to what arrays of disks have. Nearer to 1 than U_MOST, it says
- *         that the most was not seen: the knee is then that of U_MOST.
- *         O(grid × bins) a burst: some milliseconds.
- *         How exact that is depends on how many reads a burst has. With 3,500 a second the knee was within 20 % of the
- *         true one after six bursts in 8 of 10 runs, after twelve in all; with 1,300 in about half of them.
- * DIFFERS From control/parda/knee, which assumes nothing of the curve but that it does not fall, and needs each of its
- *         intervals to be exact by 1 %. A burst of some hundred reads is exact by 3 %: only a curve with few parameters
- *         makes a knee of that.
- * EXAMPLE Ten disks: a = 2.7 ms, b = 0.25 ms, X = 3460: 95 % are done with 49 inside, which take 15 ms.
+ * SOURCE  Our own; PARDA (FAST 2009, §3.2) names finding its threshold as future work. The bound is
+ *         the asymptotic one of closed networks (Denning and Buzen, Computing Surveys 10(3), 1978).
+ * LAW     With N requests inside a read takes L(N) = max(a + bN, N / X): on an array that is not
+ *         busy its own queues make it longer; beyond that it takes as long as N requests at X, the
+ *         most per second. The knee is where p of X is reached: N* = p a X / (1 − p b X),
+ *         L* = N* / (p X).
+ * SYMBOLS N reads inside; X per second; L, a, b ns; p a part, 0.95. c = a X, requests, and u = b X,
+ *         0 … 1, for the fit.
+ * METHOD  The first burst, or few, climb from four reads inside by doubling, until twice as many
+ *         add next to nothing. Then each burst has a level near the knee, in turns 0.6 of it and
+ *         the knee itself, and one beyond, for X. The order changes from burst to burst: random
+ *         reads need longer than a burst to load disks as unevenly as they do in the long run, so
+ *         that a burst that begins with few reads inside measures too much throughput, and one that
+ *         comes from more too little. Half as many reads as are inside complete before any counts;
+ *         the rate is that from one to the last. Rates are kept by level, four bins an octave; a
+ *         burst that is older by HALF bursts counts half.
+ *         The fit is by least squares of the logarithms of the rates, weighted by reads, over a
+ *         grid of c and u; X follows from each. With few reads, u is drawn towards that of arrays
+ *         of disks. If u is nearer to 1 than U_MOST, the most was not observed: the knee is then
+ *         that of U_MOST. O(grid × bins) a burst: some milliseconds.
+ *         The accuracy depends on the number of reads in a burst. With 3,500 a second the knee was
+ *         within 20 % of the true one after six bursts in 8 of 10 runs, after twelve in all; with
+ *         1,300 in about half of them.
+ * DIFFERS From control/parda/knee.c, which only assumes that the curve does not fall, and needs
+ *         each of its intervals to be exact by 1 %. A burst of some hundred reads is exact by 3 %:
+ *         that takes a curve with few parameters.
+ * EXAMPLE Ten disks: a = 2.7 ms, b = 0.25 ms, X = 3460: 95 % are reached with 49 inside, which take
+ *         15 ms.
  */
 #include "control/parda/knee-probe.h"
 #include <math.h>
 #include <string.h>
 
 #define PART        0.95
-#define HALF        16.0 /* bursts: three minutes, when there is time for all of them */
+#define HALF        16.0 /* bursts: three minutes, if there is time for all of them */
 #define CLIMB_FROM  4
-#define CLIMB_READS 16   /* that count, of a phase of the climb */
-#define FLAT        1.1  /* of the rate of half the level: less is next to nothing */
+#define CLIMB_READS 16   /* counted reads of a phase of the climb */
+#define FLAT        1.1  /* times the rate of half the level: less is next to nothing */
 #define BEYOND      1.8  /* times the reads at the knee: where X is measured, … */
 #define BEYOND_PART 0.35 /* … for that part of a burst, … */
 #define SHORT_PART  0.12 /* … or for less; … */
 #define NEAR_PART   0.5  /* … or after the level near the knee, for that part */
-#define LOWER       0.6  /* of the reads at the knee: the other level near it */
-#define LATE        1.3  /* of the most that a read has taken so far: what the last one may */
+#define LOWER       0.6  /* part of the reads at the knee: the other level near it */
+#define LATE        1.3  /* times the longest read so far: limit of the last one */
 #define FEW         8    /* reads of a phase that count */
 #define U_STEPS     40
 #define FINER       5    /* of both steps, around the best */
-#define U_USUAL     0.85 /* of arrays of disks; as much as some reads say otherwise … */
+#define U_USUAL     0.85 /* of arrays of disks; weighs as much as so many reads … */
 #define U_WEIGHT    5.0  /* … this far, in squares */
 #define U_MOST      0.95
 #define C_LEAST     0.25
@@ -61,7 +67,7 @@ static uint32_t whole(double level)
 	return (uint32_t)fmax(1, fmin(level + 0.5, PROBE_MOST));
 }
 
-/* Reads are to come back within a third of a burst, and sooner than what may be asked for. */
+/* Reads must complete within a third of a burst, and sooner than the largest allowed latency. */
 static double latency_bound(const struct probe *p)
 {
 	return fmin(p->latency_most, (double)p->burst / 3);
@@ -75,8 +81,9 @@ static void add_phase(struct probe_burst *b, double level, double part, uint32_t
 		.length = (weir_time)(part * (double)b->length)};
 }
 
-/* Near the knee and beyond, in either order: a burst that comes from more inside leaves some disks with more to do than
- * others, one that comes from less leaves all alike, and neither is as it would be after long. */
+/* Plan a level near the knee and one beyond, in either order: a burst that comes from more inside
+ * leaves some disks with more work than others, one that comes from less leaves all alike, and
+ * neither is as in the long run. */
 static void plan_pair(const struct probe *p, struct probe_burst *ret)
 {
 	double beyond = fmax(2, fmin(BEYOND * p->inside, latency_bound(p) * p->rate / 1e9));
@@ -136,7 +143,7 @@ uint32_t probe_burst_more(struct probe_burst *b, weir_time now)
 
 	if (!b->over && phase_over(b, now))
 		next_phase(b, now);
-	b->over |= too_late(b, now); /* what goes off now is to be back in time */
+	b->over |= too_late(b, now); /* reads sent now must complete in time */
 	if (b->over || b->inside >= b->phases[b->at].level)
 		return 0;
 	more = b->phases[b->at].level - b->inside;
@@ -147,7 +154,7 @@ uint32_t probe_burst_more(struct probe_burst *b, weir_time now)
 void probe_burst_done(struct probe_burst *b, weir_time now, weir_time latency)
 {
 	struct probe_phase *f = &b->phases[b->at];
-	/* Not after the end, nor while reads of a level before are inside that had more. */
+	/* Not after the end, nor while reads of an earlier, higher level are inside. */
 	bool counts = !b->over && b->inside <= f->level;
 
 	b->inside--;
@@ -198,7 +205,7 @@ static double rate_of(const struct probe_phase *f)
 	return f->done * 1e9 / (double)(f->last - f->first);
 }
 
-/* Goes on with the climb, from the last level that was measured; or is it over? */
+/* Continue the climb from the last measured level, or end it. */
 static void climb(struct probe *p, const struct probe_burst *b)
 {
 	double before = 0, most = latency_bound(p);
@@ -217,7 +224,7 @@ static void climb(struct probe *p, const struct probe_burst *b)
 		p->climb = 0;
 }
 
-/* Least squares for given c and u; sets X. */
+/* Return the error of least squares for given c and u; set X. */
 static double error_of(const struct probe *p, double c, double u, double *ret_rate)
 {
 	double weight = 0, sum = 0, squares = 0;

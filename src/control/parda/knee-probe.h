@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * knee-probe: the knee of a resource, found by short bursts of reads while nothing else is inside.
+ * knee-probe: find the knee of a resource by short bursts of reads while it is otherwise idle.
  *
- * control/parda/knee finds the knee from the load that there is, which takes hundreds of intervals where that comes and goes. This
- * finds it in about six bursts: each keeps a number of reads inside for a while, then another number.
+ * control/parda/knee.h finds the knee from the existing load, which takes hundreds of intervals if
+ * that comes and goes. This finds it in about six bursts: each keeps a number of reads inside for a
+ * while, then another number.
  *
  *   probe_plan          the next burst
- *   probe_burst_start   its first read goes off; then, again and again:
- *   probe_burst_more      how many reads are to go off now
- *   probe_burst_done      a read came back
- *   probe_learn         all reads are back
+ *   probe_burst_start   its first read is sent; then, again and again:
+ *   probe_burst_more      how many reads to send now
+ *   probe_burst_done      a read completed
+ *   probe_learn         all reads completed
  *
- * A burst lasts PROBE_BURST at most, or less if it is told so, until its last read is back, unless one takes longer than any before. A caller may end one at
- * any time: what was measured until then counts. Nothing here reads a clock; a burst may belong to another thread than
- * its plan.
+ * A burst lasts PROBE_BURST at most, or less if configured, until its last read completes, unless
+ * one takes longer than any before. A caller may end one at any time: the measurements until then
+ * count. Nothing here reads a clock; a burst may belong to another thread than its plan.
  */
 #ifndef WEIR_CONTROL_PARDA_KNEE_PROBE_H
 #define WEIR_CONTROL_PARDA_KNEE_PROBE_H
@@ -28,37 +29,36 @@
 #define PROBE_PHASES 8
 #define PROBE_OCTAVE 4 /* bins an octave of reads inside */
 #define PROBE_BINS   (11 * PROBE_OCTAVE)
-#define PROBE_ENOUGH 2 /* bursts after the first climb: then a knee is told */
+#define PROBE_ENOUGH 2 /* bursts after the first climb until a knee is reported */
 
 struct probe_burst {
 	struct probe_phase {
 		uint32_t level;   /* reads inside */
 		weir_time length; /* ns */
-		uint32_t skip;    /* reads that come back and do not count, at first */
-		uint32_t
-			enough; /* reads that count, with which it is over; 0: by its length alone */
+		uint32_t skip;    /* completed reads that do not count, at first */
+		uint32_t enough;  /* counted reads that end it; 0: by its length alone */
 		weir_time first,
-			last;  /* when the first read that counts came back, and the last; … */
+			last;  /* completion of the first read that counts, and of the last; … */
 		uint32_t done; /* … reads after the first */
 	} phases[PROBE_PHASES];
-	weir_time length;         /* ns: of all of it */
-	unsigned n, at;           /* phases; the one under way */
+	weir_time length;         /* ns: of the whole burst */
+	unsigned n, at;           /* phases; the current one */
 	uint32_t inside;          /* reads */
 	weir_time started, since; /* the burst; the phase */
-	weir_time latency; /* most that a read has taken, or will at this level; 0: not known */
-	bool over;         /* no more reads go off; a caller may set it */
+	weir_time latency;        /* longest read so far, or expected at this level; 0: not known */
+	bool over;                /* no more reads are sent; a caller may set it */
 };
 
 struct probe {
-	double part;              /* of the most throughput: what is had at the knee */
+	double part;              /* part of the most throughput that defines the knee */
 	weir_time burst;          /* ns */
-	double latency_most;      /* ns: no more reads inside than take that long */
+	double latency_most;      /* ns: no more reads inside than take this long */
 	struct probe_bin {        /* by reads inside */
-		double ns, done;  /* time, and reads that came back in it; faded */
+		double ns, done;  /* time, and completed reads in it; faded */
 		double inside_ns; /* ∫ of reads inside */
 	} bins[PROBE_BINS];
-	double climb;    /* reads: the next level of the first climb; 0: it is over */
-	unsigned bursts; /* that brought something, since then */
+	double climb;    /* reads: the next level of the first climb; 0: the climb is over */
+	unsigned bursts; /* useful bursts since then */
 	double knee;     /* ns; 0: not known yet */
 	double inside;   /* reads at the knee */
 	double rate;     /* most, per second */
@@ -71,9 +71,10 @@ void probe_plan(const struct probe *p, struct probe_burst *ret);
 void probe_learn(struct probe *p, const struct probe_burst *b);
 
 void probe_burst_start(struct probe_burst *b, weir_time now);
-/* They count as inside from now on. 0 and nothing inside: it is over. */
+/* Return how many reads to send; they count as inside from now on. 0 and nothing inside: the burst
+ * is over. */
 uint32_t probe_burst_more(struct probe_burst *b, weir_time now);
-/* latency: ns that it took. */
+/* latency: ns of the read. */
 void probe_burst_done(struct probe_burst *b, weir_time now, weir_time latency);
 
 #endif

@@ -1,56 +1,60 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SOURCE  Ours; PARDA (Gulati et al., FAST 2009, §3.2) names it as work to come: "automatic techniques
- *         for setting this parameter based on long-term observations of latency and throughput".
- *         The fit is Ayer et al.'s (Ann. Math. Stat. 26, 1955): pool adjacent violators.
- * LAW     With N requests inside, a resource does X(N) a second, and each takes L(N) = N / X(N). X does
- *         not fall with N. The knee is L(N*), N* the least N with X(N) ≥ p · max X.
+ * SOURCE  Our own; PARDA (Gulati et al., FAST 2009, §3.2) names it as future work: "automatic
+ *         techniques for setting this parameter based on long-term observations of latency and
+ *         throughput". The fit is Ayer et al.'s (Ann. Math. Stat. 26, 1955): pool adjacent
+ *         violators.
+ * LAW     With N requests inside, a resource serves X(N) a second, and each takes L(N) = N / X(N).
+ *         X does not fall with N. The knee is L(N*), N* the least N with X(N) ≥ p · max X.
  * SYMBOLS N requests; X per second; L ns; p a part, 0.95.
- * METHOD  The curve is kept over N, since N is what windows set; X and L are what comes of it. (Over L it
- *         is no curve: where the knee is sharp, one latency goes with any throughput below it. And
- *         what disturbs makes X less and L more at the same N: over L that is a point far off,
- *         over N one to be averaged.) N is binned, 12 % a bin, with the weighted means of X and L. An
- *         interval weighs 1 / (1 + (d / CHANGE)²), d being how much N has changed since the one
- *         before, and how far it is from what windows allow, as logarithms: what is measured while
- *         load moves is not of one moment at all hosts, and where demand comes and goes, less is
- *         done than could be. A bin's weight halves in HALF intervals.
- *         The bins' rates are fitted by the nearest curve that does not fall; so the most is the
- *         mean of a plateau and not its luckiest bin. The most is the highest of the curve less its
- *         standard error, and a bin is below the knee when it is by more than its own: the error of
- *         an interval is learned, that of a mean is it / √weight. Between the last bin below p · max X
- *         and the first above, the knee is interpolated; L does not fall with N either.
- *         What to ask for: as long as nothing is known below the knee, 3/4 of it, so that the search
- *         goes down from `most`. Then, in turns, 4/3 of the knee, just above it, a little below it;
- *         and again, with 3/4 at the end: the curve stays fresh on both sides, and near by. (After
- *         a look below comes one above, since windows that have become small grow soonest for a
- *         latency that is far away.) A look below ends when it has cost more than chance would.
- *         A resource that has changed: where windows are full and less is done than at the knee
- *         for a whole turn, the search goes up, by a third each turn; when that is of no use, or
- *         when intervals are far from what is known for certain, all is forgotten.
- *         O(bins) an interval.
- * DIFFERS From the upper edge of what was seen at each latency, which follows every burst that
- *         measuring makes up: 5 % too much in one interval moved the knee by a half. From the
- *         point of greatest power X/L, which on an array gives up a quarter of the throughput.
- * EXAMPLE A resource that does N/5 ms up to 3200 a second: 95 % is had with 15.2 inside: the knee is 5 ms.
+ * METHOD  The curve is kept over N, which windows set; X and L follow from it. (Over L it is no
+ *         curve: at a sharp knee, one latency goes with any throughput below it. And a disturbance
+ *         makes X less and L more at the same N: over L that is a point far off, over N one to be
+ *         averaged.) N is binned, 12 % a bin, with the weighted means of X and L. An interval
+ *         weighs 1 / (1 + (d / CHANGE)²), where d is the change of N since the previous interval,
+ *         and its distance from the windows, as logarithms: measurements while load moves are not
+ *         of one moment at all hosts, and if demand comes and goes, throughput is below the
+ *         maximum. A bin's weight halves in HALF intervals.
+ *         The bins' rates are fitted by the nearest curve that does not fall; so the maximum is the
+ *         mean of a plateau and not its luckiest bin. The maximum is the highest value of the curve
+ *         less its standard error, and a bin is below the knee if it is so by more than its own:
+ *         the error of an interval is learned, that of a mean is it / √weight. Between the last bin
+ *         below p · max X and the first above, the knee is interpolated; L does not fall with N
+ *         either.
+ *         The latency to ask for: as long as nothing is known below the knee, 3/4 of it, so that
+ *         the search goes down from `most`. Then, in turns, 4/3 of the knee, just above it, a
+ *         little below it; and again, with 3/4 at the end: the curve stays fresh on both sides, and
+ *         near by. (After a look below comes one above, since windows that have become small grow
+ *         soonest for a distant latency.) A look below ends when it has cost more than chance
+ *         would.
+ *         A resource that has changed: if windows are full and throughput is below that at the knee
+ *         for a whole turn, the search goes up, by a third each turn; if that does not help, or if
+ *         intervals are far from well-known bins, all is forgotten. O(bins) an interval.
+ * DIFFERS From the upper edge of the observations at each latency, which follows every measurement
+ *         error: 5 % too much in one interval moved the knee by a half. From the point of greatest
+ *         power X/L, which on an array gives up a quarter of the throughput.
+ * EXAMPLE A resource that serves N/5 ms up to 3200 a second: 95 % are reached with 15.2 inside: the
+ *         knee is 5 ms.
  */
 #include "control/parda/knee.h"
 #include <math.h>
 #include <string.h>
 
-#define ENOUGH     0.25 /* weight of a bin that counts: a few intervals while load moved slowly */
-#define KEPT       1.0  /* weight that does not fade: what was known stays, and gives way first */
-#define CHANGE     0.1 /* what makes an interval weigh half: by it, hosts' sums were wrong by 2 % */
+#define ENOUGH 0.25 /* weight of a bin that counts: a few intervals while load moved slowly */
+#define KEPT   1.0  /* weight that does not fade: old knowledge stays, and gives way first */
+/* change that halves an interval's weight: with it, hosts' sums were off by 2 % */
+#define CHANGE     0.1
 #define HALF       64.0 /* intervals: a round and a third */
-#define NOISE      0.02 /* of an interval's rate, until it is learned; … */
-#define NOISE_MOST 0.1  /* … at once, no more than this: the rest is no noise */
-#define SURE       2.0  /* weight of a bin that is known for certain: … */
-#define OTHER      0.2  /* … what is so far from it is of another resource, … */
-#define OTHERS     3    /* … when so many intervals at rest are, in a row */
-#define UPS        3    /* turns up in a row that were of no use: nor is what was known */
-#define LOOK_COSTS 0.1  /* of an interval's throughput at the knee: then a look is over, … */
+#define NOISE      0.02 /* error of an interval's rate, until it is learned; … */
+#define NOISE_MOST 0.1  /* … in one step, no more than this: the rest is no noise */
+#define SURE       2.0  /* weight of a bin that is well known: … */
+#define OTHER      0.2  /* … an interval so far from it is of another resource, … */
+#define OTHERS     3    /* … if so many intervals at rest are, in a row */
+#define UPS        3    /* turns up in a row without effect: then the knowledge is useless, too */
+#define LOOK_COSTS 0.1  /* part of an interval's throughput at the knee that ends a look, … */
 #define CHANCE     5.0  /* … and so many deviations more */
-#define FULL       0.75 /* of windows: what is inside when they are the limit, and not demand */
-#define ABOVE      1.06 /* half a bin: where the knee is sharp, less latency cannot be had at all */
+#define FULL       0.75 /* part of the windows: inside if they are the limit, and not demand */
+#define ABOVE      1.06 /* half a bin: at a sharp knee, less latency is not possible at all */
 #define UP         (4.0 / 3)
 #define CLOSE      0.9 /* a bin below: the one that decides */
 #define DOWN       0.75
@@ -108,7 +112,7 @@ static void forget_all(struct knee *k)
 	k->others = k->ups = 0;
 }
 
-/* An interval's rate was `off` from its bin's, relative. */
+/* Update the error: an interval's rate differed by `off` from its bin's, relative. */
 static void compare(struct knee *k, const struct knee_bin *b, double weight, double off)
 {
 	double noise = fmin(fabs(off), NOISE_MOST);
@@ -145,16 +149,16 @@ static void forget(struct knee *k)
 	}
 }
 
-/* Of a mean of this weight, relative. */
+/* Return the relative error of a mean of this weight. */
 static double error(const struct knee *k, double weight)
 {
 	return sqrt(k->variance / weight);
 }
 
-/* The nearest rates that do not fall. Returns the most of them; 0: nothing is known. */
+/* Fit the nearest rates that do not fall. Return the largest of them; 0: nothing is known. */
 static double fit(struct knee *k)
 {
-	struct block { /* bins that have one rate */
+	struct block { /* bins with one rate */
 		double rate, weight;
 		double seen; /* weight, when it was */
 		int end;
@@ -184,8 +188,8 @@ static double fit(struct knee *k)
 	return most;
 }
 
-/* The knee by what is known, from above; *ret_below: something is known to be below it. Less inside never takes longer: where a
- * bin says so, it was disturbed. */
+/* Return the knee, from above; *ret_below: something is known below it. Less inside never takes
+ * longer: a bin that contradicts this was disturbed. */
 static double find(const struct knee *k, double most, bool *ret_below)
 {
 	double wanted = k->config.part * most, fitted = 0;
@@ -234,7 +238,8 @@ static void next_turn(struct knee *k, const struct knee_seen *s, bool below)
 	}
 }
 
-/* How much less than at the knee has been done since `asked` is asked for. Not where demand is the reason. */
+/* Count the throughput lost since `asked` was asked for, compared with the knee, unless demand is
+ * the reason. */
 static void count_loss(struct knee *k, const struct knee_seen *s, double most)
 {
 	double part = most > 0 ? s->rate / (k->config.part * most) : 1;
@@ -258,7 +263,7 @@ double knee_step(struct knee *k, const struct knee_seen *seen)
 	most = fit(k);
 	k->knee = find(k, most, &below);
 	count_loss(k, seen, most);
-	/* A look below costs throughput: no longer than until it is seen that it does. */
+	/* A look below costs throughput: end it as soon as that is certain. */
 	if (k->asked < k->knee && k->lost > LOOK_COSTS + CHANCE * sqrt(k->variance))
 		next_turn(k, seen, true);
 	else if (k->dwelt >= k->config.dwell)

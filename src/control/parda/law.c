@@ -120,7 +120,7 @@ static void swap(double *a, double *b)
 	*b = x;
 }
 
-/* Hoare's selection; the middle one as pivot, so that sorted input is not the worst. */
+/* Hoare's selection; the middle one as pivot, so that sorted input is not the worst case. */
 double parda_median(double *values, size_t n)
 {
 	size_t low = 0, high = n ? n - 1 : 0, k = high / 2;

@@ -2,14 +2,15 @@
 /*
  * message: a host's report as it stands in a message between hosts (wire/peer.h), and back.
  *
- * Who a report is of, and which of its reports it is, is the message's to say and not the report's; so
- * is how the resource is called.
+ * Who a report is of, and which of its reports it is, is the message's to say and not the report's;
+ * so is how the resource is called.
  *
- * A host may reach one array by several resources, LUNs say. Each has a window, a controller and a report of
- * its own, and to the others, and to each other, they are as many hosts. Which of them it is, 0, 1, …, is in
- * the low four bits of the report's flags; then comes whether it asks if others have requests inside, and whether it has
- * none itself, and two bits that are 0; above these are the steps that the controller has made (32 bits), and the floor that it
- * has found beside a stranger, as the upper 24 bits of a positive IEEE 754 single.
+ * A host may reach one array by several resources, LUNs say. Each has a window, a controller and a
+ * report of its own, and to the others, and to each other, they are as many hosts. Which of them it
+ * is, 0, 1, …, is in the low four bits of the report's flags; then comes whether it asks if others
+ * have requests inside, and whether it has none itself, and two bits that are 0; above these are
+ * the steps that the controller has made (32 bits), and the floor that it has found beside a
+ * stranger, as the upper 24 bits of a positive IEEE 754 single.
  */
 #ifndef WEIR_CONTROL_PARDA_MESSAGE_H
 #define WEIR_CONTROL_PARDA_MESSAGE_H
@@ -20,7 +21,8 @@
 /* Return the id of a host (peer_hash of its name) at its resource with this number among those of one array. */
 uint64_t parda_message_id(uint64_t host, uint64_t number);
 
-/* resource: peer_hash of the hosts' name for the array. number: < 16. period: ns between two reports. */
+/* resource: peer_hash of the hosts' name for the array. number: < 16. period: ns between two
+ * reports. */
 struct peer_report parda_message_write(
 	const struct parda_report *r, uint64_t resource, uint64_t number, weir_time period);
 /* r is one of m's. */

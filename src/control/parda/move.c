@@ -4,14 +4,14 @@
 #include <math.h>
 
 #define MIN_MARGIN 1.02
-#define LEFT_FLOOR 2.0 /* of the threshold: where windows are after they have left the floor */
+#define LEFT_FLOOR 2.0 /* times the threshold: latency after windows have left the floor */
 
 static double bounded(const struct parda *p, double window)
 {
 	return fmax(p->law.wmin, fmin(window, p->law.wmax));
 }
 
-/* A step of the start; true: it is over, and the law moves the window. */
+/* Run a step of the start. Return true if it is over, and the law moves the window. */
 static bool start(struct parda *p, const struct parda_sums *s, double shares)
 {
 	double ratio = p->config.local || !s->now ? 0 : parda_sums_ratio(p);
@@ -32,7 +32,7 @@ static bool start(struct parda *p, const struct parda_sums *s, double shares)
 	return by_law;
 }
 
-/* Where a host that joins begins; false: nobody could tell. */
+/* Set the first window of a joining host; return false if no peer can tell. */
 static bool join(struct parda *p, double shares)
 {
 	double ratio = parda_sums_ratio(p);
@@ -43,8 +43,8 @@ static bool join(struct parda *p, double shares)
 	return true;
 }
 
-/* Those that were apart are back: what all use together is added up, and divided in the next step. Nobody
- * has changed anything by then, so all divide the same, and latency stays. */
+/* Hosts that were apart are back: add up the slots in use of all, and divide them in the next step.
+ * No host has changed anything by then, so all divide the same sum, and latency stays. */
 static void merge(struct parda *p, const struct parda_sums *s, double shares)
 {
 	if (s->merge && p->together > 0 && !p->idle)
@@ -52,7 +52,7 @@ static void merge(struct parda *p, const struct parda_sums *s, double shares)
 	p->together = s->add_up && s->used_shares > 0 ? s->used_windows / s->used_shares : 0;
 }
 
-/* Those that have started get their part; of what latency says is free, first. */
+/* Give started hosts their part; first from the slots that are free by the latency. */
 static void make_room(struct parda *p, double shares, double latency)
 {
 	double kept = parda_peers_room(&p->peers, shares);
@@ -61,7 +61,7 @@ static void make_room(struct parda *p, double shares, double latency)
 		p->window *= fmin(1, kept * fmax(1, p->threshold / latency));
 }
 
-/* latency: without what bursts on credit add. */
+/* Apply the law; latency: without the part added by bursts on credit. */
 static void by_law(
 	struct parda *p, const struct parda_sums *s, const struct parda_report *own, double latency)
 {
@@ -76,13 +76,14 @@ static void by_law(
 		make_room(p, own->shares, latency);
 	if (slowly && latency < p->threshold / 2)
 		most = fmin(most, fmax(2 * p->window, p->law.wmin));
-	/* A host that joins goes the same step as its peers, who have told where they stood before it. */
+	/* A joining host makes the same step as its peers, which have reported their windows before
+	 * it. */
 	p->window = fmin(parda_window(&p->law, p->window, own->beta, latency), most);
 	if (p->joining && !p->idle)
 		p->joining--;
 }
 
-/* Hosts leave the floor one after the other, with more or less, and come apart by that. */
+/* Hosts leave the floor one after the other, with different windows: divide again. */
 static void leave_floor(struct parda *p, double latency)
 {
 	if (!p->was_at_floor || latency > LEFT_FLOOR * p->threshold)
@@ -91,8 +92,9 @@ static void leave_floor(struct parda *p, double latency)
 	parda_peers_divide(&p->peers);
 }
 
-/* Slots a share of hosts that may be cut off from others: each goes by its own latency then, by which one would end with
- * everything and the others with nothing. What all had together is known; all floors together are less than that. */
+/* Return the slots a share of hosts that may be cut off from others: each uses its own latency
+ * then, by which one would end with everything and the others with nothing. The sum of all windows
+ * is known; all floors together are less than that. */
 static double floor_apart(const struct parda *p, const struct parda_sums *s)
 {
 	if (!(s->vanished > 0))
@@ -129,12 +131,12 @@ static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda
 	}
 	p->was_at_floor = true;
 	ret->floor = slots;
-	ret->too_low = ret->stranger && slots > p->law.wmax; /* else it only looks */
+	ret->too_low = ret->stranger && slots > p->law.wmax; /* else it only observes */
 	p->window = fmin(slots, p->law.wmax);
 }
 
-/* The window is no smaller than what guarantees need. By Little's law that is so on the mean; the
- * margin is for the spread of latency from period to period. */
+/* Keep the window at the slots that guarantees need. By Little's law that holds on average; the
+ * margin is for the spread of latency between periods. */
 static void keep_min(struct parda *p, const struct parda_measured *m)
 {
 	double slots = MIN_MARGIN * parda_floor(m->vms, m->n_vms, p->latency / 1e9);
@@ -143,7 +145,7 @@ static void keep_min(struct parda *p, const struct parda_measured *m)
 		p->window = fmin(slots, p->law.wmax);
 }
 
-/* The part of the latency that is new in this step. */
+/* Return the part of the latency that is new in this step. */
 static double new_part(const struct parda *p, weir_time span)
 {
 	const struct parda_config *c = &p->config;

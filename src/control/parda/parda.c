@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* parda: one step, from what was measured and heard to a window. See parda.h. */
+/* parda: one step, from measurements and reports to a window. See parda.h. */
 #include "control/parda/impl.h"
 #include "control/parda/tenant.h"
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No host says more than this of itself: what does is not a report. */
+/* Larger values are not a report. */
 #define MOST 1e15
 
 /* ---- set-up */
@@ -53,7 +53,7 @@ static void fill_in(struct parda_config *c)
 	if (c->tau <= 0)
 		c->tau = WEIR_SEC; /* half a period: the newest interval weighs 0.86 */
 	if (c->age == 0)
-		c->age = 4; /* one report in ten lost: one peer in ten thousand forgotten */
+		c->age = 4; /* with one report in ten lost, one peer in ten thousand is forgotten */
 	if (c->peers_max == 0)
 		c->peers_max = 4096;
 }
@@ -178,7 +178,7 @@ void parda_counts(const struct parda *p, struct parda_counts *ret)
 
 /* ---- a step */
 
-/* The time that this step stands for. *ret_stopped: so long that our peers have forgotten us. */
+/* Return the time since the last step. *ret_stopped: so long that our peers have forgotten us. */
 static weir_time span_of(struct parda *p, weir_time now, bool *ret_stopped)
 {
 	weir_time span = p->started ? now - p->last : p->config.period;
@@ -191,7 +191,7 @@ static weir_time span_of(struct parda *p, weir_time now, bool *ret_stopped)
 	return span;
 }
 
-/* eq. 1. While requests are inside and none is done, the time that they have spent there counts. */
+/* eq. 1. While requests are inside and none completes, their time inside counts. */
 static void average(struct parda *p, weir_time span, const struct parda_measured *m)
 {
 	const struct parda_config *c = &p->config;
@@ -261,7 +261,8 @@ static void say_twice(struct parda *p, struct parda_decision *ret)
 	}
 }
 
-/* Does it begin anew, and with which shares? One whose tenants were idle has those of eq. 4. */
+/* Decide whether it joins again, and with which shares. If its tenants were idle: those of eq.
+ * 4. */
 static void note_joining(
 	struct parda *p, const struct parda_measured *m, bool stopped, struct parda_report *own)
 {
@@ -276,8 +277,8 @@ static void note_joining(
 	p->idle = idle;
 }
 
-/* Everybody watches; the lowest id decides, and aims itself at what it has told before: so all of them
- * change at once, and none gains a period on the others. Returns what is to be told. */
+/* All hosts observe; the one with the lowest id decides, and follows its own last report: so all
+ * change at once, and none is a period ahead. Return the threshold to report. */
 static double find_threshold(struct parda *p, const struct parda_sums *s)
 {
 	struct knee_seen seen = {s->inside, s->used_windows, s->ios, s->latency};
@@ -342,10 +343,10 @@ void parda_step(
 
 	*ret = (struct parda_decision){0};
 	own.steps = p->sequence;
-	if (p->sequence == 1) /* so that 2 % is never passed */
+	if (p->sequence == 1) /* keeps below 2 % from the start */
 		p->probe_next = p->probe ? now + PROBE_PART * p->probe->burst : 0;
 	parda_peers_age(&p->peers);
-	if (!stopped) { /* else what was measured is mostly that nothing moved */
+	if (!stopped) { /* else most measurements are of a stopped host */
 		average(p, span, m);
 		parda_probe_size(p, m);
 		own.inside = m->inside * size_of(p);
@@ -359,7 +360,7 @@ void parda_step(
 	own.shares = shares_of(p, m, stopped ? p->config.period : span);
 	note_joining(p, m, stopped, &own);
 	own.latency = p->latency;
-	own.window = p->window; /* until it is known better, for the sums */
+	own.window = p->window; /* preliminary, for the sums */
 	own.beta = p->scale * own.shares;
 	s = parda_sums_of(p, &own);
 	p->inside = parda_average_time(p->inside, (double)span, (double)p->config.tau, s.inside);

@@ -1,54 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * parda: the controller of one host's window before one resource that it shares with other hosts.
+ * parda: the controller of one host's window in front of one resource that it shares with other
+ * hosts.
  *
- * Once a period: what the host's own gate measured and what its peers told go in, a window and β
- * come out, and a report for the peers. The laws are control/parda/law's. How reports travel is not known
- * here: whoever receives one gives it to parda_hear, in any order and as often as it comes; whoever
- * steps sends the report that parda_step leaves.
+ * Once a period it takes the measurements of the host's own gate and the reports of its peers, and
+ * returns a window, β, and a report for the peers. The laws are in control/parda/law.h. The
+ * transport of reports is the caller's: parda_hear takes each received report, in any order and any
+ * number of times; the caller of parda_step sends the report that it returns.
  *
- *   every period:  parda_hear (each report that came in)
+ *   every period:  parda_hear (each received report)
  *                  parda_step → the gate's window; the report, to all peers
  *
- * LATENCY  Local: the host's own. Aggregated: the mean over the host and its peers, each weighted by
- *          its IOs: one signal for all, since local ones drive the windows apart (§4.1).
+ * LATENCY  Local: the host's own. Aggregated: the mean over the host and its peers, each weighted
+ *          by its IOs: one signal for all, since local ones drive the windows apart (§4.1).
  * PEERS    A table by id, of bounded size. A report counts until its host has been silent for `age`
- *          of our own steps; periods are counted, not time, so that a step of the clock ages nobody.
+ *          of our own steps; periods are counted, not time, so that setting the clock ages no peer.
  *          A report that is not newer than the last one of its host (late, duplicated, replayed)
- *          changes nothing. A host that starts again has another `instance`; it is taken in the
- *          place of the old one when that is silent. Two instances of one id that speak at the same
- *          time are told apart and reported, and the first one counts. Instances that were
- *          replaced are remembered, so that their reports cannot be played again.
- * STARTING A host that starts floods nobody: it begins at the least window, and its peers make room for
- *          its shares (control/parda/start.h). As long as latency is below half of the threshold no window
- *          more than doubles in a period. With config.window it begins there, and joins as below.
- * JOINING  A host whose tenants were all idle, or that was stopped for longer than its peers take to
- *          forget it, goes to β × the median of its peers' w/β: by the law alone it would be 15 periods
- *          on the way.
- *          Hosts that are cut off from each other keep half of what they had at least, since by local latency one
- *          would end with everything. When they are
- *          together again all go, in one step, to their parts by shares of what they have together.
- * STRANGERS Requests of others that no host under PARDA has sent are found by what latency does when windows move, and told;
- *          beside them hosts keep at least half of their fair part, up to wmax, even if latency then
- *          stays over the threshold (control/parda/stranger.h).
- * MIN      A host whose tenants have guarantees has at least the slots that these need at its latency, at
- *          most wmax, whatever its shares; the gate sees to it that they are theirs.
- * IDLE     A VM that stays idle beside a backlogged VM of its host counts less (control/parda/idle.h). A host that
- *          leaves slots unused saves them: its gate's window is larger at its next burst (control/parda/credit.h). The
- *          latency that bursts on credit add does not make windows smaller, since it ends with them. Reports
- *          have the law's window, without credit.
- * SLOTS    A slot is a request; or, where bytes are to be shared, an IO of a fixed size (§2). The law, the
- *          reports and the bounds are in slots; what the gate is told is in requests, by the mean size of
- *          those that the host has.
- * FINDING  Where no threshold is known it can be found (control/parda/knee.h): the knee of throughput over latency,
- *          of all hosts together. The host with the lowest id decides, the others follow what its
- *          reports aim at; all watch, so that the next one knows as much.
- * PROBING  With `probe` the host with the lowest id may find it sooner, by bursts of reads of its own while no host has
- *          requests inside (control/parda/knee-probe.h): of a tenth of a period and 200 ms at most, and
- *          2 % of the time. It is for the caller to see that nobody
- *          has, to read past the gate, and to count the reads for nobody. As soon as a burst has told a knee, that is
- *          what is aimed at, and the search by the hosts' own load rests.
- * ALONE    With no peer heard it goes on by its own latency; `alone` says so.
+ *          changes nothing. A restarted host has another `instance`; it replaces the old one when
+ *          that is silent. Two live instances of one id are reported, and the first one counts.
+ *          Replaced instances are remembered, so that their reports cannot be replayed.
+ * STARTING A host that starts does not flood the array: it begins at the least window, and its
+ *          peers make room for its shares (control/parda/start.h). As long as latency is below half
+ *          of the threshold no window more than doubles in a period. With config.window it begins
+ *          there, and joins as below.
+ * JOINING  A host whose tenants were all idle, or that was stopped for longer than its peers take
+ *          to forget it, goes to β × the median of its peers' w/β: the law alone would take 15
+ *          periods. Hosts that are cut off from each other keep at least half of their slots, since
+ *          by local latency one host would end with everything. When they are connected again all
+ *          go, in one step, to their parts by shares of all their slots.
+ * STRANGERS Requests that no host under PARDA has sent are detected by how latency follows the
+ *           windows, and reported; beside them hosts keep at least half of their fair part, up to
+ *           wmax, even if latency then stays over the threshold (control/parda/stranger.h).
+ * MIN      A host whose tenants have guarantees has at least the slots that these need at its
+ *          latency, at most wmax, whatever its shares; the gate gives these slots to the tenants.
+ * IDLE     A VM that stays idle beside a backlogged VM of its host counts less
+ *          (control/parda/idle.h). A host that leaves slots unused saves them: its gate's window is
+ *          larger at its next burst (control/parda/credit.h). The latency that bursts on credit add
+ *          does not make windows smaller, since it ends with them. Reports have the law's window,
+ *          without credit.
+ * SLOTS    A slot is a request; or, if bytes are shared, an IO of a fixed size (§2). The law, the
+ *          reports and the bounds are in slots; the gate's window is in requests, by the mean size
+ *          of the host's requests.
+ * FINDING  A threshold that is not configured can be found (control/parda/knee.h): the knee of
+ *          throughput over latency, of all hosts together. The host with the lowest id decides, the
+ *          others follow the threshold in its reports; all of them observe, so that the next one
+ *          knows as much.
+ * PROBING  With `probe` the host with the lowest id may find it sooner, by bursts of its own reads
+ *          while no host has requests inside (control/parda/knee-probe.h): at most a tenth of a
+ *          period and 200 ms each, and 2 % of the time. The caller checks that no host has requests
+ *          inside, sends the reads past the gate, and counts them for no tenant. Once a burst has
+ *          found a knee, that is the threshold, and the search by the hosts' load pauses.
+ * ALONE    Without any peer it uses its own latency; `alone` reports that.
  *
  * Nothing here locks, reads a clock or, after parda_new, fails. One instance belongs to one thread.
  */
@@ -62,13 +64,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a host tells its peers, once a period. All of it is what a codec has to carry. */
+/* A host's report to its peers, once a period. A codec has to carry all of it. */
 struct parda_report {
 	uint64_t id;       /* of the host; the same at every start */
 	uint64_t instance; /* random at start */
 	uint64_t sequence; /* 1, 2, … in one instance; some may be missing */
-	uint64_t steps;    /* that it has made; 0: does not say */
-	bool asks;         /* whether others have requests inside: it is about to read on its own */
+	uint64_t steps;    /* of its controller so far; 0: not reported */
+	bool asks;         /* asks whether others have requests inside: it is about to read */
 	bool quiet;        /* the answer: it has none */
 	double shares;     /* Σ shares of its VMs, adjusted to the idle (eq. 4) */
 	double beta;       /* slots: scale × shares, as used */
@@ -77,8 +79,9 @@ struct parda_report {
 	double latency;    /* ns, averaged; 0: it had no IO yet */
 	double ios;        /* completed per second in the period */
 	double bytes;      /* of those, per second */
-	double threshold;  /* ns: what it aims at, or from now on where it is the one who decides */
-	double floor; /* slots a share that hosts should keep beside a stranger, as it sees it; 0: none */
+	double threshold;  /* ns: its threshold, or the new one if it is the host that decides */
+	/* slots a share that hosts should keep beside a stranger, by its own estimate; 0: none */
+	double floor;
 };
 
 enum parda_smoothing {     /* of latency, eq. 1 */
@@ -87,14 +90,14 @@ enum parda_smoothing {     /* of latency, eq. 1 */
 	PARDA_BY_INTERVAL, /* `alpha`: weight of the past, per period, as eq. 1 is written */
 };
 
-#define PARDA_BURST      (60 * WEIR_SEC)   /* the default where a person writes none; … */
+#define PARDA_BURST      (60 * WEIR_SEC)   /* the policy's default; … */
 #define PARDA_BURST_MOST (3600 * WEIR_SEC) /* … and the most: longer is no burst */
 
 struct parda_config {
 	uint64_t id, instance;
 	struct parda_law law; /* threshold in ns */
-	bool find;      /* the threshold is found, and law.threshold the most that it may be */
-	bool probe;     /* … also by reads of its own */
+	bool find;            /* find the threshold; law.threshold is the largest allowed */
+	bool probe;           /* … also by its own reads */
 	double epsilon; /* ε of control/parda/law.h; 0: literal, β = unit × shares at 𝓛 itself */
 	double unit;    /* slots a share, when literal; 0: 1 */
 	weir_time period; /* 0: 2 s */
@@ -107,15 +110,15 @@ struct parda_config {
 	uint32_t peers_max; /* peers remembered; 0: 4096 */
 	double slot;        /* bytes of an IO that a slot stands for; 0: any request is one */
 	double size_fixed;  /* bytes: latency per 8 KiB (§4) with this fixed cost; 0: per IO */
-	double window;      /* slots to begin with; 0: as STARTING says */
-	bool no_floor;      /* nothing is kept beside strangers, nor are they looked for */
-	bool abrupt; /* as the paper has it: windows grow by the law alone, and nobody makes room */
-	enum parda_idle idle; /* what idle VMs of a host count */
-	weir_time
-		burst; /* credit for bursts: slots unused for so long (control/parda/credit.h); 0: none */
+	double window;      /* initial slots; 0: see STARTING */
+	bool no_floor;      /* neither detect strangers nor keep slots beside them */
+	bool abrupt; /* as in the paper: windows grow by the law alone, and no host makes room */
+	enum parda_idle idle; /* how idle VMs of a host count */
+	/* credit for bursts: slots unused for so long (control/parda/credit.h); 0: none */
+	weir_time burst;
 };
 
-/* Over the time since the last step. */
+/* Measurements since the last step. */
 struct parda_measured {
 	uint64_t ios;               /* completed */
 	double latency_ns;          /* Σ of time inside the resource, without waits in any gate */
@@ -126,37 +129,39 @@ struct parda_measured {
 };
 
 struct parda_decision {
-	double window; /* requests: for the gate, with its credit. The report's is without, in slots */
+	/* requests: for the gate, with its credit. The report's is without, in slots */
+	double window;
 	double beta;        /* slots */
-	double latency;     /* ns: what the law was fed; 0: none is known */
+	double latency;     /* ns: input of the law; 0: not known */
 	double scale;       /* slots a share */
-	double threshold;   /* ns: what is aimed at */
-	double knee;        /* ns, as this host sees it; 0: not known, or not asked for */
+	double threshold;   /* ns: in force */
+	double knee;        /* ns, as this host sees it; 0: not known, or not wanted */
 	double ios;         /* a second, of all that count */
-	double inside;      /* slots in use, of all that count, on the mean */
+	double inside;      /* mean slots in use, of all that count */
 	uint32_t peers;     /* that count */
 	double credit;      /* slots × s that are saved for a burst */
-	bool alone;         /* aggregated, and nobody was heard */
+	bool alone;         /* aggregated, and no peer was heard */
 	bool stranger;      /* requests are inside that no host has sent: … */
 	double strange;     /* … so many, about */
 	double floor;       /* slots that this host keeps beside them; 0: the law gives it more */
 	bool too_low;       /* wmax is less than the floor */
 	bool wmax_short;    /* wmax keeps this host below its share; … */
-	double wmax_wanted; /* … so many slots would do, about */
-	bool unreachable; /* latency is over the threshold at any window, from the start or for long: … */
-	double least;      /* … ns: the least that was seen; 0: none */
-	bool twice;        /* somebody else speaks under an id that is taken, … */
+	double wmax_wanted; /* … about so many slots would suffice */
+	/* latency is over the threshold at any window, from the start or for long: … */
+	bool unreachable;
+	double least;      /* … ns: the least observed; 0: none */
+	bool twice;        /* another host uses an id that is taken, … */
 	uint64_t twice_id; /* … this one; perhaps our own */
 	struct parda_report report;
 };
 
 enum parda_heard {
 	PARDA_FRESH,   /* counts */
-	PARDA_OWN,     /* our own, come back */
+	PARDA_OWN,     /* our own report, returned */
 	PARDA_STALE,   /* late, duplicated or replayed */
-	PARDA_PENDING, /* an id that is taken by another instance, which may be dead: not yet */
+	PARDA_PENDING, /* an id that another instance has, which may be dead: not yet */
 	PARDA_TWICE,   /* … and is not: two hosts have one id */
-	PARDA_WRONG,   /* a field that cannot be */
+	PARDA_WRONG,   /* an impossible value */
 	PARDA_FULL,    /* more peers than peers_max */
 };
 
@@ -171,38 +176,39 @@ struct parda;
 int parda_new(const struct parda_config *config, struct parda **ret);
 void parda_free(struct parda *p);
 
-/* Requests: for the gate, before its first client and the first step. */
+/* Return the window in requests for the gate, before its first client and the first step. */
 double parda_start_window(const struct parda *p);
 
 enum parda_heard parda_hear(struct parda *p, const struct parda_report *r);
 
-/* `now` on any clock that the caller likes; it is used for spans only, and one that goes backwards
- * counts as one period. O(peers + VMs). */
+/* Run one step. `now` is on any clock; only spans count, and one that goes backwards counts as one
+ * period. O(peers + VMs). */
 void parda_step(
 	struct parda *p, weir_time now, const struct parda_measured *m, struct parda_decision *ret);
 
-/* Another threshold, or bounds, from the next step on; as in parda_new. */
+/* Change threshold or bounds from the next step on; errors as in parda_new. */
 int parda_set_law(struct parda *p, const struct parda_law *law);
 
-/* The numbers of VMs mean other VMs from the next step on; what was averaged of them is forgotten. */
+/* The numbers of VMs mean other VMs from the next step on; forget their averages. */
 void parda_renumber(struct parda *p);
 
-/* A peer said that it leaves: it no longer counts, and nobody waits for it. */
+/* A peer leaves: it no longer counts, and its return is not expected. */
 void parda_leave(struct parda *p, uint64_t id, uint64_t instance);
 
 /* ---- reads of its own, for config.probe */
 
-/* Is it for this host to read? The one with the lowest id of those that count. */
+/* Return true if this host decides: it has the lowest id of those that count. */
 bool parda_probe_decides(const struct parda *p);
-/* May it begin now, as far as it and time go? Then with this burst, of reads of so many bytes. `now` is on the clock of
- * the burst. */
+/* Return true if it may begin a burst now; then get the burst, and the bytes of a read. `now` is on
+ * the clock of the burst. */
 bool parda_probe_plan(
 	const struct parda *p, weir_time now, struct probe_burst *ret, uint32_t *ret_bytes);
-/* Peers are asked whether they have requests inside; what they said before no longer counts. */
+/* Ask peers whether they have requests inside; earlier answers no longer count. */
 void parda_probe_ask(struct parda *p);
-/* All of them have said that they have none, and none has said otherwise since. */
+/* Return true if all of them have answered that they have none, and none has reported otherwise
+ * since. */
 bool parda_probe_agreed(const struct parda *p);
-/* The last read of the burst came back at `ended`. */
+/* Record a burst whose last read completed at `ended`. */
 void parda_probe_learn(
 	struct parda *p, const struct probe_burst *b, uint64_t reads, weir_time ended);
 

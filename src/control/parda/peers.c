@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * METHOD  Peers stand in one array, so that a step walks memory in order; a small hash leads from
- *         ids to places. Nobody is taken out: a forgotten host's place keeps its last instance and
- *         sequence, by which replayed reports are known. Only when the table is full does the
- *         longest forgotten give up its place, and the hash is made anew.
+ * METHOD  Peers are in one array, so that a step reads memory in order; a small hash maps ids to
+ *         places. Peers are not removed: a forgotten host's place keeps its last instance and
+ *         sequence, by which replayed reports are detected. Only when the table is full, the host
+ *         forgotten for longest is replaced, and the hash is rebuilt.
  * COST    hear: O(1); O(n) when the table is full.
  */
 #include "control/parda/peers.h"
@@ -14,8 +14,8 @@
 #include <string.h>
 
 #define FIRST_ROOM 16
-/* Steps that an instance must have been silent before another takes its place: one report may be
- * lost, and its sender alive. */
+/* Steps that an instance must have been silent before another replaces it: one report may be lost
+ * while its sender lives. */
 #define DEAD_AFTER 2
 
 static uint32_t slot_of(const struct parda_peers *t, uint64_t id)
@@ -83,7 +83,7 @@ void parda_peers_free(struct parda_peers *t)
 	free(t->index);
 }
 
-/* The place of the host that was forgotten first; NULL when all of them count. */
+/* Return the place of the host that was forgotten first; NULL if all of them count. */
 static struct parda_peer *longest_forgotten(struct parda_peers *t)
 {
 	struct parda_peer *found = NULL;
@@ -128,7 +128,7 @@ static bool is_retired(const struct parda_peer *p, uint64_t instance)
 	return false;
 }
 
-/* The host under this id is another instance from now on. */
+/* Replace the instance of this id. */
 static void replace(struct parda_peer *p, const struct parda_report *r)
 {
 	memmove(p->retired + 1, p->retired, sizeof(p->retired) - sizeof(p->retired[0]));
@@ -154,7 +154,7 @@ static enum parda_heard hear_other(
 		return PARDA_FRESH;
 	}
 	if (p->other != r->instance)
-		p->is_new = true; /* most likely it has started again, as fast as that */
+		p->is_new = true; /* most likely it has restarted that fast */
 	p->other = r->instance;
 	p->other_sequence = r->sequence;
 	p->other_silent = 0;
@@ -171,15 +171,15 @@ enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_repo
 		return hear_other(t, p, r);
 	if (r->sequence <= p->last.sequence)
 		return PARDA_STALE;
-	/* It was forgotten and has stepped all the while: we were cut off from each other. One that was
-	 * stopped has not, and knows. */
+	/* It was forgotten and has stepped all the while: we were cut off from each other. A host
+	 * that was stopped has not stepped, and knows it. */
 	if (!parda_peer_counts(t, p) && p->last.steps > 0 &&
 		r->steps > p->last.steps + p->silent / 2)
 		p->apart = PARDA_APART;
-	/* The other one has spoken, and this one still does. */
+	/* The other one has reported, and this one still does. */
 	if (p->other && p->other_silent <= t->age)
 		p->twice = t->age + 1;
-	if (r->steps != p->last.steps || !r->steps) /* else it tells the same once more */
+	if (r->steps != p->last.steps || !r->steps) /* else it repeats its last report */
 		p->before = r->sequence == p->last.sequence + 1 ? p->last.window
 								: fmax(r->inside, r->window);
 	p->last = *r;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* probe: when a host may read on its own to find the threshold, and what it finds by that. See parda.h, PROBING. */
+/* probe: when a host may send its own reads to find the threshold, and their result. See parda.h,
+ * PROBING. */
 #include "control/parda/impl.h"
 #include <math.h>
 
 #define SIZE_LEAST 4096.0
 #define SIZE_MOST  (256 * 1024.0)
-#define SIZE       8192.0 /* where no request was seen */
-#define SIZE_KEEP  0.9    /* of the mean size, from one step to the next */
+#define SIZE       8192.0 /* without requests so far */
+#define SIZE_KEEP  0.9    /* weight of the past in the mean size, per step */
 
 void parda_probe_size(struct parda *p, const struct parda_measured *m)
 {
@@ -67,7 +68,7 @@ void parda_probe_learn(
 
 	if (!p->probe)
 		return;
-	/* What it had to wait for others is not lost to it, up to one burst. */
+	/* Time spent waiting for others is not lost, up to one burst. */
 	if (p->probe_next < b->started - PROBE_PART * p->probe->burst)
 		p->probe_next = b->started - PROBE_PART * p->probe->burst;
 	p->probe_next += PROBE_PART * length;

@@ -2,8 +2,9 @@
 #include "control/parda/start.h"
 #include <math.h>
 
-/* Steps for which hosts that start together only take each other's window a share, until all have: some have seen the
- * load before others, and who then went by the law would be off by a factor of 2. */
+/* Steps for which hosts that start together only take each other's window a share, until all have:
+ * some see the load before others, and one that then followed the law would be off by a factor of
+ * 2. */
 #define SETTLING 2
 
 void parda_start_begin(struct parda_start *s)

@@ -1,74 +1,86 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SOURCE  Ours. PARDA (FAST 2009, §5.3.4) shows a stranger that leaves room; VMware's SIOC, its successor, raises an alarm
- *         and gives queue depth back.
- * LAW     L = s + (N + S) / C. The hosts' part of the capacity is N / (N + S); fair is n / (n + 1), with the stranger as
- *         one more host. N ≥ p · n / (n + 1) · (N + S) keeps the part p of that, and N + S = C (L − s).
- * SYMBOLS N, S slots inside, of the hosts and of a stranger; L latency; s latency of an idle array; C slots per unit of
- *         time; n hosts; p PARDA_STRANGER_KEEP.
- * METHOD  C is the inverse slope of a line through the last points (N, L), by least squares, where N has moved enough and
- *         the line fits. A latency that jumps while N did not begins a new load, and older points are dropped: without a
- *         stranger C is then unknown until N has moved, since the device may be another; with one C is kept, and S moves.
- *         The line of windows that the law takes down counts only where latency was well over the threshold: what the law
- *         corrects as it comes may be a device that gets slower. Where N has moved by much and such a latency by nothing,
- *         next to all of it is the stranger's, and C what the array was able to do before.
- *         Where no line is known the hosts draw one: they double their floor, wait until latency has followed, and go on
- *         until the last doubling has moved latency by RISE. Then N is of the order of S, and C is the slope of
- *         that doubling; where it follows N in full there is no stranger, and the first doubling shows it. They do so
- *         with windows at wmin and latency over the threshold, after LOW_STEPS, and again after AGAIN if that did not help;
- *         with less than the floor would be by what the array was able to do, after DOWN_STEPS; and at a start beside a
- *         latency over HALF of the threshold, since what the array can do alone has then never been seen. Beside a
- *         stranger that a line has shown they do so after VERIFY steps where the line says DOUBT of what the array was
- *         able to do, or less: the stranger may have grown while N moved.
- *         With only the hosts inside the floor is less than what they have, so that an error of C by 1 / MOST makes none.
- *         Peers that have vanished may only be cut off: what they had inside is no stranger's, and where it is enough for
- *         the latency nobody raises a floor to look.
- *         O(PARDA_STRANGER_POINTS) a step.
- * DIFFERS Two groups of hosts that do not hear each other, on one array, are each other's strangers. MOST keeps them from
- *         outbidding each other.
- * EXAMPLE Two hosts, C = 3200/s, S = 128: L is 40 ms for N = 0. The floor is 0.43 (N + S): N = 98, at 71 ms.
+ * SOURCE  Our own. PARDA (FAST 2009, §5.3.4) shows a stranger that leaves room; VMware's SIOC, its
+ *         successor, raises an alarm and gives queue depth back.
+ * LAW     L = s + (N + S) / C. The hosts' part of the capacity is N / (N + S); fair is n / (n + 1),
+ *         with the stranger as one more host. N ≥ p · n / (n + 1) · (N + S) keeps the part p of
+ *         that, and N + S = C (L − s).
+ * SYMBOLS N, S slots inside, of the hosts and of a stranger; L latency; s latency of an idle array;
+ *         C slots per unit of time; n hosts; p PARDA_STRANGER_KEEP.
+ * METHOD  C is the inverse slope of a line through the last points (N, L), by least squares, if N
+ *         has moved enough and the line fits. A latency that jumps while N did not begins a new
+ *         load, and older points are dropped: without a stranger C is then unknown until N has
+ *         moved, since the device may have changed; with one C is kept, and S moves. The line of
+ *         windows that the law lowers counts only if latency was well over the threshold: a rise
+ *         that the law corrects as it comes may be a device that gets slower. If N has moved far
+ *         and such a latency not at all, next to all of it is the stranger's, and C is the array's
+ *         earlier capacity.
+ *         If no line is known the hosts draw one: they double their floor, wait until latency has
+ *         followed, and continue until the last doubling has moved latency by RISE. Then N is of
+ *         the order of S, and C is the slope of that doubling; if latency follows N in full there
+ *         is no stranger, and the first doubling shows it. They do so with windows at wmin and
+ *         latency over the threshold, after LOW_STEPS, and again after AGAIN if that did not help;
+ *         with less than the floor at the array's earlier capacity, after DOWN_STEPS; and at a
+ *         start beside a latency over HALF of the threshold, since the array's own capacity has
+ *         then never been observed. Beside a stranger found by a line they do so after VERIFY steps
+ *         if the line gives DOUBT of the array's earlier capacity, or less: the stranger may have
+ *         grown while N moved.
+ *         With only the hosts inside the floor is less than their slots, so that an error of C by
+ *         1 / MOST causes no floor. Peers that have vanished may only be cut off: their requests
+ *         inside are no stranger's, and if these explain the latency no host raises its floor to
+ *         test. O(PARDA_STRANGER_POINTS) a step.
+ * DIFFERS Two groups of hosts that do not hear each other, on one array, are each other's
+ *         strangers. MOST keeps them from outbidding each other.
+ * EXAMPLE Two hosts, C = 3200/s, S = 128: L is 40 ms for N = 0. The floor is 0.43 (N + S): N = 98,
+ *         at 71 ms.
  */
 #include "control/parda/stranger.h"
 #include <math.h>
 
-#define JUMP         1.15 /* of latency, from one step to the next while N did not move so: another load */
-#define JUMP_HERE    1.4  /* … beside a stranger, down: that is gone */
-#define STILL        1.05 /* … what N may have moved by */
-#define SPREAD       1.35 /* of the most over the least N: less says nothing about a slope */
-#define SPREAD_HERE  1.8  /* … beside a stranger, where N follows the noise of latency */
-#define FITS         0.12 /* of the mean latency: deviation from the line; more is not one load */
-#define MATTERS      0.1 /* of the mean latency: what the hosts' own part of it must have moved it by */
-#define HIGH         1.25 /* of the threshold: latency was there, and windows went down for it */
-#define FAR_SPREAD   2.0  /* where a line is flat: N has moved by so much, … */
+/* times the latency of the last step, while N did not move so: another load */
+#define JUMP        1.15
+#define JUMP_HERE   1.4  /* … beside a stranger, down: the stranger is gone */
+#define STILL       1.05 /* … by how much N may have moved */
+#define SPREAD      1.35 /* most over least N: less gives no slope */
+#define SPREAD_HERE 1.8  /* … beside a stranger, where N follows the noise of latency */
+/* part of the mean latency: deviation from the line; more is not one load */
+#define FITS 0.12
+/* part of the mean latency by which the hosts' own requests must have moved it */
+#define MATTERS      0.1
+#define HIGH         1.25 /* times the threshold: latency was there, and windows went down for it */
+#define FAR_SPREAD   2.0  /* for a flat line: N has moved by so much, … */
 #define FAR_OVER     1.3  /* … and latency is so far over the threshold */
 #define POINTS_MIN   3    /* two are always a line */
 #define OLD          8    /* steps after which a point is forgotten: the load is another by then */
-#define CAPACITY_MAX 1.1  /* of what was done before: latencies that lag make slopes flat */
-#define KNOWN        (1.0 / 32) /* of what is done, a step, in its mean */
-#define LOADED       0.7        /* of the threshold, and as far above it: where it counts */
-#define TOLD         0.3        /* of what is inside: a stranger with less is not told; … */
-#define GONE         0.15       /* … and one that was told has gone */
-#define AGREE        2          /* steps that it takes to tell */
-#define CLEAR        0.5        /* of what is inside: then at once */
-#define NEAR         0.95       /* of the threshold: below it latency is well, whoever is inside */
-#define OVER         1.1        /* of the threshold: latency has not come down */
-#define LOW          1.2        /* of the least windows: at their floor */
-#define LOW_STEPS    2          /* at the floor before the floor is raised, … */
-#define DOWN_STEPS   5          /* … with less than the floor would be, … */
-#define AGAIN        15         /* … and at the floor though the array is known */
-#define VERIFY       8    /* beside a stranger by a line, which may have grown while N moved */
-#define DOUBT        0.75 /* of what was done before: a line that says less */
-#define DOUBTS       5    /* times that the steps between two such probes double */
-#define HALF         0.5  /* of the threshold: with less most of the array was free */
-#define PROBE        2.0  /* times as much, … */
-#define PROBE_MOST   12   /* … so many times */
-#define HELD         2    /* steps until latency has followed */
-#define SOON         0.25 /* of a period: with such a latency one step shows whether it moves at all */
-#define FLAT         1.1  /* of the latency: it has not moved, and is not waited for */
-#define RISE         1.3  /* of the latency: enough for a slope */
-#define MOVED        1.3  /* of N: the hosts have taken what the floor allows */
-#define MOST         0.5  /* of what is inside, for all hosts together */
-#define IDLE_PART    0.25 /* of the threshold: most of an idle array's latency */
+#define CAPACITY_MAX 1.1  /* times the earlier rate: latencies that lag make slopes flat */
+#define KNOWN        (1.0 / 32) /* weight of a step in the mean rate */
+#define LOADED       0.7        /* times the threshold, and as far above it: where it counts */
+/* part of the requests inside: a smaller stranger is not reported; … */
+#define TOLD  0.3
+#define GONE  0.15 /* … and a reported one has gone */
+#define AGREE 2    /* steps until it is reported */
+#define CLEAR 0.5  /* part of the requests inside: then at once */
+/* times the threshold: below it latency is fine, whatever is inside */
+#define NEAR       0.95
+#define OVER       1.1  /* times the threshold: latency has not come down */
+#define LOW        1.2  /* of the least windows: at their floor */
+#define LOW_STEPS  2    /* at the floor before the floor is raised, … */
+#define DOWN_STEPS 5    /* … with less than the floor would be, … */
+#define AGAIN      15   /* … and at the floor though the array is known */
+#define VERIFY     8    /* beside a stranger by a line, which may have grown while N moved */
+#define DOUBT      0.75 /* times the earlier rate: a line below that */
+#define DOUBTS     5    /* times that the steps between two such probes double */
+#define HALF       0.5  /* times the threshold: with less most of the array was free */
+#define PROBE      2.0  /* times as much, … */
+#define PROBE_MOST 12   /* … so many times */
+#define HELD       2    /* steps until latency has followed */
+/* part of a period: with such a latency one step shows whether it moves at all */
+#define SOON      0.25
+#define FLAT      1.1  /* times the latency: it has not moved, do not wait for it */
+#define RISE      1.3  /* of the latency: enough for a slope */
+#define MOVED     1.3  /* times N: the hosts have taken the slots of the floor */
+#define MOST      0.5  /* part of the requests inside, for all hosts together */
+#define IDLE_PART 0.25 /* of the threshold: most of an idle array's latency */
 
 /* ---- the line */
 
@@ -76,10 +88,11 @@ struct line {
 	double slope;   /* of latency over N */
 	double spread;  /* the most N over the least */
 	double highest; /* latency */
-	double matters; /* part of the mean latency that N has moved it by */
+	double matters; /* part of the mean latency by which N has moved it */
 };
 
-/* A latency that moves by itself is another load of the array. More of it beside a stranger is the stranger's. */
+/* Drop points when latency moves by itself: that is another load of the array. Beside a stranger, a
+ * rise is the stranger's. */
 static void drop_points(struct parda_stranger *s, double inside, double latency)
 {
 	const struct parda_stranger_point *last = &s->points[0];
@@ -118,7 +131,8 @@ static void add_point(struct parda_stranger *s, double inside, double latency)
 	s->points[0] = (struct parda_stranger_point){inside, latency, 0};
 }
 
-/* The line through the points. false: there are too few, N did not move, or they are of no one line. */
+/* Fit the line through the points. Return false if there are too few, N did not move, or they do
+ * not fit one line. */
 static bool draw(const struct parda_stranger *s, struct line *ret)
 {
 	double n = s->n_points, x = 0, y = 0, xx = 0, xy = 0, yy = 0, least = INFINITY, most = 0;
@@ -147,15 +161,17 @@ static bool draw(const struct parda_stranger *s, struct line *ret)
 	return (yy - ret->slope * xy) / n < FITS * FITS * y * y;
 }
 
-/* C by the line. A flatter one than the array was ever able to is that of latencies that lag behind; and one that does not
- * move at all, while N does and latency is far over the threshold, says that next to all of it is a stranger's. 0: not known. */
+/* Return C by the line. A line flatter than the array's earlier capacity is one of lagging
+ * latencies; and one that does not move at all, while N does and latency is far over the threshold,
+ * means that next to all of it is a stranger's. 0: not known. */
 static double capacity_of(const struct parda_stranger *s, const struct parda_stranger_seen *seen,
 	const struct line *l)
 {
 	double most = s->known > 0 ? s->known * CAPACITY_MAX : INFINITY;
 
+	/* a rise that the law corrects as it comes may be a device that gets slower */
 	if (!s->here && !(l->highest > HIGH * seen->threshold))
-		return 0; /* what the law corrects as it comes may as well be a device that gets slower */
+		return 0;
 	if (l->matters > MATTERS)
 		return fmin(1 / l->slope, most);
 	if (l->spread > FAR_SPREAD && seen->latency > FAR_OVER * seen->threshold)
@@ -163,13 +179,13 @@ static double capacity_of(const struct parda_stranger *s, const struct parda_str
 	return 0;
 }
 
-/* The latency of the array when it is idle. */
+/* Return the latency of the idle array. */
 static double idle_latency(const struct parda_stranger *s, const struct parda_stranger_seen *seen)
 {
 	return fmin(s->least, seen->threshold * IDLE_PART);
 }
 
-/* What the hosts do per unit of time. */
+/* Return the hosts' rate per unit of time. */
 static double done_by_hosts(const struct parda_stranger *s, const struct parda_stranger_seen *seen)
 {
 	return seen->inside / fmax(seen->latency - idle_latency(s, seen), seen->latency / 2);
@@ -199,7 +215,7 @@ static void learn(struct parda_stranger *s, const struct parda_stranger_seen *se
 
 /* ---- what it means */
 
-/* Slots inside, the stranger's with them. */
+/* Return the slots inside, including the stranger's. */
 static double all_inside(
 	const struct parda_stranger *s, const struct parda_stranger_seen *seen, double capacity)
 {
@@ -211,7 +227,7 @@ static double part_kept(const struct parda_stranger_seen *seen)
 	return fmin(PARDA_STRANGER_KEEP * seen->hosts / (seen->hosts + 1.0), MOST);
 }
 
-/* Then latency may lag behind N. */
+/* Return true if N grows: then latency may lag behind. */
 static bool grows(const struct parda_stranger *s)
 {
 	return s->n_points > 1 && s->points[0].inside > s->points[1].inside;
@@ -232,7 +248,7 @@ static void judge(struct parda_stranger *s, const struct parda_stranger_seen *se
 	if (was && !s->here)
 		s->agree = 0;
 	s->requests = s->here ? of_stranger : 0;
-	/* What it was able to do before, it is not now. */
+	/* The array no longer has its earlier capacity. */
 	if (!s->here && s->capacity > 0 && seen->latency < seen->threshold / LOADED)
 		s->known = fmin(s->known, s->capacity);
 	if (s->here)
@@ -255,14 +271,16 @@ static void raise(struct parda_stranger *s, const struct parda_stranger_seen *se
 	s->floor = fmax(s->floor, PROBE * seen->inside / seen->shares);
 }
 
-/* Whether a stranger, as a line has shown it, may be another: the array was able to do much more, and may be still. */
+/* Return true if the size of a stranger found by a line is doubtful: the array's earlier capacity
+ * was much larger, and may still be. */
 static bool doubtful(const struct parda_stranger *s, const struct parda_stranger_seen *seen)
 {
 	return !s->verified && s->capacity < DOUBT * s->known &&
 	       seen->latency > OVER * seen->threshold && seen->latency < SOON * seen->period;
 }
 
-/* Steps of the same after which the floor is raised to draw a line; 0: there is no reason to. */
+/* Return the number of such steps after which the floor is raised to draw a line; 0: no reason
+ * to. */
 static unsigned patience(const struct parda_stranger *s, const struct parda_stranger_seen *seen)
 {
 	bool less = seen->inside + seen->vanished < part_kept(seen) * all_inside(s, seen, s->known);
@@ -290,8 +308,9 @@ static void look_low(struct parda_stranger *s, const struct parda_stranger_seen 
 	raise(s, seen);
 }
 
-/* N and L have moved since. Where L has hardly, C is no less than what comes out. Where it is much less than what the array
- * was able to do, the stranger may have grown meanwhile, and it is done again, more and more seldom. */
+/* Conclude a probe: N and L have moved since. If L has hardly moved, C is at least the result. If C
+ * is much less than the earlier capacity, the stranger may have grown meanwhile, and the probe is
+ * repeated, ever more rarely. */
 static void conclude(struct parda_stranger *s, const struct parda_stranger_seen *seen,
 	const struct parda_stranger_point *since)
 {
@@ -299,7 +318,7 @@ static void conclude(struct parda_stranger *s, const struct parda_stranger_seen 
 
 	s->capacity = fmax((seen->inside - since->inside) / rise, done_by_hosts(s, seen));
 	s->sure = true;
-	s->agree = AGREE; /* this is no chance */
+	s->agree = AGREE; /* not by chance */
 	s->verified = s->capacity >= DOUBT * s->known;
 	if (!s->verified) {
 		s->doubts += s->doubts < DOUBTS;
@@ -310,14 +329,14 @@ static void conclude(struct parda_stranger *s, const struct parda_stranger_seen 
 	s->knowing = (unsigned)(1 / KNOWN);
 }
 
-/* A step of the probe; true: it goes on. */
+/* Run a step of the probe. Return true if it continues. */
 static bool probe(struct parda_stranger *s, const struct parda_stranger_seen *seen)
 {
 	double rise = seen->latency / s->from.latency;
 	bool moved = seen->inside > MOVED * s->from.inside;
 
 	s->held++;
-	if (rise * JUMP_HERE < 1) { /* it has gone meanwhile */
+	if (rise * JUMP_HERE < 1) { /* the stranger has gone meanwhile */
 		s->probing = 0;
 	} else if (s->held < HELD + (unsigned)(2 * seen->latency / seen->period) &&
 		   !(moved && rise < FLAT && seen->latency < SOON * seen->period)) {

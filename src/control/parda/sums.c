@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sums: what a host and the peers that count have together. */
+/* sums: sums over a host and the peers that count. */
 #include "control/parda/impl.h"
 #include <math.h>
 #include <stdlib.h>
 
-#define IN_USE    0.8 /* of a window: its host is held back by it */
+#define IN_USE    0.8 /* part of a window: its host is limited by it */
 #define USED_HALF 2.0 /* a host that uses half of its window counts as one that uses all of it */
 
-/* The slots of a host's window that count for the scale: those that it uses, or that its β will
- * leave it. Not all of w: a host that has just become idle, or one of many that stand at wmin with
- * nothing to do, has slots that load nothing. */
+/* Return the slots of a host's window that count for the scale: those in use, or those that its β
+ * will leave it. Not all of w: a host that has just become idle, or one of many at wmin without
+ * requests, has slots that load nothing. */
 static double slots_of(const struct parda *p, const struct parda_report *r)
 {
 	double rest = r->beta * (1 + p->config.epsilon) / p->config.epsilon;
@@ -17,9 +17,9 @@ static double slots_of(const struct parda *p, const struct parda_report *r)
 	return fmin(r->window, fmax(r->inside, rest));
 }
 
-/* How much a host counts for the scale and for the windows that there are. A host that leaves its window unused keeps
- * its shares, but says nothing of what a share is worth: its window may stand at wmin or wmax. before: the window in which
- * its `inside` was measured. */
+/* Return how much a host counts for the scale and for the sum of windows. A host that leaves its
+ * window unused keeps its shares, but does not show the worth of a share: its window may be at wmin
+ * or wmax. before: the window in which its `inside` was measured. */
 static double used_part(const struct parda *p, const struct parda_report *r, double before)
 {
 	if (p->config.idle == PARDA_IDLE_LITERAL || !(before > 0))
@@ -27,7 +27,7 @@ static double used_part(const struct parda *p, const struct parda_report *r, dou
 	return fmin(1, USED_HALF * r->inside / before);
 }
 
-/* *weights: of the latencies, whose weighted sum s->latency is. */
+/* Add a report. *weights: of the latencies, whose weighted sum is s->latency. */
 static void add(const struct parda *p, struct parda_sums *s, double *weights,
 	const struct parda_report *r, double before)
 {
@@ -74,7 +74,7 @@ struct parda_sums parda_sums_of(const struct parda *p, const struct parda_report
 		s.peers++;
 		s.add_up |= peer->apart == PARDA_ADD_UP;
 		s.merge |= peer->apart == PARDA_MERGE;
-		s.now += peer->silent <= 1; /* it has been aged in this step */
+		s.now += peer->silent <= 1; /* it was aged in this step */
 		if (r->shares > 0 && r->inside > IN_USE * r->window)
 			s.ratio = fmax(s.ratio, r->window / r->shares);
 		s.at_work |= r->shares > 0 && r->steps > PARDA_START_STEPS;

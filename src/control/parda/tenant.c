@@ -9,7 +9,7 @@ double parda_tenant_size(double ios, double bytes, double slot)
 	return fmax(1.0 / PARDA_TENANT_SIZES, fmin(bytes / ios / slot, PARDA_TENANT_SIZES));
 }
 
-/* Requests a second that both of its guarantees are met by. */
+/* Return the requests a second that meet both of its guarantees. */
 static double min_of(const struct parda_tenant *t)
 {
 	double by_bytes = t->bytes > 0 ? t->min_bytes * t->ios / t->bytes : 0;

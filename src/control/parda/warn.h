@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * warn: settings with which PARDA cannot do what it is asked to.
+ * warn: detect settings with which PARDA cannot reach its goals.
  *
- *   wmax         the host would have more slots by its shares than wmax allows, and hosts beside it have more than their
- *                part by that
- *   unreachable  with the least windows latency was over the threshold, and it never was below, or is for ten steps: the
- *                device takes longer, whatever its load; or somebody else loads it
+ *   wmax         by its shares the host would have more slots than wmax allows, and hosts beside it
+ *                have more than their part because of that
+ *   unreachable  with the least windows latency was over the threshold, and was never below it, or
+ *                is over it for ten steps: the device is slower than that at any load; or an
+ *                uncontrolled client loads it
  *
  * Pure; one step a period.
  */
@@ -15,11 +16,11 @@
 #include <stdbool.h>
 
 struct parda_warn_seen {
-	double window, inside; /* slots of the host, and those in use */
+	double window, inside; /* slots of the host, and of them in use */
 	double wmin, wmax;
-	double shares; /* of the host */
-	double ratio;  /* most slots a share of a peer that uses them; 0: there is none */
-	double latency, threshold;                  /* of all hosts; 0: none is known */
+	double shares;             /* of the host */
+	double ratio;              /* most slots a share of a peer that uses them; 0: none */
+	double latency, threshold; /* of all hosts; 0: not known */
 	double all_inside, all_windows, all_shares; /* of all hosts */
 	unsigned hosts;                             /* with shares */
 };
@@ -28,7 +29,7 @@ struct parda_warn {
 	unsigned clipped, low; /* steps in a row */
 	double least;          /* latency: the least so far, of this device; 0: none */
 	bool wmax;
-	double wanted; /* slots: a wmax of that much would do, about */
+	double wanted; /* slots: about this wmax would suffice */
 	bool unreachable;
 };
 

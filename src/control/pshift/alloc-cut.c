@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SOURCE  L. R. Ford, D. R. Fulkerson, "Maximal flow through a network", 1956: what keeps a flow from
- *         growing is a cut. pShift §IV-B calls what is short the intrinsic error, and leaves it open.
- * LAW     T: the servers that tokens of overloaded servers could still be given to, by any number of
- *         transfers. In an optimal allocation none of them is underloaded. A bucket with tokens in T has
- *         all its demand outside of T allocated, else it could give there. So what it has in T is the
- *         least that any allocation can have there, Σ of it over T is needed, and Σ C^j over T is all
- *         there is.
+ * SOURCE  L. R. Ford, D. R. Fulkerson, "Maximal flow through a network", 1956: a cut keeps a flow
+ *         from growing. pShift §IV-B calls the shortage the intrinsic error, and leaves it open.
+ * LAW     T: the servers that tokens of overloaded servers could still be moved to, by any number
+ *         of transfers. In an optimal allocation none of them is underloaded. A bucket with tokens
+ *         in T has all its demand outside of T allocated, else it could give there. So its tokens
+ *         in T are the least of any allocation; their sum over T is needed, and Σ C^j over T is
+ *         available.
  * SYMBOLS needed, capacity in tokens.
- * METHOD  Search in breadth from the overloaded servers; then servers that share a bucket of T are one
- *         group (union-find). O(entries).
- * EXAMPLE Two buckets ask for 100 each, and have demand at one server of 100 only: that server and both
- *         buckets are a group, 200 needed, 100 there.
+ * METHOD  Breadth-first search from the overloaded servers; then servers that share a bucket of T
+ *         are one group (union-find). O(entries).
+ * EXAMPLE Two buckets ask for 100 each, and have demand at one server of 100 only: that server and
+ *         both buckets are a group, 200 needed, 100 available.
  */
 #include "control/pshift/alloc-impl.h"
 #include <errno.h>
@@ -41,7 +41,8 @@ static uint32_t root(uint32_t *parent, uint32_t j)
 	return j;
 }
 
-/* A server of the cut has tokens of bucket i: it could give them wherever there is spare demand. */
+/* A server of the cut has tokens of bucket i: add all servers at which the bucket has spare
+ * demand. */
 static size_t spread(struct cut *c, uint32_t i, size_t tail)
 {
 	struct pshift_flow *f = &c->f;
@@ -82,7 +83,7 @@ static void search(struct cut *c)
 	}
 }
 
-/* Servers of the cut at which one bucket of it has demand are one group. */
+/* Join servers of the cut at which one bucket of the cut has demand. */
 static void join(struct cut *c)
 {
 	struct pshift_flow *f = &c->f;
@@ -102,7 +103,7 @@ static void join(struct cut *c)
 	}
 }
 
-/* Groups in the order of their first servers, which are their roots. */
+/* Number the groups in the order of their first servers, which are their roots. */
 static size_t number(struct cut *c)
 {
 	struct pshift_flow *f = &c->f;
@@ -221,7 +222,7 @@ static void add(struct text *t, const char *fmt, ...)
 		t->used += (size_t)n < t->len - t->used ? (size_t)n : t->len - t->used - 1;
 }
 
-/* "a", "a and b", "a, b and c", "a, b, c and 4 more": those of `n` whose group is g. */
+/* Write "a", "a and b", "a, b and c", "a, b, c and 4 more": those of `n` in group g. */
 static void add_list(struct text *t, const uint32_t *group, size_t n, size_t g, size_t members,
 	pshift_name *name, void *arg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* alloc-eight-avx2: one vector of eight, for processors that have AVX2; others never come here. */
+/* alloc-eight-avx2: one vector of eight, for processors with AVX2. */
 #if defined(__x86_64__)
 #include "control/pshift/alloc-two.h"
 
@@ -19,7 +19,7 @@ typedef int64_t pair __attribute__((vector_size(16)));
 
 static const lanes place[] = {{7, 6, 5, 4, 3, 2, 1, 0}};
 
-/* From the order in which halves are put together, and back. */
+/* Swap between the order in which halves are combined and memory order. */
 #define CROSS(v) SHUFFLE(v, v, 0, 1, 4, 5, 2, 3, 6, 7)
 
 static HOT bool load(const int64_t *at, int64_t large, lanes *ret)
@@ -68,7 +68,7 @@ static HOT int32_t last(const lanes *v)
 	return v[0][7];
 }
 
-/* Against one of its own half, and of the other: −1 where that is larger. */
+/* Compare with one of its own half, and of the other: −1 if that is larger. */
 #define RANK(from, i) (SHUFFLE(from, from, i, i, i, i, 4 + i, 4 + i, 4 + i, 4 + i) > all)
 
 static HOT void ranks(const lanes *key, lanes *ret)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * alloc-eight-body: the functions of control/pshift/alloc-eight.h, for vectors of any width. The file of a width
- * includes it once, and has defined how eight numbers are held:
+ * alloc-eight-body: the functions of alloc-eight.h, for vectors of any width. The file of a width
+ * includes it once, after it has defined how eight numbers are held:
  *   lanes, bits, floats   vectors of 32-bit numbers; HALVES of them make eight
- *   TARGET, HOT           what functions are marked with, and those that are part of others
+ *   TARGET, HOT           attributes of functions, and of functions that are inlined
  *   place                 7 … 0
- *   load(at, large, ret)  from int64_t; false: one of them has bits of `large`, and ret is nonsense
+ *   load(at, large, ret)  from int64_t; false: one of them has bits of `large`, and ret is
+ *                         undefined
  *   store(at, v)          to int64_t
  *   total(v)              the sum
  *   scan(v, ret)          sums up to each, itself included; last(ret) is that of all
@@ -27,7 +28,7 @@ static HOT lanes least0(lanes a, lanes b) /* at least 0 */
 	return n & (n > 0);
 }
 
-/* Only the first n of v. */
+/* Clear all but the first n of v. */
 static HOT void first_of(uint32_t n, lanes *v)
 {
 	static const int32_t only[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
@@ -41,20 +42,21 @@ static HOT void first_of(uint32_t n, lanes *v)
 	}
 }
 
-/* A row; what is past its end is read, and left out. */
+/* A row; entries past its end are read, and ignored. */
 struct row {
 	uint32_t i, e, n; /* bucket, first entry, entries */
 };
 
 #define BLOCKS (PSHIFT_EIGHT_LONG / 8)
 
-/* Is a row of n entries from e on short enough, and are there as many entries as vectors read? */
+/* Return true if a row of n entries from e on is short enough, and vector reads stay within the
+ * entries. */
 static HOT bool fits(uint32_t n, size_t e, size_t entries)
 {
 	return n <= PSHIFT_EIGHT_LONG && e + (n <= 8 ? 8 : (n + 7) / 8 * 8) <= entries;
 }
 
-/* Row x of those listed, or of all. False: it is too long, or at the very end. */
+/* Get row x of those listed, or of all. Return false if it is too long, or at the very end. */
 static HOT bool row_at(
 	const struct pshift_flow *f, const uint32_t *rows, size_t x, size_t end, struct row *r)
 {
@@ -66,7 +68,7 @@ static HOT bool row_at(
 	return r->n == 2 || fits(r->n, r->e, f->first[f->buckets]);
 }
 
-/* The low half of a number of each server of the row: it has no more. */
+/* Gather the low halves of a number of each server of the row; the high halves are 0. */
 static HOT void gather(const int64_t *of, const uint32_t *server, lanes *ret)
 {
 	int32_t v[8];
@@ -89,7 +91,7 @@ static HOT void scatter_add(int64_t *to, const uint32_t *server, const lanes *v)
 
 /* ---- split */
 
-/* Shares rounded down, and what remains of each: as shares() of control/pshift/alloc-split.c. */
+/* Compute shares rounded down, and their remainders: as shares() of alloc-split.c. */
 static HOT void shares(const lanes *d, int32_t a, int32_t sum, lanes *ret, lanes *rest)
 {
 	/* Too small by more than rounding can add, and by less than 1 in all. */
@@ -108,8 +110,8 @@ static HOT void shares(const lanes *d, int32_t a, int32_t sum, lanes *ret, lanes
 	}
 }
 
-/* Its place makes each remainder unique. Ranks are counted, all with all and without branches, since
- * remainders are as good as random. */
+/* Its place makes each remainder unique. Ranks are counted, all against all and without branches,
+ * since remainders are unpredictable. */
 static HOT bool split_row(const int64_t *demand, uint32_t n, int64_t want, int64_t *tokens)
 {
 	lanes d[HALVES], q[HALVES], key[HALVES], before[HALVES];
@@ -131,7 +133,7 @@ static HOT bool split_row(const int64_t *demand, uint32_t n, int64_t want, int64
 	return true;
 }
 
-/* Of a row of up to sixteen, how many keys are larger than each. */
+/* For a row of up to sixteen, count how many keys are larger than each. */
 static HOT void ranks_two(const lanes (*key)[HALVES], lanes (*ret)[HALVES])
 {
 	int32_t one[2][8];
@@ -156,8 +158,9 @@ static HOT int32_t count_over(const lanes (*key)[HALVES], uint32_t blocks, int32
 	return total(n);
 }
 
-/* More than which are exactly `left` of the keys, which are all different and below `end`; those past the
- * row's end are −1. By turns where it would be if keys were evenly spread, and in the middle. */
+/* Return the threshold above which exactly `left` of the keys lie. Keys are different and below
+ * `end`; those past the row's end are −1. The search alternates between interpolation and
+ * bisection. */
 static HOT int32_t threshold(
 	const lanes (*key)[HALVES], uint32_t blocks, int32_t n, int32_t left, int32_t end)
 {
@@ -224,7 +227,8 @@ static HOT bool split_long(const int64_t *demand, uint32_t n, int64_t want, int6
 static TARGET size_t split(
 	const struct pshift_flow *flow, const int64_t *want, int64_t *gap, size_t b, size_t end)
 {
-	const struct pshift_flow f = *flow; /* which the compiler knows that nobody writes to */
+	/* a copy, so that the compiler knows that it does not change */
+	const struct pshift_flow f = *flow;
 	size_t entries = f.first[end];
 
 	for (; b < end; b++) {
@@ -256,8 +260,9 @@ static TARGET size_t split(
 
 /* ---- stage */
 
-/* What the entries may give and take; the first that may do, as much as the row has for both. Returns
- * how much that is, or −1: the numbers are too large. `ret_more`: more could be taken. */
+/* Compute what the entries may give and take; move as much as possible, from the first that may
+ * give to the first that may take. Return the amount, or −1: the numbers are too large. `ret_more`:
+ * more could be taken. */
 static HOT int64_t stage_row(struct pshift_stage *s, const struct row *r, bool *ret_more)
 {
 	const uint32_t *server = s->f->server + r->e;
@@ -384,7 +389,8 @@ static TARGET size_t stage(struct pshift_stage *s, size_t x, size_t end)
 
 /* ---- label */
 
-/* Spare demand of the row at the level; its holders could pass on that much. −1: as above. */
+/* Return the spare demand of the row at the level; its servers could pass on that much. −1: as
+ * above. */
 static HOT int64_t label_row(struct pshift_label *l, const struct row *r)
 {
 	const uint32_t *server = l->f->server + r->e;

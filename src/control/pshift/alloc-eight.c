@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* alloc-eight: two vectors of four, which every 64-bit processor has; and which form is the best. */
+/* alloc-eight: two vectors of four, for any 64-bit processor; and the choice of the best
+ * variant. */
 #include "control/pshift/alloc-two.h"
 
 #define HALVES 2

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SOURCE  R. K. Ahuja, J. B. Orlin, C. Stein, R. E. Tarjan, "Improved algorithms for bipartite network
- *         flow", 1994: push-relabel in which only the nodes of the smaller side, here the servers, ever
- *         have excess. Highest level first, gaps and global relabelling as in B. V. Cherkassky,
- *         A. V. Goldberg, "On implementing the push-relabel method for the maximum flow problem", 1997.
- * LAW     An overloaded server gives a bucket's tokens (tokens > 0) to a server at which the bucket has
- *         spare demand (spare > 0) and whose level is one less. Where there is none, its level rises to
- *         one above the lowest that it could give to. A level that no server has any more cuts off all
+ * SOURCE  R. K. Ahuja, J. B. Orlin, C. Stein, R. E. Tarjan, "Improved algorithms for bipartite
+ *         network flow", 1994: push-relabel in which only the nodes of the smaller side, here the
+ *         servers, ever have excess. Highest level first, gaps and global relabelling as in B. V.
+ *         Cherkassky, A. V. Goldberg, "On implementing the push-relabel method for the maximum flow
+ *         problem", 1997.
+ * LAW     An overloaded server gives a bucket's tokens (tokens > 0) to a server at which the bucket
+ *         has spare demand (spare > 0) and whose level is one less. If there is none, its level
+ *         rises to one above the lowest that it could give to. A level without servers cuts off all
  *         servers above it: from there nothing reaches an underloaded server.
- * SYMBOLS level of a server: a lower bound of the transfers to the nearest underloaded one; of a bucket:
- *         a lower bound of the levels of the servers at which it has spare demand.
- * METHOD  Levels are made exact by a search backwards from the underloaded servers, at the start and
- *         whenever a few times as many entries were read as there are. Servers and buckets remember how
- *         far they have looked at their level. O(S² · entries) at most.
- * DIFFERS It begins with the allocation that it is given. There is no second half: tokens that cannot
- *         reach an underloaded server stay where they are, as tokens in excess are an allocation as good as
- *         any. An underloaded server takes no more than it has room for.
- * EXAMPLE Servers 1, 2, 3 have 25 too many, none, 25 too few; red moves from 1 to 2 and blue from 2 to
- *         3: the levels are 2, 1, 0. 1 gives 25 of red to 2, which then gives 25 of blue to 3.
+ * SYMBOLS level of a server: a lower bound of the transfers to the nearest underloaded one; of a
+ *         bucket: a lower bound of the levels of the servers at which it has spare demand.
+ * METHOD  A search backwards from the underloaded servers makes levels exact, at the start and
+ *         whenever a few times as many entries were read as there are. Servers and buckets remember
+ *         how far they have searched at their level. O(S² · entries) at most.
+ * DIFFERS It begins with the given allocation. There is no second half: tokens that cannot reach an
+ *         underloaded server stay, since an allocation with excess tokens is as good as any. An
+ *         underloaded server takes no more than it has room for.
+ * EXAMPLE Servers 1, 2, 3 have 25 too many, none, 25 too few; red moves from 1 to 2 and blue from 2
+ *         to 3: the levels are 2, 1, 0. 1 gives 25 of red to 2, which then gives 25 of blue to 3.
  */
 #include "control/pshift/alloc-impl.h"
 #include <errno.h>
 #include <string.h>
 
-#define FAR  UINT32_MAX
-#define WORK 2 /* times all entries: then levels are made exact, which reads them twice or so */
+#define FAR UINT32_MAX
+/* times all entries read: then recompute exact levels, which reads them about twice */
+#define WORK 2
 
 /* An entry. All of it in one place: a server reads its entries all over the memory. */
 struct cell {
@@ -46,18 +48,18 @@ struct general {
 	struct row *rows;   /* of each bucket */
 	const uint32_t *of_first;
 	const struct pshift_own *of; /* entries of each server */
-	uint32_t *level;             /* of each server, or FAR: nothing can be given from there */
-	uint32_t *next; /* of each server: it cannot give of any entry in `of` before this one */
+	uint32_t *level;             /* by server, or FAR: nothing can be given from there */
+	uint32_t *next;              /* by server: no entry in `of` before this one can give */
 	uint32_t *queue;
-	/* A ring of the servers of each level, overloaded ones first, which are linked both ways; that of
+	/* A ring of the servers of each level, overloaded ones first, linked both ways; the ring of
 	 * level l begins and ends at servers + l. */
 	uint32_t *after, *before;
 	uint32_t highest; /* no server is above this level */
 	uint32_t busy;    /* no overloaded server is above this level */
-	size_t work;      /* entries that were read since levels were exact */
+	size_t work;      /* entries read since levels were exact */
 };
 
-/* Rows and cells of an entry that will be looked at soon. */
+/* Prefetch row and cells of an entry. */
 static inline void fetch(const struct general *g, const struct pshift_own *o)
 {
 	__builtin_prefetch(&g->rows[o[PSHIFT_AHEAD].i]);
@@ -80,7 +82,7 @@ static void ring_insert(struct general *g, uint32_t j, uint32_t at)
 	g->after[at] = j;
 }
 
-/* Puts server j, which is in no ring, into that of its level. */
+/* Put server j, which is in no ring, into the ring of its level. */
 static void enter(struct general *g, uint32_t j)
 {
 	uint32_t level = g->level[j], ring = (uint32_t)g->f->servers + level;
@@ -100,8 +102,8 @@ static bool ring_empty(const struct general *g, uint32_t level)
 
 /* ---- exact levels */
 
-/* Server k has a level: so have the buckets with spare demand there, and the servers that have their
- * tokens. */
+/* Server k has a level: set the levels of buckets with spare demand there, and of the servers that
+ * have their tokens. */
 static size_t reach(struct general *g, uint32_t k, size_t tail)
 {
 	const struct pshift_own *o = g->of + g->of_first[k], *end = g->of + g->of_first[k + 1];
@@ -152,7 +154,7 @@ static void label(struct general *g)
 
 /* ---- relabelling */
 
-/* To the least level, above its own, of the servers at which the row has spare demand. */
+/* Raise the row to the least level, above its own, of the servers at which it has spare demand. */
 static void relabel_row(struct general *g, struct row *r)
 {
 	uint32_t least = FAR, e = r->first;
@@ -170,7 +172,7 @@ static void relabel_row(struct general *g, struct row *r)
 	g->work += e - r->first;
 }
 
-/* No server has this level any more: those above it are cut off. */
+/* No server has this level any more: cut off those above it. */
 static void cut_off(struct general *g, uint32_t level)
 {
 	for (uint32_t l = level + 1; l <= g->highest; l++) {
@@ -184,7 +186,7 @@ static void cut_off(struct general *g, uint32_t level)
 	g->busy = g->busy < level ? g->busy : level;
 }
 
-/* Raises server j to one above the lowest that it could give to. */
+/* Raise server j to one above the lowest level that it could give to. */
 static void relabel(struct general *g, uint32_t j)
 {
 	const struct pshift_own *o = g->of + g->of_first[j], *end = g->of + g->of_first[j + 1],
@@ -203,7 +205,7 @@ static void relabel(struct general *g, uint32_t j)
 	}
 	g->work += (size_t)(o - g->of) - g->of_first[j];
 	g->next[j] = (uint32_t)(at - g->of);
-	/* A shortest way meets no server twice. */
+	/* A shortest path visits no server twice. */
 	g->level[j] = least >= g->f->servers - 1 ? FAR : least + 1;
 	if (g->level[j] != FAR)
 		enter(g, j);
@@ -213,7 +215,7 @@ static void relabel(struct general *g, uint32_t j)
 
 /* ---- pushing */
 
-/* Server j gives of cell c, as far as its row has admissible servers. */
+/* Give tokens of cell c from server j, as far as its row has admissible servers. */
 static void give(struct general *g, uint32_t j, struct cell *c, struct row *r)
 {
 	int64_t *gap = g->f->gap;
@@ -250,7 +252,7 @@ static void give(struct general *g, uint32_t j, struct cell *c, struct row *r)
 		relabel_row(g, r);
 }
 
-/* The next of server j's that it can give of, at its level; or its end. */
+/* Return the next entry of server j that can give at its level; or the end. */
 static const struct pshift_own *admissible(const struct general *g, uint32_t j)
 {
 	const struct pshift_own *o = g->of + g->next[j], *end = g->of + g->of_first[j + 1];
@@ -286,7 +288,7 @@ static void discharge(struct general *g, uint32_t j)
 
 /* ---- in and out */
 
-/* Tokens and spare demand of all entries. */
+/* Copy tokens and spare demand of all entries. */
 static void copy_in(struct general *g)
 {
 	const struct pshift_flow *f = g->f;
@@ -318,7 +320,7 @@ static int begin(struct pshift *p, struct pshift_flow *f, struct general *g)
 	return 0;
 }
 
-/* The overloaded server of the highest level, or FAR. */
+/* Return the overloaded server of the highest level, or FAR. */
 static uint32_t highest(struct general *g)
 {
 	for (;; g->busy--) {

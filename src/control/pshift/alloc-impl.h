@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* alloc-impl: what the files of pshift share; nobody else includes it. */
+/* alloc-impl: shared by the files of pshift's allocator; internal. */
 #ifndef WEIR_CONTROL_PSHIFT_ALLOC_IMPL_H
 #define WEIR_CONTROL_PSHIFT_ALLOC_IMPL_H
 
@@ -57,14 +57,14 @@ struct pshift {
 	} arrays[PSHIFT_ARRAYS];
 };
 
-/* The array, with room for n × size bytes; what is in it is undefined. NULL: no memory. */
+/* Return the array, with room for n × size bytes of undefined content. NULL: no memory. */
 void *pshift_array(struct pshift *p, enum pshift_array which, size_t n, size_t size);
 
-/* What each bucket may have of R-tokens, if it has the demand: the input's, or in PSHIFT_WANT where
- * there are limits. NULL: no memory, or no buckets. */
+/* Return the most R-tokens of each bucket, if it has the demand: the input's reservations, or
+ * PSHIFT_WANT if there are limits. NULL: no memory, or no buckets. */
 const int64_t *pshift_wanted(struct pshift *p, const struct pshift_input *in);
 
-/* One problem: the tokens of buckets at servers, from where they are to where they are consumed. */
+/* One problem: the tokens of buckets at servers, and where they can be consumed. */
 struct pshift_flow {
 	size_t servers, buckets;
 	const uint32_t *first, *server; /* as in pshift_input */
@@ -76,9 +76,9 @@ struct pshift_flow {
 	bool general;
 };
 
-#define PSHIFT_AHEAD 8 /* in a list: those behind the one worked on that are fetched into caches */
+#define PSHIFT_AHEAD 8 /* rows of a list that are prefetched into the cache */
 
-/* Later rows of a list will be read soon, and are not where the last was. */
+/* Prefetch later rows of a list; they are not adjacent in memory. */
 static inline void pshift_fetch(
 	const struct pshift_flow *f, const uint32_t *list, size_t x, size_t n)
 {
@@ -98,43 +98,45 @@ static inline void pshift_fetch(
 struct pshift_own {
 	uint32_t e, i;
 };
-/* Entries by server, in PSHIFT_OF_FIRST and PSHIFT_OF; behind the last there are PSHIFT_AHEAD more, of
- * no server, which may be read. 0 or -ENOMEM. */
+/* Sort entries by server, into PSHIFT_OF_FIRST and PSHIFT_OF; PSHIFT_AHEAD more, of no server,
+ * follow the last and may be read. 0 or -ENOMEM. */
 int pshift_by_server(struct pshift *p, const struct pshift_flow *f);
 
 /* ---- control/pshift/alloc-split.c */
 
 struct pshift_split {
 	struct pshift_flow *flow;
-	const int64_t *want; /* of each bucket: tokens, if it has the demand */
-	bool warm;           /* tokens hold those of a last time */
+	const int64_t *want; /* by bucket: tokens, if it has the demand */
+	bool warm;           /* tokens hold an earlier allocation */
 	const uint32_t *changed;
 	size_t n_changed;
 };
-/* Tokens in proportion to demand, and gap (in: −capacity) of all. 0 or -ENOMEM. */
+/* Split tokens in proportion to demand, and set gap (in: −capacity) of all servers. 0 or
+ * -ENOMEM. */
 int pshift_split(
 	struct pshift *p, const struct pshift_split *s, const struct pshift_parallel *parallel);
-/* The value of rank k, 1 … n, among v, which is put in disorder. O(n) on the mean. */
+/* Return the value of rank k, 1 … n, among v, which is reordered. O(n) on average. */
 int64_t pshift_largest(int64_t *v, size_t n, size_t k);
 
 /* ---- control/pshift/alloc-shift.c */
 
-/* Moves tokens until the optimum. 0 or -ENOMEM. */
+/* Move tokens until the optimum. 0 or -ENOMEM. */
 int pshift_shift(struct pshift *p, struct pshift_flow *f);
 
-/* ---- control/pshift/alloc-paths.c: the same from where the tokens are, of few servers. -EAGAIN: they are not so few, and some tokens
- * have yet to be moved */
+/* ---- control/pshift/alloc-paths.c: the same from where the tokens are, of few servers. -EAGAIN:
+ * they are not so few, and some tokens have yet to be moved */
 int pshift_paths(struct pshift *p, struct pshift_flow *f);
 
-/* ---- control/pshift/alloc-general.c: the same for any shape of input, from where the tokens are */
+/* ---- control/pshift/alloc-general.c: the same for any shape of input, from where the tokens
+ * are */
 int pshift_general(struct pshift *p, struct pshift_flow *f);
 
 /* ---- control/pshift/alloc-pairs.c: buckets of the same two servers as one */
 
-/* 1: *ret is the same problem with fewer buckets, over the same gaps; 0: there is nothing to join;
- * -ENOMEM. */
+/* Join buckets of the same two servers. 1: *ret is the same problem with fewer buckets, over the
+ * same gaps; 0: nothing to join; -ENOMEM. */
 int pshift_join(struct pshift *p, const struct pshift_flow *f, struct pshift_flow *ret);
-/* After tokens were moved in what it gave: the same in `f`. */
+/* Apply the moves of tokens in the joint problem to `f`. */
 void pshift_part(struct pshift *p, const struct pshift_flow *joint, struct pshift_flow *f);
 
 /* ---- control/pshift/alloc-top.c: the same with the `top` of each server only */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * SOURCE  None: parallel arcs of a flow network are one arc.
- * LAW     A bucket that is active at two servers j and k can give min(tokens at j, spare demand at k) from j
- *         to k, and min(tokens at k, spare demand at j) back; what it gives one way it can give back. So all
- *         buckets of the same two servers are one bucket with tokens and spare demand of these sums.
- * SYMBOLS as in pshift.c; sums are at most Σ tokens.
- * METHOD  The bucket of each pair of servers is found by hashing. After an eighth of the buckets it is given up
- *         where nearly every one was the first of its pair. What a joint bucket moved is moved by those
- *         that it stands for, in their order. O(entries).
+ * LAW     A bucket that is active at two servers j and k can give min(tokens at j, spare demand at
+ *         k) from j to k, and min(tokens at k, spare demand at j) back; each move can be undone. So
+ *         all buckets of the same two servers are one bucket with tokens and spare demand of these
+ *         sums.
+ * SYMBOLS as in alloc.c; sums are at most Σ tokens.
+ * METHOD  The bucket of each pair of servers is found by hashing. It gives up after an eighth of
+ *         the buckets if nearly all of them had a new pair. The moves of a joint bucket are made by
+ *         its buckets, in order. O(entries).
  * EXAMPLE 100,000 buckets along a chain of 1,000 servers: 999 joint buckets.
  */
 #include "control/pshift/alloc-two.h"
@@ -27,7 +28,7 @@ struct pairs {
 	uint32_t *table, mask;
 };
 
-/* The entries of bucket i at the lesser of its servers, and at the other. */
+/* Get the entries of bucket i at the lesser of its servers, and at the other. */
 static void ends(const struct pshift_flow *f, size_t i, uint32_t *ret_low, uint32_t *ret_high)
 {
 	uint32_t e = f->first[i], swap = f->server[e] > f->server[e + 1];
@@ -36,7 +37,7 @@ static void ends(const struct pshift_flow *f, size_t i, uint32_t *ret_low, uint3
 	*ret_high = e + 1 - swap;
 }
 
-/* What can be given from entry e to entry to. */
+/* Return the tokens that entry e can give to entry `to`. */
 static int64_t can_give(const struct pshift_flow *f, uint32_t e, uint32_t to)
 {
 	return pshift_least(f->tokens[e], f->demand[to] - f->tokens[to]);
@@ -53,7 +54,7 @@ static bool is_pair(const struct pshift_flow *f, size_t i)
 	return f->first[i + 1] - f->first[i] == 2;
 }
 
-/* The joint bucket of servers j < k, which is made if there is none. */
+/* Find or make the joint bucket of servers j < k. */
 static uint32_t find(struct pairs *p, uint32_t j, uint32_t k)
 {
 	uint32_t at = (uint32_t)(((uint64_t)j << 32 | k) * UINT64_C(0x9E3779B97F4A7C15) >> 32);
@@ -91,7 +92,7 @@ static void add_pair(struct pairs *p, size_t i)
 	p->joint_of[i] = b;
 }
 
-/* A bucket of more or fewer servers stays as it is. */
+/* Copy a bucket of more or fewer servers. */
 static void add_other(struct pairs *p, size_t i)
 {
 	const struct pshift_flow *f = p->f;

@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tokens from the few servers that are still overloaded, one shortest path after another.
+ * paths: move tokens from the few servers that are still overloaded, one shortest path after
+ * another.
  *
- * LAW     From an overloaded server, breadth first, over buckets that have tokens at one server and spare demand at the
- *         next, to the first underloaded one; as many tokens go as every step lets. Where none is reached, nothing that
- *         was reached ever gives to an underloaded server: no later path leads into it and out again. So each server
- *         is done once, and what was reached in vain is not searched again.
- * METHOD  A search reads the entries near one server, where control/pshift/alloc-general.c reads all of them several times. It stops
- *         when that is more than the other would: then there were not so few.
+ * LAW     From an overloaded server, breadth first, over buckets that have tokens at one server and
+ *         spare demand at the next, to the first underloaded one; as many tokens move as every step
+ *         allows. If none is reached, no visited server can ever give to an underloaded one: no
+ *         later path leads through it. So each server is done once, and dead ends are not searched
+ *         again.
+ * METHOD  A search reads the entries near one server, while alloc-general.c reads all of them
+ *         several times. It stops when it has read more than that.
  */
 #include "control/pshift/alloc-impl.h"
 #include <errno.h>
 #include <string.h>
 
-#define READ 4 /* times all entries may be read: control/pshift/alloc-general.c costs more */
-#define SOON 2 /* after this part of it one can tell how much it will be */
-#define DEAD UINT32_MAX /* the mark of what was reached in vain */
+#define READ 4          /* times all entries may be read: alloc-general.c costs more */
+#define SOON 2          /* after this part of it the total can be estimated */
+#define DEAD UINT32_MAX /* mark of a dead end */
 
 struct paths {
 	struct pshift_flow *f;
 	const uint32_t *of_first;
 	const struct pshift_own *of;
-	uint32_t *server, *bucket; /* marks: the number of the search that reached it, or DEAD */
+	uint32_t *server, *bucket; /* marks: the number of the search that visited it, or DEAD */
 	uint32_t *queue;
-	uint32_t *from, *to; /* of a server that was reached: the entries of the last step */
+	uint32_t *from, *to; /* of a visited server: the entries of the last step */
 	uint32_t search;
-	size_t work, most;   /* entries that were read; that may be */
-	int64_t moved, left; /* tokens; left: that are too many somewhere */
+	size_t work, most;   /* entries read; the most that may be */
+	int64_t moved, left; /* tokens; left: still in excess */
 };
 
-/* Server k is reached from `from`; true: it is underloaded. */
+/* Visit server k from `from`. Return true if it is underloaded. */
 static bool enter(struct paths *p, uint32_t from, uint32_t to, size_t *tail)
 {
 	uint32_t k = p->f->server[to];
@@ -41,7 +43,8 @@ static bool enter(struct paths *p, uint32_t from, uint32_t to, size_t *tail)
 	return p->f->gap[k] < 0;
 }
 
-/* The servers at which the bucket of entry `from` has spare demand. True: the last one is underloaded. */
+/* Visit the servers at which the bucket of entry `from` has spare demand. Return true if the last
+ * one is underloaded. */
 static bool reach(struct paths *p, struct pshift_own from, size_t *tail)
 {
 	const struct pshift_flow *f = p->f;
@@ -59,7 +62,8 @@ static bool reach(struct paths *p, struct pshift_own from, size_t *tail)
 	return false;
 }
 
-/* From server j to the nearest underloaded one, at the end of the queue. False: there is none. */
+/* Search from server j for the nearest underloaded one, at the end of the queue. Return false if
+ * there is none. */
 static bool find(struct paths *p, uint32_t j, size_t *tail)
 {
 	p->search++;
@@ -81,7 +85,7 @@ static bool find(struct paths *p, uint32_t j, size_t *tail)
 	return false;
 }
 
-/* All that was reached: each bucket with tokens at one of these servers. */
+/* Mark all visited servers, and each bucket with tokens at one of them, as dead ends. */
 static void bury(struct paths *p, size_t n)
 {
 	for (size_t q = 0; q < n; q++) {
@@ -117,7 +121,7 @@ static void push(struct paths *p, uint32_t j, uint32_t last)
 	p->left -= n;
 }
 
-/* It has read more than it may, or will at this pace. */
+/* Return true if it has read more than it may, or will at this rate. */
 static bool takes_long(const struct paths *p)
 {
 	return p->work >= p->most ||

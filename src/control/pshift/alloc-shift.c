@@ -1,36 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* alloc-shift: tokens from overloaded to underloaded servers; the law is at the top of pshift.c. */
+/* alloc-shift: move tokens from overloaded to underloaded servers; the law is at the top of
+ * alloc.c. */
 #include "control/pshift/alloc-two.h"
 #include <errno.h>
 #include <string.h>
 
-#define FAR UINT32_MAX /* the level of a server that has none yet */
-/* Phases go on while each leaves a LESS-th of the list, or it is only a FEW-th of all buckets; they stop
- * where tokens have to go further than LEVELS, since each level is a pass over all buckets. */
+#define FAR UINT32_MAX /* the level of a server without one */
+/* Phases continue while each leaves at most 1/LESS of the list, or the list is at most 1/FEW of all
+ * buckets; they stop if tokens have to go further than LEVELS, since each level is a pass over all
+ * buckets. */
 #define PHASES 8
 #define LEVELS 3
 #define LESS   4
 #define FEW    100
 #define LEFT   8 /* a part of the servers */
 #define NARROW 5 /* entries of a row, on the mean */
-/* Times what is wanted: those to whom it is given first need not be those who can pass on most. */
+/* Times the wanted tokens: the servers that get them first may not be those that can pass on
+ * most. */
 #define SPREAD 2
 
 struct shift {
 	struct pshift_flow *f;
 	const struct pshift_eight *eight; /* or NULL */
-	uint32_t *level; /* of each server: transfers to the nearest underloaded one, or FAR */
-	int64_t *room; /* of each server with a level: tokens that it could pass on, or take at 0 */
-	/* Of each server; in a stage: > 0 may give that many, < 0 may take, and the same before it. For
-	 * a level: tokens that those at the level below could take, and that others could pass on. */
+	uint32_t *level; /* by server: transfers to the nearest underloaded one, or FAR */
+	int64_t *room;   /* by server with a level: tokens that it could pass on, or take at 0 */
+	/* By server; in a stage: > 0 may give that many, < 0 may take, and the same before it. For
+	 * a level: tokens that servers at the level below could take, and that others could pass
+	 * on. */
 	int64_t *may, *was;
-	/* Buckets that have spare demand at an underloaded server: only these have, and ever will. */
+	/* Buckets that have spare demand at an underloaded server: no other bucket ever will. */
 	uint32_t *list;
 	size_t listed;
 	int64_t wanted; /* tokens: the spare demand of those, as far as the servers have room */
 };
 
-/* Are these small enough for rows of eight? */
+/* Return true if the numbers are small enough for rows of eight. */
 static bool fits(const int64_t *v, size_t n)
 {
 	bool all = true;
@@ -42,7 +46,7 @@ static bool fits(const int64_t *v, size_t n)
 
 /* ---- a stage: from those who may give to those who may take, within buckets */
 
-/* What entries of one bucket may give and take, BLOCK at a time: then no sum of them overflows, which
+/* Tokens that entries of one bucket may give and take, BLOCK at a time: then no sum overflows; it
  * is 2⁶ × 2⁵³ at most. */
 #define BLOCK 64
 struct block {
@@ -65,7 +69,7 @@ static inline void look(const struct pshift_stage *st, uint32_t e, uint32_t n, s
 	}
 }
 
-/* The first that may give do, *give in all, and the first that may take. */
+/* Move *give in all, from the first that may give to the first that may take. */
 static inline void move(struct pshift_stage *st, uint32_t e, uint32_t n, const struct block *b,
 	int64_t *give, int64_t *take)
 {
@@ -85,7 +89,7 @@ static inline void move(struct pshift_stage *st, uint32_t e, uint32_t n, const s
 	*take = room;
 }
 
-/* A bucket of more than BLOCK entries: first all are looked at, then all again. */
+/* A bucket of more than BLOCK entries: one pass to sum, one to move. */
 static bool stage_long(struct pshift_stage *st, size_t i)
 {
 	uint32_t first = st->f->first[i], end = st->f->first[i + 1];
@@ -108,7 +112,7 @@ static bool stage_long(struct pshift_stage *st, size_t i)
 	return takes > n;
 }
 
-/* Moves what it can inside bucket i. Can somebody take more of it? */
+/* Move tokens inside bucket i. Return true if more of it could be taken. */
 static bool stage_bucket(struct pshift_stage *st, size_t i)
 {
 	uint32_t first = st->f->first[i], entries = st->f->first[i + 1] - first;
@@ -127,7 +131,7 @@ static bool stage_bucket(struct pshift_stage *st, size_t i)
 	return b.takes > n;
 }
 
-/* `may` is set. It ends when `enough` was moved. */
+/* Begin a stage; `may` is set. It ends when `enough` was moved. */
 static struct pshift_stage stage_begin(struct shift *s, int64_t enough)
 {
 	struct pshift_stage st = {.f = s->f, .may = s->may};
@@ -142,7 +146,7 @@ static struct pshift_stage stage_begin(struct shift *s, int64_t enough)
 	return st;
 }
 
-/* Over `rows` buckets, all or those of a list. Returns at how many it had moved enough. */
+/* Run over `rows` buckets, all or those of a list. Return the row at which it had moved enough. */
 static size_t stage_run(struct shift *s, struct pshift_stage *st, size_t rows)
 {
 	const struct pshift_eight *eight = fits(s->may, s->f->servers) ? s->eight : NULL;
@@ -170,7 +174,7 @@ static size_t stage_run(struct shift *s, struct pshift_stage *st, size_t rows)
 	return x;
 }
 
-/* Over all buckets; `listing`: those are listed of which somebody can take more. Returns what was
+/* Run over all buckets; `listing`: list those of which more could be taken. Return the tokens
  * moved. */
 static int64_t stage_all(struct shift *s, bool listing, int64_t enough)
 {
@@ -185,7 +189,7 @@ static int64_t stage_all(struct shift *s, bool listing, int64_t enough)
 	return st.moved;
 }
 
-/* Over the list, in which those stay of which somebody can take more. */
+/* Run over the list, and keep the buckets of which more could be taken. */
 static int64_t stage_list(struct shift *s)
 {
 	struct pshift_stage st = stage_begin(s, PSHIFT_SUM);
@@ -198,7 +202,8 @@ static int64_t stage_list(struct shift *s)
 	return st.moved;
 }
 
-/* From level `from`, or where that is FAR from overloaded servers without a level, to level `to`. */
+/* Move tokens from level `from`, or, if that is FAR, from overloaded servers without a level, to
+ * level `to`. */
 static int64_t stage_down(struct shift *s, uint32_t from, uint32_t to)
 {
 	struct pshift_flow *f = s->f;
@@ -221,9 +226,9 @@ static int64_t stage_down(struct shift *s, uint32_t from, uint32_t to)
 
 /* ---- levels */
 
-/* Who has tokens of bucket i can pass them on to the level where that has spare demand and room. Is
- * there any spare demand? What several can pass on counts for each of them: what one of them cannot
- * get rid of then is no worse where it is than where it was. */
+/* Servers with tokens of bucket i can pass them on to the level if the bucket has spare demand and
+ * room there. Return true if there is any spare demand. Demand that several could fill counts for
+ * each of them: tokens that one then cannot pass on are no worse there than before. */
 static bool label_bucket(struct pshift_label *l, size_t i)
 {
 	const uint32_t *restrict server = l->f->server;
@@ -249,8 +254,8 @@ static bool label_bucket(struct pshift_label *l, size_t i)
 	return true;
 }
 
-/* Levels above `level`, by the buckets of the list, of which those stay that have spare demand there;
- * or by all. Has any server got one? */
+/* Label servers above `level`, by the buckets of the list, of which those with spare demand there
+ * stay; or by all. Return true if any server got a level. */
 static bool label(struct shift *s, uint32_t level, bool listed)
 {
 	struct pshift_label l = {.f = s->f, .room = s->may, .pass = s->was};
@@ -295,7 +300,7 @@ static bool label(struct shift *s, uint32_t level, bool listed)
 	return found;
 }
 
-/* Level 1: those who can give to an underloaded server. */
+/* Label level 1: servers that can give to an underloaded one. */
 static bool label_first(struct shift *s)
 {
 	for (size_t j = 0; j < s->f->servers; j++) {
@@ -313,7 +318,7 @@ static bool label_next(struct shift *s, uint32_t level)
 
 /* ---- phases */
 
-/* Is there an overloaded server at this level? */
+/* Return true if an overloaded server is at this level. */
 static bool waiting(const struct shift *s, uint32_t level)
 {
 	for (size_t j = 0; j < s->f->servers; j++) {
@@ -323,8 +328,8 @@ static bool waiting(const struct shift *s, uint32_t level)
 	return false;
 }
 
-/* Tokens from servers that have no level yet to this one, and all that is above it down to
- * underloaded servers. Had any to go? */
+/* Move tokens from servers without a level to this one, and on down to underloaded servers. Return
+ * true if any moved. */
 static bool cascade(struct shift *s, uint32_t level)
 {
 	bool some = waiting(s, level);
@@ -336,8 +341,8 @@ static bool cascade(struct shift *s, uint32_t level)
 	return some;
 }
 
-/* Servers at level 1 are known. 1: tokens have reached underloaded servers; 0: none can; -EAGAIN: it is
- * too far. */
+/* Run a phase; servers at level 1 are known. 1: tokens have reached underloaded servers; 0: none
+ * can; -EAGAIN: too far. */
 static int phase(struct shift *s)
 {
 	bool found = true;
@@ -367,8 +372,8 @@ static int shift_begin(struct pshift *p, struct pshift_flow *f, struct shift *s)
 	return 0;
 }
 
-/* Are so few servers overloaded that paths from each cost less than a pass over all buckets? Not where rows are long, of
- * which a pass reads many entries at once. */
+/* Return true if so few servers are overloaded that paths from each cost less than a pass over all
+ * buckets. Not with long rows, of which a pass reads many entries at once. */
 static bool few_left(const struct pshift_flow *f)
 {
 	size_t n = 0;
@@ -390,8 +395,8 @@ int pshift_shift(struct pshift *p, struct pshift_flow *f)
 
 	if (r)
 		return r;
-	/* Paths of length 1: after one pass there are none, for no server is overloaded or underloaded
-	 * that was not before. */
+	/* Paths of length 1: after one pass there are none, because no server becomes overloaded or
+	 * underloaded. */
 	for (size_t j = 0; j < f->servers; j++)
 		s.level[j] = f->gap[j] < 0 ? 0 : FAR;
 	stage_down(&s, FAR, 0);

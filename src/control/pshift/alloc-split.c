@@ -2,17 +2,17 @@
 /*
  * SOURCE  pShift §III-B, Algorithm 3; the remainders by Hamilton's method, which the paper leaves
  *         open.
- * LAW     A_i = min(R_i, D_i), a_i^j = A_i d_i^j / D_i rounded down, and one more for those with the
- *         largest remainders, ties by position, until Σ_j a_i^j = A_i. Then a ≤ d: it is prudent.
+ * LAW     A_i = min(R_i, D_i), a_i^j = A_i d_i^j / D_i rounded down, and one more for the entries
+ *         with the largest remainders, ties by position, until Σ_j a_i^j = A_i. Then a ≤ d.
  * SYMBOLS A, R, D, d, a in tokens; the remainder of a is A d − a D, 0 … D − 1.
  * METHOD  One division a bucket. a is estimated by a product of doubles, which is off by a few at
- *         most, and its remainder is computed modulo 2⁶⁴, which is exact since it is small; then both
- *         are put right. Where D is past 2⁶⁰ each entry is divided, in 128 bits. About 11 ns an entry;
- *         2 to 3 in rows of up to eight, which control/pshift/alloc-eight.h does in the same way with floats.
- *         Parts of the buckets have sums of their own, which are added up at the end: whole numbers,
- *         so that it does not matter how many parts there are.
- * DIFFERS The paper's parallel loops are elsewhere (§III-C1): our sparse version has no map to make,
- *         and this pass is what is left that is independent.
+ *         most, and its remainder is computed modulo 2⁶⁴, which is exact since it is small; then
+ *         both are corrected. If D exceeds 2⁶⁰ each entry is divided, in 128 bits. About 11 ns an
+ *         entry; 2 to 3 in rows of up to eight, which alloc-eight.h handles in the same way with
+ *         floats. Each part of the buckets has its own sums, which are added up at the end: whole
+ *         numbers, so the number of parts does not matter.
+ * DIFFERS The paper's parallel loops are elsewhere (§III-C1): this sparse version makes no map, and
+ *         this pass is the only independent work left.
  * EXAMPLE A = 10, d = 5 5 5: shares 3.33 each, tokens 4 3 3.
  */
 #include "control/pshift/alloc-two.h"
@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define DIVIDE     ((int64_t)1 << 60) /* from such a sum of demand on 4 D may not fit 63 bits */
-#define PART       ((size_t)1 << 15)  /* entries that are worth a thread's while */
+#define PART       ((size_t)1 << 15)  /* entries that are worth a thread */
 #define PARTS_MOST 64
 __extension__ typedef __int128 wide;
 
@@ -54,7 +54,7 @@ int64_t pshift_largest(int64_t *v, size_t n, size_t rank)
 	return v[k];
 }
 
-/* `rest` n remainders and room for n more. */
+/* `rest` has n remainders and room for n more. */
 static void add_many(int64_t *rest, size_t n, int64_t left, int64_t *tokens)
 {
 	int64_t *copy = rest + n, least;
@@ -76,7 +76,7 @@ static void add_many(int64_t *rest, size_t n, int64_t left, int64_t *tokens)
 static int64_t shares(
 	const int64_t *d, size_t n, int64_t a, int64_t sum, int64_t *tokens, int64_t *rest)
 {
-	/* Less than the quotient by more than rounding can add: an estimate is never too large. */
+	/* Below the quotient by more than rounding can add: the estimate is never too large. */
 	double ratio = (double)a / (double)sum * (1 - 0x1p-50);
 	int64_t given = 0;
 
@@ -120,7 +120,7 @@ static wide sum_of(const int64_t *d, size_t n)
 	return sum;
 }
 
-/* `rest`: room for 2n. */
+/* `rest` has room for 2n. */
 static void split(const int64_t *d, size_t n, int64_t want, int64_t *tokens, int64_t *rest)
 {
 	wide sum;
@@ -148,7 +148,7 @@ static void split(const int64_t *d, size_t n, int64_t want, int64_t *tokens, int
 		add_many(rest, n, left, tokens);
 }
 
-/* Are these tokens still what a split could have given, or shifts have made of it? */
+/* Return true if these tokens are still a valid result of a split or of shifts. */
 static bool right(const int64_t *d, size_t n, int64_t want, const int64_t *tokens)
 {
 	int64_t sum = 0;
@@ -171,7 +171,7 @@ struct work {
 	size_t parts, longest;
 };
 
-/* The tokens of bucket b, in the sums of its servers. */
+/* Add the tokens of bucket b to the sums of its servers. */
 static void count(const struct pshift_flow *f, size_t b, int64_t *restrict gap)
 {
 	const uint32_t *restrict server = f->server;
@@ -181,7 +181,7 @@ static void count(const struct pshift_flow *f, size_t b, int64_t *restrict gap)
 		gap[server[e]] += tokens[e];
 }
 
-/* Splits the buckets b … end − 1, and counts them. */
+/* Split the buckets b … end − 1, and count them. */
 static void fresh(const struct work *w, size_t b, size_t end, int64_t *gap, int64_t *rest)
 {
 	const struct pshift_flow *f = w->s->flow;
@@ -200,7 +200,7 @@ static void fresh(const struct work *w, size_t b, size_t end, int64_t *gap, int6
 	}
 }
 
-/* The same where tokens are right already, most of them. */
+/* The same if most tokens are valid already. */
 static void again(const struct work *w, size_t b, size_t end, int64_t *gap, int64_t *rest)
 {
 	const struct pshift_split *s = w->s;
@@ -254,7 +254,8 @@ int pshift_split(
 	size_t entries = f->first[f->buckets];
 	struct work w = {.s = s, .eight = p->eight, .parts = 1, .longest = longest_row(f)};
 
-	/* As many as the entries are worth; each has an array of servers to clear and to add. */
+	/* As many parts as the entries are worth; each has an array of servers to clear and to
+	 * add. */
 	if (parallel && entries / (f->servers + PART) > 1)
 		w.parts = entries / (f->servers + PART);
 	if (w.parts > PARTS_MOST)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * SOURCE  pShift §III-C2 and §IV-D.
- * LAW     At each server only the M buckets with the most tokens and the M with the most spare demand
- *         there are kept, as they are before anything is moved; the rest stay where they are.
+ * LAW     At each server only the M buckets with the most tokens and the M with the most spare
+ *         demand there, before any move, take part; the others keep their tokens.
  * SYMBOLS M buckets a server; tokens and spare demand in requests.
- * METHOD  The M-th largest of a server's entries is found by selection, O(entries) in all; ties go by
- *         position. What is kept is made an input of its own, smaller, which is shifted like any other.
+ * METHOD  The M-th largest of a server's entries is found by selection, O(entries) in all; ties go
+ *         by position. The selected entries become a smaller input, which is shifted like any
+ *         other.
  * DIFFERS The paper may be read as M over all servers; then M = 2000 removes less than it shows.
- * EXAMPLE M = 1, a server has tokens 5 9 2 and spare demand 4 0 7 of three buckets: the second and the
- *         third are kept.
+ * EXAMPLE M = 1, a server has tokens 5 9 2 and spare demand 4 0 7 of three buckets: the second and
+ *         the third are kept.
  */
 #include "control/pshift/alloc-impl.h"
 #include <errno.h>
@@ -23,7 +24,7 @@ struct top {
 	size_t most;
 };
 
-/* Marks the `most` largest of the n values, which belong to the entries of[0 … n). */
+/* Mark the `most` largest of the n values, which belong to the entries of[0 … n). */
 static void mark_largest(struct top *t, const struct pshift_own *of, size_t n)
 {
 	int64_t *copy = t->value + n, least;
@@ -58,7 +59,7 @@ static void mark_server(struct top *t, size_t j)
 	mark_largest(t, of, n);
 }
 
-/* The input of what is kept; `kept` are its entries in the whole. */
+/* Make the reduced input; `kept` are its entries in the whole. */
 static int reduce(
 	struct pshift *p, const struct top *t, struct pshift_flow *ret, uint32_t **ret_kept)
 {

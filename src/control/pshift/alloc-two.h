@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * alloc-two: buckets of two entries, and of up to four, for any numbers; nobody but pshift includes it. What they
- * do is what the code for any row does, bit by bit, with less to look at: of two one gives, and the other takes.
+ * alloc-two: buckets of two entries, and of up to four, for any numbers; internal to pshift. The
+ * results equal those of the code for any row, bit by bit, with less work: of two entries one
+ * gives, and the other takes.
  */
 #ifndef WEIR_CONTROL_PSHIFT_ALLOC_TWO_H
 #define WEIR_CONTROL_PSHIFT_ALLOC_TWO_H
@@ -20,8 +21,8 @@ static inline int64_t pshift_least0(int64_t a, int64_t b) /* at least 0 */
 	return n > 0 ? n : 0;
 }
 
-/* Tokens in proportion to demand. The first has the larger remainder, or the same, where that is at least
- * half of the divisor. */
+/* Split tokens in proportion to demand. The first entry has the larger remainder, or an equal one,
+ * if that is at least half of the divisor. */
 static inline void pshift_two_split(const int64_t *demand, int64_t want, int64_t *tokens)
 {
 	int64_t sum = demand[0] + demand[1], q, r;
@@ -31,7 +32,7 @@ static inline void pshift_two_split(const int64_t *demand, int64_t want, int64_t
 		tokens[1] = demand[1];
 		return;
 	}
-	/* As shares() of control/pshift/alloc-split.c: too small, and then put right. */
+	/* As shares() of alloc-split.c: an underestimate that is then corrected. */
 	q = (int64_t)((double)demand[0] * ((double)want / (double)sum * (1 - 0x1p-50)));
 	r = (int64_t)((uint64_t)want * (uint64_t)demand[0] - (uint64_t)q * (uint64_t)sum);
 	for (; r >= sum; r -= sum)
@@ -41,7 +42,7 @@ static inline void pshift_two_split(const int64_t *demand, int64_t want, int64_t
 	tokens[1] = want - q;
 }
 
-/* Moves what it can between the entries e and e + 1. Returns whether more could be taken. */
+/* Move tokens between the entries e and e + 1. Return true if more could be taken. */
 static inline bool pshift_two_stage(struct pshift_stage *s, uint32_t e)
 {
 	const struct pshift_flow *f = s->f;
@@ -60,7 +61,8 @@ static inline bool pshift_two_stage(struct pshift_stage *s, uint32_t e)
 	return take0 + take1 > to0 + to1;
 }
 
-/* The same for a row of n entries from e on, up to four: the first that may give do, and the first that may take. */
+/* The same for a row of n ≤ 4 entries from e on: the first that may give do, to the first that may
+ * take. */
 static inline bool pshift_few_stage(struct pshift_stage *s, uint32_t e, uint32_t n)
 {
 	const struct pshift_flow *f = s->f;
@@ -88,7 +90,8 @@ static inline bool pshift_few_stage(struct pshift_stage *s, uint32_t e, uint32_t
 	return takes > 0;
 }
 
-/* Spare demand of entries e and e + 1 at the level; their servers could pass on that much. */
+/* Return the spare demand of entries e and e + 1 at the level; their servers could pass on that
+ * much. */
 static inline int64_t pshift_two_label(struct pshift_label *l, uint32_t e)
 {
 	const struct pshift_flow *f = l->f;

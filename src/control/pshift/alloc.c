@@ -2,37 +2,37 @@
 /*
  * SOURCE  Y. Peng, Q. Liu, P. Varman, "Scalable QoS for Distributed Storage Clusters using Dynamic
  *         Token Allocation" (pShift), MSST 2019, §III.
- * LAW     Φ = Σ_j min(C^j, Σ_i min(a_i^j, d_i^j)) is as large as an allocation can make it, where
- *         Σ_j a_i^j = min(R_i, D_i). Begin in proportion to demand (control/pshift/alloc-split.c), and while there is
+ * LAW     Φ = Σ_j min(C^j, Σ_i min(a_i^j, d_i^j)) is maximal over all allocations with Σ_j
+ *         a_i^j = min(R_i, D_i). Begin in proportion to demand (alloc-split.c), and while there is
  *         a shift path, from an overloaded server over brokers to an underloaded one, move tokens
  *         along it. A server j can give tokens of bucket i to k: min(a_i^j, d_i^k − a_i^k).
- * SYMBOLS tokens of all kinds in requests; gap of a server: Σ a − C, > 0 overloaded, < 0 underloaded;
- *         level of a server: transfers on the shortest path to an underloaded one.
- * METHOD  control/pshift/alloc-shift.c. No map of server pairs: buckets are read one after the other.
+ * SYMBOLS tokens of all kinds in requests; gap of a server: Σ a − C, > 0 overloaded, < 0
+ *         underloaded; level of a server: transfers on the shortest path to an underloaded one.
+ * METHOD  alloc-shift.c. There is no map of server pairs: buckets are read one after the other.
  *         1. One pass removes every path of length 1: a bucket that is left without a pair of
- *            overloaded and underloaded servers never has one again. It lists the buckets that still
- *            have spare demand at underloaded servers; nobody else will, either.
- *         2. Phases. The list tells who can give to underloaded servers, and at most how much: level 1.
- *            Then stages: overloaded servers give to level 1 what it can pass on, and level 1 passes it
- *            on. Where no overloaded server can give to level 1, the same with one level more. A server
- *            that was given too much is overloaded itself, which is an allocation as good, and a start
- *            for the next phase.
- *            Where few servers are overloaded after 1, shortest paths from each instead (control/pshift/alloc-paths.c).
- *         3. Each phase moves tokens, or shows that none can be. Where the list does not shrink fast, or tokens
- *            have to go over many servers, as along a chain, a push-relabel whose nodes are servers goes on
- *            from there (control/pshift/alloc-general.c), after buckets of the same two servers were joined
- *            (control/pshift/alloc-pairs.c).
- *         Rows of up to 64 entries are worked on in vectors (control/pshift/alloc-eight.h), rows of two without
- *         (control/pshift/alloc-two.h). On one core of 2.6 GHz 10,000 buckets on 64 servers take 0.6 ms with 2, 8 or 9
- *         entries each, 0.8 with 3, 1.2 with 16, 4 with 64; 8,000,000 entries take 60 ms. `weir bench pshift`
- *         measures every shape beside push-relabel.
- * DIFFERS The paper keeps a map of S² vectors of B numbers, brings it up to date after each path, and
- *         finds paths one at a time (pshift-dense.c is that, as it is written). Shares are rounded by
- *         the largest remainder, as the paper leaves that open. L-tokens need a floor, or a bucket's
- *         first request at an idle server would wait for the next interval; and a bucket without a
- *         limit needs none.
- * EXAMPLE C = 100 100, R = 100 100, d = 150 50 and 50 50: split 75 25 and 50 50, gaps 25 and −25; 25 of
- *         the first bucket move: 50 50 and 50 50, Φ = 200.
+ *            overloaded and underloaded servers never has one again. The pass lists the buckets
+ *            that still have spare demand at underloaded servers; no other bucket ever will.
+ *         2. Phases. The list shows which servers can give to underloaded ones, and at most how
+ *            much: level 1. Then stages: overloaded servers give to level 1 what it can pass on,
+ *            and level 1 passes it on. If no overloaded server can give to level 1, the same with
+ *            one level more. A server that was given too much is overloaded itself; that allocation
+ *            is as good, and the next phase starts from it. If few servers are overloaded after
+ *            step 1, shortest paths from each are used instead (alloc-paths.c).
+ *         3. Each phase moves tokens, or shows that none can be moved. If the list does not shrink
+ *            fast, or tokens have to pass many servers, as along a chain, a push-relabel whose
+ *            nodes are servers continues from there (alloc-general.c), after buckets of the same
+ *            two servers were joined (alloc-pairs.c).
+ *         Rows of up to 64 entries are processed in vectors (alloc-eight.h), rows of two without
+ *         (alloc-two.h). On one core of 2.6 GHz 10,000 buckets on 64 servers take 0.6 ms with 2, 8
+ *         or 9 entries each, 0.8 with 3, 1.2 with 16, 4 with 64; 8,000,000 entries take 60 ms.
+ *         `weir bench pshift` measures every shape beside push-relabel.
+ * DIFFERS The paper keeps a map of S² vectors of B numbers, updates it after each path, and finds
+ *         paths one at a time (bench/reference/pshift-dense.c is a literal version). Shares are
+ *         rounded by the largest remainder; the paper leaves that open. L-tokens need a floor, or a
+ *         bucket's first request at an idle server would wait for the next interval; a bucket
+ *         without a limit needs none.
+ * EXAMPLE C = 100 100, R = 100 100, d = 150 50 and 50 50: split 75 25 and 50 50, gaps 25 and −25;
+ *         25 of the first bucket move: 50 50 and 50 50, Φ = 200.
  */
 #include "control/pshift/alloc-eight.h"
 #include <errno.h>
@@ -90,7 +90,7 @@ int pshift_by_server(struct pshift *p, const struct pshift_flow *f)
 
 	if (!first || !of)
 		return -ENOMEM;
-	/* Counted one place up, so that filling moves each to where it belongs. */
+	/* Count one place up, so that filling moves each to its place. */
 	memset(first, 0, (f->servers + 2) * sizeof(*first));
 	for (size_t e = 0; e < entries; e++)
 		first[f->server[e] + 2]++;
@@ -116,7 +116,8 @@ static bool limited(const struct pshift_input *in, size_t i)
 	return in->limit && in->limit[i] != PSHIFT_NO_LIMIT;
 }
 
-/* The entry that is wrong, or `end`; `seen` of each server: the bucket, from 1, that was there last. */
+/* Return the wrong entry, or `end`; `seen` of each server: the last bucket, from 1, that was
+ * there. */
 static uint32_t wrong_entry(const struct pshift_input *in, size_t i, uint32_t *seen)
 {
 	uint32_t e = in->first[i];
@@ -131,7 +132,7 @@ static uint32_t wrong_entry(const struct pshift_input *in, size_t i, uint32_t *s
 	return e;
 }
 
-/* Of bucket i with demand: at most PSHIFT_SUM, so that a sum of two cannot overflow. */
+/* Return the demand of bucket i: at most PSHIFT_SUM, so that a sum of two cannot overflow. */
 static int64_t demand_of(const struct pshift_input *in, size_t i)
 {
 	int64_t sum = 0;
@@ -141,7 +142,7 @@ static int64_t demand_of(const struct pshift_input *in, size_t i)
 	return sum < PSHIFT_SUM ? sum : PSHIFT_SUM;
 }
 
-/* Only then are there as many entries as the last says. */
+/* Check first[]; only then the last element is the number of entries. */
 static bool ascends(const struct pshift_input *in)
 {
 	for (size_t i = 0; i < in->buckets; i++) {
@@ -238,7 +239,7 @@ static int place(struct pshift *p, const struct pshift_split *s, const struct ps
 	return o->top ? pshift_top(p, s->flow, o->top) : pshift_shift(p, s->flow);
 }
 
-/* Σ over servers of min(capacity, tokens). */
+/* Return Σ over servers of min(capacity, tokens). */
 static int64_t consumed(const struct pshift_flow *f, const int64_t *capacity)
 {
 	int64_t sum = 0;
@@ -248,7 +249,7 @@ static int64_t consumed(const struct pshift_flow *f, const int64_t *capacity)
 	return sum;
 }
 
-/* What a bucket may have of R-tokens, if it has the demand. */
+/* Return the most R-tokens of a bucket, if it has the demand. */
 static int64_t most(const struct pshift_input *in, size_t i)
 {
 	return limited(in, i) && in->limit[i] < in->reservation[i] ? in->limit[i]
@@ -274,7 +275,7 @@ static int place_r(struct pshift *p, const struct pshift_input *in, const struct
 	struct pshift_split s = {
 		.flow = &f, .warm = o->warm, .changed = o->changed, .n_changed = o->n_changed};
 	int64_t *excess = pshift_array(p, PSHIFT_EXCESS, in->servers, sizeof(*excess));
-	uint64_t all = 0; /* unsigned: it may be past what a sum of tokens can be */
+	uint64_t all = 0; /* unsigned: may exceed a sum of tokens */
 	int r = flow_begin(p, in, in->capacity, &f);
 
 	s.want = pshift_wanted(p, in);
@@ -301,14 +302,14 @@ static int place_r(struct pshift *p, const struct pshift_input *in, const struct
 struct residue {
 	const struct pshift_input *in;
 	const int64_t *rtokens;
-	int64_t *ltokens;  /* in: of a last time, or nothing; out: without those of the floor */
+	int64_t *ltokens;  /* in: an earlier allocation, or nothing; out: without the floor's */
 	int64_t *demand;   /* out: less R-tokens and floor */
-	int64_t *capacity; /* in: the servers'; out: less what R-tokens and floor will consume */
+	int64_t *capacity; /* in: the servers'; out: less the consumption of R-tokens and floor */
 	int64_t *want;     /* out: of each bucket */
 	bool warm;
 };
 
-/* Of the floor at entry x, from 0, of n, when `left` are left of the limit. */
+/* Return the floor at entry x, from 0, of n, when `left` are left of the limit. */
 static int64_t floor_at(const struct pshift_input *in, int64_t left, size_t n, size_t x)
 {
 	int64_t each = left / (int64_t)n;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * books: what a server may use of a limit at most, and has of it at least, as far as its controller
- * can know.
+ * books: the most and the least that a server may hold of a limit, as far as its controller knows.
  *
- * LAW     A line is one number that one server was told. Told more, it may have that at once; told
- *         less, it may have what it had until it acknowledges. So a line holds what was told last, and
- *         the most and the least that it may be: of what was acknowledged, and what was told since.
- *         A line is raised only by what the limit leaves over the sum of all lines' most: then the
- *         servers together never have more than the limit, whatever becomes of the messages. And it is
- *         lowered only by what the sum of all lines' least, as far as they could be used, has over what is
- *         to be kept: then they never have less of use than that, whoever dies while a part of the limit is
- *         under way from one to another.
- * EXAMPLE limit 10, of which 5 are to be kept; a: told 6, b: told 4. To shift 6: a is told 1, least 1 and most
- *         6, since 5 over all may go; b may have 4 + (10 − 10) = 4. a acknowledges: most 1. b may have
+ * LAW     A line is one number that one server was told. If told more, it may have that at once; if
+ *         told less, it may have the old number until it acknowledges. So a line holds the number
+ *         told last, and the most and the least that the server may hold: the acknowledged number,
+ *         and all numbers told since.
+ *         A line is raised only by the part of the limit beyond the sum of all lines' most: then
+ *         the servers together never have more than the limit, whatever happens to the messages.
+ *         And it is lowered only by the excess of the sum of all lines' usable least over the
+ *         amount to keep: then they never have less than that, even if a machine dies while a part
+ *         of the limit moves from one server to another.
+ * EXAMPLE limit 10, 5 to keep; a: told 6, b: told 4. To shift 6: a is told 1, least 1 and most 6,
+ *         since 5 over all may go; b may have 4 + (10 − 10) = 4. a acknowledges: most 1. b may have
  *         4 + (10 − 5) = 9. b acknowledges: least 9; now a may be told 0.
  */
 #ifndef WEIR_CONTROL_PSHIFT_BOOKS_H
@@ -23,11 +23,11 @@
 
 struct pshift_line {
 	int64_t told, most, least; /* tokens; least, told ≤ most */
-	uint64_t in;               /* sequence of the message that last told it */
+	uint64_t in;               /* sequence of the last message that contained it */
 };
 
-/* How much it may be told when `want` is wanted: raised no further than what the others leave of the limit.
- * `own` is what the books have for it, and `free` what the limit leaves over all, negative if they have more. */
+/* Return the number to tell if `want` is wanted: raise by no more than the limit leaves. `own` is
+ * this server's part in the books, `free` the limit less all books, negative if these exceed it. */
 static inline int64_t pshift_books_may(
 	const struct pshift_line *l, int64_t own, int64_t want, int64_t free)
 {
@@ -36,13 +36,13 @@ static inline int64_t pshift_books_may(
 	return want < may ? want : may;
 }
 
-/* What of a line surely serves somebody, if no more than `could` be used. */
+/* Return the part of a line that is surely usable, if at most `could` can be used. */
 static inline int64_t pshift_books_serves(const struct pshift_line *l, int64_t could)
 {
 	return l->least < could ? l->least : could;
 }
 
-/* What is wanted of a line, if all together may be lowered by `over`: no less than that leaves. */
+/* Return the number to want of a line, if all together may be lowered by `over`. */
 static inline int64_t pshift_books_lower(
 	const struct pshift_line *l, int64_t want, int64_t could, int64_t over)
 {
@@ -53,7 +53,7 @@ static inline int64_t pshift_books_lower(
 	return want > least ? want : least;
 }
 
-/* It is told this, in message `in`. Returns by how much its most grew. */
+/* Record that message `in` tells this number. Return by how much the line's most grew. */
 static inline int64_t pshift_books_tell(struct pshift_line *l, int64_t value, uint64_t in)
 {
 	int64_t grew = value > l->most ? value - l->most : 0;
@@ -66,14 +66,16 @@ static inline int64_t pshift_books_tell(struct pshift_line *l, int64_t value, ui
 	return grew;
 }
 
-/* The server has all that it was told up to message `accepted`; it has used `used` already. */
+/* Record that the server has accepted all messages up to `accepted`, and has used `used`
+ * already. */
 static inline void pshift_books_accept(struct pshift_line *l, uint64_t accepted, int64_t used)
 {
 	if (l->in <= accepted)
 		l->most = l->least = l->told > used ? l->told : used;
 }
 
-/* The server says itself that it holds `has`; what it was told is under way (again), or not. */
+/* Record that the server reports to hold `has`; under_way: an unacknowledged message may still
+ * change it. */
 static inline void pshift_books_holds(struct pshift_line *l, bool under_way, int64_t has)
 {
 	if (!under_way)

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * borrow: R-tokens of a server that no controller tells anything: AdapTBF over its entitlements.
+ * borrow: R-tokens of a server without a controller: AdapTBF over its entitlements.
  *
- * LAW     HELD: whoever asks for what it is entitled to has it, in every period, as if the controller were
- *         there: its first claim is what is open of its entitlement. Beside these claims others may borrow
- *         what is left of them: AdapTBF's tokens beyond a bucket's own, and of these in sum no more than
- *         the server can do until the period ends beyond the open claims of those that ask.
- *         STATIC: there are no periods, and so no claims: AdapTBF's tokens are all.
- * SYMBOLS weight = entitlement, tokens a period; rate = Σ entitlements, or what the server can do if that
- *         is less (tokens a second): where they are more than it can do, each has the same part of its own.
- * METHOD  A step every 100 ms; O(buckets). Debts are bounded as where the policy says nothing (adaptbf.h, DEBT):
- *         a server may be STATIC for hours.
- * DIFFERS AdapTBF alone takes from a bucket whatever it did not use in the last 100 ms, and gives that
- *         back by and by. A closed loop asks only for as much as it is served: so a bucket that once was
- *         late by a moment would ask for less, and have less, and in a period end below its reservation.
+ * LAW     HELD: a bucket that asks for its entitlement gets it, in every period, as with the
+ *         controller: its first claim is the open part of its entitlement. Beside these claims
+ *         others may borrow the rest: AdapTBF's tokens beyond a bucket's own, in sum no more than
+ *         the server's capacity until the period ends beyond the open claims of buckets that ask.
+ *         STATIC: there are no periods, and so no claims: AdapTBF sets all tokens.
+ * SYMBOLS weight = entitlement, tokens a period; rate = Σ entitlements, or the server's capacity if
+ *         that is less (tokens a second): then each bucket has the same part of its own.
+ * METHOD  A step every 100 ms; O(buckets). Debts are bounded by the policy's default (adaptbf.h,
+ *         DEBT): a server may be STATIC for hours.
+ * DIFFERS AdapTBF alone takes from a bucket whatever it did not use in the last 100 ms, and gives
+ *         that back gradually. A closed loop sends only as much as it is served: so a bucket that
+ *         was once late by a moment would send less, and have less, and end a period below its
+ *         reservation.
  */
 #include "control/adaptbf/adaptbf.h"
 #include "control/pshift/server-impl.h"
@@ -22,7 +23,7 @@
 
 #define BORROW_PERIOD (100 * WEIR_MS) /* AdapTBF's own */
 
-/* STATIC: the policy's, also where it is another than when this began. */
+/* Return its entitlement; STATIC: the policy's, even if that changed since. */
 static int64_t entitled(const struct pshift_server *s, const struct pshift_spot *b)
 {
 	return s->state == LEASE_STATIC ? b->static_r : b->reserved;
@@ -65,7 +66,8 @@ static int64_t jobs(void *driver, weir_time now, struct adaptbf_job *list, size_
 	return (int64_t)s->n;
 }
 
-/* STATIC: all R-tokens that it is to have. What it did not use is its own for one more of these periods. */
+/* STATIC: return all R-tokens that it should have. Unused tokens are kept for one more of these
+ * periods. */
 static int64_t all_of(const struct pshift_spot *b, const struct adaptbf_rule *rule)
 {
 	int64_t most = 2 * rule->tokens, now_has = b->borrowed + rule->tokens;
@@ -73,7 +75,7 @@ static int64_t all_of(const struct pshift_spot *b, const struct adaptbf_rule *ru
 	return now_has < most ? now_has : most;
 }
 
-/* HELD: those beyond its own. */
+/* HELD: return the tokens beyond its own. */
 static int64_t beyond_own(
 	const struct pshift_server *s, const struct pshift_spot *b, const struct adaptbf_rule *rule)
 {
@@ -83,7 +85,7 @@ static int64_t beyond_own(
 	return rule->tokens > own ? rule->tokens - own : 0;
 }
 
-/* What the server can do until the next step and has not promised to those who ask. */
+/* Return the server's capacity until the next step beyond the claims of buckets that ask. */
 static double left_over(
 	const struct pshift_server *s, weir_time now, const struct adaptbf_rule *rules, size_t n)
 {
@@ -127,8 +129,8 @@ static int apply(void *driver, weir_time now, const struct adaptbf_rule *rules, 
 
 static const struct adaptbf_driver_ops ops = {.name = "pshift", .jobs = jobs, .apply = apply};
 
-/* What was spent of them since is not granted again. HELD: its own first. STATIC: tokens come in at a pace,
- * and those that have not yet are still to come. */
+/* Subtract spent tokens, so that they are not granted again. HELD: its own first. STATIC: tokens
+ * arrive at a pace, and those that have not yet are still to come. */
 static void spend(const struct pshift_server *s, struct pshift_spot *b)
 {
 	int64_t left = s->state == LEASE_STATIC ? b->borrowed - (b->put - b->r) : b->r;

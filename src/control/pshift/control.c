@@ -8,7 +8,7 @@
 #define NONE         UINT32_MAX
 #define MOVED_MUCH   0.10 /* see control/pshift/control.h, INTERVAL */
 #define MOVED_LITTLE 0.02
-#define GATHER       8  /* part of an interval in which what comes is one round's */
+#define GATHER       8  /* part of an interval in which reports belong to one round */
 #define STEPS        20 /* a period, while it does not grant */
 
 int pshift_control_new(const struct pshift_control_config *config, struct pshift_control **ret)
@@ -29,7 +29,7 @@ int pshift_control_new(const struct pshift_control_config *config, struct pshift
 	c->config.name = c->name;
 	if (!c->config.shortest)
 		c->config.shortest = config->length / 20;
-	/* A stand-in is there since demand moves. */
+	/* A stand-in leads because demand moves: short intervals. */
 	if (!c->config.longest)
 		c->config.longest = config->length / (config->rank ? 10 : 2);
 	c->interval = config->length / 5; /* as in the paper, to begin with */
@@ -142,7 +142,7 @@ enum peer_verdict pshift_control_receive(
 {
 	enum peer_verdict v = pshift_hear(c, now, m);
 
-	/* One that has just started need not wait for its next step to ask. */
+	/* A controller that has just started need not wait for its next step to ask. */
 	if (!c->asking && c->began >= 0 && now - c->began < c->config.length) {
 		pshift_lead_step(c, now);
 		pshift_lead_ask(c, now);
@@ -152,7 +152,7 @@ enum peer_verdict pshift_control_receive(
 
 /* ---- steps */
 
-/* A round opens: whom to wait for. */
+/* Open a round: choose the servers to wait for. */
 static void open_round(struct pshift_control *c, weir_time now)
 {
 	c->reporting = 0;
@@ -164,8 +164,8 @@ static void open_round(struct pshift_control *c, weir_time now)
 	}
 }
 
-/* A period begins: caps are what servers are entitled to. A round is due, when the servers, who measure at
- * the same time, have been heard: they have all that they are entitled to until then. */
+/* Begin a period: caps are the servers' entitlements. A round is due when the servers, which
+ * measure at the same time, have reported; until then they have their entitlements. */
 static void turn(struct pshift_control *c)
 {
 	c->news = c->end;
@@ -213,8 +213,8 @@ static void adapt(struct pshift_control *c, weir_time span)
 		c->interval = c->config.longest;
 }
 
-/* When the round that is open closes: when all have been heard, else an eighth of an interval after the
- * first news; and not sooner than half an interval after the last. */
+/* Return when the open round closes: when all have reported, else an eighth of an interval after
+ * the first report; and not sooner than half an interval after the last round. */
 static weir_time round_due(const struct pshift_control *c)
 {
 	weir_time heard = c->reporting ? c->news + c->interval / GATHER : c->news;
@@ -225,11 +225,12 @@ static weir_time round_due(const struct pshift_control *c)
 	return heard > apart ? heard : apart;
 }
 
-/* Limits that wait are told when somebody has given up some, all that did in an eighth of an interval. */
+/* Return when to tell waiting limits: when a server has given up some, for all that did so in an
+ * eighth of an interval. */
 static weir_time waiting_due(const struct pshift_control *c)
 {
-	/* What was wanted of the last period is not wanted of this; and entries that came in since the last
-	 * round have no place yet, so that no sum over a bucket has them. */
+	/* Wishes of the last period do not hold for this one; and entries added since the last
+	 * round have no place yet, so that no sum over a bucket includes them. */
 	bool waits = c->freed && c->waiting && !c->turned && !c->stale_order;
 
 	return waits ? c->told + c->interval / GATHER : WEIR_NEVER;
@@ -237,7 +238,7 @@ static weir_time waiting_due(const struct pshift_control *c)
 
 static int close_round(struct pshift_control *c, weir_time now)
 {
-	/* As of the news, not of now: what was served since counts toward the claims. */
+	/* As of the reports, not of now: service since then counts toward the claims. */
 	int r = pshift_round(c, c->news > c->round ? c->news : now);
 
 	adapt(c, now - c->round);

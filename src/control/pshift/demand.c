@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * demand: what the buckets of a server want, and what of it is worth a report.
+ * demand: measure the demand of a server's buckets, and decide which of it to report.
  *
- * SOURCE  pShift §III-D: demand by what waits and what arrived in the last interval; nothing is sent
- *         without a significant change.
- * LAW     A report lets its reader expect, t later: used + serving·t, and queue + arriving·(what is left of
- *         the period). An entry is sent again when what is now differs from that by more than 1 and
- *         tolerance·(what was expected); of demand by √(it) more, which is the noise of counting.
- * DIFFERS A closed loop (pshift.h) is told from a queue that happens to stand: since the queue was last empty,
- *         or moved by more than that in one measurement, 16 requests came at least, in two measurements at
- *         least, and what waits has changed by 1 and 2 % of these at most. And each that is done is followed
- *         by another at once: what is missing to the most that was here is, on the mean (Little), arrivals a
- *         second times the time a client takes to ask again. It stays one until the queue is empty or moves,
- *         so that who is not served at all is not taken to want nothing. For the same reason what comes
- *         to a queue that stands lowers no estimate.
+ * SOURCE  pShift §III-D: demand from the queue and the arrivals of the last interval; nothing is
+ *         sent without a significant change.
+ * LAW     A report predicts, t later: used + serving·t, and queue + arriving·(the rest of the
+ *         period). An entry is sent again when the present value differs from that by more than 1
+ *         and tolerance·(the prediction); for demand by √ of it more, which is the noise of
+ *         counting.
+ * DIFFERS A closed loop (pshift.h) is distinguished from a queue that happens to stand: since the
+ *         queue was last empty, or moved by more than that in one measurement, at least 16 requests
+ *         arrived, in at least two measurements, and the queue has changed by at most 1 and 2 % of
+ *         these. And each completed request is followed by another at once: the mean number missing
+ *         from the most that were here is (Little) arrivals a second times the think time of a
+ *         client. It stays a closed loop until the queue is empty or moves, so that a bucket that
+ *         is not served at all does not count as idle. For the same reason arrivals at a standing
+ *         queue lower no estimate.
  */
 #include "control/pshift/server-impl.h"
 #include <errno.h>
@@ -21,18 +23,20 @@
 #include <stdlib.h>
 
 #define CLOSED_LEAST 16
-#define IDLE         4 /* measurements without a request: what was said, however little, is over */
+/* measurements without a request: then the last report, however small, is void */
+#define IDLE         4
 #define CLOSED_MOVES 0.02
-/* Measurements: as much comes as goes for one of them by chance where a server is full, and the share of
- * it that a bucket has happens to be its demand; hardly twice. */
+/* Measurements: a full server serves by chance as much as arrives for one of them, if a bucket's
+ * share happens to be its demand; hardly for two. */
 #define CLOSED_STEADY 2
 
-/* The longest that a client of a closed loop takes to ask again: a round trip, and its place in a busy
- * machine's line. Who comes 10 times a second by itself asks 100 ms later. */
+/* The longest think time of a client of a closed loop: a round trip, and scheduling on a busy
+ * machine. A client with 10 requests a second of its own sends 100 ms later. */
 #define CLOSED_TURN (5 * WEIR_MS)
-/* On the mean so many may be missing besides: one that takes long now and then. */
+/* So many more may be missing on average: a client that takes long now and then. */
 #define CLOSED_MISSING 0.1
-/* Requests, after which one begins to look anew: who has more under way than before is a loop again. */
+/* Requests after which the watch begins again: a client that has more outstanding than before is a
+ * loop again. */
 #define CLOSED_WATCH 256
 
 static void watch_anew(struct pshift_spot *b)
@@ -58,7 +62,8 @@ void pshift_demand_watch(struct pshift_server *s, weir_time now)
 		b->here = here;
 		if (here <= b->peak)
 			continue;
-		b->missing += (double)(here - b->peak) * b->watched; /* all the time so many more */
+		/* so many more for the whole time */
+		b->missing += (double)(here - b->peak) * b->watched;
 		b->peak = here;
 	}
 }
@@ -71,10 +76,10 @@ static bool asks_again(const struct pshift_spot *b)
 
 static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 {
-	/* Who has a fixed number under way has so many here, in the queue or behind it. */
+	/* A client with a fixed number outstanding has so many here, queued or inside. */
 	uint64_t here = b->queued + b->inside;
 	double moved = fabs((double)here - (double)b->queued0);
-	double lately = fabs((double)here - (double)b->here0); /* more where it leaves or comes */
+	double lately = fabs((double)here - (double)b->here0); /* larger if it leaves or comes */
 
 	b->here0 = here;
 	if (!here || (b->waited - b->waited0) / (double)span < 1) {
@@ -89,7 +94,7 @@ static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 		b->queued0 = here;
 		return;
 	}
-	if (lately > 1 + CLOSED_MOVES * came) { /* it moves: from here on */
+	if (lately > 1 + CLOSED_MOVES * came) { /* it moves: start again */
 		b->closed = false;
 		b->queued0 = here;
 		b->came = 0;
@@ -108,15 +113,16 @@ static void look_for_loop(struct pshift_spot *b, double came, weir_time span)
 
 /* ---- rates */
 
-/* Where a new measurement differs from the old by no more than one request, which may have come a moment
- * sooner or later, both count: rates of few requests would else never rest. */
+/* If a new measurement differs from the old by at most one request, which may have arrived a moment
+ * sooner or later, both count: otherwise rates of few requests would never settle. */
 #define MOMENT 1.5
-/* Requests that come at random are now more and now fewer, by √n of n on the mean. What is off by less than
- * three times what this bucket's are is no change, and the rate that of all the time since the last one: in
- * an interval few come, and of them alone one cannot tell what will in the rest of the period. */
+/* Random arrivals vary by √n of n on average. A difference below three times this bucket's scatter
+ * is no change, and the rate is the mean of all the time since the last change: few requests arrive
+ * in an interval, too few to predict the rest of the period. */
 #define SCATTER 3
-#define MEMORY  8 /* measurements: the longest that counts, of rates and of how they scatter */
-#define NONE    3 /* requests: where so many are expected, none by chance once in twenty times */
+#define MEMORY  8 /* measurements: the longest that counts, for rates and their scatter */
+/* requests: if so many are expected, none arrives by chance once in twenty times */
+#define NONE 3
 
 static bool has_changed(const struct pshift_spot *b, double count, double expected)
 {
@@ -131,7 +137,7 @@ static void measure_coming(struct pshift_spot *b, double count, double seconds, 
 	double beyond = fmax(fabs(count - expected) - 1, 0);
 	bool settled = b->known > 0, changed = settled && has_changed(b, count, expected);
 
-	/* Who comes or goes says nothing of how it scatters. */
+	/* A bucket that comes or goes does not show its scatter. */
 	if (settled && count >= 1 && expected > 0)
 		b->scatter += (fmin(beyond * beyond / fmax(expected, 1), 1) - b->scatter) / MEMORY;
 	if (changed)
@@ -141,8 +147,9 @@ static void measure_coming(struct pshift_spot *b, double count, double seconds, 
 	b->known = changed ? 0 : fmin(b->known + seconds, longest);
 }
 
-/* Something always waits, and its queue stands: then what comes is what went. It would be no less if it were
- * not held back, by its limit or by others; how much more is known from when it was not. */
+/* Return true if requests always wait, and the queue stands: then arrivals equal completions. They
+ * would be no fewer if the bucket were not held, by its limit or by others; how many more is known
+ * from before. */
 static bool stands(const struct pshift_spot *b, double came, weir_time span)
 {
 	double more = (double)(b->queued + b->inside) - (double)b->here0;
@@ -151,8 +158,8 @@ static bool stands(const struct pshift_spot *b, double came, weir_time span)
 	       fabs(more) <= 1 + CLOSED_MOVES * came;
 }
 
-/* Without a controller, a bucket that has used all that it may have while more of it waits: what would come if it had
- * more is not known. As many times as much as was seen of it is assumed, up to its reservation. */
+/* Without a controller, the demand of a bucket that has used all its tokens while more requests
+ * wait is not known. Assume so many times what was seen, up to its reservation. */
 #define GUESS 8
 
 static double assumed(const struct pshift_server *s, const struct pshift_spot *b)
@@ -172,8 +179,9 @@ static double smooth(double old, double count, double seconds)
 	return fabs(new - old) * seconds <= MOMENT ? old + (new - old) / 4 : new;
 }
 
-/* Of one whose queue stands: what is less than before by more than requests scatter lowers no estimate. (The greater of the two each
- * time would count, of a bucket with few requests, the one interval in which one more came than in the others.) */
+/* Measure a bucket whose queue stands: a decrease beyond the scatter of requests lowers no
+ * estimate. (Taking the greater of the two each time would count, for a bucket with few requests,
+ * the one interval with one more arrival than the others.) */
 static void measure_standing(struct pshift_spot *b, double count, double seconds, double longest)
 {
 	double expected = b->coming * seconds;
@@ -209,7 +217,7 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 	s->measured = now;
 }
 
-/* A part of a period: what waits for longer does not only wait for its turn. */
+/* A part of a period: a request that waits longer waits for more than its turn. */
 #define WAITS 20
 
 static bool is_led(const struct pshift_server *s)
@@ -217,7 +225,7 @@ static bool is_led(const struct pshift_server *s)
 	return pshift_followed(s) && s->state == LEASE_LEASED;
 }
 
-/* Does something of it wait that would be served, if others gave up what they hold? */
+/* Return true if some of its requests wait that would be served if other servers gave up tokens. */
 static bool is_short(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
 	int64_t has = pshift_limited(b) ? b->limit : b->reserved;
@@ -226,7 +234,7 @@ static bool is_short(const struct pshift_server *s, const struct pshift_spot *b,
 	       (has < b->reservation || (s->state == LEASE_BLIND && b->reservation));
 }
 
-/* It left, or came: which is worth a measurement at once. */
+/* Return true if it left, or came: measure at once. */
 static bool has_moved(const struct pshift_spot *b, bool is_short)
 {
 	return is_short != b->is_short || (b->closed && !b->queued && !b->inside);
@@ -277,7 +285,7 @@ static bool worth_saying(const struct pshift_server *s, const struct pshift_spot
 		return true;
 	if (b->said_period != s->period)
 		served = (double)d->serving *
-			 ((double)s->length / (double)WEIR_SEC - left); /* since it began */
+			 ((double)s->length / (double)WEIR_SEC - left); /* since its start */
 	if (tolerance < 0)
 		return (double)b->used != served || wants != wanted;
 	return differs((double)b->used, served, tolerance * fmax(served, (double)b->reserved)) ||
@@ -344,7 +352,7 @@ int pshift_demand_report(struct pshift_server *s, weir_time now)
 	bool measured = s->measured == now,
 	     due = s->full || s->answer || (measured && s->acknowledge);
 
-	/* A beat, so that silence means something. */
+	/* Send a beat, so that silence is meaningful. */
 	due |= now - s->sent >= s->length / 2;
 	if (!due && !measured)
 		return 0;
@@ -355,7 +363,8 @@ int pshift_demand_report(struct pshift_server *s, weir_time now)
 	for (size_t i = 0; i < s->n; i++) {
 		struct pshift_spot *b = &s->spots[i];
 
-		/* A report holds all that may not have been heard: the newest alone suffices. */
+		/* A report has everything that may not have been received: the newest alone
+		 * suffices. */
 		if (s->full || b->over || b->unheard || b->new ||
 			(measured && worth_saying(s, b, now)))
 			say(s, b, now, s->full);

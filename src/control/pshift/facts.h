@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* facts: the values that pShift shows of one server, its leases, and its links to the controllers. */
+/* facts: the values that pShift shows of one server, its leases, and its links to the
+ * controllers. */
 #ifndef WEIR_CONTROL_PSHIFT_FACTS_H
 #define WEIR_CONTROL_PSHIFT_FACTS_H
 
@@ -11,21 +12,21 @@ struct pshift_facts_bucket { /* of one bucket of the server */
 	bool active;         /* it had a request */
 	uint32_t tenant;     /* index */
 	uint64_t last;       /* tokens used in the last period */
-	int64_t more;        /* tokens used since the server was last told what was */
+	int64_t more;        /* tokens used since the server's last count */
 };
 
 struct pshift_facts_of { /* pshift_facts.fill's `of` */
 	const struct pshift_server *server;
-	double capacity;      /* tokens a second, as told */
+	double capacity;      /* tokens a second, as estimated */
 	uint64_t last_period; /* the one before this; 0: none yet */
 	uint64_t looks;
 	weir_time busy; /* ns of all looks */
-	/* Buckets 0 … n − 1; of more than PSHIFT_FACTS_LEASES only those that had a request are listed. `more` is only
-	 * asked for those. */
+	/* Get bucket i, 0 … n − 1; of more than PSHIFT_FACTS_LEASES only those with a request are
+	 * listed. `more` is only asked for those. */
 	void (*bucket)(void *arg, size_t i, bool more, struct pshift_facts_bucket *ret);
 	void *arg;
 	size_t n;
-	bool unlisted; /* list none: the tenants are not those of the site */
+	bool unlisted; /* list none: these tenants are not the site's */
 };
 #define PSHIFT_FACTS_LEASES 1000
 
@@ -34,7 +35,7 @@ struct pshift_facts_self {
 	const char *state;
 	bool leased;
 	double capacity;
-	uint64_t last_period, looks, leases_all; /* leases_all: with those that are not listed */
+	uint64_t last_period, looks, leases_all; /* leases_all: including those not listed */
 	weir_time busy;
 };
 
@@ -47,9 +48,9 @@ struct pshift_facts_lease {
 struct pshift_facts_link {    /* a row of the whole gateway */
 	struct facts_row row; /* keys: the controller's address, the server */
 	bool up;
-	weir_time since; /* ns for which it has been so; 0: not known */
+	weir_time since; /* ns for which it has been in this state; 0: not known */
 	uint64_t lost;
-	const char *why; /* NULL: nothing is known */
+	const char *why; /* NULL: no reason known */
 	const char *state;
 };
 

@@ -9,7 +9,7 @@
 
 /* A bucket that only grants fill holds any number of tokens (2^52, as a gate's bucket). */
 #define BUCKET_MAX 4e15
-/* Capacity until it is known: more than any resource has, so that no reservation is kept from it. */
+/* Capacity until it is known: more than any resource has, so that it limits no reservation. */
 #define CAPACITY_UNKNOWN 1e9 /* tokens a second */
 
 /* ---- a look */
@@ -75,7 +75,7 @@ static void count(struct pshift_gate_server *s, weir_time now)
 	}
 }
 
-/* What came to the period that is over. */
+/* Close a period: compute what was served in it. */
 static void close_period(struct pshift_gate_server *s, uint64_t next)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -133,7 +133,8 @@ static void look_now(struct pshift_gate_server *s)
 	s->site->ops->wake(s->site, pshift_server_due(s->server));
 }
 
-/* Return true if no request came or went since the last look, none waits, and an interval has not passed. */
+/* Return true if no request arrived or completed since the last look, none waits, and an interval
+ * has not passed. */
 static bool is_idle(const struct pshift_gate_server *s, weir_time now)
 {
 	const struct site *site = s->site;
@@ -143,7 +144,8 @@ static bool is_idle(const struct pshift_gate_server *s, weir_time now)
 	return now - s->looked < s->interval;
 }
 
-/* The first requests of a limit that was idle had tokens at the gate; those behind them need more at once. */
+/* The first requests after an idle time found tokens at the gate; those behind them need more at
+ * once. */
 static weir_time step(void *c, weir_time now)
 {
 	struct pshift_gate_server *s = c;
@@ -165,8 +167,8 @@ static void hear(void *c, const struct controller_news *news)
 	if (!s->on)
 		return;
 	if (news->kind == CONTROLLER_MESSAGE) {
-		/* Requests that passed since the last look must be counted before a cap falls: the use that is
-		 * acknowledged with it is all that the others leave it. */
+		/* Count requests since the last look before a cap falls: the use that is
+		 * acknowledged with it is all that others leave to this server. */
 		pshift_gate_look(s, s->site->ops->now(s->site));
 		if (pshift_server_receive(s->server, s->site->ops->now(s->site), news->message) !=
 			PEER_TAKEN)
@@ -299,7 +301,7 @@ static void stats_of(struct pshift_gate_server *s, const struct pshift_gate_buck
 		weir_gate_get_stats(s->site->gate, s->site->ops->now(s->site), b->node, ret);
 }
 
-/* Counters go on where those of its last node, which is still there, ended. */
+/* Carry the counters of its old node, which still exists, over to the next. */
 static void leave_node(struct pshift_gate_server *s, struct pshift_gate_bucket *b)
 {
 	struct weir_gate_stats st;
@@ -312,7 +314,7 @@ static void leave_node(struct pshift_gate_server *s, struct pshift_gate_bucket *
 	b->here = b->limited = false;
 }
 
-/* The other way round: what the node counted before is not this bucket's. */
+/* Subtract what the node counted before this bucket had it. */
 static void enter_node(struct pshift_gate_server *s, struct pshift_gate_bucket *b, weir_node node)
 {
 	struct weir_gate_stats st;
@@ -327,7 +329,7 @@ static void enter_node(struct pshift_gate_server *s, struct pshift_gate_bucket *
 		b->waited -= st.wait_ns[k];
 }
 
-/* Its index, or -ENOMEM. */
+/* Add a bucket. Return its index, or -ENOMEM. */
 static int64_t add_bucket(struct pshift_gate_server *s, const struct want *w, weir_node node)
 {
 	struct pshift_server_bucket add = {w->id, w->reserved, w->limit, w->reservation};
@@ -347,7 +349,7 @@ static int64_t add_bucket(struct pshift_gate_server *s, const struct want *w, we
 	return at;
 }
 
-/* What the server knows the gate to hold, less what was spent of it since the last look. */
+/* Get the tokens at the gate as the server knows them, less those spent since the last look. */
 static void unspent(struct pshift_gate_server *s, size_t at, struct pshift_server_tokens *ret)
 {
 	const struct pshift_gate_bucket *b = &s->buckets[at];
@@ -361,7 +363,7 @@ static void unspent(struct pshift_gate_server *s, size_t at, struct pshift_serve
 	ret->r -= spent < ret->r ? spent : ret->r;
 }
 
-/* The gate has none of what the server knows it to hold. */
+/* Grant a new node all tokens that the server assumes at the gate. */
 static void grant_new(struct pshift_gate_server *s, size_t at)
 {
 	struct pshift_gate_bucket *b = &s->buckets[at];
@@ -449,7 +451,8 @@ static void begin(void *c, const struct controller_version *v)
 	look_now(s);
 }
 
-/* The server starts anew when it is switched on again: it knows nothing then of requests served meanwhile. */
+/* The server restarts when it is switched on again: it does not know the requests served
+ * meanwhile. */
 static void end(void *c)
 {
 	struct pshift_gate_server *s = c;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gate: a server of pShift at one resource: its tenants' tokens, as the cluster's controller grants them.
+ * gate: a server of pShift at one resource: the tokens of its tenants, granted by the cluster's
+ * controller.
  *
- * METHOD  A bucket's tokens are two buckets of its leaf that only grants fill, one of R-tokens and, if it has a limit, one
- *         of L-tokens. A swap of the policy puts them into the gate with the new tree, and a leaf that stays keeps its
- *         tokens. The server learns of each leaf as soon as that has its knobs, and grants it the tokens that it lacks.
- *         While no request comes or goes at the resource no token is spent: then the server looks at the gate once an
- *         interval, and not every few milliseconds; and at once when a request comes.
+ * METHOD  A bucket's tokens are two buckets of its leaf that only grants fill, one of R-tokens and,
+ *         if it has a limit, one of L-tokens. A swap of the policy puts them into the gate with the
+ *         new tree, and a leaf that stays keeps its tokens. The server learns of each leaf as soon
+ *         as the leaf has its knobs, and grants it the missing tokens. While no request arrives or
+ *         completes at the resource, no token is spent: then the server reads the gate once an
+ *         interval, not every few milliseconds; and at once when a request arrives.
  *
- * The structures are for tests; all others use pshift_controller (keys.h).
+ * The structures are for tests; other code uses pshift_controller (keys.h).
  */
 #ifndef WEIR_CONTROL_PSHIFT_GATE_H
 #define WEIR_CONTROL_PSHIFT_GATE_H
@@ -19,13 +21,15 @@
 struct pshift_gate_bucket { /* by index in the pshift_server */
 	bool here;          /* it has a node in the gate */
 	bool limited, wanted;
-	bool new_r, new_l; /* its node has none of the tokens that the bucket holds */
+	bool new_r, new_l; /* its node lacks the tokens that the bucket holds */
 	weir_node node;
-	size_t tenant; /* in the version in force; only while it is here. PSHIFT_NEXT: in the next one */
-	/* Served at the look before the last, and at the last one of the period before this; served in that period
-	 * in all. Requests that passed between the two looks around its end count to both. */
+	/* in the version in force; only while it is here. PSHIFT_NEXT: in the next one */
+	size_t tenant;
+	/* Served at the second-last look, and at the last look of the previous period; served in
+	 * that period in all. Requests that passed between the two looks around its end count in
+	 * both periods. */
 	uint64_t previous, mark, last;
-	/* Counters of nodes that it had before. */
+	/* Counters of its earlier nodes. */
 	uint64_t arrivals, dispatched;
 	double waited;
 };
@@ -37,7 +41,7 @@ struct pshift_gate_bucket { /* by index in the pshift_server */
 
 struct pshift_plan {   /* of the next version of the policy */
 	int64_t *at;   /* by tenant: the bucket, or -1 */
-	size_t n, new; /* tenants; buckets that there may be more */
+	size_t n, new; /* tenants; most additional buckets */
 };
 
 struct pshift_gate_server {
@@ -60,7 +64,7 @@ struct pshift_gate_server {
 	uint64_t looks;
 };
 
-/* Look at the gate, and act on it, idle or not. */
+/* Read the gate's counters and update its tokens, idle or not. */
 void pshift_gate_look(struct pshift_gate_server *s, weir_time now);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hear: what servers report, into what the controller knows: of their demand, and in its books of
- * what they hold. Which of two controllers, and which of two instances of a server, is to be believed is
- * decided here, too.
+ * hear: process reports of servers: their demand, and their holdings in the books. Also decide
+ * which of two controllers, and which of two instances of a server, to believe.
  */
 #include "control/pshift/control-impl.h"
 #include <errno.h>
@@ -39,8 +38,8 @@ static struct pshift_entry *entry_of(
 	return e;
 }
 
-/* What it may have used of this period. If it never took a grant: its static part, and then the one before it, whose use
- * is unknown and still counts, used nothing. */
+/* Return the most that the server may have used of this period. If it never took a grant: its
+ * static part, less the unknown use of its previous instance, which is counted already. */
 static int64_t may_have_used(const struct pshift_control *c, const struct pshift_entry *e)
 {
 	const struct pshift_share *b = &c->buckets[e->bucket];
@@ -50,7 +49,7 @@ static int64_t may_have_used(const struct pshift_control *c, const struct pshift
 	return used > 0 ? used : 0;
 }
 
-/* The one before is no more; what it may have used of this period nobody can use again. */
+/* The previous instance ended; count its possible use of this period as lost. */
 static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint64_t instance)
 {
 	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
@@ -70,7 +69,7 @@ static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint6
 	s->alive = pshift_granted(s);
 	s->full = false;
 	s->echo = 0;
-	s->echo_at = INT64_MAX / 2; /* the next is better */
+	s->echo_at = INT64_MAX / 2; /* replaced by the next report */
 	s->heard = s->accepted = s->granted = s->told = s->settled = 0;
 	s->asked_at = -c->config.length;
 	c->changed = true;
@@ -83,14 +82,14 @@ int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e
 	weir_time since = now - (heard ? e->at : c->end - c->config.length);
 	int64_t used = known + pshift_over((double)e->serving, since);
 
-	/* As fast as before, but not beyond what it may. */
+	/* Extrapolate, but not beyond its cap. */
 	if (pshift_has_limit(&c->buckets[e->bucket]) && used > e->cap.most)
 		used = known > e->cap.most ? known : e->cap.most;
 	return used;
 }
 
-/* A server that was not heard when this controller took over says what it holds: that is no longer among what
- * is unknown. */
+/* A server that did not report before the takeover reports its holdings: subtract them from the
+ * unknown. */
 static void hear_unknown(
 	struct pshift_control *c, const struct lease_report *r, struct pshift_entry *e)
 {
@@ -99,13 +98,14 @@ static void hear_unknown(
 	if (!pshift_has_limit(b))
 		return;
 	pshift_limits_heard(c, e, r->period);
-	/* Of another period, or of none: it may have in this one what it is entitled to without a grant. */
+	/* Of another period, or of none: in this period it may have its entitlement without a
+	 * grant. */
 	if (r->period != c->period) {
 		e->cap = e->limit;
 		e->cap.most = e->limit.most > e->static_part ? e->limit.most : e->static_part;
 	}
-	/* What the one before it may have used of this period nobody can use again; nor of the next, in which servers
-	 * may be at a takeover. */
+	/* The previous instance's possible use of this period counts as used; also of the next, in
+	 * which servers may be at a takeover. */
 	if (r->state == LEASE_BLIND)
 		b->renewed = c->period + (c->period <= c->since);
 }
@@ -114,7 +114,7 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	struct pshift_entry *e, const struct lease_demand *d, bool known)
 {
 	double left = (double)(c->end - now) / (double)WEIR_SEC;
-	/* Grants of a period before the last one are refused by now. */
+	/* Servers refuse grants of a period before the last one. */
 	bool under_way = e->in > r->accepted && c->servers[e->server].told + 1 >= c->period;
 
 	if (c->started && !(e->closed && d->closed))
@@ -129,13 +129,15 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	e->closed = d->closed;
 	if (!d->holds)
 		return;
-	/* Without a limit, where this controller's policy has one: a number that can be added up. */
+	/* No limit at the server, but one in this controller's policy: use a number that can be
+	 * added up. */
 	e->static_part = d->static_part < LEASE_TOKENS_MAX ? d->static_part : LEASE_TOKENS_MAX;
 	e->reserved = d->reserved;
 	e->dirty = true;
 	if (!pshift_has_limit(&c->buckets[e->bucket]) || d->limit == LEASE_NO_LIMIT)
 		return;
-	/* Of a policy that is swapped, the greater part: it may take the new one without having been heard. */
+	/* During a policy swap, use the greater part: the server may take the new one before it
+	 * reports. */
 	if (e->static_part < pshift_static_part(&c->buckets[e->bucket]))
 		e->static_part = pshift_static_part(&c->buckets[e->bucket]);
 	if (c->started && known)
@@ -168,12 +170,13 @@ static int hear_entries(
 	return 0;
 }
 
-/* What it used of a period, and so that it has no more of it, it says only while it is in it. */
+/* A server reports its use of a period, and so the end of its claim to it, only during that
+ * period. */
 static void hear_accepted(
 	struct pshift_control *c, struct pshift_member *s, uint64_t accepted, uint64_t period)
 {
 	c->freed |= accepted > s->accepted;
-	/* Less than before if it had left and came back: it is told all again. */
+	/* Less than before if it had left and came back: tell it everything again. */
 	s->accepted = accepted;
 	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
 		struct pshift_entry *e = &c->entries[i];
@@ -181,7 +184,7 @@ static void hear_accepted(
 		if (period == c->period) {
 			pshift_books_accept(
 				&e->cap, s->accepted, e->period == period ? e->used : 0);
-			/* What it was told last is not what it has now. */
+			/* Its number may differ from the one told last. */
 			if (pshift_may_be_static(c, s) && e->cap.most < e->static_part)
 				e->cap.most = e->static_part;
 		}
@@ -189,7 +192,7 @@ static void hear_accepted(
 	}
 }
 
-/* While it does not know the period: the newest that a server is in, and its latest end. */
+/* While the period is not known: take the newest that a server is in, and its latest end. */
 static void hear_period(struct pshift_control *c, weir_time now, const struct lease_report *r)
 {
 	weir_time left = r->left < c->config.length ? r->left : c->config.length;
@@ -201,8 +204,8 @@ static void hear_period(struct pshift_control *c, weir_time now, const struct le
 	c->period = r->period;
 }
 
-/* One that is not known: if it answers what was asked after the one before had answered last, then that
- * one is no more. Else ask: whoever is there will answer. */
+/* An unknown instance: if it answers a message sent after the last answer of the known one, the
+ * known one has ended. Else ask: the live one will answer. */
 static bool is_new(struct pshift_control *c, struct pshift_member *s, const struct lease_message *m)
 {
 	bool follows = pshift_lead_follows(c, &m->report);
@@ -215,7 +218,7 @@ static bool is_new(struct pshift_control *c, struct pshift_member *s, const stru
 	return true;
 }
 
-/* News: a round is due. */
+/* Mark news: a round is due. */
 static void look_again(struct pshift_control *c, weir_time now)
 {
 	c->news = c->changed ? c->news : now;
@@ -231,7 +234,7 @@ static void hear(struct pshift_control *c, weir_time now, struct pshift_member *
 		s->echo = m->sent;
 		s->echo_at = now;
 	}
-	/* What comes so soon after a round answers it: no measurement, and no news. */
+	/* A report so soon after a round is an acknowledgement: no measurement, and no news. */
 	if ((s->capacity != (int64_t)m->report.capacity || m->n) &&
 		(m->report.full || now - c->round >= c->interval / 4)) {
 		look_again(c, now);
@@ -269,7 +272,7 @@ enum peer_verdict pshift_hear(
 		s->granted = m->report.granted;
 		if (s->granted + PSHIFT_APART >= c->period + PSHIFT_HOLD)
 			s->apart = false;
-		if (c->hold < PSHIFT_HOLD) /* perhaps for its sake */
+		if (c->hold < PSHIFT_HOLD) /* possibly shortened because of this server */
 			look_again(c, now);
 	}
 	if (s->granted > s->told) { /* by another controller */

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Ids may be small numbers: mixed, so that neighbours do not crowd. */
+/* Ids may be small numbers: mix them, so that neighbours do not cluster. */
 static size_t place_of(const struct pshift_ids *ids, uint64_t id)
 {
 	uint64_t h = id * UINT64_C(0x9e3779b97f4a7c15);

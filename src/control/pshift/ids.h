@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ids: from a bucket's 64-bit name to its place in a table. Open addressing; O(1). Nothing leaves. */
+/* ids: from a bucket's 64-bit name to its place in a table. Open addressing; O(1). Entries are
+ * never removed. */
 #ifndef WEIR_CONTROL_PSHIFT_IDS_H
 #define WEIR_CONTROL_PSHIFT_IDS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* keys: pShift has no settings of a resource; those of all its servers are the policy's `cluster`. */
+/* keys: pShift has no settings of a resource; those of all its servers are the policy's
+ * `cluster`. */
 #ifndef WEIR_CONTROL_PSHIFT_KEYS_H
 #define WEIR_CONTROL_PSHIFT_KEYS_H
 

@@ -2,23 +2,23 @@
 /*
  * lead: which of a cluster's controllers leads. pshift.h, LEADING, has the law and the argument.
  *
- * METHOD  A controller is a standby, asks, or grants. A standby listens to reports, which servers send to all
- *         controllers, and asks when a majority of the servers follow nobody. Asking, it has a generation of its own:
- *         servers follow the highest, and of two the one with the higher instance. It grants when all servers
- *         follow it, or a majority does and the others had an eighth of a period to answer. It is a standby
- *         again when it hears of a higher generation, or has no majority any more.
- *         Votes age: a server's vote counts in the period in which the message that it acknowledges was sent, and in
- *         the next one.
+ * METHOD  A controller is a standby, asks, or grants. A standby listens to reports, which servers
+ *         send to all controllers, and asks when a majority of the servers follow no controller.
+ *         Asking, it has its own generation: servers follow the highest, and of two the higher
+ *         instance. It grants when all servers follow it, or a majority does and the others had an
+ *         eighth of a period to answer. It becomes a standby again when it hears of a higher
+ *         generation, or loses its majority. Votes age: a server's vote counts in the period in
+ *         which the message that it acknowledges was sent, and in the next one.
  */
 #include "control/pshift/control-impl.h"
 #include <string.h>
 
 #define NONE   UINT32_MAX
-#define ASKS   20 /* a period, of a server that has not answered */
-#define GATHER 8  /* a part of a period in which the servers beyond a majority may answer, too */
-#define RANKS  20 /* a part of a period: stand-ins wait for so long for those before them */
-#define IDLE   3  /* periods: a stand-in for whom nothing waits stands down */
-#define STEADY 3  /* periods: a controller that came later takes over when it has lived so long */
+#define ASKS   20 /* asks per period, of a server that has not answered */
+#define GATHER 8  /* part of a period in which the servers beyond a majority may answer, too */
+#define RANKS  20 /* part of a period that a stand-in waits for those before it */
+#define IDLE   3  /* periods: a stand-in without demand stands down */
+#define STEADY 3  /* periods: a controller that started later takes over after so long */
 
 /* ---- votes */
 
@@ -27,13 +27,14 @@ static size_t majority(const struct pshift_control *c)
 	return c->n_servers / 2 + 1;
 }
 
-/* A server that started a moment ago may have forgotten whom it followed: its vote counts only if all are there. */
+/* A server that started a moment ago may have forgotten which controller it followed: its vote
+ * counts only if all servers are there. */
 static bool may_vote(const struct pshift_member *s)
 {
 	return s->state != LEASE_BLIND;
 }
 
-/* Did a majority acknowledge messages that were sent no more than `age` periods ago? */
+/* Return true if a majority acknowledged messages that were sent no more than `age` periods ago. */
 static bool has_majority(const struct pshift_control *c, unsigned age)
 {
 	size_t votes = 0, all = 0;
@@ -121,7 +122,7 @@ void pshift_lead_acknowledged(
 
 /* ---- standing down */
 
-/* Nothing that was known of what servers hold counts any more. */
+/* Forget the servers' holdings. */
 static void forget(struct pshift_control *c)
 {
 	for (size_t i = 0; i < c->n_servers; i++) {
@@ -157,7 +158,7 @@ static void stand_down(struct pshift_control *c)
 	c->started = c->asking = c->heir = false;
 }
 
-/* Whoever acknowledged long ago may follow another controller by now. */
+/* A server whose acknowledgement is old may follow another controller by now. */
 void pshift_lead_turn(struct pshift_control *c)
 {
 	age_votes(c);
@@ -167,7 +168,8 @@ void pshift_lead_turn(struct pshift_control *c)
 		stand_down(c);
 }
 
-/* Two that ask at the same time would depose each other over and over: each waits for a time of its own. */
+/* Two controllers that ask at the same time would depose each other again and again: each waits for
+ * its own time. */
 static weir_time wait_of(const struct pshift_control *c)
 {
 	uint64_t h = (c->config.instance ^ c->generation) * UINT64_C(0x9e3779b97f4a7c15);
@@ -209,14 +211,14 @@ void pshift_lead_hear(struct pshift_control *c, weir_time now, struct pshift_mem
 		c->heir = false; /* others are in line */
 }
 
-/* Reports come twice a period. */
+/* Reports arrive twice a period. */
 static bool is_silent(const struct pshift_control *c, const struct pshift_member *s, weir_time now)
 {
 	return s->led_at < 0 || now - s->led_at >= c->config.length + c->config.length / 2;
 }
 
-/* Is the server led by one that this controller leaves alone? A controller takes over from a stand-in when it has lived for
- * a period. */
+/* Return true if the server follows a controller that this one leaves alone. A controller takes
+ * over from a stand-in after a period. */
 static bool is_led(const struct pshift_control *c, const struct pshift_member *s, weir_time now)
 {
 	bool outranked = !c->config.rank && pshift_stands_in(s->leader) &&
@@ -264,7 +266,7 @@ static void begin_asking(struct pshift_control *c, weir_time now)
 	age_votes(c);
 }
 
-/* Whoever has not answered for so long is asked again. */
+/* Ask servers again that have not answered for so long. */
 static void ask_again(struct pshift_control *c, weir_time now)
 {
 	if (now - c->marked < c->config.length)
@@ -285,7 +287,7 @@ void pshift_lead_ask(struct pshift_control *c, weir_time now)
 		.sent = now};
 
 	memcpy(m.name, c->name, sizeof(m.name));
-	/* 0: only to be told, not to be followed. */
+	/* 0: for information, not to be followed. */
 	m.grant.generation = c->asking ? c->generation : 0;
 	c->ask = WEIR_NEVER;
 	for (size_t i = 0; i < c->n_servers; i++) {
@@ -318,14 +320,15 @@ static bool may_start(const struct pshift_control *c, weir_time now)
 	       (votes >= majority(c) && now - c->marked >= c->config.length / GATHER);
 }
 
-/* It serves nobody who has a limit. (Who was taken on in this period or the last one still says that it is,
- * since it cannot know what was used before.) */
+/* Return true if the server serves no bucket with a limit. (A server that was admitted in this
+ * period or the last one still reports BLIND, since its earlier use is unknown.) */
 static bool is_blind(const struct pshift_member *s)
 {
 	return s->state == LEASE_BLIND && !s->granted;
 }
 
-/* What the servers that have not been heard may hold: all that the others do not. */
+/* Compute the most that servers without a report may hold: the part of each limit that the others
+ * do not. */
 static void look_for_unknown(struct pshift_control *c)
 {
 	for (size_t i = 0; i < c->n_buckets; i++) {
@@ -343,8 +346,8 @@ static void look_for_unknown(struct pshift_control *c)
 
 static void start(struct pshift_control *c, weir_time now)
 {
-	bool first =
-		!c->period; /* nobody counts: all have just started, and what was used before is of no period */
+	/* no server is in a period: all have just started, and earlier use counts for none */
+	bool first = !c->period;
 
 	c->started = c->counts = true;
 	if (first) {
@@ -358,13 +361,14 @@ static void start(struct pshift_control *c, weir_time now)
 	c->round = now - c->interval;
 	c->changed = true;
 	c->idle = 0;
-	/* What the one before a BLIND server used of this period, or, being ahead, of the next, nobody
-	 * has told this controller: what the others hold was granted with a view to it, and no more is. */
+	/* The use by the previous instance of a BLIND server, in this period or, if it is ahead,
+	 * the next, is unknown to this controller: the others' holdings were granted with regard to
+	 * it; grant no more. */
 	for (size_t i = 0; i < c->n_servers; i++)
 		if (!first && c->servers[i].entries != NONE && c->servers[i].state == LEASE_BLIND)
 			c->frozen = c->period + 2;
-	/* Who is in the period before this one will have what it is entitled to in this: also when it says
-	 * that it has heard nothing since, which would else confirm its cap of then. */
+	/* A server that is still in the previous period will have its entitlement in this one, even
+	 * if its report would confirm the cap of the previous one. */
 	for (size_t i = 0; i < c->n_entries; i++) {
 		struct pshift_entry *e = &c->entries[i];
 		int64_t entitled = pshift_limits_begins(c, e), had = e->cap.most;
@@ -386,7 +390,7 @@ void pshift_lead_begin(struct pshift_control *c)
 void pshift_lead_step(struct pshift_control *c, weir_time now)
 {
 	for (; c->counts && now >= c->end; c->end += c->config.length)
-		c->period++; /* of which it still knows */
+		c->period++; /* that it still knows */
 	if (!c->asking && may_ask(c, now))
 		begin_asking(c, now);
 	if (!c->asking)

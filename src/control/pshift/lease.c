@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lease: which period a server is in, by its own clock, and what each bucket may have in it.
+ * lease: which period a server is in, by its own clock, and the tokens of each bucket in it.
  *
- * METHOD  pshift.h, LEASES. `end` is no later than the period's end by the controller's clock, `next` no
- *         earlier; both move on by a period's length, each with its margin, while nobody corrects them.
+ * METHOD  pshift.h, LEASES. `end` is no later than the period's end by the controller's clock,
+ *         `next` no earlier; both advance by a period's length, each with its margin, until a grant
+ *         corrects them.
  */
 #include "control/pshift/server-impl.h"
 #include <math.h>
@@ -23,7 +24,7 @@ weir_time pshift_lease_blind(const struct pshift_server *s)
 	return s->began + pshift_longer(s->length) * (weir_time)(s->hold + 2);
 }
 
-/* STATIC: the most at the gate. */
+/* STATIC: return the most tokens at the gate. */
 static int64_t burst_of(const struct pshift_server *s, const struct pshift_spot *b)
 {
 	double part = fmin(1.0 / 50, (double)PSHIFT_AHEAD / (double)s->length);
@@ -70,13 +71,13 @@ static void go_static(struct pshift_server *s)
 	}
 }
 
-/* What it has in the period that begins now, told nothing new. */
+/* Set the tokens of the period that begins now, without a new grant. */
 static void entitle(struct pshift_server *s)
 {
 	enum lease_state state = state_in(s, s->period);
 	bool late = s->granted && s->period > s->granted + s->hold;
 
-	/* Whoever knows what it holds no longer may count on it: it must be asked again. */
+	/* The controller no longer knows the true holdings: it must ask again. */
 	if (late && s->controller && !s->left) {
 		s->left = true;
 		s->accepted = 0;
@@ -108,7 +109,7 @@ static void begin(struct pshift_server *s, uint64_t period)
 	entitle(s);
 }
 
-/* served_at: at least one length, at most two ago. */
+/* Advance served_at: at least one length, at most two ago. */
 static void remember(struct pshift_server *s, weir_time now)
 {
 	if (now - s->turned < s->length)
@@ -136,10 +137,10 @@ void pshift_lease_turn(struct pshift_server *s, weir_time now)
 
 /* ---- grants */
 
-/* STATIC: pacing lets no span of a length have more than the static part, so that is what was used of
- * whatever period this is, at most; less if so much was not served since before the span. BLIND: those
- * with a limit were not served. What the controller does not know of has its static part in the
- * periods that follow. */
+/* STATIC: pacing limits every span of a length to the static part, so at most that was used of the
+ * present period; less if less was served since before the span. BLIND: buckets with a limit were
+ * not served. Buckets that the controller does not know have their static part in the periods that
+ * follow. */
 static void leave_local(struct pshift_server *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -154,8 +155,8 @@ static void leave_local(struct pshift_server *s)
 	}
 }
 
-/* Not of a period that is over here. On its own it may have counted too far, by the time that messages
- * take; by more, and the controller counts otherwise altogether. */
+/* Return true if a period is over here. Without a controller this server may have counted too far,
+ * by the time that messages take; if by more, the controller counts differently altogether. */
 static bool is_over(const struct pshift_server *s, uint64_t period)
 {
 	return period < s->period && (s->state != LEASE_STATIC || period + 1 == s->period);
@@ -171,7 +172,8 @@ static bool acceptable(
 	       !is_over(s, g->period) && g->echo >= s->began && g->echo <= s->sent && now < end;
 }
 
-/* So much that somebody may wait for it: then it is said at once that it was given up. */
+/* Return true if the cap fell by more than 1/8: report at once, since another server may wait for
+ * it. */
 static bool gives_up(int64_t had, int64_t has)
 {
 	return had > has && had - has > had / 8;
@@ -186,8 +188,8 @@ static void told(struct pshift_server *s, const struct lease_tokens *t)
 		return;
 	b->claim = t->claim;
 	b->reserved = t->reserved;
-	/* A limit is the server's policy, too: who has none is not held, and who has one is not let
-	 * go because the controller knows of none. */
+	/* A limit needs both policies: do not hold a bucket without one here, nor release one
+	 * because the controller has none. */
 	if (!pshift_limited(b) || t->cap == LEASE_NO_LIMIT || t->limit == LEASE_NO_LIMIT)
 		return;
 	s->answer |= gives_up(b->cap - b->used, t->cap - b->used) || gives_up(b->limit, t->limit);
@@ -218,7 +220,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 		s->end = end;
 		s->next = next;
 	} else if (g->period > s->period) {
-		s->granted = g->period; /* what it holds is as the controller thinks */
+		s->granted = g->period; /* holdings are as the controller assumes */
 		if (g->period == s->period + 1 && same)
 			end = most(end, s->end + pshift_shorter(g->length));
 		begin(s, g->period);
@@ -227,7 +229,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 	} else if (!same) { /* another controller's periods */
 		s->end = end;
 		s->next = next;
-	} else { /* both are bounds of one moment: the better of two */
+	} else { /* both are bounds of one moment: keep the tighter one */
 		s->end = most(s->end, end);
 		s->next = least(s->next, next);
 	}
@@ -249,13 +251,14 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 
 /* ---- tokens */
 
-/* The rate, in tokens a ns, at which tokens of a bucket with a limit come in: that of its entitlement, as if it were
- * the max of a gateway of its own, and a little more, which makes up for looks that came late. Entitlements
- * add up to no more than the limit over all servers, at any time, and so do these rates. Faster only where a claim
- * would not be met else, after demand has moved here; slower where the cap would not last. */
+/* Return the rate, in tokens a ns, at which tokens of a bucket with a limit arrive: that of its
+ * entitlement, as if it were the max of one gateway, and a little more, which makes up for late
+ * looks. Entitlements over all servers never exceed the limit, and so neither do these rates.
+ * Faster only if a claim would not be met otherwise, after demand has moved here; slower if the cap
+ * would not last. */
 static double rate_of(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
-	/* In time to be used. */
+	/* Early enough to be used. */
 	double left = fmax((double)(s->end - now - PSHIFT_AHEAD), PSHIFT_PACE);
 	double early = fmax(left - (double)s->length / 8, PSHIFT_PACE); /* as due_claim() */
 	double rate = (double)b->limit / (double)s->length * (1 + 1.0 / PSHIFT_CATCH_UP);
@@ -264,14 +267,14 @@ static double rate_of(const struct pshift_server *s, const struct pshift_spot *b
 	return fmax(0, fmin(rate, (double)(b->cap - b->used) / left));
 }
 
-/* How many tokens of a bucket with a limit are to be at the gate: those that are there and what came in since the
- * last look, at most as many as come in while the gate's thread or a client may be late; and no more than
- * `room`, which does not lose the rest. */
+/* Return how many tokens of a bucket with a limit should be at the gate: the present ones and those
+ * that became due since the last look, at most as many as arrive while the gate's thread or a
+ * client may be late; and at most `room`, beyond which the rest is kept. */
 static int64_t paced(
 	const struct pshift_server *s, struct pshift_spot *b, weir_time now, int64_t room)
 {
 	double rate = rate_of(s, b, now), burst = fmax(rate * PSHIFT_AHEAD, PSHIFT_READY);
-	double has = (double)(b->r + b->l) + b->paced; /* below 0: so much was served beyond it */
+	double has = (double)(b->r + b->l) + b->paced; /* below 0: served beyond it */
 	int64_t all;
 
 	has = fmin(has + rate * (double)(now - s->now), burst);
@@ -280,10 +283,10 @@ static int64_t paced(
 	return all;
 }
 
-/* R-tokens at the gate: what of the open claim is due by now, and an eighth of a period ahead. A server that is
- * claimed to the last would else serve all in turn until the small claims are met, and the largest alone at the
- * end: a client that then takes a moment to ask again loses its turn for good. Without limits nobody looks often
- * enough: then all of it. */
+/* Return the R-tokens at the gate: the part of the open claim that is due now, and an eighth of a
+ * period ahead. Otherwise a server whose capacity is all claimed would serve all in turn until the
+ * small claims are met, and the largest alone at the end: a client that then thinks for a moment
+ * loses its turn for good. Without limits looks are rare: then all of it. */
 static int64_t due_claim(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
 	int64_t open = most(0, b->claim - b->used), due;
@@ -322,14 +325,14 @@ static void tokens_leased(struct pshift_server *s, weir_time now, size_t i)
 	}
 	room = now < s->end ? most(0, b->cap - b->used) : 0;
 	all = paced(s, b, now, room);
-	/* What is claimed and not due may be served now, too, if nobody else's is. */
+	/* A claim that is not yet due may also be served now, if no other is. */
 	r = least(r, most(0, all));
 	set(s, i, r, all - r);
 }
 
-/* At most the burst at the gate, and at a rate of (part − burst) per length more: together the part, over
- * any span of a length. What comes in at a look was due over the time since the last, of which no more
- * than two paces count: hence so much longer than a length. */
+/* At most the burst at the gate, and more at a rate of (part − burst) per length: together the
+ * part, over any span of a length. Tokens of a look were due over the time since the last one, of
+ * which at most two paces count: hence so much longer than a length. */
 static void tokens_static(struct pshift_server *s, weir_time now, size_t i)
 {
 	struct pshift_spot *b = &s->spots[i];
@@ -349,7 +352,7 @@ static void tokens_static(struct pshift_server *s, weir_time now, size_t i)
 	more = least((int64_t)b->paced, burst - b->r - b->l);
 	all = b->r + b->l + more;
 	b->paced = all >= burst ? 0 : b->paced - (double)more;
-	/* As a first claim, as far as it has one: which of the two a token is changes no sum. */
+	/* As a first claim, if it has one: the kind of a token changes no sum. */
 	r = least(all, b->borrowed);
 	set(s, i, r, all - r);
 }

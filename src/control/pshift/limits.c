@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * limits: what servers are told of a bucket's limit: as much of what is wanted as the books let. The
- * safety argument in pshift.h is about this file.
+ * limits: decide what servers are told of a bucket's limit: as much of the wanted number as the
+ * books allow. The safety argument in pshift.h is about this file.
  *
- * SYMBOLS  of a bucket, in tokens, over the servers that are heard: free, what may be raised: limit − Σ most;
- *          over, what may be lowered: Σ least, as far as it could be used, − what others do not have of the
- *          reservation; due, what must be, since others may have come to more: Σ told − what of the limit
- *          they do not have.
+ * SYMBOLS  of a bucket, in tokens, over the live servers: free, the sum that may be raised:
+ *          limit − Σ most; over, the sum that may be lowered: usable Σ least − the part of the
+ *          reservation that others do not have; due, the sum that must be lowered, since others may
+ *          have fallen back to more: Σ told − the part of the limit that they do not have.
  */
 #include "control/pshift/control-impl.h"
 
@@ -20,8 +20,8 @@ static int64_t lesser(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* When the last grant that it may have taken was sent, by this controller or, if the server started anew
- * unnoticed, by the one before; 0: never. */
+/* Return the period of the last grant that the server may have taken, from this controller or, if
+ * the server restarted unnoticed, from the previous one; 0: never. */
 static uint64_t last_told(const struct pshift_control *c, const struct pshift_member *s)
 {
 	uint64_t last = s->told > s->granted ? s->told : s->granted;
@@ -42,7 +42,8 @@ void pshift_limits_reach(struct pshift_control *c)
 		s->apart = until < c->period + PSHIFT_HOLD;
 		if (!s->apart || !heard || until < reach)
 			continue;
-		/* It is there: what is told now is rather held for as long as it has what it has. */
+		/* Server is alive: shorten the hold of new grants so that they expire before its
+		 * old lease. */
 		s->apart = false;
 		if (until < c->period + c->hold)
 			c->hold = until - c->period;
@@ -54,7 +55,7 @@ int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshi
 	const struct pshift_member *s = &c->servers[e->server];
 	uint64_t last = last_told(c, s);
 
-	/* Who is heard has its grant renewed, and with it what it holds. */
+	/* A live server has its grant renewed, and so keeps its holdings. */
 	if ((!last || c->ruled >= last + PSHIFT_HOLD) && !pshift_tell_live(c, e->server))
 		return e->static_part;
 	return s->apart ? greater(e->limit.most, e->static_part) : e->limit.most;
@@ -73,7 +74,8 @@ int64_t pshift_limits_begins(const struct pshift_control *c, const struct pshift
 void pshift_limits_heard(struct pshift_control *c, struct pshift_entry *e, uint64_t period)
 {
 	int64_t *unknown = c->buckets[e->bucket].unknown;
-	/* No more than it surely has: in a period that it has yet to begin, its entitlement. */
+	/* Subtract only what it surely has: for a period that it has yet to begin, its
+	 * entitlement. */
 	int64_t cap = period == c->period ? e->cap.most : period < c->period ? e->limit.most : 0;
 
 	unknown[0] -= lesser(unknown[0], cap);
@@ -81,15 +83,16 @@ void pshift_limits_heard(struct pshift_control *c, struct pshift_entry *e, uint6
 	e->had = e->limit.most;
 }
 
-/* The last period in which what is unknown may be held. */
+/* Return the last period in which unknown holdings may be kept. */
 static uint64_t unknown_until(const struct pshift_share *b)
 {
 	return b->since + PSHIFT_LEAD + PSHIFT_HOLD;
 }
 
-/* What a server has of an entry only when it has come to its static part, and then not besides what is unknown: that
- * was granted by a controller before, who counted the static part of whoever may come to it while the grant is held. If it
- * comes to it later, all that it does not have now. */
+/* Return the tokens that a server gains by falling back to its static part, and that do not count
+ * beside the unknown: that was granted by a previous controller, which counted the static part of
+ * each server that may fall back while the grant is held. If it falls back later, return all that
+ * it does not have now. */
 static int64_t besides(const struct pshift_control *c, const struct pshift_entry *e, bool entitled)
 {
 	const struct pshift_member *s = &c->servers[e->server];
@@ -98,7 +101,7 @@ static int64_t besides(const struct pshift_control *c, const struct pshift_entry
 
 	if (entitled ? !s->apart : !pshift_may_be_static(c, s))
 		return 0;
-	if (!entitled && s->granted && c->period == c->since) /* `had` is of the next */
+	if (!entitled && s->granted && c->period == c->since) /* `had` belongs to the next period */
 		return 0;
 	if (pshift_granted(s) + PSHIFT_APART >= until)
 		return greater(0, lesser(most, e->static_part) - e->limit.most);
@@ -125,7 +128,7 @@ static int64_t all_besides(const struct pshift_control *c, size_t bucket, bool e
 	return sum;
 }
 
-/* Their hold has ended: they have their static parts. */
+/* Return true if the hold of unknown grants has ended: those servers have their static parts. */
 static bool is_over(const struct pshift_control *c, const struct pshift_share *b)
 {
 	return c->ruled >= unknown_until(b);
@@ -163,7 +166,8 @@ void pshift_limits_more(struct pshift_share *b, int64_t tokens)
 		b->unknown[i] = lesser(b->unknown[i], LEASE_TOKENS_MAX - tokens) + tokens;
 }
 
-/* Free of a bucket's limit, in this period or (entitled) in each that follows; may be negative. */
+/* Return the free part of a bucket's limit, in this period or (entitled) in each that follows; may
+ * be negative. */
 static int64_t free_of(const struct pshift_control *c, size_t bucket, bool entitled)
 {
 	const struct pshift_share *b = &c->buckets[bucket];
@@ -177,31 +181,32 @@ static int64_t free_of(const struct pshift_control *c, size_t bucket, bool entit
 	return free - pshift_limits_unknown(c, bucket, entitled);
 }
 
-/* Of a bucket's limit, in this period or (entitled) in each that follows, at all servers together: what may be
- * raised; what may be lowered; and what must be, since others than the live may have come to more. While there are
- * servers of which nothing is known, no more is lowered than is raised elsewhere: what is given up counts as theirs with
- * the next controller. */
+/* A bucket's limit, in this period or (entitled) in each that follows, over all servers: the sums
+ * that may be raised; that may be lowered; and that must be lowered, since servers that are not
+ * live may have fallen back to more. While there are unknown servers, no more is lowered than is
+ * raised elsewhere: a part that is given up counts as theirs with the next controller. */
 struct room {
 	int64_t free, over, due;
 	bool unknown;
 	int64_t more; /* wanted elsewhere, and not free */
 };
 
-/* So much may be on its way from server to server even where all is reserved: a part in 32, and twice what
- * pshift_tell_differs, since what was given up and what may be had are both of it. */
+/* Return the most that may move between servers at once, even if all is reserved: 1/32, and twice
+ * the least difference of pshift_tell_differs, since both the old and the new part count. */
 static int64_t on_its_way(const struct pshift_share *b)
 {
 	return b->limit / 32 + 4;
 }
 
-/* The reservation, and an eighth: who holds so much at several servers does not use all of it at each, with
- * clients that take a moment to ask again and periods that do not end at the same one everywhere. */
+/* Return the reservation and an eighth: a bucket that holds so much at several servers does not use
+ * all of it at each, because clients think for a moment, and periods do not end everywhere at the
+ * same time. */
 static int64_t kept_of(const struct pshift_share *b)
 {
 	return b->reservation + (b->reservation + 7) / 8;
 }
 
-/* Of what a server has when it has taken all that it was told: the part that it has in any case. */
+/* Return the part that a server has in any case, even if it accepts all that it was told. */
 static int64_t anyway(const struct pshift_control *c, const struct pshift_entry *e, bool entitled)
 {
 	return entitled && c->servers[e->server].apart ? e->static_part : 0;
@@ -228,11 +233,12 @@ static struct room room_of(const struct pshift_control *c, size_t bucket, bool e
 		room.more += greater(0, (entitled ? e->want_limit : e->want_cap) - l->told);
 	}
 	room.more -= greater(0, room.free);
-	/* Those that are heard keep what others do not have of it, unless they want less. */
+	/* Live servers keep the part that others do not have, unless they want less. */
 	keep = lesser(keep, room.free + most - (room.unknown ? 0 : on_its_way(b)));
 	room.over = serves - lesser(want, keep);
 	room.due = greater(0, told - room.free - most);
-	/* While what was granted before is held, nobody who was granted it has come to a static part. */
+	/* While grants from before the takeover are held, no server with one has fallen back to a
+	 * static part. */
 	if (!entitled && c->period <= c->held)
 		room.due = 0;
 	return room;
@@ -254,7 +260,7 @@ static void tell_line(struct pshift_control *c, struct pshift_entry *e, int64_t 
 	pshift_tell_soon(c, e);
 }
 
-/* Told what may be; true: which is less than what is wanted, so that it waits. */
+/* Tell the allowed number. Return true if that is less than wanted, so that it waits. */
 static bool tell_wanted(
 	struct pshift_control *c, struct pshift_entry *e, struct room *room, bool entitled)
 {
@@ -275,7 +281,7 @@ static bool tell_wanted(
 	return may < want && pshift_tell_differs(may, want);
 }
 
-/* What must be given up beyond what is not wanted. */
+/* Take back what must be given up beyond the unwanted part. */
 static void take_back(struct pshift_control *c, size_t bucket, struct room *room, bool entitled)
 {
 	for (uint32_t p = c->first[bucket]; room->due > 0 && p < c->first[bucket + 1]; p++) {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * round: tokens placed again, with what has been heard: of the rest of the period, and of a whole
- * one. control/pshift/alloc is the law; here is what goes into it and what its tokens become.
+ * round: place tokens again, by the latest reports: those of the rest of the period, and those of a
+ * whole one. control/pshift/alloc.h has the law; this file makes its input and uses its result.
  *
  * SYMBOLS  of bucket i at server j, with t left of the period when j reported:
- *          demand = queue + arriving·t, as far as that is needed, of a closed loop at least capacity_j·t;
- *          to place = reservation_i − Σ used (and no less than 0), limit_i − Σ used − what others than the
- *          live may hold − the floors;
- *          claim = used + R-tokens, cap = used + R-tokens + L-tokens + floor + a part of what is left over.
- *          Of a whole period the same with used = 0.
- * KEPT     Demands are estimates, and tokens that follow each of them would be on the move all the time:
- *          a bucket whose servers hold tokens with which as much of its demand can be served, at
- *          servers that can serve it, keeps them. `enough` has the law.
+ *          demand = queue + arriving·t, as far as that is needed, of a closed loop at least
+ *          capacity_j·t;
+ *          to place = reservation_i − Σ used (and no less than 0), limit_i − Σ used − the part that
+ *          servers which are not live may hold − the floors;
+ *          claim = used + R-tokens, cap = used + R-tokens + L-tokens + floor + a part of the rest.
+ *          For a whole period the same with used = 0.
+ * KEPT     Demands are estimates; tokens that followed each of them would always be moving: a
+ *          bucket keeps the tokens that its servers hold, if as much of its demand can be served
+ *          with them, at servers that can serve it. See `enough`.
  */
 #include "control/pshift/control-impl.h"
 #include <errno.h>
@@ -69,7 +70,7 @@ static int make_room(struct pshift_control *c)
 	return r || !c->first || !c->place ? -ENOMEM : 0;
 }
 
-/* Places in the order of buckets. */
+/* Sort entries by bucket. */
 static int order(struct pshift_control *c)
 {
 	uint32_t at = 0;
@@ -95,16 +96,17 @@ static int order(struct pshift_control *c)
 
 /* ---- what goes in */
 
-/* Each server's figures count as of its last report, if that is of this round: what was said need not be
- * guessed, and what was served since counts toward the claim. */
+/* Return the time of a server's figures: its last report, if that belongs to this round: a report
+ * need not be extrapolated, and service since then counts toward the claim. */
 static weir_time as_of(const struct pshift_control *c, uint32_t server, weir_time round)
 {
 	return most(round, c->servers[server].at);
 }
 
-/* What is kept ready of a bucket's limit at each of its live servers, for requests that come where none came before: in all a
- * sixteenth of the limit, and a token at each if that is an eighth at most; nothing that is reserved. Where it is less there is
- * none, and such requests wait for a round. */
+/* Return the part of a bucket's limit that is kept at each of its live servers, for requests at
+ * servers without demand so far: in all a sixteenth of the limit, and a token at each if that is an
+ * eighth at most; nothing that is reserved. With less there is none, and such requests wait for a
+ * round. */
 static int64_t floor_of(const struct pshift_share *b, size_t live)
 {
 	int64_t n = (int64_t)live, free = most(0, b->limit - b->reservation);
@@ -114,7 +116,7 @@ static int64_t floor_of(const struct pshift_share *b, size_t live)
 	return most(least(b->limit / 16, free) / n, n <= least(b->limit / 8, free));
 }
 
-/* Of a bucket's limit: what is not the live servers' to have. */
+/* Return the part of a bucket's limit that live servers may not have. */
 static int64_t elsewhere(const struct pshift_control *c, size_t bucket, bool whole)
 {
 	const struct pshift_share *b = &c->buckets[bucket];
@@ -138,8 +140,9 @@ static size_t live_at(const struct pshift_control *c, size_t bucket)
 	return n;
 }
 
-/* What waits is there; what has yet to come may come elsewhere, and then tokens for it are lost. So no more of it
- * is counted than it takes to place what is open, and a part in 4 more, which can be shifted: this part. */
+/* Queued requests exist; future ones may arrive elsewhere, and then their tokens are lost. So count
+ * no more of these than are needed to place the open part, and this part more, which can be
+ * shifted. */
 #define ROOM 4
 
 static double counted(
@@ -187,8 +190,8 @@ static void bucket_in(struct pshift_control *c, size_t bucket, weir_time now, bo
 	}
 }
 
-/* Between two periods nobody with a limit is served, for the drift of clocks and a round trip: a server
- * may then be idle, and what is placed must not count on all of its time. */
+/* Between two periods no bucket with a limit is served, for the drift of clocks and a round trip: a
+ * server may then be idle, and the placement must not count on all of its time. */
 #define PAUSE 128 /* as a part: 40 ms of 5 s */
 
 static void input(struct pshift_control *c, weir_time now, bool whole)
@@ -220,7 +223,7 @@ static void input(struct pshift_control *c, weir_time now, bool whole)
 
 /* ---- what comes out */
 
-/* What a bucket has at a server and what it would have, of what is still open; tokens. */
+/* The open part of a bucket's tokens at a server, present and new. */
 struct held {
 	int64_t r, cap; /* as told */
 	int64_t new_r, new_cap;
@@ -239,11 +242,11 @@ static struct held held(const struct pshift_control *c, const struct pshift_entr
 	return h;
 }
 
-/* Do the tokens that its servers hold serve as much as those that were placed? R-tokens, less a part in 512:
- * of the demand at each server, with what that can do beyond the claims that were placed at it; and
- * no more of them in all, by a part in 64, since others would wait for it. Up to the caps, less a
- * part in 64 of the limit, and no server with less than half of what it would have. `more` is the floor and what is
- * spread. */
+/* Return true if the tokens that its servers hold serve as much as the new placement. R-tokens, to
+ * 1/512: of the demand at each server, within the server's capacity beyond the claims placed there;
+ * and no more of them in all, to 1/64, since other buckets would wait for it. Caps, to 1/64 of the
+ * limit, and no server with less than half of its new part. `more` is the floor and the spread
+ * part. */
 static bool enough(
 	const struct pshift_control *c, size_t bucket, weir_time now, bool whole, int64_t more)
 {
@@ -270,7 +273,7 @@ static bool enough(
 	       cap + little >= new_cap;
 }
 
-/* It keeps what it holds: then so much less is to spare where that is more than was placed. */
+/* The bucket keeps its tokens: reduce the spare capacity if these are more than the new ones. */
 static void keep(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
 {
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
@@ -307,8 +310,8 @@ static void take(struct pshift_control *c, size_t bucket, weir_time now, bool wh
 	}
 }
 
-/* At each server beyond what was placed: the floor, and a part of what is left over, of which half is kept; without a floor a
- * token, if there is one for each. */
+/* Return the tokens at each server beyond the placed ones: the floor, and a part of the rest, of
+ * which half is kept back; without a floor a token, if there is one for each. */
 static int64_t beyond(const struct pshift_control *c, size_t bucket, weir_time now, bool whole)
 {
 	const struct pshift_share *b = &c->buckets[bucket];
@@ -351,7 +354,7 @@ static void bucket_out(struct pshift_control *c, size_t bucket, weir_time now, b
 		take(c, bucket, now, whole, more);
 }
 
-/* What servers can do beyond the R-tokens that were placed at them. */
+/* Compute the servers' capacity beyond the R-tokens placed there. */
 static void look_for_spare(struct pshift_control *c, bool whole)
 {
 	for (size_t j = 0; j < c->n_servers; j++)
@@ -360,7 +363,7 @@ static void look_for_spare(struct pshift_control *c, bool whole)
 		c->spare[c->server[p]] -= c->rtokens[whole][p];
 }
 
-/* Servers that seem to be able to do anything: then nothing is shifted. */
+/* Treat servers as unlimited: then nothing is shifted. */
 static void split_only(struct pshift_control *c)
 {
 	for (size_t j = 0; j < c->n_servers; j++)
@@ -368,7 +371,7 @@ static void split_only(struct pshift_control *c)
 	c->input.capacity = c->spare;
 }
 
-/* Each bucket's tokens at other servers of its own, by a turn drawn from its number. */
+/* Move each bucket's tokens to other servers of its own, by a rotation drawn from its number. */
 static void place_at_random(struct pshift_control *c, int64_t *rtokens)
 {
 	for (size_t i = 0; i < c->n_buckets; i++) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALONE 10 /* measurements a period, at least, while it follows nobody */
+#define ALONE 10 /* measurements a period, at least, without a controller */
 
 int pshift_server_new(const struct pshift_server_config *config, struct pshift_server **ret)
 {
@@ -77,7 +77,7 @@ int64_t pshift_server_add(
 			.served0 = served,
 			.served_at = {served, served},
 			.cap = b->limit};
-		/* Who knows what another server had of it in this period: nothing until it is told. */
+		/* Another server may have had its tokens in this period: nothing until a grant. */
 		if (b->limit != LEASE_NO_LIMIT && s->state != LEASE_STATIC)
 			spot->cap = 0;
 		spot->limit = b->limit;
@@ -102,7 +102,7 @@ int64_t pshift_server_find(const struct pshift_server *s, uint64_t id)
 	return at == SIZE_MAX ? -ENOENT : (int64_t)at;
 }
 
-/* What was served since the last look took R-tokens while there were any, then L-tokens. */
+/* Count service since the last look: it took R-tokens while there were any, then L-tokens. */
 static void count(struct pshift_server *s, const struct pshift_server_load *loads)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -130,8 +130,9 @@ static weir_time sooner(weir_time a, weir_time b)
 	return a < b ? a : b;
 }
 
-/* An interval after the last (which may have become shorter since); and all servers begin with the period, so
- * that a round has what all of them measured: who has just measured counts on from there. */
+/* Return an interval after the last measurement (the interval may have become shorter since); and
+ * at the begin of a period on all servers, so that a round has the measurements of all. A server
+ * that has just measured continues from there. */
 static weir_time next_measurement(const struct pshift_server *s)
 {
 	return sooner(s->measure, s->measured + s->interval + s->interval / PSHIFT_JUST);
@@ -158,7 +159,8 @@ int pshift_server_look(struct pshift_server *s, weir_time now,
 		pshift_lease_start(s, now);
 	pshift_demand_watch(s, now);
 	pshift_lease_turn(s, now);
-	/* Leases are renewed when a period begins, and the renewal is repeated until it is acknowledged. */
+	/* Leases are renewed when a period begins, and the renewal is repeated until it is
+	 * acknowledged. */
 	if (s->controller && now - s->spoke > s->length + s->length / 2)
 		pshift_server_lost(s, s->controller);
 	if (s->state == LEASE_HELD || s->state == LEASE_STATIC)
@@ -197,7 +199,7 @@ static enum peer_verdict take_ask(
 {
 	uint64_t g = m->grant.generation;
 
-	if (!g) { /* from a standby: to be told, not to be followed */
+	if (!g) { /* from a standby: for information, not to be followed */
 		s->full = true;
 		return PEER_TAKEN;
 	}
@@ -239,7 +241,7 @@ void pshift_server_lost(struct pshift_server *s, uint64_t controller)
 	if (controller != s->controller || s->lost)
 		return;
 	s->lost = s->answer = true;
-	/* What a stand-in needs to know is measured again soon. */
+	/* Measure again soon what a stand-in needs to know. */
 	if (s->interval > s->length / ALONE)
 		s->interval = s->length / ALONE;
 }

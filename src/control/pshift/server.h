@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * server: one server of a cluster under pShift; control/pshift/pshift.h has the protocol.
+ * server: one server of a cluster under pShift; control/pshift/pshift.h defines the protocol.
  *
- * Whoever drives it does three things:
- *   pshift_server_look     reads the gate's counters, at least when pshift_server_due says so; it
- *                          says (through `grant`) by how much each bucket's tokens change
- *   pshift_server_receive  hands over each message of the controller
- *   `send`                 carries its messages
- * Between two looks the gate spends only tokens that it was granted: a driver that stalls passes no
- * limit, it only serves less.
+ * The driver does three things:
+ *   pshift_server_look     reads the gate's counters, at pshift_server_due at the latest; it
+ *                          reports (through `grant`) by how much each bucket's tokens change
+ *   pshift_server_receive  passes each message of the controller
+ *   `send`                 sends its messages
+ * Between two looks the gate spends only tokens that it was granted: a driver that stalls exceeds
+ * no limit, it only serves less.
  *
- * DEMAND   (§III-D) What waits, and what arrived in the last interval, extrapolated to the period's end; of
- *          a closed loop (pshift.h) what the server can do. Capacity is the caller's estimate.
- * TOKENS   Of a bucket without a limit: R-tokens are granted as they come due, an eighth of a period ahead
- *          (where no bucket has a limit: at once). With a limit, R- and L-tokens together come in at the
- *          rate of its entitlement, and a gate holds what comes in in 20 ms, and 2 at least, so that a first
- *          request never waits for any of this. What was not used in time is lost, as with the max of
- *          a single gateway: over all servers, no second has more than 1.05 times the limit's part of it,
- *          and a request at each server. A claim that would not be met at that rate, since demand has moved
- *          here, comes in faster: a second may then have what is left of the reservation besides.
- * BORROW   HELD and STATIC: AdapTBF (control/adaptbf/adaptbf) over the entitlements, every 100 ms.
+ * DEMAND   (§III-D) The requests that wait, and the arrivals of the last interval extrapolated to
+ *          the period's end; for a closed loop (pshift.h) the server's capacity. Capacity is the
+ *          caller's estimate.
+ * TOKENS   Without a limit, a bucket's R-tokens are granted as they become due, an eighth of a
+ *          period ahead (if no bucket has a limit: at once). With a limit, R- and L-tokens together
+ *          arrive at the rate of its entitlement, and a gate holds the tokens of 20 ms, and at
+ *          least 2, so that a first request never waits for this. Tokens not used in time are lost,
+ *          as with the max of a single gateway: over all servers, no second has more than 1.05
+ *          times the limit's part of it, plus a request at each server. A claim that would not be
+ *          met at that rate, because demand has moved here, arrives faster: a second may then also
+ *          have the rest of the reservation.
+ * BORROW   HELD and STATIC: AdapTBF (control/adaptbf/adaptbf.h) over the entitlements, every
+ *          100 ms.
  *
  * Nothing here locks or reads a clock; one thread.
  */
@@ -35,13 +38,14 @@ struct pshift_server_config {
 	const char *name;  /* copied; peer_name_check */
 	uint64_t cluster;  /* peer_hash of its name */
 	uint64_t instance; /* random at each start, not 0 */
-	weir_time length;  /* ns of a QoS period, until a controller says */
+	weir_time length;  /* ns of a QoS period, until a controller sets it */
 	bool fresh; /* the cluster's first start, or this server's: need not be BLIND (pshift.h) */
-	/* What is not worth a report, as a part of what was expected; 0: 0.02, below 0: nothing is. */
+	/* Changes that are not reported, as a part of the expected value; 0: 0.02, below 0: report
+	 * all. */
 	double tolerance;
-	/* Bucket `index` gets so many R- and L-tokens more at the gate, or fewer; exact. */
+	/* Add so many R- and L-tokens to bucket `index` at the gate, or remove them; exactly. */
 	void (*grant)(void *arg, size_t index, int64_t r, int64_t l);
-	/* A message for the controller: to be sent or lost before this returns. */
+	/* Send a message to the controller, or lose it, before returning. */
 	void (*send)(void *arg, const struct lease_message *m);
 	void *arg;
 };
@@ -52,17 +56,18 @@ void pshift_server_free(struct pshift_server *s);
 
 struct pshift_server_bucket {
 	uint64_t id; /* peer_hash of its name */
-	/* Its part of the reservation, and of the limit (or LEASE_NO_LIMIT), in tokens a period, when no
-	 * controller is there. Parts of limits add up to no more than the limit over all servers. */
+	/* Its part of the reservation, and of the limit (or LEASE_NO_LIMIT), in tokens a period,
+	 * without a controller. The parts of a limit over all servers sum to no more than the
+	 * limit. */
 	int64_t reserved, limit;
 	int64_t reservation; /* over all servers; 0: it never waits for a stand-in (pshift.h) */
 };
-/* A new bucket, or another part of a known one: its index, counting from 0, or -ENOMEM. Its counters are
- * taken to begin at `served`. */
+/* Add a bucket, or change the part of a known one. Return its index from 0, or -ENOMEM. Its
+ * counters begin at `served`. */
 int64_t pshift_server_add(
 	struct pshift_server *s, const struct pshift_server_bucket *b, uint64_t served);
 
-/* The index of a bucket that was added, or -ENOENT. */
+/* Return the index of a bucket that was added, or -ENOENT. */
 int64_t pshift_server_find(const struct pshift_server *s, uint64_t id);
 
 struct pshift_server_load {       /* counters of one bucket since any origin; tokens (requests) */
@@ -71,22 +76,23 @@ struct pshift_server_load {       /* counters of one bucket since any origin; to
 	double waited;            /* request·ns, as the gate counts them */
 	uint64_t inside;          /* passed and not yet done */
 };
-/* The loads of all buckets by index; capacity in tokens a second, as it is estimated now. 0 or -ENOMEM
- * (the next look makes up for it). */
+/* Pass the loads of all buckets by index, and the estimated capacity in tokens a second. 0 or
+ * -ENOMEM (the next look repeats it). */
 int pshift_server_look(struct pshift_server *s, weir_time now,
 	const struct pshift_server_load *loads, double capacity);
-/* When to look next, at the latest. */
+/* Return the latest time of the next look. */
 weir_time pshift_server_due(const struct pshift_server *s);
 
-/* PEER_TAKEN, PEER_OLD (another controller's, late, or known already), PEER_BROKEN (not for a server).
- * After a message that was taken, look at once: tokens may have changed. */
+/* PEER_TAKEN, PEER_OLD (from another controller, late, or known already), PEER_BROKEN (not for a
+ * server). After PEER_TAKEN, look at once: tokens may have changed. */
 enum peer_verdict pshift_server_receive(
 	struct pshift_server *s, weir_time now, const struct lease_message *m);
 
-/* A controller has connected: it is told what this server holds. Look soon. */
+/* A controller has connected: report the holdings of this server. Look soon. */
 void pshift_server_met(struct pshift_server *s);
-/* The connection to that controller (its instance) was closed: others are told at once that it is no longer
- * followed, and may take over. Look soon. It is followed again if it speaks. */
+/* The connection to that controller (its instance) was closed: tell the others at once that it is
+ * no longer followed, so that they may take over. Look soon. It is followed again if it sends a
+ * message. */
 void pshift_server_lost(struct pshift_server *s, uint64_t controller);
 
 /* ---- looking at it */
@@ -94,7 +100,7 @@ void pshift_server_lost(struct pshift_server *s, uint64_t controller);
 struct pshift_server_status {
 	enum lease_state state;
 	uint64_t period, granted, generation;
-	uint64_t until; /* the last period for which it holds what it was told */
+	uint64_t until; /* the last period for which it keeps its holdings */
 	weir_time interval;
 	uint64_t reports, entries, taken, refused; /* messages out, entries in them; grants in */
 };

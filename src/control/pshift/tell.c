@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tell: from what is wanted to what servers are told, no more than is different, and when. Limits are
- * control/pshift/limits.c's.
+ * tell: decide which changes servers are told, and when. Limits are in limits.c.
  */
 #include "control/pshift/control-impl.h"
 #include <errno.h>
@@ -20,7 +19,8 @@ bool pshift_tell_live(const struct pshift_control *c, size_t server)
 	const struct pshift_member *s = &c->servers[server];
 	uint64_t since = s->granted > s->since ? s->granted : s->since;
 
-	/* Whom no grant has reached for so long may hold less than was told, and must be asked. */
+	/* A server that no grant has reached for so long may hold less than it was told, and must
+	 * be asked. */
 	return s->full && c->period <= since + PSHIFT_HOLD;
 }
 
@@ -41,8 +41,8 @@ void pshift_tell_soon(struct pshift_control *c, struct pshift_entry *e)
 	s->due = true;
 }
 
-/* R-tokens: too many for a while do little harm, but what is missing is missing, if it is more than `slack`
- * at all servers together: one token at each of eight is 6 % of a reservation of 128. */
+/* R-tokens: an excess for a while does little harm, but a shortage is lost, if it is more than
+ * `slack` over all servers: one token at each of eight is 6 % of a reservation of 128. */
 static bool short_of(int64_t want, int64_t has, bool slack)
 {
 	want = greater(want, 0);
@@ -50,7 +50,8 @@ static bool short_of(int64_t want, int64_t has, bool slack)
 	return want > has ? !slack : pshift_tell_differs(want, has);
 }
 
-struct lack { /* of a bucket at all servers: R-tokens of the rest of this period, and of a whole one */
+/* of a bucket at all servers: missing R-tokens of the rest of this period, and of a whole one */
+struct lack {
 	int64_t now, whole;
 };
 
@@ -83,7 +84,7 @@ void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
 			continue;
 		if (e->dirty)
 			pshift_tell_soon(c, e);
-		/* What is left of it counts: a claim that is used up is as good as any other. */
+		/* The open part counts: a claim that is used up is as good as any other. */
 		if (short_of(e->want_claim - used, e->claim - used, lack.now <= slack) ||
 			e->dirty) {
 			e->claim = e->want_claim;
@@ -163,9 +164,9 @@ static bool unanswered(const struct pshift_control *c, const struct pshift_membe
 	return false;
 }
 
-/* When is it time? Renewals with the round that the period begins with, and again soon, since they are
- * acknowledged at once; changes, and what of them was lost, not more often than is of use: those that are
- * taken are acknowledged an interval later at the latest. */
+/* Renewals go with the first round of the period, and are soon repeated, since they are
+ * acknowledged at once; changes, and lost ones, are sent no more often than is of use: accepted
+ * ones are acknowledged an interval later at the latest. */
 #define RENEW 8 /* a part of a period */
 
 bool pshift_tell_lost(const struct pshift_control *c, const struct pshift_member *s)

@@ -12,7 +12,7 @@
 
 static const char *const rule_keys[] = {"match", "rate", NULL};
 
-/* A rule in the settings: its rate, and its text, padded so that the next rule is aligned. */
+/* In the settings a rule is its rate and its text, padded so that the next rule is aligned. */
 static size_t padded(size_t len)
 {
 	return (len + sizeof(double)) / sizeof(double) * sizeof(double);
@@ -136,7 +136,7 @@ double tbf_settings_rate(const struct tbf_settings *s, const char *path)
 	return s->other;
 }
 
-/* ---- the controller: rules are set with the policy, and then nothing changes */
+/* ---- the controller: sets its rules with the policy and never changes them */
 
 static int prepare(void *c, const struct controller_version *v, size_t from, size_t to)
 {

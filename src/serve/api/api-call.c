@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api-call: the way of a request between two threads.
+ * api-call: pass requests between the HTTP thread and the main thread.
  *
- * METHOD  HTTP has a thread of its own: it reads requests, writes answers that are long as they are sent, and waits
- *         for slow clients. The main thread does the work of a request, in short tasks: it gets a task, and
- *         posts the answer back, at once or later.
+ * METHOD  HTTP has its own thread: it reads requests, generates long answers while they are sent,
+ *         and waits for slow clients. The main thread handles a request in short tasks: it gets a
+ *         task, and posts the answer back, at once or later.
  */
 #include "base/container.h"
 #include "serve/api/api-impl.h"
@@ -16,7 +16,7 @@
 
 struct api_call {
 	struct api_call *next, **link; /* of the API's; the main thread's */
-	struct api *api;               /* NULL: it is stopped */
+	struct api *api;               /* NULL: the API is stopped */
 	struct http_later *later;
 	struct http_request request;
 	struct loop_task there, back;
@@ -107,7 +107,7 @@ int api_calls_start(struct api *a)
 	sigset_t all, before;
 	int rc;
 
-	sigfillset(&all); /* signals are the main thread's */
+	sigfillset(&all); /* signals belong to the main thread */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&a->thread, NULL, thread, a);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -124,7 +124,7 @@ static void stop_loop(struct loop_task *t)
 	loop_stop(a->loop);
 }
 
-/* Both loops are run by hand until nothing is on its way between them. */
+/* Run both loops by hand until no message is left between them. */
 void api_calls_stop(struct api *a)
 {
 	a->stopping = true;
@@ -139,5 +139,5 @@ void api_calls_stop(struct api *a)
 	loop_post(a->loop, &a->stop);
 	loop_run(a->loop);
 	for (struct api_call *c = a->calls; c; c = c->next)
-		c->api = NULL; /* what it waits for comes, or is given up, later */
+		c->api = NULL; /* its result comes, or is given up, later */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api-impl: what api*.c know of each other. */
+/* api-impl: shared by api*.c. */
 #ifndef WEIR_SERVE_API_API_IMPL_H
 #define WEIR_SERVE_API_API_IMPL_H
 
@@ -29,9 +29,9 @@ struct api { /* the main thread's, but for `http` */
 	char *recordings; /* folder; NULL: none */
 	struct loop_timer record_end;
 	weir_time record_until; /* WEIR_NEVER: its duration is not bounded */
-	weir_time
-		record_while; /* it ends when no client asked for it for so long; WEIR_NEVER: not */
-	bool recorded_set;    /* the timer has ended a recording, and this is what came of it */
+	/* end the recording after so long without a request for it; WEIR_NEVER: do not */
+	weir_time record_while;
+	bool recorded_set; /* the timer has ended a recording, and this is its result */
 	uint64_t recorded, dropped;
 };
 
@@ -39,8 +39,8 @@ typedef void api_run(struct api *a, struct http_request *q, struct http_reply *r
 
 /* ---- api-call.c */
 
-/* Instead of filling in its reply a route may keep the request, and answer it later from the main thread, once, at
- * any time: after api_stop too, when it goes nowhere. */
+/* Instead of filling in its reply a route may keep the request, and answer it later from the main
+ * thread, once, at any time; an answer after api_stop is dropped. */
 struct api_call *api_keep(struct http_request *q);
 void api_answer(struct api_call *c, const struct http_reply *r);
 http_handler api_handle;            /* arg: the API */
@@ -57,7 +57,7 @@ bool api_flag(const struct http_request *q, const char *key); /* ?key, ?key=1 */
 /* ---- api-look.c */
 
 api_run api_get_metrics, api_get_status, api_get_clients, api_get_policy;
-void api_looks_stop(struct api *a); /* those that wait are dropped */
+void api_looks_stop(struct api *a); /* drops waiting ones */
 
 /* ---- api-record.c */
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api-look: answers about all tenants. A snapshot is gathered by the workers while the main thread goes on
- * (gateway_look); then the thread of HTTP writes it as it is sent, some 64 KiB at a time, so that neither
- * its length nor a slow client holds up anything, and nothing is written for a client that has gone.
+ * api-look: answers about all tenants. The workers gather a snapshot while the main thread
+ * continues (gateway_look); then the HTTP thread formats it while it is sent, some 64 KiB at a
+ * time, so that neither its length nor a slow client delays anything, and nothing is formatted for
+ * a client that has left.
  *
- * LIMITS   LOOKS at once; further ones wait for one of these to be sent, or for its client to be cut off for taking
- *          nothing of it. At 100,000 tenants of which 1,000 are
- *          active a look has some 4 MB.
+ * LIMITS   LOOKS at once; others wait until one of these is sent, or until its client is
+ *          disconnected because it reads nothing. At 100,000 tenants of which 1,000 are active a
+ *          look has some 4 MB.
  */
 #include "base/container.h"
 #include "serve/api/api-impl.h"
@@ -21,7 +22,7 @@
 #include <unistd.h>
 
 #define LOOKS     4
-#define MANY      1000 /* tenants: with active=auto, idle ones are left out of more than these */
+#define MANY      1000 /* tenants: with active=auto, idle ones are omitted beyond this number */
 #define LIMIT_MAX 1000000
 #define TENANTS   64    /* written at once */
 #define PIECE     16384 /* bytes of a text, the same */
@@ -35,11 +36,11 @@ struct look {
 	struct api_call *call;
 	struct loop_task ended;
 	enum kind kind;
-	/* what is asked for */
+	/* the question */
 	bool histograms, brief, active, active_auto;
-	char *tenant, *after; /* NULL: not said */
+	char *tenant, *after; /* NULL: absent */
 	size_t limit;         /* 0: no */
-	/* what is sent */
+	/* the answer */
 	struct snapshot *snapshot;
 	uint32_t *select; /* NULL: all tenants */
 	size_t n_select, left_out;
@@ -87,7 +88,7 @@ static bool is_on_page(const struct look *k, size_t i, size_t from, size_t to)
 	return i >= from && i < to && has_prefix(k, i);
 }
 
-/* Of the slos those of the tenants that are shown; both lists have the policy's order. */
+/* Keep only the slos of the tenants that are shown; both lists have the policy's order. */
 static void select_slos(struct look *k)
 {
 	struct snapshot *s = k->snapshot;
@@ -100,13 +101,13 @@ static void select_slos(struct look *k)
 			s->slos[kept++] = s->slos[n];
 	}
 	s->n_slos = kept;
-	for (size_t n = 0; n < kept; n++) /* they have moved */
+	for (size_t n = 0; n < kept; n++) /* the array has moved */
 		if (s->tenants[s->slos[n].tenant])
 			s->tenants[s->slos[n].tenant]->slo = &s->slos[n];
 }
 
-/* The same of the rows of controllers; to: behind the last tenant of the page. Rows that are listed are active by
- * rules of their own. */
+/* The same for the rows of controllers; to: after the last tenant of the page. Listed rows are
+ * active by rules of their own. */
 static void select_rows(const struct look *k, const struct facts_table *t, struct facts_rows *rows,
 	size_t from, size_t to)
 {
@@ -132,7 +133,7 @@ static void select_facts(struct look *k, size_t from, size_t to)
 	}
 }
 
-/* The page that is asked for. 0, -ENOENT: there is no tenant `after`, or -ENOMEM. */
+/* Select the requested page. 0, -ENOENT: no tenant `after`, or -ENOMEM. */
 static int select_tenants(struct look *k)
 {
 	const struct snapshot *s = k->snapshot;
@@ -260,7 +261,7 @@ static void begin_reply(struct look *k, struct http_reply *r)
 		.next = k->next_page};
 }
 
-/* The snapshot is there; NULL: it never will be. */
+/* Take the snapshot; NULL: there will be none. */
 static void looked(void *arg, struct snapshot *s)
 {
 	struct look *k = arg;
@@ -306,7 +307,7 @@ static int copy_query(const struct http_request *q, const char *key, char **to)
 	return value && *value && !*to ? -ENOMEM : 0;
 }
 
-/* What is wrong with the question, or NULL. */
+/* Return what is wrong with the question, or NULL. */
 static const char *read_question(const struct http_request *q, struct look *k)
 {
 	const char *limit = http_query(q, "limit"), *active = http_query(q, "active");
@@ -382,7 +383,7 @@ struct text { /* GET /v1/policy */
 	struct policy_show show;
 	bool table, json; /* shown; else the texts themselves */
 	const char *at;   /* in a text; NULL: before the first */
-	bool tenants;     /* it is that of the tenants' file */
+	bool tenants;     /* it belongs to the tenants' file */
 };
 
 static void text_end(struct http_source *source)
@@ -395,7 +396,7 @@ static void text_end(struct http_source *source)
 	free(t);
 }
 
-/* The members of an object, without its braces. */
+/* Write the members of an object, without its braces. */
 static void write_members(const json_t *j, FILE *to)
 {
 	char *text = json_dumps(j, JSON_COMPACT);

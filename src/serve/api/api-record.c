@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api-record: recordings. They go into one folder, which the gateway's own policy file or command line
- * names: a client of the API chooses a name in it and nothing else.
+ * api-record: recordings. They go into one folder, which the gateway's own policy file or command
+ * line names: a client of the API chooses a name in it and nothing else.
  */
 #include "base/container.h"
 #include "serve/api/api-impl.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Requests that a recording takes unless told otherwise: some 4 GB of lines, what a reader takes. */
+/* Default of requests in a recording: some 4 GB of lines. */
 #define RECORD_MOST 100000000
 
 static void record_due(struct loop_timer *t, weir_time now)
@@ -35,7 +35,7 @@ void api_record_stop(struct api *a)
 	free(a->recordings);
 }
 
-/* A client has started it, or asked how far it is. */
+/* A client has started the recording, or asked for its state. */
 static void record_asked(struct api *a)
 {
 	weir_time now = loop_clock(), end = a->record_until;
@@ -45,7 +45,7 @@ static void record_asked(struct api *a)
 	loop_set(gateway_loop(a->gateway), &a->record_end, end);
 }
 
-/* The name in a file: a plain one, or a path straight into the folder. NULL: neither. */
+/* Return the name in a file: a plain one, or a path directly in the folder. NULL: neither. */
 static const char *name_in(const char *folder, const char *file)
 {
 	size_t n = strlen(folder);
@@ -57,7 +57,7 @@ static const char *name_in(const char *folder, const char *file)
 	return *file && *file != '.' && !strchr(file, '/') ? file : NULL;
 }
 
-/* What ?file= names; 0 or -1: refused. */
+/* Get the path that ?file= names; 0 or -1: refused. */
 static int find_file(const struct api *a, const struct http_request *q, char ret_path[PATH_MAX],
 	struct http_reply *ret)
 {

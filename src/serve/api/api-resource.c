@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api-resource: the resources of a snapshot as JSON, with what their controllers say.
+ * api-resource: the resources of a snapshot as JSON, with the facts of their controllers.
  *
- * METHOD  A controller may have as many rows as there are tenants: they stand at the end of its object, which stands
- *         at the end of its resource, and are written a few at a time.
+ * METHOD  A controller may have as many rows as there are tenants: they are at the end of its
+ *         object, which is at the end of its resource, and are written a few at a time.
  */
 #include "serve/api/api-json.h"
 #include "serve/api/facts-json.h"
@@ -62,7 +62,8 @@ static json_t *resource(const struct snapshot_resource *r)
 
 /* ---- in pieces */
 
-/* Write at most *items rows of the table, which are taken from *items. Return false if there are more. */
+/* Write at most *items rows of the table, and subtract them from *items. Return false if there are
+ * more. */
 static bool write_table(
 	struct api_status *s, const struct snapshot_resource *r, size_t *items, FILE *to)
 {
@@ -86,7 +87,7 @@ static bool write_table(
 	return true;
 }
 
-/* The facts of one kind of controller; null if the resource has another one. */
+/* Write the facts of one kind of controller; null if the resource has another one. */
 static bool write_kind(
 	struct api_status *s, const struct snapshot_resource *r, size_t *items, FILE *to)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api-status: a snapshot as JSON. Times are in seconds, rates per second, sizes in bytes. What is not
- * there (a max that is not set, a capacity that is not known yet) is null.
+ * api-status: a snapshot as JSON. Times are in seconds, rates per second, sizes in bytes. A missing
+ * value (a max that is not set, a capacity that is not known yet) is null.
  *
- * METHOD  An active tenant is built as a tree and dumped. Idle ones differ in what the policy says of them
- *         only: that is written as text, and what follows is the same for all.
+ * METHOD  An active tenant is built as a tree and dumped. Idle tenants differ only in their policy:
+ *         that is written as text, and the rest is the same for all.
  */
 #include "serve/api/api-json.h"
 #include "serve/api/facts-json.h"
@@ -116,7 +116,7 @@ static json_t *limits(const double *of, bool max)
 	return j;
 }
 
-/* Pairs of bucket and count, those that are empty left out: two looks can be subtracted. */
+/* Make pairs of bucket and count, without empty buckets: two snapshots can be subtracted. */
 static json_t *buckets(const struct weir_hist *h)
 {
 	json_t *j = json_array();
@@ -241,7 +241,7 @@ static void write_limits(const char *key, const double *of, bool max, FILE *to)
 	fputs("}, ", to);
 }
 
-/* end NULL: brief. */
+/* Write an idle tenant; end NULL: brief. */
 static void write_idle(const struct snapshot_tenant *t, const char *end, FILE *to)
 {
 	fputs("{\"path\": ", to);

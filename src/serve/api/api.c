@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api: which request does what. All on the main thread; what takes long is answered later (api_keep).
+ * api: the routes. All on the main thread; long work is answered later (api_keep).
  *
- * A reply is JSON, but for /metrics and /healthz; an error is {"error": "…"} with 400 (what was sent is
- * wrong), 404, 405, 409 (not now), 413 or 500.
+ * A reply is JSON, except for /metrics and /healthz; an error is {"error": "…"} with 400 (invalid
+ * request), 404, 405, 409 (not now), 413 or 500.
  */
 #include "base/no-memory.h"
 #include "serve/api/api-impl.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_MAX   512 /* bytes of what `set` names */
+#define KEY_MAX   512 /* bytes of a key of `set` */
 #define VALUE_MAX 512
 
 /* ---- replies */
@@ -87,7 +87,7 @@ static void changed(void *arg, int rc, const struct gateway_note *note, const st
 	free(w);
 }
 
-/* Takes c; NULL: there was no memory for it. */
+/* Takes c; NULL: out of memory. */
 static void change(struct api *a, struct http_request *q, struct gateway_change *c)
 {
 	struct waiting *w = c ? calloc(1, sizeof(*w)) : NULL;
@@ -224,7 +224,7 @@ static bool leads(const struct route *r, const char *path)
 			 : strcmp(r->path, path) == 0;
 }
 
-/* The methods that a path has, for 405; there is one string for each path that has any. */
+/* Return the methods that a path has, for 405; one string for each path that has any. */
 static const char *allowed(const char *path)
 {
 	static const char *const sets[][2] = {{"/v1/policy", "GET, PUT"},
@@ -237,7 +237,7 @@ static const char *allowed(const char *path)
 	return "GET";
 }
 
-/* The key of a flag with a value that is none; or NULL. */
+/* Return the key of a flag whose value is not a flag's; or NULL. */
 static const char *bad_flag(const struct http_request *q)
 {
 	static const char *const flags[] = {"active", "brief", "dry", "histograms", "keep"};
@@ -256,7 +256,8 @@ static const char *bad_flag(const struct http_request *q)
 	return NULL;
 }
 
-/* Runs it, unless the query has what it does not know: a misspelt ?dry=1 must not put a policy in force. */
+/* Run the route, unless the query has an unknown key: a misspelt ?dry=1 must not put a policy in
+ * force. */
 static void run_route(
 	const struct route *r, struct api *a, struct http_request *q, struct http_reply *ret)
 {
@@ -301,7 +302,7 @@ void api_route(struct api *a, struct http_request *q, struct http_reply *ret)
 
 /* ---- start and end */
 
-/* Where nobody said where. */
+/* Start at the default address, if none is configured. */
 static int start_default(struct api *a, struct http_config *c, struct weir_err *err)
 {
 	char address[HTTP_SOCKET_MAX];
@@ -366,7 +367,7 @@ int api_start(
 		api_free(a);
 		a = NULL;
 	}
-	/* If nothing was said about an API, the gateway serves all the same when there cannot be one. */
+	/* If no API is configured, the gateway serves even if the default one cannot be started. */
 	if (r < 0 && !o->n_addresses && !o->n_sockets && !o->token_file && !o->mode)
 		log_event(LOG_LEVEL_WARNING, "no-api", "why", err->text, NULL);
 	else if (r < 0)
@@ -385,6 +386,6 @@ void api_stop(struct api *a)
 	api_calls_stop(a);
 	http_free(a->http);
 	a->http = NULL;
-	gateway_drain(g); /* looks that were being sent are over */
+	gateway_drain(g); /* ends the looks that were being sent */
 	api_free(a);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api: the gateway as HTTP, for people with curl, for Prometheus, and for weir's own verbs. The manual
- * is weir-api(7).
+ * api: the gateway's HTTP API, for people with curl, for Prometheus, and for weir's own verbs. The
+ * manual is weir-api(7).
  *
- *   api.c         routes; the policy and what is set
- *   api-call.c    the thread of HTTP, and the main thread
- *   api-look.c    answers that are gathered first and then sent bit by bit
+ *   api.c         routes; the policy and overrides
+ *   api-call.c    the HTTP thread, and the main thread
+ *   api-look.c    answers that are gathered first and then sent piece by piece
  *   api-record.c  recordings
- *   api-status.c  what was measured as JSON; api-resource.c: of resources
- *   metrics.c     what was measured as Prometheus has it
+ *   api-status.c  measurements as JSON; api-resource.c: those of resources
+ *   metrics.c     measurements for Prometheus
  */
 #ifndef WEIR_SERVE_API_API_H
 #define WEIR_SERVE_API_API_H
@@ -31,9 +31,10 @@ struct api_options {                  /* zero: the default */
 	mode_t mode;            /* of unix sockets; 0: 0660 */
 	const char *recordings; /* folder; NULL: nothing can be recorded */
 };
-/* After gateway_new, before gateway_run; main thread. Without addresses and sockets it is where
- * http_socket says; if that cannot be had (in use by another gateway, say) and nothing else is said
- * about it, it is logged and the gateway has no API: 0 and *ret_api NULL. api_stop before gateway_free; NULL is fine. */
+/* Start the API after gateway_new, before gateway_run; main thread. Without addresses and sockets
+ * it listens at http_socket; if that is not available (e.g. in use by another gateway) and nothing
+ * else is configured, a message is logged and the gateway has no API: 0 and *ret_api NULL. api_stop
+ * before gateway_free; NULL is fine. */
 int api_start(
 	struct gateway *g, const struct api_options *o, struct api **ret_api, struct weir_err *err);
 void api_stop(struct api *a);
@@ -45,16 +46,17 @@ struct metrics_process { /* of the whole process, from the system */
 	uint64_t resident, fds, threads;
 };
 /* The text exposition format of Prometheus, version 0.0.4. */
-struct metrics_cursor { /* zero what is not set */
+struct metrics_cursor { /* zero members that are not set */
 	const struct snapshot *snapshot;
 	const struct metrics_process *process; /* may be NULL */
 	const uint32_t *select;                /* the tenants that are shown; NULL: all */
 	size_t n_select;
-	/* how far it is */
+	/* progress */
 	bool begun;
 	size_t part, family, at;
 };
-/* Writes the lines of about so many tenants, or rows of controllers; true: there is more. */
+/* Write the lines of about so many tenants, or rows of controllers. Return true if there is
+ * more. */
 bool metrics_more(struct metrics_cursor *c, size_t tenants, FILE *to);
 
 /* weir-api(7), GET /v1/status. */
@@ -62,19 +64,22 @@ struct api_status {
 	const struct snapshot *snapshot;
 	const uint32_t *select; /* as above */
 	size_t n_select;
-	bool histograms; /* with the buckets of each tenant's latency, so that two looks can be subtracted */
+	/* with the buckets of each tenant's latency, so that two snapshots can be subtracted */
+	bool histograms;
 	bool brief;       /* of idle tenants only path, weight and share */
-	size_t left_out;  /* idle tenants that are not selected for being so */
-	const char *next; /* path: there are more behind those that are selected; NULL: not */
-	/* how far it is; zero it */
+	size_t left_out;  /* number of idle tenants that were omitted */
+	const char *next; /* path: more tenants follow the selected ones; NULL: none */
+	/* progress; zero it */
 	bool listed; /* all tenants are written */
 	size_t at, resource, part, table, row;
-	char *idle; /* what an idle tenant's object ends with; api_status_end frees it */
+	char *idle; /* end of an idle tenant's object; api_status_end frees it */
 };
-bool api_status_more(struct api_status *s, size_t tenants, FILE *to); /* true: there is more */
+/* returns true if there is more */
+bool api_status_more(struct api_status *s, size_t tenants, FILE *to);
 void api_status_end(struct api_status *s);
 
-/* GET /v1/clients; tenant: only those whose tenant's path begins so (NULL: all). NULL: no memory. */
+/* GET /v1/clients; tenant: only clients whose tenant's path begins with it (NULL: all). NULL: no
+ * memory. */
 json_t *api_clients(const struct snapshot *s, const char *tenant);
 
 #endif

@@ -58,7 +58,7 @@ json_t *facts_json(const struct facts *f, enum facts_place place)
 
 /* ---- in */
 
-/* Return false if it is of another type, or does not fit. memory NULL: borrow the text. */
+/* Return false if the value has another type, or does not fit. memory NULL: borrow the text. */
 static bool read_value(const json_t *j, const struct fact *f, struct arena *memory, void *row)
 {
 	const char *text;
@@ -103,7 +103,7 @@ void facts_json_show(
 	finish(t, ret_row);
 }
 
-/* null: one that left. */
+/* null: a job that left. */
 static bool read_keys(
 	const json_t *j, const struct facts_table *t, struct arena *memory, struct facts_row *to)
 {

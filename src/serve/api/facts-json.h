@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * facts-json: facts of controllers as JSON, and the way back: for the API, for weir status, and for the file that a
- * restart reads. Pure: no clock, no file.
+ * facts-json: facts of controllers as JSON, and back: for the API, for weir status, and for the
+ * file that a restart reads. Pure: no clock, no file.
  *
- * A row is an object of its keys and facts. Times are in seconds, and times before the look end in _ago_s, so that
- * another clock can read them. A value that is not known is null.
+ * A row is an object of its keys and facts. Times are in seconds; times before the snapshot end in
+ * _ago_s, so that another clock can read them. A value that is not known is null.
  */
 #ifndef WEIR_SERVE_API_FACTS_JSON_H
 #define WEIR_SERVE_API_FACTS_JSON_H
@@ -12,17 +12,19 @@
 #include "control/facts.h"
 #include <jansson.h>
 
-/* The facts of a row that are shown there (FACTS_IN_STATUS, FACTS_IN_STATE). NULL: out of memory. */
+/* Return the facts of a row that are shown in that place (FACTS_IN_STATUS, FACTS_IN_STATE). NULL:
+ * out of memory. */
 json_t *facts_json_row(const struct facts_table *t, const void *row, enum facts_place place);
-/* All of an instance, with the lists of its tables. */
+/* The same for an instance, with the lists of its tables. */
 json_t *facts_json(const struct facts *f, enum facts_place place);
 
-/* Read a row of a status. A value that is missing or odd is 0, or not known. Text stays the JSON's. Facts that are
- * FACTS_OF_RESOURCE are read from `resource`. */
+/* Read a row of a status. A missing or invalid value is 0, or not known. Text is borrowed from the
+ * JSON. Facts that are FACTS_OF_RESOURCE are read from `resource`. */
 void facts_json_show(
 	const json_t *j, const json_t *resource, const struct facts_table *t, void *ret_row);
 
-/* Read all facts that a restart needs, in memory of their own. -EINVAL: some are missing or of another type; -ENOMEM. */
+/* Read all facts that a restart needs, with memory of their own. -EINVAL: some are missing or of
+ * another type; -ENOMEM. */
 int facts_json_read(
 	const json_t *j, const struct facts_kind *kind, struct arena *memory, struct facts *ret);
 

@@ -221,7 +221,8 @@ static enum MHD_Result send_refusal(struct MHD_Connection *c, unsigned status, c
 	return send_reply(c, NULL, &r, status == MHD_HTTP_BAD_REQUEST);
 }
 
-/* Both lengths: a proxy in front may have used the other one, and split the requests differently. */
+/* Both lengths: a proxy in front may have used the other one, and split the requests
+ * differently. */
 static bool two_lengths(struct MHD_Connection *c)
 {
 	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length") &&
@@ -243,7 +244,8 @@ static enum MHD_Result begin_request(struct http *h, struct MHD_Connection *c, c
 	if (!of)
 		return MHD_NO;
 	of->proven |= knows;
-	if (of->proven) /* a stranger's age counts from its arrival, whatever it sends */
+	/* an unauthenticated client's age counts from its arrival, whatever it sends */
+	if (of->proven)
 		of->since = loop_now(h->loop);
 	if (two_lengths(c))
 		return send_refusal(c, MHD_HTTP_BAD_REQUEST,

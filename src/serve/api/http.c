@@ -3,14 +3,14 @@
  * http: libmicrohttpd inside the loop.
  *
  * METHOD   Connections are accepted here and handed over (MHD_add_connection), so that one daemon
- *          serves any number of listeners and each connection is known to need the token or not. The
- *          daemon's epoll fd is in the loop; its timeouts are one timer.
+ *          serves any number of listeners and each connection is known to need the token or not.
+ *          The daemon's epoll fd is in the loop; its timeouts are one timer.
  * LIMITS   CONNECTIONS connections, of which at most half by TCP, so that no remote client can lock
  *          out the administrator. A new connection replaces the oldest one that has not sent the
- *          token, or the one idle for longest: a stranger who holds all connections locks out no
- *          one. A connection that is silent for SILENT seconds, or has not finished a request in
- *          REQUEST, is closed: a byte per second does not hold it forever. So is one that reads
- *          nothing of a long reply for STUCK while others wait for their replies.
+ *          token, or the one idle for longest: an unauthenticated client that holds all connections
+ *          locks out none. A connection that is silent for SILENT seconds, or has not finished a
+ *          request in REQUEST, is closed: a byte per second does not hold it forever. So is one
+ *          that reads nothing of a long reply for STUCK while others wait for their replies.
  */
 #include "base/no-memory.h"
 #include "base/container.h"
@@ -31,7 +31,7 @@
 #define CONNECTIONS 64
 #define SILENT      30 /* s */
 #define REQUEST     (60 * WEIR_SEC)
-#define STUCK       (2 * WEIR_SEC) /* long enough for a busy client, short for those that wait */
+#define STUCK       (2 * WEIR_SEC) /* long enough for a busy client, short for waiting ones */
 
 struct listener {
 	struct loop_fd fd;

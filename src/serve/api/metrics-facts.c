@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metrics-facts: the facts of controllers, and the messages between hosts, as Prometheus reads them. */
+/* metrics-facts: the facts of controllers, and of messages between hosts, for Prometheus. */
 #include "serve/api/metrics-impl.h"
 #include <stddef.h>
 
@@ -32,7 +32,7 @@ static void write_self(const struct snapshot *s, const struct facts_kind *kind, 
 
 /* ---- rows */
 
-/* A part is a table of a kind; behind the tables of each kind, that of the whole gateway. */
+/* A part is a table of a kind; the table of the whole gateway follows the tables of each kind. */
 #define PARTS_EACH (FACTS_TABLES + 1)
 
 static const struct facts_table *table_of(const struct metrics_cursor *c)
@@ -43,7 +43,7 @@ static const struct facts_table *table_of(const struct metrics_cursor *c)
 	return i < FACTS_TABLES ? &kind->tables[i] : &kind->whole;
 }
 
-/* The rows of a resource in the cursor's part; empty if they are another kind's. */
+/* Return the rows of a resource in the cursor's part; none if they are of another kind. */
 static struct facts_rows rows_of(const struct metrics_cursor *c, size_t resource)
 {
 	const struct facts *f = &c->snapshot->resources[resource].facts;

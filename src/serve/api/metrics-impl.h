@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metrics-impl: what metrics.c, metrics-facts.c and lessor-api.c share: the format, and numbers that are one
- * field each. Nobody else includes it. */
+/* metrics-impl: shared by metrics.c, metrics-facts.c and lessor-api.c: the format, and numbers that
+ * are one field each. */
 #ifndef WEIR_SERVE_API_METRICS_IMPL_H
 #define WEIR_SERVE_API_METRICS_IMPL_H
 
@@ -11,20 +11,20 @@
 /* ---- the format */
 
 void metrics_family(FILE *to, const char *name, const char *type, const char *help);
-/* One label; `before` is '{' or ','. */
+/* Write one label; `before` is '{' or ','. */
 void metrics_label(FILE *to, char before, const char *key, const char *value);
-/* All labels, and their end; "" for no second one. */
+/* Write all labels, and their end; "" for no second one. */
 void metrics_labels(
 	FILE *to, const char *key, const char *value, const char *key2, const char *value2);
 void metrics_number(FILE *to, double value);
-/* A family of one sample. */
+/* Write a family of one sample. */
 void metrics_single(FILE *to, const char *name, const char *type, const char *help, double value);
 
 /* ---- a fact: its family is weir_KIND_METRIC */
 
 void metrics_fact_family(FILE *to, const char *kind, const struct fact *f);
 void metrics_fact_name(FILE *to, const char *kind, const struct fact *f);
-/* A sample with one label. */
+/* Write a sample with one label. */
 void metrics_fact(FILE *to, const char *kind, const struct fact *f, const char *label,
 	const char *value, const void *row);
 
@@ -34,7 +34,7 @@ struct metrics_rows {
 	size_t families;
 	size_t (*count)(const struct metrics_cursor *c); /* 0: the family is left out */
 	void (*head)(const struct metrics_cursor *c, size_t family, FILE *to);
-	/* False: it has no line in this family. */
+	/* Return false if it has no line in this family. */
 	bool (*row)(const struct metrics_cursor *c, size_t i, size_t family, FILE *to);
 };
 extern const struct metrics_rows metrics_slos[2]; /* metrics-slo.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metrics-slo: slos of tenants as Prometheus reads them; nothing where no tenant has one. */
+/* metrics-slo: slos of tenants for Prometheus; nothing if no tenant has one. */
 #include "serve/api/metrics-impl.h"
 #include <stddef.h>
 
@@ -41,7 +41,7 @@ static void head_window(const struct metrics_cursor *c, size_t met, FILE *to)
 		    : "The slo's percentile over the last minute or hour.");
 }
 
-/* Absent where it is not known: nothing was done in the window. */
+/* Absent if not known: no request completed in the window. */
 static bool row_window(const struct metrics_cursor *c, size_t i, size_t met, FILE *to)
 {
 	const struct snapshot_slo *s = &c->snapshot->slos[i];

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * metrics: a snapshot as Prometheus reads it. Pure: no clock, no file. What controllers say is in
+ * metrics: a snapshot for Prometheus. Pure: no clock, no file. The facts of controllers are in
  * metrics-facts.c.
  *
  * SOURCE   The text exposition format of Prometheus, version 0.0.4.
- * METHOD   A family is HELP, TYPE and then its samples, together. Each family of tenants or resources
- *          is one line of a table. Counters are the leaves': a group's would count everything twice
- *          in a sum; what a group has are its weight, share and limits. All is written a few tenants
- *          at a time (metrics_more): there may be a hundred thousand, and so two million lines.
+ * METHOD   A family is HELP, TYPE and then its samples, together. Each family of tenants or
+ *          resources is one line of a table. Only leaves have counters: a group's would count
+ *          everything twice in a sum; a group has weight, share and limits. The text is written a
+ *          few tenants at a time (metrics_more): there may be a hundred thousand, and so two
+ *          million lines.
  *
- *          Histograms have fixed bounds, three a decade from 50 µs to 10 s. Our own have some 1 %
- *          wide buckets; one that straddles a bound counts below it if its middle does. Never more
- *          than the count in all, whatever saturated.
+ *          Histograms have fixed bounds, three a decade from 50 µs to 10 s. Weir's own buckets are
+ *          some 1 % wide; one that straddles a bound counts below it if its middle does. A bucket
+ *          never exceeds the total count, even if counters saturated.
  */
 #include "serve/api/api-json.h"
 #include "serve/api/metrics-impl.h"
@@ -36,7 +37,7 @@ void metrics_family(FILE *to, const char *name, const char *type, const char *he
 	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* Label values: backslash, quote and newline are escaped. */
+/* Write a label's value: escape backslash, quote and newline. */
 static void quoted(FILE *to, const char *text)
 {
 	putc_unlocked('"', to);
@@ -71,7 +72,7 @@ void metrics_labels(
 	fputs_unlocked("} ", to);
 }
 
-/* Most numbers are small and whole, and printf takes longer for one than all else takes for its line. */
+/* Most numbers are small and whole, and printf would take most of the time of a line. */
 static void whole(FILE *to, uint64_t value)
 {
 	char digits[24];
@@ -240,7 +241,7 @@ static bool row_split(const struct metrics_cursor *c, size_t i, size_t k, FILE *
 	return true;
 }
 
-/* Limits that there are: a min of 0 and a max of infinity are none. k: min, max. */
+/* Show only real limits: a min of 0 and a max of infinity are none. k: min, max. */
 static const char *const limit_names[2] = {"weir_tenant_min", "weir_tenant_max"};
 
 static void head_limit(const struct metrics_cursor *c, size_t k, FILE *to)
@@ -269,7 +270,7 @@ static bool row_limit(const struct metrics_cursor *c, size_t i, size_t k, FILE *
 
 /* ---- histograms */
 
-/* The middle of a bucket, ns: hist.h's law. */
+/* Return the middle of a bucket, ns: hist.h's law. */
 static double middle(size_t bucket)
 {
 	size_t octave;
@@ -322,7 +323,7 @@ static void head_hist(const struct metrics_cursor *c, size_t k, FILE *to)
 	metrics_family(to, hists[k].name, "histogram", hists[k].help);
 }
 
-/* Idle tenants have none. */
+/* Idle tenants have no histogram. */
 static bool row_hist(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
 {
 	const struct snapshot_tenant *t = c->snapshot->tenants[c->select ? c->select[i] : i];
@@ -377,11 +378,11 @@ static const struct metrics_rows tenant_rows[] = {
 	{2, count_tenants, head_limit, row_limit},
 	{COUNT(hists), count_tenants, head_hist, row_hist},
 };
-/* Behind those of controllers. */
+/* After those of controllers. */
 static const struct metrics_rows *const parts[] = {&metrics_slos[0], &metrics_slos[1],
 	&tenant_rows[0], &tenant_rows[1], &tenant_rows[2], &tenant_rows[3]};
 
-/* The lines of one family, from c->at on. */
+/* Write the lines of one family, from c->at on. */
 static void write_rows(struct metrics_cursor *c, size_t n, FILE *to)
 {
 	size_t facts = metrics_facts_parts();

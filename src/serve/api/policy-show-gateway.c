@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* policy-show-gateway: what of a policy only the gateway uses, in words and as JSON. */
+/* policy-show-gateway: the parts of a policy that only the gateway uses, as text and as JSON. */
 #include "serve/api/policy-show.h"
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
@@ -57,7 +57,7 @@ static json_t *json_list(const char *const *list, size_t n)
 	return to;
 }
 
-/* Where keys lie is shown, keys never. */
+/* Shows where keys are stored, never the keys. */
 json_t *policy_show_json_gateway(const struct weir_policy *p)
 {
 	return json_pack("{s:o, s:o, s:s*, s:s*, s:s*, s:o, s:o, s:{s:s, s:s}, s:{s:s*, s:s*, "

@@ -2,8 +2,9 @@
 /*
  * policy-show: the table.
  *
- * METHOD  The cells of a row are written one behind the other into one buffer. Columns are as wide as
- *         their widest cell, so all rows are made twice: once for the widths, once to be shown.
+ * METHOD  The cells of a row are written one after the other into one buffer. Columns are as wide
+ *         as their widest cell, so all rows are made twice: once for the widths, once for the
+ *         output.
  */
 #include "serve/api/policy-show.h"
 #include "base/array.h"
@@ -35,7 +36,7 @@ static const char *const heads[POLICY_SHOW_COLUMNS] = {
 struct row { /* each cell ends with a 0 */
 	char *text;
 	size_t used, room;
-	size_t cell; /* where the cell that is being written begins */
+	size_t cell; /* start of the current cell */
 	bool failed; /* for want of memory */
 	struct shown {
 		const char *form;
@@ -59,7 +60,7 @@ static void put_text(struct row *r, const char *s)
 	put_bytes(r, s, strlen(s));
 }
 
-/* Weights and shares are few among many tenants. */
+/* Cache the last number: many tenants have the same weight and share. */
 static void put_number(struct row *r, const char *form, double value)
 {
 	uint64_t bits;
@@ -75,7 +76,7 @@ static void put_number(struct row *r, const char *form, double value)
 	put_text(r, s->text);
 }
 
-/* "-" stands for an empty cell. */
+/* End a cell; an empty one becomes "-". */
 static void cell_end(struct row *r)
 {
 	if (r->used == r->cell)
@@ -84,7 +85,7 @@ static void cell_end(struct row *r)
 	r->cell = r->used;
 }
 
-/* Characters, not bytes: what is not the first byte of a character is not counted. */
+/* Count characters, not bytes: only the first byte of each character counts. */
 static int width(const char *text)
 {
 	int n = 0;
@@ -210,7 +211,7 @@ static void number_cell(struct row *r, const char *form, double value)
 
 /* ---- the tenants' table */
 
-/* Calls fn with every cell of tenant i. False: no memory. */
+/* Call fn with every cell of tenant i. Return false if out of memory. */
 static bool tenant_row(const struct policy_show *s, size_t i, struct row *r,
 	void (*fn)(void *arg, int column, const char *text), void *arg)
 {
@@ -341,7 +342,7 @@ static void show_resource(const struct weir_resource *r, FILE *to)
 	show_costs(r, to);
 }
 
-/* What follows the tenants and the exports. */
+/* Show what follows the tenants and the exports. */
 static void show_end(const struct weir_policy *p, FILE *to)
 {
 	policy_show_gateway(p, to);

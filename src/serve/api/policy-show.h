@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * policy-show: a policy as a table for people and as JSON for programs, a few lines at a time, so that
- * one with many tenants can be shown while other things go on. Pure but for the FILE.
+ * policy-show: a policy as a table for people and as JSON for programs, a few lines at a time, so
+ * that a policy with many tenants can be shown without blocking. Pure but for the FILE.
  *
  *   policy-show.c          tenants and resources as a table
  *   policy-show-json.c     the same as JSON
- *   policy-show-gateway.c  exports and what only the gateway uses
+ *   policy-show-gateway.c  exports and the parts that only the gateway uses
  */
 #ifndef WEIR_SERVE_API_POLICY_SHOW_H
 #define WEIR_SERVE_API_POLICY_SHOW_H
@@ -20,7 +20,7 @@ struct policy_show_width { /* characters of the widest cell */
 	int column[POLICY_SHOW_COLUMNS];
 };
 
-struct policy_show { /* what is shown, and how far it is */
+struct policy_show { /* the policy, and progress */
 	const struct weir_policy *policy;
 	const struct weir_bounds *bounds;      /* weir_policy_bounds */
 	const double *of_parent, *of_all;      /* weir_policy_share */
@@ -28,21 +28,21 @@ struct policy_show { /* what is shown, and how far it is */
 	size_t at;                             /* zero it: the next line */
 };
 
-/* How wide the table is. O(tenants). 0 or -ENOMEM. */
+/* Compute the width of the table. O(tenants). 0 or -ENOMEM. */
 int policy_show_widths(const struct policy_show *s, struct policy_show_width *ret);
 
-/* Write about so many lines more; true: there is more to come. */
+/* Write about so many more lines. Return true if there is more. */
 bool policy_show_table(struct policy_show *s, size_t lines, FILE *to);
 bool policy_show_json(struct policy_show *s, size_t lines, FILE *to);
 
-/* All of it at once. 0 or -ENOMEM. */
+/* Write all of it at once. 0 or -ENOMEM. */
 int policy_show_all(const struct weir_policy *p, bool json, FILE *to);
 
 /* ---- for policy-show*.c */
 
 extern const char *const policy_show_units[2], *const policy_show_ops[3],
 						       *const policy_show_costs[3];
-/* Whether a slot of min or max is worth showing: not if others say it already. */
+/* Return true if a slot of min or max is worth showing, i.e. not implied by others. */
 bool policy_show_is_min(const double *slots, unsigned slot);
 bool policy_show_is_max(const double *slots, unsigned slot);
 /* Requests whose cost is shown. */

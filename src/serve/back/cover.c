@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cover: see cover.h. */
 #include "serve/back/cover.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* The bits of one word that belong to [at, end). */
+/* Return the bits of one word that belong to [at, end). */
 static uint64_t mask(uint32_t word, uint32_t at, uint32_t end)
 {
 	uint64_t m = UINT64_MAX;

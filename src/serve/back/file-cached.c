@@ -2,17 +2,19 @@
 /*
  * file-cached: reads and writes of cached pages, done at once on the loop's thread.
  *
- * METHOD  A request is attempted with RWF_NOWAIT before it goes to io_uring or to a thread: a read of
- *         cached pages costs one system call and no second wake-up.
+ * METHOD  A request is attempted with RWF_NOWAIT before it goes to io_uring or to a thread: a read
+ *         of cached pages costs one system call and no second wake-up.
  *
- *         Not every file system supports writes with RWF_NOWAIT (ext4 does not). There a plain write
- *         is done at once if it is not expected to sleep:
- *           - partially written pages are in the cache (mincore on a mapping that is never accessed),
+ *         Not every file system supports writes with RWF_NOWAIT (ext4 does not). There a plain
+ *         write is done at once if it is not expected to sleep:
+ *           - partially written pages are in the cache (mincore on a mapping that is never
+ *             accessed),
  *             so that nothing has to be read;
  *           - the machine has fewer dirty pages than the background threshold of writeback, so that
  *             the writer is not throttled (/proc/vmstat, read every 100 ms);
- *           - no write was slow recently: because of a journal commit, the limits of a control group,
- *             a failing disk. So the unforeseen stops the loop for a twentieth of the time at most.
+ *           - no write was slow recently: because of a journal commit, the limits of a control
+ *             group, a failing disk. So the unforeseen stops the loop for a twentieth of the time
+ *             at most.
  * LIMITS  Never for direct I/O, and never with FUA, which waits for the device.
  */
 #include "serve/back/file.h"
@@ -106,7 +108,8 @@ static bool parse_field(const char *text, const char *name, uint64_t *ret)
 	return at != NULL;
 }
 
-/* Return true if dirty pages are below the background threshold, so that no write waits for them. */
+/* Return true if dirty pages are below the background threshold, so that no write waits for
+ * them. */
 static bool has_few_dirty_pages(struct file *f)
 {
 	struct file_cached *c = &f->cached;

@@ -2,10 +2,10 @@
 /*
  * file-guard: a file that other programs use as well, or delete.
  *
- * SOURCE  QEMU's image locking (block/file-posix.c): a program that uses permission p holds a shared
- *         lock on byte 100 + p of the file, one that denies p to others on byte 200 + p. Locks
- *         belong to the open file description (OFD, fcntl(2)), so that they end with it, and no
- *         other descriptor of the process releases them.
+ * SOURCE  QEMU's image locking (block/file-posix.c): a program that uses permission p holds a
+ *         shared lock on byte 100 + p of the file, one that denies p to others on byte 200 + p.
+ *         Locks belong to the open file description (OFD, fcntl(2)), so that they end with it, and
+ *         no other descriptor of the process releases them.
  * METHOD  As QEMU: take our locks first, then look for conflicting locks of others. Of two programs
  *         that open at once at least one sees the other. We read (and write), and deny writing and
  *         resizing to others.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * file: a file or a block device: its name, the kind of the file, start and end.
- * serve/back/file-steps.c carries out requests, by serve/back/file-ring.c and serve/back/file-call.c.
+ * serve/back/file-steps.c carries out requests, by serve/back/file-ring.c and
+ * serve/back/file-call.c.
  */
 #include "serve/back/file.h"
 #include "serve/back/name.h"

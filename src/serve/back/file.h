@@ -3,7 +3,7 @@
  * file: internals of a file back end, shared by its files. Users include back.h.
  *
  *   serve/back/file.c        the name, the kind of the file, start and end
- *   serve/back/file-steps.c  a request as a sequence of system calls, each after the result of the last
+ *   serve/back/file-steps.c  a request as a sequence of system calls, each after the last one
  *   serve/back/file-cached.c reads and writes of cached pages, done at once
  *   serve/back/file-ring.c   the system calls by io_uring
  *   serve/back/file-guard.c  locks against other users of the file; detection of its deletion

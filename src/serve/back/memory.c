@@ -2,15 +2,16 @@
 /*
  * memory: a disk in memory, without persistence.
  *
- * METHOD  One private mapping of the whole size; the kernel allocates a page at the first write to it
- *         and frees it at a TRIM. Reads lend the mapping itself: an unwritten page reads as the
+ * METHOD  One private mapping of the whole size; the kernel allocates a page at the first write to
+ *         it and frees it at a TRIM. Reads lend the mapping itself: an unwritten page reads as the
  *         kernel's zero page and takes no memory. A bitmap with a bit per page records which pages
- *         were written: for STATUS, to count the pages in use, and to skip unwritten ones in a TRIM.
+ *         were written: for STATUS, to count the pages in use, and to skip unwritten ones in a
+ *         TRIM.
  * COST    READ: a pointer. WRITE: a memcpy and a check of one or two words of the bitmap.
  * LIMITS  A page that cannot be allocated would kill the process: the kernel cannot refuse a page
- *         otherwise. So new pages are refused here first, with ENOSPC, when as many are in use as the
- *         name allows (most=), or when the machine is about to run out of memory (spare.h). Reads,
- *         and writes to allocated pages, still work.
+ *         otherwise. So new pages are refused here first, with ENOSPC, when as many are in use as
+ *         the name allows (most=), or when the machine is about to run out of memory (spare.h).
+ *         Reads, and writes to allocated pages, still work.
  * DIFFERS from a memfd, whose holes are allocated when they are read through a mapping, and whose
  *         mapping raises SIGBUS when there is no memory.
  *

@@ -2,11 +2,11 @@
 /*
  * model: any back end with the timing of a device model.
  *
- * METHOD  A request goes to the model at its submission time and, at once, to the inner back end; it
- *         is done when both are. One timer is set to the model's next event. When it expires, the
- *         model processes everything up to then, and finished requests are returned in one batch.
- *         Requests that wait inside the model start at the model's times, not at the timer's, so
- *         that a late timer delays one reply but does not slow down the device.
+ * METHOD  A request goes to the model at its submission time and, at once, to the inner back end;
+ *         it is done when both are. One timer is set to the model's next event. When it expires,
+ *         the model processes everything up to then, and finished requests are returned in one
+ *         batch. Requests that wait inside the model start at the model's times, not at the
+ *         timer's, so that a late timer delays one reply but does not slow down the device.
  *
  *         Each request has a part, from a free list that grows to the peak of requests inside: the
  *         model and the inner back end both need room in it.

@@ -2,14 +2,14 @@
 /*
  * nbd-conn: a connection that carries requests: batched sending and receiving.
  *
- * METHOD  A request in `out` is not formatted in advance. A send walks `out`, writes headers and small
- *         data next to each other into the scratch buffer and references large data in place; what
- *         the socket did not accept is formatted again by the next send. So a connection needs no
- *         buffer of its own.
- *         A receive fills the scratch buffer; but the data of a large read, if next, are received in
- *         place, followed by the scratch buffer for the rest.
- *         Receives of one round are adjacent in the scratch buffer, so that the data can be lent until
- *         the round is over; when it is full, its last part is reused, and data are copied.
+ * METHOD  A request in `out` is not formatted in advance. A send walks `out`, writes headers and
+ *         small data next to each other into the scratch buffer and references large data in place;
+ *         what the socket did not accept is formatted again by the next send. So a connection needs
+ *         no buffer of its own.
+ *         A receive fills the scratch buffer; but the data of a large read, if next, are received
+ *         in place, followed by the scratch buffer for the rest.
+ *         Receives of one round are adjacent in the scratch buffer, so that the data can be lent
+ *         until the round is over; when it is full, its last part is reused, and data are copied.
  */
 #include "base/container.h"
 #include "serve/back/nbd.h"
@@ -363,7 +363,8 @@ static ssize_t recv_into(struct conn *c, uint8_t *to, size_t len, uint8_t *scrat
 static int recv_once(struct nbd *n, struct conn *c)
 {
 	size_t straight = c->replies.to && c->replies.left > BACK_NBD_COPY ? c->replies.left : 0;
-	/* If many large reads are in flight, leave the data after a header for receiving in place. */
+	/* If many large reads are in flight, leave the data after a header for receiving in
+	 * place. */
 	size_t room = c->large * 4 > c->flight.n ? NEXT : BACK_NBD_SCRATCH, behind = 0;
 	uint8_t *scratch = recv_room(n);
 	ssize_t got;

@@ -5,19 +5,19 @@
  * METHOD  One FLUSH is in flight at a time. It answers every request that waited when it was sent
  *         (`covered`); later ones wait for the next (`flushes`).
  *
- *         The state after a failed FLUSH is unknown, and a server reports lost writes only once: the
- *         next FLUSH may succeed without them. So after a failure all kept writes are resent
+ *         The state after a failed FLUSH is unknown, and a server reports lost writes only once:
+ *         the next FLUSH may succeed without them. So after a failure all kept writes are resent
  *         (REPLAY), and then the FLUSH; only its success counts. The same holds for a FLUSH in
  *         flight with a failed FUA write, which may have got the report: a success counts only when
  *         the FUA writes in flight with it have succeeded, too.
  *
- *         After TRIES failures in a row the clients get an error for each request with a write still
- *         kept in its range, and success for the others, whose writes are all durable. The next
- *         FLUSH is tried after QUIET: until then requests without a kept write are answered at once,
- *         and the others wait.
+ *         After TRIES failures in a row the clients get an error for each request with a write
+ *         still kept in its range, and success for the others, whose writes are all durable. The
+ *         next FLUSH is tried after QUIET: until then requests without a kept write are answered at
+ *         once, and the others wait.
  *
- *         Writes of an earlier process are not kept. They are flushed at the start; until a FLUSH has
- *         succeeded a failure is passed on to the clients.
+ *         Writes of an earlier process are not kept. They are flushed at the start; until a FLUSH
+ *         has succeeded a failure is passed on to the clients.
  */
 #include "serve/back/nbd.h"
 #include "serve/loop/log.h"

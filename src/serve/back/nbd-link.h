@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nbd-link: a connection to an NBD server until it can carry requests: connecting, the handshake, TLS
- * inside it. For all clients: the NBD back end and `weir load`.
+ * nbd-link: a connection to an NBD server until it can carry requests: connecting, the handshake,
+ * TLS inside it. For all clients: the NBD back end and `weir load`.
  *
  * METHOD  The handshake is wire/nbd-greet.c, fed from a loop (nbd_link_greet) or from poll
  *         (nbd_link_open).
@@ -37,7 +37,8 @@ void nbd_link_begin(
 	struct nbd_link *l, const struct nbd_uri *uri, int fd, bool structured, bool allocation);
 /* Continue it. Return 0: READY, -EAGAIN (*want: EPOLLIN, EPOLLOUT), or an error and l->why. */
 int nbd_link_greet(struct nbd_link *l, const struct nbd_uri *uri, struct tls *tls, uint32_t *want);
-/* Continue it until it is READY, blocking until that time at most. Return 0, or an error and l->why. */
+/* Continue it until it is READY, blocking until that time at most. Return 0, or an error and
+ * l->why. */
 int nbd_link_wait(struct nbd_link *l, const struct nbd_uri *uri, struct tls *tls, weir_time until);
 /* Connect and shake hands, blocking for `timeout` ns at most. Return 0, or an error and err. */
 int nbd_link_open(struct nbd_link *l, const struct nbd_uri *uri, struct tls *tls, weir_time timeout,

@@ -2,9 +2,9 @@
 /*
  * nbd-replies: see nbd-replies.h.
  *
- * METHOD  A small state machine: HEAD, then by the kind of the reply SMALL (a few bytes that are needed
- *         whole, gathered in r->small if they come in parts), DATA, EXTENTS or SKIP. Heads that are
- *         whole in the input, as most are, are parsed in place.
+ * METHOD  A small state machine: HEAD, then by the kind of the reply SMALL (a few bytes that are
+ *         needed whole, gathered in r->small if they come in parts), DATA, EXTENTS or SKIP. Heads
+ *         that are whole in the input, as most are, are parsed in place.
  */
 #include "serve/back/nbd-replies.h"
 #include "wire/bytes.h"

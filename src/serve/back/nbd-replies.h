@@ -30,7 +30,8 @@ struct nbd_replies {
 	struct nbd_call *call; /* of the head */
 	uint8_t *to;           /* where the data that follow go; NULL: nowhere */
 	uint32_t left;         /* bytes of this chunk still missing */
-	/* the caller's: structured replies were agreed on; whole data of a read may stay in the input */
+	/* the caller's: structured replies were agreed on; whole data of a read may stay in the
+	 * input */
 	bool structured, lends;
 };
 
@@ -44,8 +45,8 @@ struct nbd_replies_ops {
 		void *arg, struct nbd_call *c, uint32_t context, uint32_t length, uint32_t flags);
 };
 
-/* Parse n bytes, in pieces of any size. p NULL: data that were received in place, at r->to. Return 0, a
- * number from `done`, -EPROTO: breach of the protocol, or -ENOMEM. */
+/* Parse n bytes, in pieces of any size. p NULL: data that were received in place, at r->to. Return
+ * 0, a number from `done`, -EPROTO: breach of the protocol, or -ENOMEM. */
 int nbd_replies_input(struct nbd_replies *r, const struct nbd_replies_ops *ops, void *arg,
 	const uint8_t *p, size_t n);
 

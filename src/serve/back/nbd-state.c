@@ -19,9 +19,10 @@
 #define BACK_OFF_MOST  WEIR_SEC
 #define EXTRA_MOST     (30 * WEIR_SEC) /* between attempts when there is a connection already */
 #define DRAIN_MOST     WEIR_SEC
-#define STEADY         WEIR_SEC /* an upstream that was up for longer is retried at once when lost */
-#define STEADY_ANSWERS 16       /* one that answered more requests, after the shortest back-off */
-#define WINDOW         64       /* pieces in flight in REPLAY */
+/* an upstream that was up for longer is retried at once when lost */
+#define STEADY         WEIR_SEC
+#define STEADY_ANSWERS 16 /* one that answered more requests, after the shortest back-off */
+#define WINDOW         64 /* pieces in flight in REPLAY */
 
 /* ---- loss */
 

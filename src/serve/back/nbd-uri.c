@@ -5,8 +5,8 @@
  * SOURCE  The NBD URI specification (doc/uri.md of the NBD project):
  *           nbd://host[:port]/export       nbd+unix:///export?socket=PATH
  *           nbds://host[:port]/export      nbds+unix:///export?socket=PATH
- *         The export and the path may have %XX. Keys are read from the configuration, so the other
- *         things that the specification has behind '?' are refused, as is a user's name.
+ *         The export and the path may have %XX. Keys are read from the configuration, so the
+ *         specification's other parameters after '?' are refused, as is a user name.
  */
 #include "serve/back/nbd-uri.h"
 #include "wire/address.h"
@@ -23,7 +23,7 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* text[0 … len) without its %XX, into `to`. False: too long, or a bad one. */
+/* Decode %XX in text[0 … len) into `to`. Return false if it is too long, or malformed. */
 static bool decode(const char *text, size_t len, char *to, size_t room)
 {
 	size_t n = 0;
@@ -45,7 +45,7 @@ static bool decode(const char *text, size_t len, char *to, size_t room)
 	return true;
 }
 
-/* "socket=PATH" and nothing else. */
+/* Parse "socket=PATH" and nothing else. */
 static int read_query(const char *uri, const char *query, bool unix_, char *path, size_t room,
 	struct weir_err *err)
 {
@@ -115,7 +115,7 @@ static int read_unix(const char *uri, const char *path, struct nbd_uri *ret, str
 	return 0;
 }
 
-/* As who connects to it will read it. */
+/* Check the address as the client that connects to it will read it. */
 static int check_address(const char *uri, const char *text, struct weir_err *err)
 {
 	struct address ignored;

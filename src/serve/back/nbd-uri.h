@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nbd-uri: where an NBD server is and what it calls the export, from one line. For who connects to one. */
+/* nbd-uri: parse the URI of an NBD export. For all NBD clients. */
 #ifndef WEIR_SERVE_BACK_NBD_URI_H
 #define WEIR_SERVE_BACK_NBD_URI_H
 
@@ -8,11 +8,11 @@
 
 struct nbd_uri {
 	char address[512]; /* for stream_connect */
-	char host[256];    /* whom a certificate must name; "": a unix socket */
+	char host[256];    /* name that a certificate must have; "": a unix socket */
 	char name[NBD_NAME_MAX + 1];
 	bool tls;
 };
-/* 0, or -EINVAL and what is wrong with it. */
+/* 0, or -EINVAL with a message. */
 int nbd_uri_parse(const char *uri, struct nbd_uri *ret, struct weir_err *err);
 int nbd_uri_check(const char *uri, struct weir_err *err);
 

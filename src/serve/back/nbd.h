@@ -13,9 +13,9 @@
  * STATES  The back end is in one of four phases.
  *
  *   UP      Requests are sent as they come.
- *   DRAIN   No new requests are sent; those in flight are awaited, for DRAIN_MOST at most. The reason
- *           is a lost connection (`broken`; the others are then closed as well), or that the kept
- *           writes must be resent although no connection was lost (`doubt`).
+ *   DRAIN   No new requests are sent; those in flight are awaited, for DRAIN_MOST at most. The
+ *           reason is a lost connection (`broken`; the others are then closed as well), or that the
+ *           kept writes must be resent although no connection was lost (`doubt`).
  *   AWAY    No connection carries requests; connecting is retried.
  *   REPLAY  First the kept writes are sent, then those that were in flight when a connection was
  *           lost; nothing else. When all are answered: UP.
@@ -35,23 +35,23 @@
  *     is the order of the effects, and `kept` in that order gives the content (unflushed.h).
  *  2. All connections that carry requests were made after the last loss: one loss closes them all.
  *     A connection made beside others carries no requests until one of the others has answered a
- *     read that was sent after its handshake (`joined`): a host that lost power is silent on its old
- *     connections, and accepts new ones when it is back. So no connection leads to a server that
- *     has less data than another, and a FLUSH on one covers all (MULTI_CONN is required for a
+ *     read that was sent after its handshake (`joined`): a host that lost power is silent on its
+ *     old connections, and accepts new ones when it is back. So no connection leads to a server
+ *     that has less data than another, and a FLUSH on one covers all (MULTI_CONN is required for a
  *     second one).
  *  3. A write is acknowledged to the client only when it is in `kept`, or durable, or the upstream
  *     has no FLUSH. Room in `kept` is reserved before the write is sent.
- *  4. A FLUSH is sent only in phase UP and without `doubt`, one at a time: then every kept write was
- *     acknowledged over the current connections. Its success, if no other sync in flight with it
- *     fails, frees the writes that were kept when it was sent.
+ *  4. A FLUSH is sent only in phase UP and without `doubt`, one at a time: then every kept write
+ *     was acknowledged over the current connections. Its success, if no other sync in flight with
+ *     it fails, frees the writes that were kept when it was sent.
  *  5. A request is in exactly one place: the queues `ready`, `again`, `full`, `flushes`, `covered`
  *     or `unsure`, the waiters of another one in `overlap`, or a connection's `out` or `flight`.
  *  6. A lost connection loses no write: from `out` and `flight` it goes to `again`; other requests
  *     go to `ready`. Reads are sent after REPLAY, so they see the writes acknowledged before.
- *  7. A failing FLUSH or FUA write (a sync) may have undone kept writes before its reply arrives. So
- *     a read near kept writes that is answered while syncs are in flight is passed on only when all
- *     of those have succeeded. If one fails or is lost, the read is resent after REPLAY; and other
- *     reads near kept writes wait for that.
+ *  7. A failing FLUSH or FUA write (a sync) may have undone kept writes before its reply arrives.
+ *     So a read near kept writes that is answered while syncs are in flight is passed on only when
+ *     all of those have succeeded. If one fails or is lost, the read is resent after REPLAY; and
+ *     other reads near kept writes wait for that.
  *
  * Requests of a lost connection may still be inside an upstream that lives on, and take effect
  * late: NBD cannot cancel them. Those of live connections are awaited (DRAIN).
@@ -73,8 +73,9 @@
 #define BACK_NBD_DIAL                                                                              \
 	(5 * WEIR_SEC) /* per attempt; longer than two lost SYNs. The same for the handshake */
 #define BACK_NBD_SCRATCH (256u << 10) /* bytes gathered for one send, or received at once */
-#define BACK_NBD_IN      (4 * BACK_NBD_SCRATCH) /* all but one part of it may be lent (BACK_BORROW) */
-#define BACK_NBD_COPY    (16u << 10) /* bytes: data up to this are copied next to their headers */
+/* all but one part of it may be lent (BACK_BORROW) */
+#define BACK_NBD_IN   (4 * BACK_NBD_SCRATCH)
+#define BACK_NBD_COPY (16u << 10) /* bytes: data up to this are copied next to their headers */
 
 /* ---- requests */
 

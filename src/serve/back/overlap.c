@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* overlap: writes that overlap go one after the other. See overlap.h. */
+/* overlap: order overlapping writes. See overlap.h. */
 #include "serve/back/overlap.h"
 #include <string.h>
 
-#define BLOCK_BITS  12  /* 4 KiB: what most writes are, so neighbours do not look near */
+#define BLOCK_BITS  12  /* 4 KiB: the size of most writes, so neighbours do not collide */
 #define BLOCKS_MOST 256 /* 1 MiB: a wider range (TRIM, WRITE_ZEROES) is not counted by block */
 
 void overlap_init(struct overlap *o)
@@ -23,7 +23,7 @@ static bool is_wide(const struct overlap_range *r)
 	return ((r->end - 1) >> BLOCK_BITS) - (r->offset >> BLOCK_BITS) >= BLOCKS_MOST;
 }
 
-/* Counts r in. Could it overlap another? */
+/* Count r in. Return true if it could overlap another range. */
 static bool count_in(struct overlap *o, const struct overlap_range *r)
 {
 	bool near = o->wide > 0;
@@ -47,7 +47,7 @@ static void count_out(struct overlap *o, const struct overlap_range *r)
 		(*counter(o, b))--;
 }
 
-/* The youngest before r that it overlaps; NULL: none. */
+/* Return the youngest range before r that overlaps it; NULL: none. */
 static struct overlap_range *blocker(const struct overlap *o, const struct overlap_range *r)
 {
 	for (struct overlap_range *x = r->older; x != &o->ends; x = x->older)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * overlap: writes that overlap go one after the other, in the order in which they came.
+ * overlap: send overlapping writes one after the other, in the order in which they arrived.
  *
- * A range enters before its write is sent and leaves when it is done. One that overlaps an earlier one
- * waits for it; the others pass.
+ * A range enters before its write is sent and leaves when it is done. A range that overlaps an
+ * earlier one waits for it; others pass.
  *
- * METHOD  All ranges, sent or waiting, stand in one list by age. A table of counters over blocks of
- *         4 KiB, found by hash, says quickly that nobody else is near; only when it cannot is the list
- *         looked through, from the youngest on. A range that waits hangs on the youngest one before it
- *         that it overlaps, and is looked at again when that one leaves.
- * COST    O(1) where nothing overlaps (a range counts its blocks: 64 for 256 KiB); else O(ranges).
+ * METHOD  All ranges, sent or waiting, are in one list by age. A table of counters over blocks of
+ *         4 KiB, found by hash, shows quickly that no other range is near; only otherwise is the
+ *         list searched, from the youngest on. A waiting range hangs on the youngest one before it
+ *         that it overlaps, and is checked again when that one leaves.
+ * COST    O(1) without overlap (a range counts its blocks: 64 for 256 KiB); else O(ranges).
  */
 #ifndef WEIR_SERVE_BACK_OVERLAP_H
 #define WEIR_SERVE_BACK_OVERLAP_H
@@ -17,13 +17,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OVERLAP_TABLE 4096 /* counters: with 128 blocks inside, 3 % of all looks are in vain */
+#define OVERLAP_TABLE 4096 /* counters: with 128 blocks inside, 3 % of all searches find nothing */
 
 struct overlap_range { /* in the user's memory from enter to leave */
 	uint64_t offset, end;
 	struct overlap_range *older, *younger;
 	struct overlap_range *waiters; /* that wait for this one */
-	struct overlap_range *next;    /* among the waiters of another, or in what leave returns */
+	struct overlap_range *next;    /* among the waiters of another, or in the result of leave */
 };
 
 struct overlap {
@@ -33,9 +33,10 @@ struct overlap {
 };
 
 void overlap_init(struct overlap *o);
-/* True: go. False: it waits, until a leave returns it. length > 0; at most 65,535 ranges. */
+/* Return true if the write may be sent; false: it waits until a leave returns it. length > 0; at
+ * most 65,535 ranges. */
 bool overlap_enter(struct overlap *o, struct overlap_range *r, uint64_t offset, uint64_t length);
-/* One that does not wait is done. Returns those that may go now, linked by next. */
+/* End a range that does not wait. Return those that may be sent now, linked by next. */
 struct overlap_range *overlap_leave(struct overlap *o, struct overlap_range *r);
 
 #endif

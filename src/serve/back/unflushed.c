@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unflushed: a ring of writes, and the plan to play them again. See unflushed.h.
+ * unflushed: a ring of writes, and the plan to resend them. See unflushed.h.
  *
  * METHOD  plan: a sweep over the offsets. Writes enter a heap at their start, the newest on top; at
- *         every start and at the end of the top one, the piece so far belongs to whoever was on top.
- *         A write that has ended leaves when it comes to the top.
+ *         every start and at the end of the top one, the piece so far belongs to the write that was
+ *         on top. A write that has ended leaves when it comes to the top.
  * EXAMPLE log [0,8) a, [4,12) b, [6,7) c  →  pieces a [0,4), b [4,6), c [6,7), b [7,12)
  */
 #include "serve/back/unflushed.h"
@@ -21,8 +21,8 @@ struct unflushed {
 	uint64_t first, end;      /* of the log: serials, from 0 on */
 	uint64_t mask;            /* the ring's size less 1 */
 	struct entry *ring;
-	uint32_t *
-		count; /* by hash of a block: writes to it that are not durable; twice the ring's size */
+	/* by hash of a block: writes to it that are not durable; twice the ring's size */
+	uint32_t *count;
 	uint64_t wide; /* such writes that are in no counter */
 	struct unflushed_piece *pieces;
 	size_t n_pieces;
@@ -247,7 +247,8 @@ static uint64_t end_of(const struct unflushed *u, uint64_t serial)
 	return w->offset + w->length;
 }
 
-/* [from, to) is the write's; goes on with the last piece if that is of the same write. */
+/* Add the piece [from, to) of the write; extend the last piece if that belongs to the same
+ * write. */
 static void emit(
 	struct unflushed *u, uint64_t serial, uint64_t *last_serial, uint64_t from, uint64_t to)
 {
@@ -307,7 +308,7 @@ int unflushed_plan(struct unflushed *u, size_t *ret_n)
 
 	free(u->pieces);
 	u->n_pieces = 0;
-	/* A piece begins where a write begins, or where the one on top of it ends. */
+	/* A piece begins where a write begins, or where the one above it ends. */
 	u->pieces = malloc((2 * n + 1) * sizeof(*u->pieces));
 	heap_init(&live, NULL);
 	if (!starts || !u->pieces || heap_reserve(&live, n + 1) < 0) {
@@ -332,7 +333,7 @@ struct unflushed_piece *unflushed_piece(struct unflushed *u, size_t i)
 
 uint64_t unflushed_bytes(struct unflushed *u)
 {
-	struct unflushed_piece *pieces = u->pieces; /* of the plan that may be in use */
+	struct unflushed_piece *pieces = u->pieces; /* the old plan may be in use */
 	size_t n_pieces = u->n_pieces, n;
 	uint64_t bytes = 0;
 

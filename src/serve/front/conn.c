@@ -2,13 +2,14 @@
 /*
  * conn: a connection after its handshake, from start to end.
  *
- * METHOD  Events only read (serve/front/receive.c) or put a connection on the todo list. The turn, which
- *         follows the resources' turns in the same round, goes through that list: one send each,
- *         connections that may continue do, ended ones are closed. So all replies of a round leave in
- *         one send per connection, and nothing is freed while a caller still uses it.
+ * METHOD  Events only read (serve/front/receive.c) or put a connection on the todo list. The turn,
+ *         which follows the resources' turns in the same round, goes through that list: one send
+ *         each, connections that may continue do, ended ones are closed. So all replies of a round
+ *         leave in one send per connection, and nothing is freed while a caller still uses it.
  *
  * THE END
- *   stopping  a farewell (front_leave), or the gateway ends: reads no more; closed when everything is answered
+ *   stopping  a farewell (front_leave), or the gateway ends: reads no more; closed when everything
+ *             is answered
  *   gone      the client hung up after its farewell: the socket is closed, and jobs inside finish
  *             without a reply
  *   doomed    lost, broken, refused, too slow: closed in the turn, queued replies are discarded
@@ -290,7 +291,8 @@ static bool front_turn(struct loop_turn *t, weir_time now)
 	if (f->todo)
 		handle_all_todo(f);
 	more = front_wake(f);
-	/* The resources have had their turn: requests submitted since must not wait for an event. */
+	/* The resources have had their turn: requests submitted since must not wait for an
+	 * event. */
 	return more || f->todo || f->submitted;
 }
 
@@ -398,7 +400,7 @@ static void start_conn(struct loop_task *t)
 		free_unstarted(c);
 		return;
 	}
-	if (!f->turn.turn) { /* after the turns of the resources, which are there by now */
+	if (!f->turn.turn) { /* after the turns of the resources, which exist by now */
 		f->turn.turn = front_turn;
 		loop_turn_add(f->loop, &f->turn);
 	}

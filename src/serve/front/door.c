@@ -8,8 +8,8 @@
  *         costs one buffer. When the client has chosen its export, the socket goes to the export's
  *         worker. A client that asks for an export whose storage was never reached waits for the
  *         reply until it is, for as long as the resource's `timeout`.
- * LIMITS  10 s for the handshake, without that wait, however active the client is; 4,096 at once: one
- *         more, and the oldest is disconnected, so that silent clients do not lock out others.
+ * LIMITS  10 s for the handshake, without that wait, however active the client is; 4,096 at once:
+ *         one more, and the oldest is disconnected, so that silent clients do not lock out others.
  */
 #include "base/container.h"
 #include "serve/front/front.h"
@@ -51,7 +51,7 @@ static struct weir_who identity_of(const struct front_visit *v, const char *name
 		.tls = *v->tls ? v->tls : NULL};
 }
 
-/* Return the next export for this client from *at on, and advance *at; NULL: there is none. */
+/* Return the next export for this client from *at on, and advance *at; NULL: no more. */
 static const char *next_export(struct front_visit *v, size_t *at, struct front_place *ret)
 {
 	const char *name;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * front: the plug for a front end: a protocol by which clients send requests.
+ * front: the interface of a front end: a protocol by which clients send requests.
  *
- * A front end is a table of functions, struct front_ops, and its line in serve/gateway/fronts.c. The
- * gateway knows nothing else of a protocol, and a protocol nothing of the gateway. It says what
- * bytes mean: the handshake, where a request ends, what a reply looks like. Everything else is
+ * A front end is a table of functions, struct front_ops, and its line in serve/gateway/fronts.c.
+ * The gateway knows nothing else of a protocol, and a protocol nothing of the gateway. The front
+ * end defines the handshake, where a request ends, and the format of a reply. Everything else is
  * shared by all front ends:
  *
  *   serve/front/door.c     a new connection until its export is known: TLS, identity, time limits
@@ -16,7 +16,7 @@
  *   serve/front/request.h  a request, and the functions of the gate that takes it
  *
  * The arrows: serve/loop and serve/back/back.h (operations on storage) are below; serve/resource
- * and serve/gateway are above, and reach in by struct front_gate and struct front_site.
+ * and serve/gateway are above, and are called through struct front_gate and struct front_site.
  *
  * THREADS  The handshake is on the main thread, the rest on the thread of the client's resource.
  *
@@ -50,7 +50,8 @@ enum front_hello {
 	FRONT_HELLO_MORE,  /* send the output, give more input */
 	FRONT_HELLO_TLS,   /* send the output, do the TLS handshake, then call `secured` */
 	FRONT_HELLO_READY, /* send the output; requests for the export visit.name follow */
-	FRONT_HELLO_WAIT, /* send the output, and call again without input when front_find may succeed */
+	/* send the output, and call again without input when front_find may succeed */
+	FRONT_HELLO_WAIT,
 	FRONT_HELLO_END, /* send the output, then close: the client left, or visit.fault is why */
 };
 #define FRONT_HELLO_OUT 16384 /* bytes of output at once, at most */
@@ -74,22 +75,23 @@ struct front_ops {
 	/* The handshake. greet: write the server's first words to out, if it speaks first; return
 	 * their size. hello: process input until the output is full, the input is used up or the
 	 * state is not MORE; while it is MORE, it is called again until it neither consumes nor
-	 * writes anything. After READY the rest of the input is the first requests. secured: the TLS
-	 * handshake is done; refuse everything if visit.denied is set. May be NULL. */
+	 * writes anything. After READY the rest of the input is the first requests. secured: the
+	 * TLS handshake is done; refuse everything if visit.denied is set. May be NULL. */
 	size_t (*greet)(struct front_visit *v, uint8_t *out);
 	enum front_hello (*hello)(struct front_visit *v, const uint8_t *in, size_t n,
 		size_t *ret_used, uint8_t *out, size_t room, size_t *ret_made);
 	void (*secured)(struct front_visit *v);
-	/* The connection, zeroed but for the shared part, gets what was agreed on. May be NULL. */
+	/* Copy the agreed settings of the visit to the connection, which is zeroed but for the
+	 * shared part. May be NULL. */
 	void (*agree)(struct front_conn *c, const struct front_visit *v);
 
 	/* Parse the request that begins at p. Return its size, without the payload, with c->step
 	 * FRONT_BEGIN; 0 if its end is not there yet. Calls front_broken if it is not one. */
 	size_t (*parse)(struct front_conn *c, const uint8_t *p, size_t n);
-	/* Begin the request: fill in c->request and return front_begin_read or front_begin_write; or
-	 * make jobs (front_job_make) and pass them to front_submit or front_reply; or front_answer.
-	 * Return FRONT_HEAD if that is done, FRONT_BEGIN if there is no job for it now: it is called
-	 * again when there is. */
+	/* Begin the request: fill in c->request and return front_begin_read or front_begin_write;
+	 * or make jobs (front_job_make) and pass them to front_submit or front_reply; or
+	 * front_answer. Return FRONT_HEAD if that is done, FRONT_BEGIN if there is no job for it
+	 * now: it is called again when there is. */
 	enum front_step (*begin)(struct front_conn *c);
 	/* Write the reply of a finished job; io.error is its result. The same every time: a reply
 	 * that was sent in part is written again. */
@@ -105,18 +107,18 @@ struct front_place {         /* where the requests of an export go */
 	const struct back_info *info;
 	uint64_t offset, size; /* of the export in the resource */
 	bool read_only;
-	bool known; /* false: its storage was not reached yet; size and read_only mean nothing */
-	weir_time timeout; /* how long a client is to wait for that */
+	bool known; /* false: its storage was not reached yet; size and read_only are undefined */
+	weir_time timeout; /* how long a client should wait for that */
 	int tenant;
 	const char *tenant_path,
 		*description; /* the policy's: not to be kept; the latter or NULL */
 };
 
 struct front_visit { /* a handshake; the first member of the protocol's own */
-	/* the outcome: the name by which the client calls its share of a resource, to be matched by
-	 * the policy as `export` (READY); why the client is at fault, NULL if it is not (END) */
+	/* the result: the name by which the client calls its share of a resource, matched by the
+	 * policy as `export` (READY); the client's fault, NULL if there is none (END) */
 	const char *name, *fault;
-	const char *denied; /* why TLS says that this client must be refused, or NULL */
+	const char *denied; /* why TLS requires that this client be refused, or NULL */
 	bool tls_offered, tls_required;
 	/* private to door.c */
 	struct loop_fd fd;
@@ -143,8 +145,8 @@ struct front_visit { /* a handshake; the first member of the protocol's own */
 	size_t out_at, out_n;
 };
 
-/* Look up the export of that name ("": the default) for this client. Return 0; -ENOENT; -EACCES: not
- * allowed for this client; -EAGAIN: its storage is not reachable, wait (FRONT_HELLO_WAIT);
+/* Look up the export of that name ("": the default) for this client. Return 0; -ENOENT; -EACCES:
+ * not allowed for this client; -EAGAIN: its storage is not reachable, wait (FRONT_HELLO_WAIT);
  * -ETIMEDOUT: it waited long enough; -ENODEV: it ends beyond its resource. */
 int front_find(struct front_visit *v, const char *name, struct front_place *ret);
 /* Return the i-th name for this client, or NULL, and its description or NULL. Valid until the next
@@ -247,11 +249,12 @@ struct front_conn {        /* the first member of the protocol's own */
 
 /* ---- for `begin` */
 
-/* Begin the read, or write, c->request, in pieces if it is long. The range must lie in the export. error
- * of a write: its payload is skipped, and it is answered with that. */
+/* Begin the read, or write, c->request, in pieces if it is long. The range must lie in the export.
+ * error of a write: its payload is skipped, and it is answered with that. */
 enum front_step front_begin_read(struct front_conn *c);
 enum front_step front_begin_write(struct front_conn *c, int error);
-/* Answer c->request without the resource. Return FRONT_HEAD, or FRONT_BEGIN: no job is available. */
+/* Answer c->request without the resource. Return FRONT_HEAD, or FRONT_BEGIN: no job is
+ * available. */
 enum front_step front_answer(struct front_conn *c, int error);
 /* Get a job for c->request, with a chunk of `memory` bytes if not 0; NULL: not now. */
 struct front_job *front_job_make(struct front_conn *c, size_t memory);
@@ -278,9 +281,9 @@ void front_gather_data(struct gather *g, const struct front_job *j);
 
 /* ---- for the gateway */
 
-struct front_site { /* what the gateway tells its front ends */
+struct front_site { /* functions of the gateway for its front ends */
 	const char *(*export_)(const struct gateway *g, size_t i); /* name, or NULL */
-	/* As front_find, without -EAGAIN. Any name may be NULL in `who`. */
+	/* As front_find, without -EAGAIN. Any name in the identity may be NULL. */
 	int (*find)(struct gateway *g, const struct weir_who *who, struct front_place *ret);
 	struct tls *(*tls)(const struct gateway *g, bool *ret_required);            /* NULL: none */
 	void (*count)(struct gateway *g, int connections, int refused, int broken); /* any thread */
@@ -293,7 +296,8 @@ void front_door_free(struct front_door *d); /* ends the handshakes; NULL is fine
 void front_accept(struct front_door *d, const struct front_ops *ops, int fd); /* owns the socket */
 void front_known(struct front_door *d); /* a resource became known: continue; NULL is fine */
 
-/* The connections on a worker's thread. Return 0 or -ENOMEM. free: when none is left; NULL is fine. */
+/* The connections on a worker's thread. Return 0 or -ENOMEM. free: when none is left; NULL is
+ * fine. */
 int front_new(const struct front_site *site, struct gateway *g, struct loop *loop,
 	struct chunk_pool *pool, struct front **ret_front);
 void front_free(struct front *f);
@@ -311,8 +315,9 @@ struct front_start {
 struct front_conn *front_conn_new(const struct front_start *s);
 void front_conn_start(struct front_conn *c);
 
-/* The end, on the thread. finish: read no more from any connection; each closes when its requests are
- * answered. now: close them at once, and discard what is queued. count: connections that are left. */
+/* The end, on the thread. finish: read no more from any connection; each closes when its requests
+ * are answered. now: close them at once, and discard what is queued. count: connections that are
+ * left. */
 void front_finish(struct front *f, bool now);
 size_t front_count(const struct front *f);
 

@@ -4,8 +4,8 @@
  *
  * Everything of a worker's connections happens on its thread.
  *
- * PAUSED  A connection whose next request, or piece, may not have memory now is not read from. Bytes
- *         received after it are in `rest`.
+ * PAUSED  A connection whose next request, or piece, may not have memory now is not read from.
+ *         Bytes received after it are in `rest`.
  * DEAF    A connection that has replies and has read none for a second.
  */
 #ifndef WEIR_SERVE_FRONT_IMPL_H

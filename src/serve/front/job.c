@@ -3,22 +3,23 @@
  * job: jobs and payload memory, and the limits of a connection and a tenant.
  *
  * LAW     A connection may hold chunks up to half of the free memory (as in a switch with a shared
- *         buffer: a dynamic threshold), and as many jobs as half of the free ones, at most 1,024. So
- *         one alone may have a third of everything, n that all want more have 1/(n+2) each, and some
- *         is always left for the next one.
+ *         buffer: a dynamic threshold), and as many jobs as half of the free ones, at most 1,024.
+ *         So one alone may have a third of everything, n that all want more have 1/(n+2) each, and
+ *         some is always left for the next one.
  *         Connections that come one after the other and never return anything (their back end is
  *         away) get a third of what the previous one left: a dozen connections would leave next to
- *         nothing. So a tenant, with all its connections to a resource, may hold as much as is free:
- *         half of everything; and a resource with all its tenants, if a thread has several, twice as
- *         much as is free: two thirds. Memory stuck at one resource leaves some for the others.
- *         A tenant that has nothing may have one small piece even then; so may a connection that has
- *         nothing, within the limit of its tenant.
+ *         nothing. So a tenant, with all its connections to a resource, may hold as much as is
+ *         free: half of everything; and a resource with all its tenants, if a thread has several,
+ *         twice as much as is free: two thirds. Memory stuck at one resource leaves some for the
+ *         others. A tenant that has nothing may have one small piece even then; so may a connection
+ *         that has nothing, within the limit of its tenant.
  *         Connections whose socket is full, and those that have not read a reply yet, are doubtful:
  *         they have half of that, counted separately, so that the others have all of theirs in any
  *         case. While others wait, a connection whose socket is full gets no more.
- *         Deaf connections (they read no reply for a second) get nothing more, and what they hold is
- *         again counted separately, as long as it is not more than is free. Deaf ones beyond that,
- *         while other doubtful ones of their tenant wait, are disconnected (serve/front/conn.c).
+ *         Deaf connections (they read no reply for a second) get nothing more, and what they hold
+ *         is again counted separately, as long as it is not more than is free. Deaf ones beyond
+ *         that, while other doubtful ones of their tenant wait, are disconnected
+ *         (serve/front/conn.c).
  * SOURCE  Choudhury and Hahne, Dynamic queue length thresholds for shared-memory packet switches,
  *         IEEE/ACM Transactions on Networking 6(2), 1998; α = ½.
  * METHOD  Jobs come from a free list that grows by slabs and never shrinks. A connection's jobs and

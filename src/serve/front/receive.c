@@ -3,10 +3,10 @@
  * receive: bytes in, requests out.
  *
  * METHOD  A receive goes into the worker's scratch buffer and brings as many requests as the client
- *         had sent. Processing depends on the connection's step, so it does not matter where a receive
- *         ends. Small payloads are copied to their chunks; while much of a payload is missing, the
- *         rest of its piece is received in place, and in the same call a little of what follows it
- *         into the scratch buffer: usually the next request.
+ *         had sent. Processing depends on the connection's step, so it does not matter where a
+ *         receive ends. Small payloads are copied to their chunks; while much of a payload is
+ *         missing, the rest of its piece is received in place, and in the same call a little of
+ *         what follows it into the scratch buffer: usually the next request.
  *         A piece of a write goes to the resource as soon as it is full: a write of 32 MiB needs no
  *         more memory at once than the connection may have.
  */

@@ -31,7 +31,8 @@ struct request {
 	void (*call)(struct request *r); /* of a BACK_CALL; on the loop's thread */
 	void *owner;
 	uint64_t user; /* the owner's */
-	/* The resource's, in shadow mode: all that was finished before it; inside with it. */
+	/* For the resource, in shadow mode: all work finished before it; work inside, including its
+	 * own. */
 	struct shadow_work before, inside;
 	weir_time
 		since; /* the resource's: when it first went to the gate, if a swap took it back */
@@ -68,10 +69,11 @@ struct client {
 	void (*refused)(struct client *c, const char *why);
 };
 
-struct front_held { /* of a client's tenant since its node was made; 0 where nothing is held */
-	double ns;  /* request·ns that limits (a max, a lack of tokens) held its requests; waiting
-	              ones included */
-	uint64_t served; /* requests that came back */
+struct front_held { /* of a client's tenant since its node was made; 0 if nothing is held */
+	/* request·ns that limits (a max, a lack of tokens) held its requests; waiting ones
+	 * included */
+	double ns;
+	uint64_t served; /* requests that completed */
 };
 
 /* A resource as front ends use it: the functions that the gateway gives them, on the resource's
@@ -86,9 +88,9 @@ struct front_gate {
 	void (*submit)(struct resource *r, struct request *q);
 	/* A BACK_CALL that passed the gate is done; q->io.error is its result. */
 	void (*finish)(struct resource *r, struct request *q);
-	/* The reply to a client's request has left. `received` is the return of the recv that brought
-	 * the request's last byte, `finished` that of the send that took the last byte of its reply.
-	 * Once a request as the client sent it, however many pieces it passed the gate in. */
+	/* The reply to a client's request has left. `received` is the return of the recv that
+	 * brought the request's last byte, `finished` that of the send that accepted the last byte
+	 * of its reply. Once per request of the client, however many pieces it had. */
 	void (*answered)(const struct client *c, weir_time received, weir_time finished);
 	void (*held)(struct resource *r, const struct client *c, struct front_held *ret_held);
 };

@@ -2,19 +2,19 @@
 /*
  * send: replies out, many per send.
  *
- * METHOD  Finished jobs are in the connection's queue. A send gathers as many as fit: headers and data
- *         up to 16 KiB are copied one after the other into the worker's scratch buffer, larger data
- *         are referenced in place. A reply is derived from its job alone, so for a partly sent one
- *         only the number of bytes is kept, and it is gathered again: no connection has a buffer of
- *         its own.
- *         A socket that was full accepts about as much as the last time: no more is gathered for it,
- *         else a scratch buffer full of replies would be copied for every few that a slow client
- *         reads.
+ * METHOD  Finished jobs are in the connection's queue. A send gathers as many as fit: headers and
+ *         data up to 16 KiB are copied one after the other into the worker's scratch buffer, larger
+ *         data are referenced in place. A reply is derived from its job alone, so for a partly sent
+ *         one only the number of bytes is kept, and it is gathered again: no connection has a
+ *         buffer of its own.
+ *         A socket that was full accepts about as much as the last time: no more is gathered for
+ *         it, else a scratch buffer full of replies would be copied for every few that a slow
+ *         client reads.
  *         Borrowed data are sent from the back end's memory; those not sent in the round are copied
  *         to the job's own chunk.
  * COST    One system call per round. Copying wins below 16 KiB, since each vector costs the kernel
- *         about as much as copying that; above it loses by a factor of three. For just received data
- *         a vector wins earlier: they are in the cache, and a copy would evict other data.
+ *         about as much as copying that; above it loses by a factor of three. For just received
+ *         data a vector wins earlier: they are in the cache, and a copy would evict other data.
  */
 #include "serve/front/impl.h"
 #include <errno.h>

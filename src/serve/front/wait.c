@@ -2,17 +2,17 @@
 /*
  * wait: connections that wait for memory, and their order.
  *
- * LAW     Within one usage (a tenant's at a resource, good or doubtful) the first to come goes first,
- *         one request at a time, and no other connection of the usage overtakes it, even if it needs
- *         less: else small requests would take the freed memory bit by bit, and a large one would
- *         wait forever. But only as long as that helps: if the first needs more than is free without
- *         all others of its usage, it waits for other tenants, and its own tenant's connections
- *         continue meanwhile. Usages take turns.
- * METHOD  A connection that has used up its own part is in no queue: it enters one when one of its own
- *         jobs returns. The others are checked when memory was freed, the first of each usage.
- * COST    A round resumes the connections that may continue, MOST at most, and checks FAILED others.
- *         The rest is checked in the next round, which then follows at once; until all were checked,
- *         or something changed.
+ * LAW     Within one usage (a tenant's at a resource, good or doubtful) the first to come goes
+ *         first, one request at a time, and no other connection of the usage overtakes it, even if
+ *         it needs less: else small requests would take the freed memory bit by bit, and a large
+ *         one would wait forever. But only as long as that helps: if the first needs more than is
+ *         free without all others of its usage, it waits for other tenants, and its own tenant's
+ *         connections continue meanwhile. Usages take turns.
+ * METHOD  A connection that has used up its own part is in no queue: it enters one when one of its
+ *         own jobs returns. The others are checked when memory was freed, the first of each usage.
+ * COST    A round resumes the connections that may continue, MOST at most, and checks FAILED
+ *         others. The rest is checked in the next round, which then follows at once; until all were
+ *         checked, or something changed.
  */
 #include "base/container.h"
 #include "serve/front/impl.h"

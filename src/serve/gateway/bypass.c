@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bypass: opens the gate of a resource in an emergency, and closes it again; said in the log. */
+/* bypass: open the gate of a resource in an emergency, and close it again; logged. */
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * change: how a new version of the policy comes into force while handshakes, the API and I/O go on.
+ * change: put a new version of the policy in force while handshakes, the API and I/O continue.
  *
- * METHOD  Changes go one after the other, each in stages:
- *           MAKE    aside: the whole next version, checked and kept on disk (serve/gateway/policy.c)
- *           DIVIDE  aside: the parts of limits that several resources share. They stand still from here to ENTER
- *           STEP    a resource after the other, on its thread: new nodes and knobs, in steps of less than
- *                   a millisecond, one a round of its loop
+ * METHOD  Changes run one after the other, each in stages:
+ *           MAKE    aside: the whole next version, checked and stored on disk
+ *                   (serve/gateway/policy.c)
+ *           DIVIDE  aside: the parts of limits that several resources share. They are frozen from
+ *                   here to ENTER
+ *           STEP    one resource after the other, on its thread: new nodes and knobs, in steps of
+ *                   less than a millisecond, one per round of its loop
  *           SWITCH  the same: from here on the resource's clients have the new policy
- *           ENTER   here: so have new clients, and whoever looks
- *         A resource that refuses (it has no memory) has the others taken back, and the disk (UNDO). What was in
- *         force is freed aside, with its last reference.
- *         A client that shakes hands meanwhile is matched once more when it joins its resource.
+ *           ENTER   main thread: so have new clients, and readers of the policy
+ *         If a resource refuses (out of memory), the others and the disk are restored (UNDO). The
+ *         old version is freed aside, with its last reference.
+ *         A client in its handshake meanwhile is matched once more when it joins its resource.
  */
 #include "base/no-memory.h"
 #include "base/container.h"
@@ -23,7 +25,7 @@
 #include <string.h>
 
 #define RETRY     WEIR_MS        /* for the parts to stand still */
-#define STOP_TIME (50 * WEIR_MS) /* for what is done aside when the gateway ends */
+#define STOP_TIME (50 * WEIR_MS) /* for jobs aside when the gateway ends */
 
 enum stage { MAKE, DIVIDE, STEP, SWITCH, UNDO, UNKEEP };
 enum state { UNTOUCHED, STARTED, SWITCHED }; /* of a resource */
@@ -88,7 +90,7 @@ struct gateway_change *gateway_change_reload(void)
 
 /* ---- at one resource, on its thread */
 
-/* 1: there is more to do, 0, or negative and why. */
+/* 1: there is more to do; 0; or a negative errno with a message. */
 static int step_there(struct gateway_change *c, struct gateway_resource *r, uint8_t *state)
 {
 	const struct gateway_version *v = c->draft.version;
@@ -141,7 +143,7 @@ static int act_there(struct gateway_change *c)
 
 /* ---- one after the other */
 
-/* The next resource, or the next stage; false: all is done. */
+/* Advance to the next resource, or the next stage. Return false if all is done. */
 static bool advance(struct gateway_change *c, int rc)
 {
 	if (rc < 0) {
@@ -185,7 +187,7 @@ static void free_aside(struct aside_job *j)
 	free(l);
 }
 
-/* What was in force may have 100,000 tenants, too. */
+/* The old version may have 100,000 tenants, too: free it aside. */
 static void discard(struct gateway *g, struct gateway_change *c)
 {
 	struct leftover *l = g->changes_end ? NULL : calloc(1, sizeof(*l));
@@ -243,7 +245,7 @@ static void give_up(struct gateway_change *c)
 	aside_post(c->gateway->aside, &c->job);
 }
 
-/* The parts stand still when no message about them is on its way. */
+/* The parts are frozen when no message about them is in flight. */
 static void divide_or_retry(struct gateway_change *c)
 {
 	struct gateway *g = c->gateway;

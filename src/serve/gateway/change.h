@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * change: from what a person wants changed to a policy in force. For gateway*.c.
+ * change: from a requested change to a policy in force. For the files of the gateway.
  *
- *   serve/gateway/policy.c   makes the next version of the policy from a file's text and what `set` changed
- *   serve/gateway/change.c   puts it in force, while everything goes on
+ *   serve/gateway/policy.c   makes the next version of the policy from a file's text and the
+ *                            overrides
+ *   serve/gateway/change.c   puts it in force, without stopping anything
  */
 #ifndef WEIR_SERVE_GATEWAY_CHANGE_H
 #define WEIR_SERVE_GATEWAY_CHANGE_H
@@ -13,7 +14,7 @@
 
 enum gateway_change_kind { CHANGE_APPLY, CHANGE_SET, CHANGE_RELOAD };
 
-struct gateway_draft { /* a version in the making; zero it */
+struct gateway_draft { /* a version that is being made; zero it */
 	struct weir_policy *base;
 	struct gateway_version *version;
 	int *was; /* policy_swap_map from the version in force */
@@ -28,45 +29,46 @@ struct gateway_change {
 	enum gateway_change_kind kind;
 	/* apply, reload: */
 	char *text;
-	size_t len, tenants_len; /* the last bytes of the text are those of the tenants' file */
+	size_t len, tenants_len; /* the last bytes of the text are the tenants' file */
 	char *name;
 	bool keep, dry;
 	bool own; /* the operator's own file, which may name others */
 	/* set: */
-	char *key, *value; /* value NULL: back to what the file says */
+	char *key, *value; /* value NULL: back to the file's value */
 
-	/* what came of it */
+	/* result */
 	struct gateway_draft draft;
 	struct gateway_note note;
 	struct weir_err err;
 	int rc;
 
-	/* serve/gateway/change.c's */
+	/* private to serve/gateway/change.c */
 	struct gateway_change *next;
 	struct gateway *gateway;
 	struct aside_job job;
 	struct loop_task there, back;
 	int stage;
-	size_t resource; /* whose turn it is */
+	size_t resource; /* current resource */
 	uint8_t *states; /* by resource */
-	int step_rc;     /* of it */
+	int step_rc;     /* of that step */
 	gateway_changed_fn *done;
 	void *arg;
 };
 
 /* ---- serve/gateway/policy.c: any thread, while nothing else changes the policy in force */
 
-/* Makes c->draft, all of it that can be refused, and keeps it in the state folder; sets rc, note, err. */
+/* Make c->draft and check everything that can be refused; store it in the state folder; set rc,
+ * note, err. */
 void gateway_draft_make(struct gateway *g, struct gateway_change *c);
-/* It came to nothing: the state folder has again what is in force. */
+/* The change failed: restore the state folder to the version in force. */
 void gateway_draft_unkeep(struct gateway *g, struct gateway_draft *d);
 void gateway_draft_free(struct gateway_draft *d);
-/* Main thread: the draft is in every gate. It is the gateway's now, and what was in force is in the draft. */
+/* Main thread: the draft is in every gate. Exchange it with the version in force. */
 void gateway_draft_enter(struct gateway *g, struct gateway_change *c);
 
 /* ---- serve/gateway/change.c */
 
-/* Ends what is under way; the loop does not run. False: a thread still uses the policy. */
+/* End pending changes; the loop does not run. Return false if a thread still uses the policy. */
 bool gateway_changes_stop(struct gateway *g);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * divide: a tenant's max and min hold in total over all its resources: each resource's gate has
- * a part of each limit, by what is wanted there (policy/divide-table).
+ * divide: a tenant's max and min hold in total over all its resources: each resource's gate has a
+ * part of each limit, by demand (policy/divide-table.h).
  *
- * METHOD  Every 10 ms the main thread posts a task to each resource's thread, which leaves there what
- *         every tenant had and posts it back. When all are back (or at the next tick, without those
- *         that are late) the parts are computed and the resources whose parts change are told, again by
- *         a post each; when they confirm, what was lowered is free and raises the others.
- *         Up to three such steps a tick: new demand has its part after about a tick. Nothing locks
+ * METHOD  Every 10 ms the main thread posts a task to each resource's thread, which collects the
+ *         demand of every tenant and posts it back. When all are back (or at the next tick, without
+ *         late ones) the parts are computed, and each resource whose parts change gets them by
+ *         another post; when resources confirm, the lowered parts are free and raise others. Up to
+ *         three such steps per tick: new demand has its part after about a tick. There are no locks
  *         and no thread waits: a task and its memory belong to one thread at a time.
- *         The clock runs only while it matters: a tenant with a max or min is connected to two or more
- *         resources, or a client came within the last second. It goes to 100 ms when all are idle, and
- *         then no resource is asked until one has seen a request or a client.
+ *         The timer runs only while it is needed: a tenant with a max or min is connected to two or
+ *         more resources, or a client came within the last second. It slows to 100 ms when all are
+ *         idle, and then no resource is asked until one has seen a request or a client.
  */
 #include "base/container.h"
 #include "policy/divide-table.h"
@@ -23,20 +23,20 @@
 
 #define TICK      (10 * WEIR_MS)
 #define TICK_IDLE (100 * WEIR_MS)
-#define AWAKE     WEIR_SEC /* after a client came: handshakes are over by then */
-#define STEPS     3        /* a tick: lower, raise, and what came between */
+#define AWAKE     WEIR_SEC /* after a client came: handshakes are done by then */
+#define STEPS     3        /* per tick: lower, raise, and changes meanwhile */
 #define QUIET     5        /* ticks with nothing to do: then the clock stops */
 
-struct seat { /* one resource's; while it is away, its thread's */
+struct seat { /* of one resource; while it is away, it belongs to that thread */
 	struct loop_task there, back;
 	struct gateway_divide *divide;
 	struct gateway_resource *resource;
-	bool collect, apply;          /* what the task does */
-	unsigned serial;              /* of the table with which it was sent */
+	bool collect, apply;          /* work of the task */
+	unsigned serial;              /* of the table when it was sent */
 	size_t n, rows;               /* tenants; limits of all of them */
-	double *part;                 /* of the books, one a limit: to be applied */
+	double *part;                 /* of the books, one per limit: to be applied */
 	struct divide_demand *demand; /* of the books: collected */
-	weir_time at, before;         /* when it was collected, and the time before */
+	weir_time at, before;         /* time of the collection, and of the one before */
 	int rc;
 	struct weir_err err; /* why, if rc < 0 */
 };
@@ -51,16 +51,16 @@ struct gateway_divide {
 	struct gateway *gateway;
 	struct books *now, *next; /* in force; being put there */
 	struct seat *seats;
-	bool *away; /* by seat: the task is on its way */
+	bool *away; /* by seat: the task is in flight */
 	size_t n_seats, n_away;
 	unsigned serial, steps;
 	struct loop_timer timer;
-	weir_time awake;   /* until then it ticks whatever it sees */
+	weir_time awake;   /* ticks until then in any case */
 	bool collected;    /* since the last targets */
 	bool paused;       /* the policy is being changed */
 	bool changed;      /* in this tick */
-	unsigned quiet;    /* ticks since something changed, or there was something to divide */
-	uint64_t activity; /* of all resources, when they were last asked */
+	unsigned quiet;    /* ticks since the last change or division */
+	uint64_t activity; /* of all resources, at the last collection */
 };
 
 /* ---- books */
@@ -180,7 +180,7 @@ static void seat_back(struct loop_task *task)
 
 /* ---- the clock */
 
-/* Has nothing come or gone since all were last asked? */
+/* Return true if no request arrived or completed since the last collection. */
 static bool unchanged(struct gateway_divide *d)
 {
 	uint64_t before = d->activity;
@@ -203,7 +203,7 @@ static void tick(struct loop_timer *timer, weir_time now)
 
 	d->quiet = d->changed || shared || late ? 0 : d->quiet + 1;
 	if (d->quiet > QUIET && now > d->awake)
-		return; /* until somebody comes */
+		return; /* until a client comes */
 	asleep = shared && idle && now > d->awake;
 	loop_set(d->gateway->loop, &d->timer, now + (asleep ? TICK_IDLE : TICK));
 	if (unchanged(d) && asleep && !d->changed && !late)
@@ -224,7 +224,7 @@ void gateway_divide_wake(struct gateway *g)
 	if (!d)
 		return;
 	d->awake = loop_clock() + AWAKE;
-	/* Not earlier than it would come anyway while it runs: a flood of clients is no faster clock. */
+	/* Not earlier than the next tick while it runs: many clients do not make it faster. */
 	if (!d->timer.set && !d->paused)
 		loop_set(g->loop, &d->timer, loop_clock());
 }
@@ -320,7 +320,7 @@ int gateway_divide_start(struct gateway *g)
 	return gateway_each(g, give_parts, g, NULL);
 }
 
-/* The main loop does not run any more: what the seats posted to it is never looked at. */
+/* The main loop does not run any more: tasks that seats posted to it are never run. */
 void gateway_divide_stop(struct gateway *g)
 {
 	struct gateway_divide *d = g->divide;

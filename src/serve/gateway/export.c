@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * export: which name leads where, for whom, and whether a policy's exports fit the back ends.
+ * export: find the export of a name for a client, and check that a policy's exports fit the back
+ * ends.
  *
- * Nothing is kept: each question is answered from the policy in force, so a swap needs no step here.
+ * Nothing is stored: each question is answered from the policy in force, so a swap needs no step
+ * here.
  */
 #include "policy/index.h"
 #include "serve/gateway/impl.h"
@@ -15,7 +17,7 @@ static bool any_name(const struct gateway *g, const struct weir_policy *p)
 	return g->options.any_name && !p->n_exports;
 }
 
-/* What a policy without exports has: each resource, whole, under its name. */
+/* A policy without exports has each resource as one export, whole, under its name. */
 static size_t n_exports(const struct gateway *g, const struct weir_policy *p)
 {
 	if (any_name(g, p))

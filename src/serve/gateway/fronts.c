@@ -8,7 +8,7 @@
 #include <string.h>
 
 #ifndef FRONTS_MORE
-#define FRONTS_MORE /* a test adds one: tests/serve/front-example */
+#define FRONTS_MORE /* hook for a test: tests/serve/front-example */
 #endif
 
 #define FRONT(name) extern const struct front_ops front_##name##_ops;

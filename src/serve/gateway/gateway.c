@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gateway: made and taken apart.
+ * gateway: start and end.
  *
- * The order of the start: the policy with what was kept; every back end, on the main thread, since
- * that may take long and nobody waits yet; the threads; in each of them its resources with the policy
- * in their gates; listening last, so that a client that gets in finds everything there. Anything that
- * fails takes down what is there already by gateway_free, which so must cope with every half of it.
+ * The order of the start: the policy with its overrides; every back end, on the main thread, since
+ * that may take long and no client waits yet; the threads; in each of them its resources with the
+ * policy in their gates; listening last, so that a client that connects finds everything ready. If
+ * a step fails, gateway_free frees the parts that exist, so it must cope with each of them missing.
  */
 #include "base/container.h"
 #include "serve/gateway/impl.h"
@@ -25,7 +25,7 @@
 
 #define MEMORY_DEFAULT ((size_t)1 << 30)  /* bytes of payloads: a second of a fast disk */
 #define MEMORY_LEAST   ((size_t)16 << 20) /* a worker: 64 of the largest pieces */
-#define PATIENCE       (2 * WEIR_SEC)     /* with upstreams that are not there, all together */
+#define PATIENCE       (2 * WEIR_SEC)     /* for all unreachable upstreams together */
 
 _Static_assert(WEIR_POLICY_KEEP_LEAST == BACK_KEEP_LEAST, "what the policy says is what there is");
 
@@ -400,14 +400,14 @@ static int free_resource(void *arg, struct gateway_resource *r)
 	return 0;
 }
 
-/* Usually gateway_run has seen the last client off. */
+/* Usually gateway_run has waited for the last client. */
 static void check_clients(struct gateway *g)
 {
 	if (gateway_runs(g) && !g->stuck && gateway_busy(g))
 		g->stuck = true;
 }
 
-/* On their threads while these run, else (the start failed before) here. */
+/* On their threads while these run, else (the start failed earlier) here. */
 static void free_resources(struct gateway *g, bool keep_names)
 {
 	for (size_t i = 0; i < g->n_resources; i++) {
@@ -429,7 +429,7 @@ static void free_resources(struct gateway *g, bool keep_names)
 
 void gateway_free(struct gateway *g)
 {
-	bool abandoned = false; /* a large policy is still being read: what that uses stays */
+	bool abandoned = false; /* a large policy is still being read: its memory stays */
 
 	if (!g)
 		return;
@@ -450,7 +450,7 @@ void gateway_free(struct gateway *g)
 	free_resources(g, abandoned);
 	for (unsigned i = 0; i < g->n_workers; i++) {
 		worker_stop(&g->workers[i]);
-		if (!g->stuck) /* else a back end may still write to what is in there */
+		if (!g->stuck) /* else a back end may still write to its memory */
 			worker_free(&g->workers[i]);
 	}
 	tls_free(g->tls);

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gateway: `weir serve`: threads, listeners, exports, the policy in force, and how to change it.
+ * gateway: `weir serve`: threads, listeners, exports, the policy in force, and its changes.
  *
- * The main thread runs the listeners, the handshakes (serve/front/door.c), the API and whatever controls; workers
- * run the data path. A resource lives on one worker. All functions here are the main thread's.
+ * The main thread runs the listeners, the handshakes (serve/front/door.c), the API and the
+ * controllers' timers; workers run the data path. A resource lives on one worker. All functions
+ * here are for the main thread.
  *
  *   gateway.c        start and end
- *   serve/gateway/export.c which name leads where
+ *   serve/gateway/export.c exports by name
  *   serve/gateway/run.c    signals; run, stop
  *   serve/gateway/listen.c sockets that listen; accept
- *   serve/gateway/policy.c the next version of the policy; what is kept across a restart
- *   serve/gateway/change.c how it comes into force
- *   serve/gateway/bypass.c past the gate of a resource
+ *   serve/gateway/policy.c the next version of the policy; overrides kept across a restart
+ *   serve/gateway/change.c put it in force
+ *   serve/gateway/bypass.c bypass the gate of a resource
  *   serve/gateway/divide.c max and min of tenants that use several resources
  *   serve/gateway/slo.c    slos of tenants: met or missed
- *   serve/gateway/ledger.c who lent whom under AdapTBF, over a restart too
+ *   serve/gateway/ledger.c AdapTBF's loans, kept across a restart
  *   worker.c         a thread: its loop, memory and resources
  *   serve/gateway/fronts.c the front ends, by name
  *   serve/front/           connections of clients, by protocol
@@ -34,39 +35,39 @@ struct gateway_version;
 struct worker;
 
 struct gateway_options {
-	unsigned threads; /* workers; 0: the policy's, else one a core. At most one a resource */
-	bool bare;        /* no gates: for benchmarks */
-	size_t memory;    /* bytes of payload buffers; 0: the policy's, else 1 GiB */
-	const char *
-		state; /* folder for what `set` changed; NULL: the policy's; else nothing is kept */
-	const int *cores; /* workers are pinned to these; NULL: not pinned */
+	unsigned threads;  /* workers; 0: the policy's, else one a core. At most one a resource */
+	bool bare;         /* no gates: for benchmarks */
+	size_t memory;     /* bytes of payload buffers; 0: the policy's, else 1 GiB */
+	const char *state; /* folder for overrides; NULL: the policy's; else they are not kept */
+	const int *cores;  /* workers are pinned to these; NULL: not pinned */
 	size_t n_cores;
 	const char *const *listen; /* addresses instead of the policy's; NULL: the policy's */
 	size_t n_listen;
 	const int *sockets; /* listening already (systemd's), non-blocking: beside those; owned */
 	size_t n_sockets;
 	bool read_only; /* every export, whatever the policy says */
-	bool any_name; /* without exports in the policy there is one, "": all of the first resource,
-	                   by whatever name it is asked for */
+	/* without exports in the policy there is one, "": all of the first resource, under any
+	 * name */
+	bool any_name;
 };
 
-/* Takes the policy (owned, also when it fails), opens back ends and listeners; options are copied. The text and name are kept to
- * be shown, and `reread` reads the file again on SIGHUP. */
+/* Take the policy (owned, also on failure), open back ends and listeners; options are copied. Text
+ * and name are kept for display, and `reread` reads the file again on SIGHUP. */
 int gateway_new(struct weir_policy *p, const char *text, const char *name,
 	const struct gateway_options *o, struct gateway **ret_gateway, struct weir_err *err);
 void gateway_reader(struct gateway *g, weir_policy_reader *reader, void *arg);
-/* Until SIGTERM or SIGINT or gateway_stop. Then no new clients; what is inside finishes (up to 5 s);
- * back ends are flushed. */
+/* Run until SIGTERM, SIGINT or gateway_stop. Then refuse new clients, let requests inside finish
+ * (up to 5 s), and flush back ends. */
 int gateway_run(struct gateway *g);
-void gateway_stop(struct gateway *g); /* the second call gives up what is still inside */
+void gateway_stop(struct gateway *g); /* the second call drops requests inside */
 void gateway_free(struct gateway *g);
 struct loop *gateway_loop(struct gateway *g);
-/* What was posted to the loop, which does not run, has run when it returns. */
+/* Run all tasks posted to the loop, which does not run. */
 void gateway_drain(struct gateway *g);
 
 /* ---- change */
 
-struct gateway_note { /* what an apply or set wants to tell; a line each */
+struct gateway_note { /* messages of an apply or set; one per line */
 	char **lines;
 	size_t n;
 };
@@ -98,41 +99,44 @@ void gateway_change_start(
 
 /* ---- look */
 
-/* Gathers a snapshot while everything goes on, and calls `done`, which owns it, from the loop; with NULL if the
- * gateway is freed before. clients_of: snapshot.h. 0 or -ENOMEM. */
+/* Gather a snapshot without blocking, and call `done`, which owns it, from the loop; with NULL if
+ * the gateway is freed before. clients_of: snapshot.h. 0 or -ENOMEM. */
 typedef void gateway_look_fn(void *arg, struct snapshot *s);
 int gateway_look(struct gateway *g, const char *clients_of, gateway_look_fn *done, void *arg);
-/* Those under way are given up, and there are no more. The loop does not run. */
+/* Give up pending looks and refuse new ones. The loop does not run. */
 void gateway_looks_stop(struct gateway *g);
 uint64_t gateway_version(const struct gateway *g); /* of the policy in force: 1 at the start */
 struct gateway_version *gateway_in_force(const struct gateway *g); /* borrowed */
 const struct weir_policy *gateway_policy(const struct gateway *g);
 const char *gateway_policy_text(const struct gateway *g);
-/* i-th thing that `set` changed, or false. */
+/* Get override i; return false if there is none. */
 bool gateway_override(
 	const struct gateway *g, size_t i, const char **ret_key, const char **ret_value);
 
-/* Could anybody get in? 0, or -EINVAL: there are tenants, and no client could be one. A slip that would
- * otherwise show when the first client comes, or the last is cut off. Without tenants all are equal. */
+/* Check that a client could be admitted. 0, or -EINVAL: there are tenants, and no client could
+ * match one. Otherwise such a mistake would only show when the first client comes, or the last is
+ * disconnected. Without tenants all clients are equal. */
 int gateway_lets_in(const struct weir_policy *p, struct weir_err *err);
 
-/* Does the export lie inside its resource, of so many bytes? 0, or -EINVAL and why, with its place. */
+/* Check that the export lies inside its resource, of so many bytes. 0, or -EINVAL with a message
+ * and its place. */
 int gateway_export_fits(
 	const struct weir_export *e, const char *resource, uint64_t size, struct weir_err *err);
 
-/* ---- record: every request to a trace file, in weir's own format, until stopped or `most` requests.
- * Costs a bounded ring; what does not fit is counted, not waited for. */
+/* ---- record: every request to a trace file, in weir's own format, until stopped or `most`
+ * requests. Costs a bounded ring; what does not fit is counted, not waited for. */
 int gateway_record(struct gateway *g, const char *path, uint64_t most, struct weir_err *err);
 int gateway_record_stop(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret_dropped);
-/* Is it still going on? And how far it came; 0 when nothing was recorded since the last stop. */
+/* Return true while a recording runs, and its counters; 0 if nothing was recorded since the last
+ * stop. */
 bool gateway_recording(struct gateway *g, uint64_t *ret_recorded, uint64_t *ret_dropped);
 
 /* ---- for front ends: serve/front/front.h, struct front_site */
 
 extern const struct front_ops
 	*const gateway_fronts[]; /* ends with NULL; the first is the default */
-/* Find the protocol of a listening address, and where the address begins that follows its name.
- * Return 0, or -EINVAL: there is no such protocol. */
+/* Find the protocol of a listening address, and the start of the address after the protocol's name.
+ * Return 0, or -EINVAL: no such protocol. */
 int gateway_front(const char *text, const struct front_ops **ret_ops, const char **ret_address,
 	struct weir_err *err);
 int gateway_listen_check(const char *text, struct weir_err *err); /* as stream_listen_check */

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * impl: what the files of the gateway know of each other. For the files of this folder
- * and serve/host only; gateway.h is the manual.
+ * impl: shared by the files of this folder and serve/host; gateway.h is the manual.
  *
- * WHO OWNS WHAT
- * Everything in struct gateway is the main thread's, but for what is marked otherwise. The policy in
+ * OWNERSHIP
+ * Everything in struct gateway belongs to the main thread, unless marked otherwise. The policy in
  * force is one pointer: resources borrow it (resource_swap), so a swap goes: make the new one, swap
  * it in every resource (gateway_each), then set `policy`, `version`, and free the old one. Nothing
- * else keeps a pointer into it beyond one round of the main loop: resources are found by name, tenants
- * by index only where the swap puts the index right (struct client).
+ * else keeps a pointer into it beyond one round of the main loop: resources are found by name,
+ * tenants by index only if the swap updates the index (struct client).
  *
  * THREADS
- * The main thread asks workers by gateway_each (loop_call: it waits until a worker's next round, tens
- * of µs). A worker never waits for the main thread, only posts.
+ * The main thread calls workers by gateway_each (loop_call: it waits until a worker's next round,
+ * tens of µs). A worker never waits for the main thread, only posts.
  */
 #ifndef WEIR_SERVE_GATEWAY_IMPL_H
 #define WEIR_SERVE_GATEWAY_IMPL_H
@@ -42,23 +41,23 @@ struct worker {
 	bool running; /* the thread was started; its loop must be stopped and joined */
 	struct loop *loop;
 	struct chunk_pool *pool;
-	struct front *front; /* its clients' connections, on the worker's thread */
+	struct front *front; /* connections of its clients, on the worker's thread */
 };
 
-struct gateway_resource { /* as many, and in the order, as the policy had at the start: never changes */
+struct gateway_resource { /* the policy's resources at the start, in its order; never changes */
 	char *name, *back_name;
 	struct worker *worker;
 	struct resource *resource;
-	bool known;    /* size and resource_info are: its back end was reached once */
+	bool known;    /* size and resource_info are known: its back end was reached once */
 	uint64_t size; /* bytes */
 	bool bypassed; /* serve/gateway/bypass.c's */
 	struct gateway *gateway;
-	struct loop_task learned; /* posted by its worker when they are */
+	struct loop_task learned; /* posted by its worker when they are known */
 	struct request flush;     /* serve/gateway/run.c's, at the end */
 	atomic_bool flushing;     /* it is under way */
 };
 
-struct gateway_override { /* what `set` changed */
+struct gateway_override { /* a value changed by `set` */
 	char *key, *value;
 };
 
@@ -77,14 +76,14 @@ struct gateway {
 	weir_time started;
 
 	/* The policy in force. serve/gateway/policy.c changes these. */
-	struct gateway_version *in_force; /* policy, text and name are its own */
+	struct gateway_version *in_force; /* owns policy, text and name */
 	const struct weir_policy *policy;
-	struct weir_policy *base; /* as the file says, without what `set` changed */
-	char *file;               /* what SIGHUP reads again: the name given at the start */
+	struct weir_policy *base; /* the file's policy, without overrides */
+	char *file;               /* name given at the start, reread on SIGHUP */
 	uint64_t version;         /* 1 at the start; one more with every swap */
 	const char *text,
-		*name; /* of the file: what gateway_apply was given last; text: NUL-ended */
-	char *state;   /* folder for overrides; NULL: nothing is kept */
+		*name; /* of the file: as last given to gateway_apply; text: NUL-terminated */
+	char *state;   /* folder for overrides; NULL: not kept */
 	weir_policy_reader *reader;
 	void *reader_arg;
 	struct gateway_override *overrides;
@@ -105,22 +104,22 @@ struct gateway {
 	struct loop_timer accept_again; /* after a pause */
 	int spare_fd;            /* given up for a moment to turn a client away without EMFILE */
 	struct front_door *door; /* handshakes under way */
-	struct tls *tls;         /* of the policy in force; connections have their own hold on it */
+	struct tls *tls;         /* of the policy in force; connections have their own reference */
 
 	struct daemon daemon;
 	struct loop_timer stop_timer;
 	bool stopping;
-	bool given_up;     /* what was inside at stop_by was dropped */
+	bool given_up;     /* requests inside at stop_by were dropped */
 	bool flushing;     /* all clients are gone; back ends are being flushed */
-	bool stuck;        /* a back end has requests that do not come back: cannot be freed */
-	weir_time stop_by; /* then what is inside is given up */
-	weir_time away_by; /* then nothing waits for a back end that is away */
+	bool stuck;        /* a back end does not return requests: it cannot be freed */
+	weir_time stop_by; /* then requests inside are dropped */
+	weir_time away_by; /* then no request waits for an unreachable back end */
 
 	struct record *record;      /* under way, or NULL */
 	struct gateway_look *looks; /* under way */
 	atomic_bool looks_end;
 	struct aside *aside;
-	struct gateway_change *changes, **changes_last; /* the first is under way */
+	struct gateway_change *changes, **changes_last; /* the first is in progress */
 	struct loop_timer change_retry;
 	bool switching; /* some resources have the next version already */
 	atomic_bool changes_end;
@@ -129,82 +128,85 @@ struct gateway {
 
 /* ---- serve/gateway/listen.c */
 
-/* Opens and begins to listen: options.listen or the policy's, and options.sockets. -EINVAL: there is
- * nothing to listen on. */
+/* Listen on options.listen or the policy's addresses, and on options.sockets. -EINVAL: no
+ * address. */
 int gateway_listen(struct gateway *g, struct weir_err *err);
-/* Closes them all, and removes the files of unix sockets that are still ours. */
+/* Close them all, and remove the files of unix sockets that are still ours. */
 void gateway_unlisten(struct gateway *g);
 
 /* ---- serve/gateway/run.c */
 
-/* What gateway_run waits for: daemon.h. */
+/* Prepare the signals for gateway_run: daemon.h. */
 int gateway_signals(struct gateway *g);
 void gateway_signals_end(struct gateway *g);
-/* Are there clients, or requests inside? Workers running. */
+/* Return true if there are clients, or requests inside. Workers running. */
 bool gateway_busy(struct gateway *g);
 
 /* ---- gateway.c */
 
-/* Calls fn for every resource on its worker's thread, one after the other in order, and waits. Stops
- * at the first that returns a negative number, and returns that; *ret_index says which (may be NULL).
- * Main thread, workers running. */
+/* Call fn for every resource on its worker's thread, one after the other in order, and wait. Stop
+ * at the first that returns a negative number, and return that; *ret_index is its index (may be
+ * NULL). Main thread, workers running. */
 typedef int gateway_each_fn(void *arg, struct gateway_resource *r);
 int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_index);
-/* What was posted to the workers before this has run when it returns. */
+/* Wait until all tasks posted to the workers before have run. */
 void gateway_settle(struct gateway *g);
 /* Return true if all workers run, as they do unless the start has failed. */
 bool gateway_runs(const struct gateway *g);
 
-/* The credentials of a policy, from its files; *ret_tls NULL: it has none. */
+/* Read the credentials of a policy from its files; *ret_tls NULL: it has none. */
 int gateway_tls_read(const struct weir_policy *p, struct tls **ret_tls, struct weir_err *err);
 
 /* ---- serve/gateway/export.c */
 
-/* The resource of that name, or NULL. */
+/* Return the resource of that name, or NULL. */
 struct gateway_resource *gateway_resource(struct gateway *g, const char *name);
-/* Would this policy's exports and resources fit the back ends that are open? -EINVAL and why. The
- * resources must be those of the start with the same back ends (a restart changes them). */
+/* Check that this policy's exports and resources fit the open back ends. -EINVAL with a message.
+ * The resources must be those of the start with the same back ends (a restart changes them). */
 int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err *err);
 
-/* A resource became known: names the exports that do not fit it. */
+/* A resource became known: log the exports that do not fit it. */
 void gateway_fits_resource(struct gateway *g, const struct gateway_resource *r);
 
-/* ---- serve/gateway/policy.c and serve/gateway/divide.c, called by gateway_new and gateway_free. */
+/* ---- serve/gateway/policy.c and serve/gateway/divide.c, called by gateway_new and
+ * gateway_free. */
 
-/* g->state is set, no back end is open yet: reads what `set` kept, and puts policy (owned, also when it
- * fails), text and name in force with it. What cannot be kept (its tenant is gone) is logged and dropped. */
+/* Read the overrides (g->state is set, no back end is open yet), and put policy (owned, also on
+ * failure), text and name in force with them. Overrides that no longer fit (e.g. the tenant was
+ * removed) are logged and dropped. */
 int gateway_policy_start(struct gateway *g, struct weir_policy *p, const char *text,
 	const char *name, struct weir_err *err);
 void gateway_policy_stop(struct gateway *g);
-/* The workers run and the policy is in their gates: starts dividing, by a timer of g->loop, if there
- * is more than one resource. gateway_divide_policy: g->policy is now what was prepared. */
+/* Start dividing, by a timer of g->loop, if there is more than one resource; the workers run and
+ * the policy is in their gates. gateway_divide_policy: g->policy is now the prepared one. */
 int gateway_divide_start(struct gateway *g);
 void gateway_divide_stop(struct gateway *g);
 void gateway_divide_policy(struct gateway *g);
-/* on: nothing is divided until it is off again. True: no message about parts is on its way either, so that
- * gateway_divide_prepare may be called from another thread. */
+/* on: divide nothing until it is off again. Return true if no message about parts is in flight
+ * either, so that gateway_divide_prepare may be called from another thread. */
 bool gateway_divide_pause(struct gateway *g, bool on);
-/* Before the resources are swapped to p; NULL: it came to nothing. 0 or -ENOMEM. */
+/* Prepare before the resources are swapped to p; NULL: the swap failed. 0 or -ENOMEM. */
 int gateway_divide_prepare(struct gateway *g, const struct weir_policy *p);
-/* Gives a resource its parts of what is divided under policy p, right after it was swapped to that. On
- * the resource's thread while the main one waits. 0, or negative and why. */
+/* Give a resource its parts under policy p, right after it was swapped to that. On the resource's
+ * thread while the main one waits. 0, or a negative errno with a message. */
 int gateway_divide_swapped(struct gateway *g, struct gateway_resource *r,
 	const struct weir_policy *p, struct weir_err *err);
-/* Somebody came or goes: look whether there is something to divide. Main thread. */
+/* A client came or left: check whether there is something to divide. Main thread. */
 void gateway_divide_wake(struct gateway *g);
 
 /* ---- worker.c */
 
 int worker_init(struct worker *w, struct gateway *g, unsigned index, size_t memory, int core);
 int worker_run(struct worker *w); /* starts the thread */
-/* fn on the worker's thread, in its next round; waits, and returns what it returns. */
+/* Call fn on the worker's thread, in its next round; wait, and return its result. */
 int worker_call(struct worker *w, int (*fn)(void *arg, struct worker *w), void *arg);
 void worker_stop(struct worker *w); /* stops its loop and joins */
 void worker_free(struct worker *w);
 
 /* ---- record.c */
 
-/* After a swap of the policy: the tenants have new indices. Main thread; no-op if nothing is recorded. */
+/* After a swap of the policy: the tenants have new indices. Main thread; does nothing without a
+ * recording. */
 void record_policy(struct gateway *g);
 
 /* ---- serve/gateway/change.c */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ledger: who lent whom, gathered from the resources, kept in the state folder, and read again.
+ * ledger: AdapTBF's loans, gathered from the resources, stored in the state folder, and read again.
  *
- * METHOD  Every second in which AdapTBF stepped somewhere, the main thread asks every resource for a copy,
- *         and leaves what it says to a thread of its own that writes it: nobody waits for a disk. So
- *         a kill loses the last second, and the log of the next start says as of when it goes on. An
- *         orderly end loses nothing. Where copying or writing takes long, it is done less often: at
- *         most a twentieth of the time goes into it.
+ * METHOD  Every second in which AdapTBF stepped at a resource, the main thread asks every resource
+ *         for a copy, and passes it to a writer thread: no other thread waits for a disk. So a kill
+ *         loses the last second, and the log of the next start shows the time of the saved state.
+ *         An orderly end loses nothing. If copying or writing takes long, it is done less often: it
+ *         takes at most a twentieth of the time.
  *
- * FILE    FOLDER/ledger: a line `weir-ledger 1 LENGTH HASH`, then LENGTH bytes of JSON, {"saved": UNIX
- *         SECONDS, "resources": […]} with what GET /v1/ledger has, and nothing more. HASH is BLAKE2b-256
- *         of these bytes, in hexadecimal. What is not so is set aside and named; the gateway
- *         begins with an empty ledger.
+ * FILE    FOLDER/ledger: a line `weir-ledger 1 LENGTH HASH`, then LENGTH bytes of JSON, {"saved":
+ *         UNIX SECONDS, "resources": […]} with the content of GET /v1/ledger, and nothing more.
+ *         HASH is BLAKE2b-256 of these bytes, in hexadecimal. A damaged file is renamed and logged;
+ *         the gateway then begins with an empty ledger.
  */
 #include "base/container.h"
 #include "serve/gateway/impl.h"
@@ -33,11 +33,11 @@
 #define NAME    "ledger"
 #define FORMAT  "weir-ledger 1 "
 #define EVERY   WEIR_SEC
-#define TIMES   20              /* as long as it takes until the next time */
+#define TIMES   20              /* pause, in times the duration of the last save */
 #define LONGEST (60 * WEIR_SEC) /* … but not longer */
-#define LARGEST                                                                                    \
-	((size_t)64 << 20) /* bytes: 65,536 jobs and their loans; more is not written or read */
-#define HASH 32
+/* bytes: 65,536 jobs and their loans; larger files are neither written nor read */
+#define LARGEST ((size_t)64 << 20)
+#define HASH    32
 
 struct kept { /* one entry of the file */
 	const char *resource;
@@ -48,12 +48,12 @@ struct kept { /* one entry of the file */
 struct gateway_ledger {
 	struct gateway *gateway;
 	struct loop_timer timer;
-	uint64_t steps;    /* of all resources, when it was last saved */
+	uint64_t steps;    /* of all resources, at the last save */
 	weir_time saved;   /* when; 0: never */
 	struct kept *kept; /* as read at the start, until the resources have it */
 	size_t n_kept;
-	struct arena memory; /* of those */
-	weir_time away;      /* ns from the look that was read until now */
+	struct arena memory; /* of the kept entries */
+	weir_time away;      /* ns since the saved state */
 
 	pthread_t thread; /* the writer */
 	bool running;
@@ -64,19 +64,19 @@ struct gateway_ledger {
 	size_t len;
 	bool stop;
 	weir_time took; /* the last time */
-	bool failed;    /* it was said */
+	bool failed;    /* it was logged */
 };
 
 /* ---- gathering; main thread */
 
 struct gathering {
-	struct kept *all; /* one a resource at most */
+	struct kept *all; /* at most one per resource */
 	size_t n;
 	struct arena memory;
 	uint64_t steps;
 };
 
-/* On the resource's thread: only a copy. */
+/* On the resource's thread: only copy. */
 static int gather_one(void *arg, struct gateway_resource *r)
 {
 	struct gathering *to = arg;
@@ -146,7 +146,7 @@ static void hash_of(const char *text, size_t len, char ret[2 * HASH + 1])
 	sodium_bin2hex(ret, 2 * HASH + 1, hash, sizeof(hash));
 }
 
-/* Seconds since 1970: what survives this process. */
+/* Seconds since 1970: a clock that survives this process. */
 static double wall_clock(void)
 {
 	struct timespec t;
@@ -155,7 +155,7 @@ static double wall_clock(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The whole file; NULL: out of memory. */
+/* Return the whole file; NULL: out of memory. */
 static char *make_file(json_t *resources, size_t *ret_len)
 {
 	json_t *root = json_pack("{s:f, s:O}", "saved", wall_clock(), "resources", resources);
@@ -191,7 +191,7 @@ static void write_file(struct gateway_ledger *l, const char *text, size_t len)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* Until it is to stop and nothing is left. */
+/* Write until it is told to stop and nothing is left. */
 static void *writer(void *arg)
 {
 	struct gateway_ledger *l = arg;
@@ -215,7 +215,7 @@ static void *writer(void *arg)
 	return NULL;
 }
 
-/* Copies, and leaves it to the writer; what that has not begun with is replaced. */
+/* Copy, and pass it to the writer; replace a text that it has not begun to write. */
 static void save(struct gateway_ledger *l)
 {
 	struct gathering steps = {0};
@@ -258,7 +258,7 @@ static void due(struct loop_timer *t, weir_time now)
 
 /* ---- reading */
 
-/* The JSON in the file, or NULL and why. */
+/* Return the JSON in the file, or NULL and the reason. */
 static json_t *check(const char *text, size_t len, const char **ret_why)
 {
 	const char *line = memchr(text, '\n', len < 128 ? len : 128), *hash;
@@ -314,7 +314,7 @@ static int restore_text(
 		return -EINVAL;
 	*ret_why = "a value is missing or wrong";
 	rc = read_list(l, json_object_get(j, "resources"));
-	/* A clock that was set back: it is as if no time had passed. */
+	/* A clock that was set back: as if no time had passed. */
 	l->away = away > 0 && away < 3e9 ? (weir_time)(away * WEIR_SEC) : 0;
 	json_decref(j);
 	return rc;

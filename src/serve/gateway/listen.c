@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * listen: the sockets that clients knock at.
+ * listen: the sockets on which clients connect.
  *
- * Many are accepted a round, since a restart brings all clients back at once, but not so many that
- * handshakes under way would wait. When the process has no descriptor left, one that is kept for the
- * purpose is given up to take the client from the queue and close it: it sees an end and not a
- * silence, and the loop does not spin on a socket that stays readable.
+ * Many are accepted per round, since a restart brings all clients back at once, but not so many
+ * that handshakes in progress would wait. When the process has no descriptor left, a reserved one
+ * is released to accept the client and close it: the client sees an end instead of silence, and the
+ * loop does not spin on a socket that stays readable.
  */
 #include "base/no-memory.h"
 #include "base/container.h"
@@ -22,15 +22,16 @@
 #include <unistd.h>
 
 #define ACCEPT_MAX 64                         /* a round and socket */
-#define PAUSE_NS   (100 * (weir_time)1000000) /* no memory: that soon again */
+#define PAUSE_NS   (100 * (weir_time)1000000) /* no memory: retry after this time */
 
 static int spare_open(void)
 {
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* No descriptor is left: the oldest client that waits is turned away. 0, or a negative errno: none could
- * be taken; -EAGAIN: none waits (the system looks for a descriptor before it looks for a client). */
+/* No descriptor is left: reject the oldest waiting client. 0, or a negative errno: none could be
+ * accepted; -EAGAIN: none waits (the system looks for a descriptor before it looks for a
+ * client). */
 static int turn_away(struct gateway *g, int listener)
 {
 	int fd, error;
@@ -95,8 +96,8 @@ static void ready(struct loop_fd *f, uint32_t events)
 			pause_all(g, error);
 			return;
 		}
-		/* It was turned away; or it went away in the queue, or its network did: accept(2), "Error
-		 * handling". */
+		/* It was rejected; or it left while in the queue, or its network failed: accept(2),
+		 * "Error handling". */
 	}
 }
 

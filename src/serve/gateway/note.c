@@ -46,7 +46,7 @@ struct changes {
 	size_t n; /* found, shown or not */
 };
 
-/* NULL: it is found, but not shown. */
+/* Return the next note; NULL: the change is counted, but not shown. */
 static struct gateway_note *next(struct changes *c)
 {
 	return c->n++ < LINES_MAX ? c->note : NULL;
@@ -62,7 +62,7 @@ static void key_of(struct changes *c, const char *name, const char *key)
 		policy_override_show(c->to, full, b) < 0)
 		return;
 	if (strcmp(a, "none") == 0 && strcmp(b, "none") == 0)
-		return; /* a burst that there is not, beside a max that changed */
+		return; /* no burst, beside a max that changed */
 	gateway_note_add(next(c), "%s: %s -> %s", full, a, b);
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * policy: the next version of the policy, made from what is in force and what a person wants.
+ * policy: make the next version of the policy from the one in force and a requested change.
  *
- * METHOD  In force is `base`, as the file says, and on top of it what `set` changed. A change makes the whole
- *         next policy and asks everything that could refuse it: the reader, the checks, the sizes of the
- *         back ends. Then what must survive a restart is put on disk. At 100,000 tenants this takes
- *         seconds: it is done aside (serve/gateway/change.c), and reads the gateway without changing it.
+ * METHOD  The policy in force is `base`, the file's policy, with the overrides of `set` on top. A
+ *         change makes the whole next policy and runs every check that could refuse it: the reader,
+ *         the checks, the sizes of the back ends. Then the state that must survive a restart is
+ *         written to disk. At 100,000 tenants this takes seconds: it is done aside
+ *         (serve/gateway/change.c), and reads the gateway without changing it.
  *
- *         What comes through the API may name no file that the operator's own policy does not name: whoever
- *         may change limits need not be able to read whatever the gateway can.
+ *         A policy through the API may name only files that the operator's own policy names: a
+ *         client that may change limits need not be able to read every file that the gateway can.
  */
 #include "base/no-memory.h"
 #include "policy/copy.h"
@@ -26,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct draft { /* before it is a version */
+struct draft { /* a version before it is complete */
 	struct weir_policy *base, *policy;
 	struct gateway_override *overrides;
 	size_t n_overrides;
@@ -54,7 +55,7 @@ void gateway_draft_free(struct gateway_draft *d)
 
 /* ---- base and overrides into one policy */
 
-/* Puts all of them on a copy of the base, or says which one does not fit. */
+/* Apply all overrides to a copy of the base, or report the one that does not fit. */
 static int build(struct draft *v, struct gateway_note *note, struct weir_err *err)
 {
 	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
@@ -78,7 +79,7 @@ static int build(struct draft *v, struct gateway_note *note, struct weir_err *er
 	return rc;
 }
 
-/* Those that can be put on the base at all; the others are named and dropped. */
+/* Keep the overrides that fit the base; log and drop the others. */
 static int drop_unfit(struct draft *v, struct gateway_note *note, struct weir_err *err)
 {
 	struct weir_policy *scratch;
@@ -104,7 +105,7 @@ static int drop_unfit(struct draft *v, struct gateway_note *note, struct weir_er
 	return 0;
 }
 
-/* What was set and is not what the new policy says by itself. */
+/* Report overrides that are removed and differ from the new policy. */
 static void say_undone(
 	const struct gateway *g, const struct weir_policy *base, struct gateway_note *note)
 {
@@ -130,7 +131,7 @@ static bool differ(const char *a, const char *b)
 	return a && b ? strcmp(a, b) != 0 : a != b;
 }
 
-/* Files that the policy in force does not name. */
+/* Refuse files that the policy in force does not name. */
 static int check_files(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
 	const struct weir_policy_tls *is = &g->policy->tls, *be = &p->tls;
@@ -189,7 +190,7 @@ static int parse(struct gateway *g, struct gateway_change *c, struct draft *v, s
 
 static int fit(struct gateway *g, struct draft *v, struct weir_err *err)
 {
-	/* read also when no name changed: what is in the files may be new */
+	/* read even if no name changed: the files may have new content */
 	int rc = gateway_tls_read(v->policy, &v->tls, err);
 
 	if (rc == -ENOENT || rc == -EACCES) /* a file that it names: the policy is wrong */
@@ -220,7 +221,7 @@ static int make_applied(struct gateway *g, struct gateway_change *c, struct draf
 	return rc < 0 ? rc : fit(g, v, err);
 }
 
-/* As a restart would have it: the file as it is now, and what was set. */
+/* Make the policy as a restart would: the file as it is now, and the overrides. */
 static int make_reloaded(struct gateway *g, struct gateway_change *c, struct draft *v)
 {
 	int rc;
@@ -272,7 +273,7 @@ bool gateway_override(
 
 /* ---- a draft */
 
-/* Takes what v has. */
+/* Takes the members of v. */
 static int finish_draft(const struct gateway *g, struct draft *v, struct gateway_draft *ret)
 {
 	struct gateway_draft d = {0};
@@ -348,7 +349,7 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 	c->rc = rc;
 }
 
-/* The gateway's own takes the draft's place, and the other way round. */
+/* Exchange the gateway's own members with the draft's. */
 static void exchange(struct gateway *g, struct gateway_draft *d)
 {
 	struct gateway_draft old = {.base = g->base,
@@ -387,7 +388,7 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 
 /* ---- start */
 
-/* One by one, each if it is right with those before it. */
+/* Apply overrides one by one; keep each that is valid with those before it. */
 static int start_one_by_one(struct draft *v, struct weir_err *err)
 {
 	struct gateway_override *all = v->overrides;

@@ -2,16 +2,17 @@
 /*
  * record: every request that enters a gate, as a trace (weir-trace(5)).
  *
- * Each resource has a tap, a ring that its thread fills and never waits for. One thread of record's
- * own empties the taps every 10 ms, brings what it took in order of time, and writes lines. So the
- * data path pays for one copy of 24 bytes a request, and a slow disk costs records and not requests:
- * what does not fit a tap is dropped and counted.
+ * Each resource has a tap, a ring that its thread fills and never waits for. The recording thread
+ * empties the taps every 10 ms, sorts the records by time, and writes lines. So the data path pays
+ * for one copy of 24 bytes a request, and a slow disk costs records, not requests: records that do
+ * not fit a tap are dropped and counted.
  *
- * A stream of the trace is one tenant on one resource; a comment names it behind its first line.
- * Lines of different resources may be out of order by what one round of a loop takes; readers sort.
+ * A stream of the trace is one tenant on one resource; a comment names it after its first line.
+ * Lines of different resources may be out of order by the duration of one round of a loop; readers
+ * sort.
  *
- * When the trace is full (`most`) or cannot be written, the thread says so and takes no more; the
- * main thread, which looks every 100 ms, then takes the taps out.
+ * When the trace is full (`most`) or cannot be written, the thread reports it and stops; the main
+ * thread, which checks every 100 ms, then removes the taps.
  */
 #include "base/no-memory.h"
 #include "base/container.h"
@@ -28,12 +29,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TAP_ROOM   65536                      /* entries a resource: 10 ms at 6 million a second */
-#define EMPTY_NS   10000000                   /* how often the taps are emptied */
-#define LOOK_NS    (100 * (weir_time)1000000) /* how often the main thread looks whether it is full */
-#define BATCH      4096                       /* entries taken of a tap at once */
-#define FILE_ROOM  ((size_t)256 << 10)        /* bytes to the file at once */
-#define STREAM_MAX 65535                      /* the format's */
+#define TAP_ROOM 65536    /* entries a resource: 10 ms at 6 million a second */
+#define EMPTY_NS 10000000 /* interval of emptying the taps */
+/* interval at which the main thread checks whether it is full */
+#define LOOK_NS    (100 * (weir_time)1000000)
+#define BATCH      4096                /* entries taken of a tap at once */
+#define FILE_ROOM  ((size_t)256 << 10) /* bytes to the file at once */
+#define STREAM_MAX 65535               /* the format's */
 
 struct seen { /* an entry and where from */
 	struct tap_entry entry;
@@ -54,14 +56,14 @@ struct record {
 	struct tap **taps; /* by resource */
 	size_t n_taps;
 
-	/* The thread's, read by anybody without the lock: a file that is slow to write keeps only
-	 * those waiting who change the tenants or stop. */
+	/* Set by the thread, read by all threads without the lock: a slow file only delays threads
+	 * that change the tenants or stop. */
 	atomic_bool full;
 	atomic_uint_fast64_t recorded, lost; /* lost: taken, but could not be written */
 
 	pthread_mutex_t lock; /* of everything below */
 	pthread_cond_t wake;
-	bool stop, failed; /* failed: full because it could not be written */
+	bool stop, failed; /* failed: full because of a write error */
 	FILE *file;
 	uint64_t most;
 	weir_time first; /* when the trace begins; -1: nothing yet */
@@ -69,7 +71,7 @@ struct record {
 	size_t n_tenants;
 	int32_t *streams; /* by resource × n_tenants + tenant; -1: not seen yet */
 	struct stream_name *names;
-	size_t n_names, n_said; /* said: of which the trace has a comment */
+	size_t n_names, n_said; /* said: number that the trace has a comment for */
 	struct seen *batch;     /* BATCH a tap */
 	struct tap_entry *taken;
 };
@@ -106,7 +108,7 @@ static int take_tenants(struct record *r, const struct weir_policy *p)
 	return 0;
 }
 
-/* The number of a name, which a swap of the policy does not change; -1: none is left. */
+/* Return the number of a name, which a swap of the policy does not change; -1: none is left. */
 static int name_stream(struct record *r, const char *resource, const char *tenant)
 {
 	struct stream_name *more;
@@ -145,7 +147,7 @@ static int stream_of(struct record *r, const struct seen *s)
 
 /* ---- the thread */
 
-/* Counts everything as lost from now on; the main thread takes the taps out. */
+/* Count everything as lost from now on; the main thread removes the taps. */
 static void give_up(struct record *r, int error)
 {
 	log_event(LOG_LEVEL_ERROR, "record-failed", "file", r->path, "why", strerror(error), NULL);
@@ -156,14 +158,14 @@ static void give_up(struct record *r, int error)
 static void write_one(struct record *r, const struct seen *s)
 {
 	const struct tap_entry *e = &s->entry;
-	struct trace_record two[2]; /* the first of a trace brings the header with it */
+	struct trace_record two[2]; /* the first record of a trace brings the header with it */
 	struct trace t = {.records = two, .n = 2, .has_offsets = true};
 	bool flush = e->op == TRACE_FLUSH, begun = r->recorded > 0;
 	char line[256];
 	int stream, n;
 
 	if (r->full || (!flush && e->bytes == 0)) { /* the format has no reads of nothing */
-		r->lost += r->failed;               /* beyond `most` they are not wanted */
+		r->lost += r->failed;               /* records beyond `most` are not wanted */
 		return;
 	}
 	if (r->first < 0)
@@ -202,7 +204,7 @@ static int by_time(const void *a, const void *b)
 	return x->resource < y->resource ? -1 : x->resource > y->resource;
 }
 
-/* Takes what is in the taps now; once more for what came in the meantime is the next call's. */
+/* Take the records that are in the taps now; later ones are for the next call. */
 static void empty_taps(struct record *r)
 {
 	for (size_t rounds = 0; rounds < TAP_ROOM / BATCH; rounds++) {
@@ -253,7 +255,7 @@ static int set_tap(void *arg, struct gateway_resource *at)
 	return 0;
 }
 
-/* Takes the taps out, lets the thread write what is in them, and closes the file. */
+/* Remove the taps, let the thread write their content, and close the file. */
 static void finish(struct record *r)
 {
 	if (r->tapped) {
@@ -353,7 +355,7 @@ static int record_new(struct gateway *g, const char *path, uint64_t most, struct
 	return rc;
 }
 
-/* Never over what is there: who may ask the gateway to record may not therefore overwrite files. */
+/* Never overwrite a file: the permission to record must not imply that. */
 static int open_file(struct record *r, struct weir_err *err)
 {
 	int fd = open(r->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -389,7 +391,7 @@ int gateway_record(struct gateway *g, const char *path, uint64_t most, struct we
 		record_free(r);
 		return rc;
 	}
-	record_free(g->record); /* one that had become full */
+	record_free(g->record); /* it had become full */
 	g->record = r;
 	r->running = r->tapped = true;
 	gateway_each(g, set_tap, r, NULL);

@@ -3,15 +3,15 @@
  * run: signals, the service manager, and an orderly end.
  *
  * THE END, in steps of 10 ms on the main loop, so that the API still answers:
- *   1. nobody new is let in; clients are read no more, and each closes when what it has inside is
- *      answered
- *   2. after 5 s, or at the second signal, the rest is cut off: what still waits in a gate is
- *      dropped unanswered, so nobody believes that it happened
+ *   1. no new clients are accepted; connected ones are not read any more, and each is closed when
+ *      its requests are answered
+ *   2. after 5 s, or at the second signal, the rest is disconnected: requests that still wait in a
+ *      gate are dropped unanswered, so that no client believes that they were done
  *   3. every back end is flushed, in case no client did
- * An upstream that is away is given 700 ms to come back. Then all that waits for it is answered with
- * ESHUTDOWN, and what it had acknowledged and not flushed is told of in one line of the log.
- * A back end that gives nothing back (a disk that hangs) cannot be taken apart; after a while the
- * process leaves all the same and says so.
+ * An unreachable upstream has 700 ms to come back. Then all requests that wait for it are answered
+ * with ESHUTDOWN, and writes that it acknowledged and did not flush are reported in one line of the
+ * log. A back end that does not return its requests (a disk that hangs) cannot be freed; after a
+ * while the process exits anyway and logs this.
  */
 #include "base/container.h"
 #include "serve/gateway/impl.h"
@@ -24,10 +24,10 @@
 
 #define MS          ((weir_time)1000000)
 #define STEP        (10 * MS)
-#define FINISH_TIME (5000 * MS) /* for what is inside when the end comes: issue of the gateway */
-#define AWAY_TIME                                                                                  \
-	(700 * MS) /* an upstream may be restarting, too; with what peers may take: < 2 s */
-#define CUT_TIME   (1000 * MS)  /* for the back ends to give back what was cut off */
+#define FINISH_TIME (5000 * MS) /* for requests inside at the end */
+/* an upstream may be restarting, too; with the time of peers: < 2 s */
+#define AWAY_TIME  (700 * MS)
+#define CUT_TIME   (1000 * MS)  /* for the back ends to return dropped requests */
 #define FLUSH_TIME (30000 * MS) /* a disk array's cache to disk; systemd waits 90 s */
 
 /* ---- the end */
@@ -66,7 +66,8 @@ static void flushed(struct request *q)
 {
 	struct gateway_resource *r = q->owner;
 	uint64_t lost = resource_unflushed(r->resource);
-	bool harmless = q->io.error == -ESHUTDOWN && !lost; /* all that was acknowledged is there */
+	/* all acknowledged writes are durable */
+	bool harmless = q->io.error == -ESHUTDOWN && !lost;
 	char bytes[24];
 
 	if (q->io.error)
@@ -103,7 +104,7 @@ static int abandon(void *arg, struct gateway_resource *r)
 	return 0;
 }
 
-/* Leaves the loop although a back end holds requests. */
+/* Leave the loop although a back end holds requests. */
 static void leave_stuck(struct gateway *g)
 {
 	for (size_t i = 0; i < g->n_resources; i++)

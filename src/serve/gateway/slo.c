@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* slo: see the header. */
 #include "base/container.h"
 #include "serve/gateway/slo.h"
 #include "serve/loop/log.h"
@@ -14,20 +13,20 @@
 struct entry { /* of one tenant that has an slo */
 	char *path;
 	struct slo *slo;
-	weir_time oldest_wait; /* as of this look */
+	weir_time oldest_wait; /* as of this check */
 	int tenant;            /* index in g->policy */
 };
 
 struct gateway_slo {
 	struct gateway *gateway;
 	struct loop_timer timer;
-	weir_time now;         /* of this look */
+	weir_time now;         /* of this check */
 	struct entry *entries; /* by tenant */
 	size_t n;
-	size_t histograms; /* entries that have some, as of the last second */
+	size_t histograms; /* entries with histograms, as of the last second */
 	struct {
-		uint64_t activity; /* of the resource at the last look */
-		bool again;        /* look again whatever its activity */
+		uint64_t activity; /* of the resource at the last check */
+		bool again;        /* check again, whatever its activity */
 	} * seen;                  /* by resource */
 };
 
@@ -49,7 +48,8 @@ static int by_path(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-/* Takes the windows of the entry with that path from `old`, which is sorted by it; or makes new ones. */
+/* Take the windows of the entry with that path from `old`, which is sorted by path; or make new
+ * ones. */
 static int fill(struct entry *e, const struct weir_tenant *t, struct entry *old, size_t n_old)
 {
 	struct entry *was;

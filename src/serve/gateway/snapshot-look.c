@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * snapshot-look: how a snapshot is gathered.
+ * snapshot-look: gather a snapshot.
  *
- * METHOD  The main thread makes an empty one and posts it to the thread of the first resource, which adds
- *         what it has in steps of some hundred µs, a step a round, so that its clients do not notice; then to
- *         the thread of the next; and the last posts it back. So one thread has it at any time, no thread
- *         waits, and the main thread goes on meanwhile. A policy may be swapped in between: tenants of the
- *         snapshot's version are then found by their path.
+ * METHOD  The main thread makes an empty one and posts it to the thread of the first resource,
+ *         which adds its part in steps of some hundred µs, one per round, so that its clients do
+ *         not notice; then to the thread of the next; and the last posts it back. So one thread has
+ *         it at any time, no thread waits, and the main thread continues meanwhile. If a policy is
+ *         swapped in between, tenants of the snapshot's version are found by their path.
  */
 #include "base/container.h"
 #include "serve/host/cluster.h"
@@ -23,8 +23,8 @@ struct gateway_look {
 	struct loop_task there, back;
 	struct gateway *gateway;
 	struct snapshot *snapshot;
-	size_t resource, at; /* whose turn it is, and how far it is there */
-	atomic_bool *stop;   /* the gateway's: it ends */
+	size_t resource, at; /* current resource, and progress there */
+	atomic_bool *stop;   /* set by the gateway when it ends */
 	gateway_look_fn *done;
 	void *arg;
 };
@@ -111,7 +111,7 @@ static void gather_memory(struct gateway *g, const struct gateway_resource *r, s
 	s->memory_budget += chunk_budget(r->worker->pool);
 }
 
-/* On the resource's thread; true: there is more. */
+/* On the resource's thread. Return true if there is more. */
 static bool gather(struct gateway *g, struct gateway_resource *r, struct snapshot *s, size_t *at)
 {
 	if (*at == 0)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * snapshot: memory. All of it but the histograms hangs on one list, so freeing needs to know nothing of what is
- * inside.
+ * snapshot: memory. All of it but the histograms is in one list, so it can be freed without knowing
+ * its content.
  */
 #include "serve/gateway/version.h"
 #include "serve/gateway/snapshot.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define CLIENTS_MAX 1000 /* more than a person reads; each is 0.8 kB in here and in what is sent */
+#define CLIENTS_MAX 1000 /* more than a person reads; each takes 0.8 kB here and in the answer */
 
 void *snapshot_take(struct snapshot *s, size_t n, size_t size)
 {
@@ -103,7 +103,7 @@ const char *snapshot_path(const struct snapshot *s, size_t i)
 /* ---- clients */
 
 /* The array is replaced when it is full; the old one stays on the list until the end: at most twice
- * the memory, and no realloc of what the list owns. */
+ * the memory, and no realloc of memory that the list owns. */
 struct snapshot_client *snapshot_client(struct snapshot *s)
 {
 	if (s->n_clients == s->room_clients) {

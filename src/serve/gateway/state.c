@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* state: see the header. Files are small and changes rare: the main thread waits for the disk. */
+/* state: write state files. They are small and changes rare: the main thread waits for the disk. */
 #include "base/no-memory.h"
 #include "serve/gateway/state.h"
 #include "serve/loop/log.h"
@@ -17,7 +17,7 @@
 
 /* ---- files */
 
-/* The new file, on disk. 0 or a negative errno. */
+/* Write the new file to disk. 0 or a negative errno. */
 static int write_new(int dir, const char *name, const char *text, size_t len)
 {
 	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), rc = 0;
@@ -216,7 +216,7 @@ int gateway_state_write(
 		return no_memory(err);
 	rc = gateway_state_put(folder, NAME, text, strlen(text));
 	free(text);
-	if (rc < 0) /* -ENOENT, say, would tell of a key that there is not */
+	if (rc < 0) /* -ENOENT would suggest a missing key */
 		return weir_err_set(
 			err, -EIO, "cannot keep what was set in %s: %s", folder, strerror(-rc));
 	return 0;

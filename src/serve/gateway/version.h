@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * version: one version of the policy in force, with what is derived from all of it.
+ * version: one version of the policy in force, with the data derived from it.
  *
- * It never changes once it is made, and it is freed with its last reference. So a reader on any thread
- * keeps a version while the gateway goes on to the next.
+ * It never changes once it is made, and is freed with its last reference. So a reader on any thread
+ * keeps a version while the gateway changes to the next.
  */
 #ifndef WEIR_SERVE_GATEWAY_VERSION_H
 #define WEIR_SERVE_GATEWAY_VERSION_H
@@ -21,8 +21,8 @@ struct gateway_version {
 	char *text, *name;             /* of the file */
 };
 
-/* Takes the policy on success; text and name are copied. One reference is the caller's. O(tenants): not for a
- * thread that must not pause. 0 or -ENOMEM. */
+/* Take the policy on success; text and name are copied. The caller has one reference. O(tenants):
+ * not for a thread that must not pause. 0 or -ENOMEM. */
 int gateway_version_new(struct weir_policy *p, const char *text, const char *name,
 	struct gateway_version **ret_version);
 struct gateway_version *gateway_version_hold(struct gateway_version *v);

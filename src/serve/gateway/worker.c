@@ -3,7 +3,7 @@
  * worker: one thread of the data path: its loop, its payload memory, its connections.
  *
  * The thread is started with every signal blocked (the main thread reads them), and its loop runs
- * until worker_stop. What lives on it (resources, connections) adds itself to the loop.
+ * until worker_stop. Resources and connections add themselves to the loop.
  */
 #include "base/container.h"
 #include "serve/gateway/impl.h"
@@ -54,8 +54,8 @@ static void *thread(void *arg)
 	pin(w);
 	rc = loop_run(w->loop);
 	if (rc < 0) {
-		/* Its clients would hang, and the main thread with the next question to it: a restart
-		 * is better than that. */
+		/* Its clients would hang, and so would the main thread at its next call: exit, so
+		 * that the service is restarted. */
 		log_event(LOG_LEVEL_ERROR, "worker-failed", "why", strerror(-rc), NULL);
 		abort();
 	}

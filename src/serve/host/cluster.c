@@ -14,15 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Frames of one server on their way to the main thread. If that is held up, later ones are lost, which
- * the protocol allows for. */
+/* Most frames of one server on their way to the main thread. If that is delayed, later frames are
+ * dropped, which the protocol allows. */
 #define UNDER_WAY 16
 #define RETRIES   10 /* attempts to connect, a period */
 
 struct seat_link { /* to one controller */
 	struct seat *seat;
 	struct lease_link *link;
-	uint64_t controller; /* the instance that was heard of it last */
+	uint64_t controller; /* the last instance heard of that controller */
 };
 
 struct seat { /* one resource's */
@@ -31,7 +31,7 @@ struct seat { /* one resource's */
 	struct seat_link *links; /* one a controller */
 	struct lease_message message;
 	atomic_uint under_way;
-	uint64_t instance; /* of its connections; that of the server is its own */
+	uint64_t instance; /* of its connections; the server has its own */
 };
 
 struct cluster {
@@ -39,9 +39,9 @@ struct cluster {
 	struct peer_key key;
 	struct lease_conn_stats stats;
 	struct seat *seats;
-	size_t n_seats,
-		n_links; /* links of each: to controllers, then to those that may stand in */
-	struct lessor *stand_ins[PSHIFT_STAND_INS]; /* servers of this gateway; NULL: none */
+	size_t n_seats, n_links; /* links of each: to controllers, then to stand-ins */
+	/* servers of this gateway that may stand in; NULL: none */
+	struct lessor *stand_ins[PSHIFT_STAND_INS];
 };
 
 /* ---- from a resource's thread to the controllers */
@@ -116,7 +116,7 @@ static void receive(void *arg, struct lease_message *m)
 struct notice {
 	struct loop_task task; /* first */
 	struct resource *resource;
-	uint64_t controller; /* that was lost; 0: one has connected */
+	uint64_t controller; /* the controller that was lost; 0: one has connected */
 };
 
 static void take_notice(struct loop_task *t)
@@ -129,7 +129,8 @@ static void take_notice(struct loop_task *t)
 	free(n);
 }
 
-/* One that is not given is made up for: the server reports twice a period, and counts the time of silence. */
+/* If a notification is lost, the server recovers: it reports twice a period, and counts the time of
+ * silence. */
 static void notify(const struct seat *s, uint64_t controller)
 {
 	struct notice *n = malloc(sizeof(*n));
@@ -172,7 +173,7 @@ static int disconnect_one(void *arg, struct gateway_resource *r)
 	return 0;
 }
 
-/* Where link i leads; NULL: nowhere. */
+/* Return the address of link i; NULL: none. */
 static const char *address_of(const struct weir_policy *p, size_t i, char *room)
 {
 	if (i < p->cluster.n_controllers)
@@ -195,8 +196,8 @@ static int open_links(struct cluster *c, struct seat *s)
 		struct lease_link_config config = {
 			.address = address_of(c->gateway->policy, i, room),
 			.quiet = i >= p->n_controllers,
-			/* A controller that comes back is found in a fraction of a period, also if it does
-			 * not live longer than that. */
+			/* Find a controller that comes back within a fraction of a period, even if
+			 * it lives no longer than that. */
 			.retry = p->period / RETRIES,
 			.conn = {.loop = c->gateway->loop,
 				.key = &c->key,
@@ -229,7 +230,7 @@ static bool is_ours(const struct gateway *g, const char *server)
 	return false;
 }
 
-/* One that cannot listen does not stand in; the others may. */
+/* A server that cannot listen does not stand in; the others may. */
 static void open_stand_ins(struct cluster *c)
 {
 	const struct gateway *g = c->gateway;
@@ -320,7 +321,7 @@ static void stop_loop(struct loop_task *t)
 	loop_stop(((struct outgoing *)(void *)t)->seat->cluster->gateway->loop);
 }
 
-/* What was posted to the main thread is run, so that nothing of it is left behind. */
+/* Run all tasks posted to the main thread, so that none is left. */
 static void drain(struct cluster *c)
 {
 	struct seat seat = {.cluster = c};

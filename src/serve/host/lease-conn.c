@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lease-conn: frames over a stream; lease-conn.h says what is asked of the other side.
+ * lease-conn: frames over a stream; lease-conn.h has the rules for the other side.
  *
- * METHOD  A frame is gathered in a buffer that grows with what came, not with what the frame says of its
- *         length, until its seal is looked at. What is sent goes straight to the socket; what that does
- *         not take is kept, and sent when it can be.
- *         An end is told by the timer, never from inside a call of the owner's.
+ * METHOD  A frame is gathered in a buffer that grows with the received bytes, not with the length
+ *         in the frame, until its seal is checked. Output goes straight to the socket; the rest is
+ *         kept, and sent when the socket has room. The timer reports the end of a connection, never
+ *         a call of the owner.
  */
 #include "base/container.h"
 #include "serve/host/lease-conn.h"
@@ -15,12 +15,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define PATIENCE (5 * WEIR_SEC) /* for a HELLO, and for some of what waits to be taken */
+#define PATIENCE (5 * WEIR_SEC) /* for a HELLO, and for some progress of waiting output */
 #define CHUNK    ((size_t)64 << 10)
 #define READS    16                /* chunks a round: others want their turn */
 #define SMALL    (size_t)512       /* bytes of a buffer at first: a HELLO, or a beat */
-#define KEPT     ((size_t)8 << 10) /* bytes of buffers that are kept while nothing is in them */
-#define WAITING  2                 /* frames that may wait to be sent, of the largest size */
+#define KEPT     ((size_t)8 << 10) /* bytes of empty buffers that are kept */
+#define WAITING  2                 /* most frames of the largest size that wait to be sent */
 
 struct bytes {
 	uint8_t *data;
@@ -35,9 +35,9 @@ struct lease_conn {
 	struct stream_peer peer;
 	uint8_t wanted[PEER_NONCE], theirs[PEER_NONCE];
 	bool greeted, proven;
-	uint64_t instance; /* of what it says, and its name */
+	uint64_t instance; /* of its messages, and its name */
 	char name[PEER_NAME_MAX + 1];
-	bool busy, freed; /* inside a call of the owner's; it was freed there */
+	bool busy, freed; /* inside a call of the owner; freed there */
 	bool ended;
 	enum peer_verdict verdict;
 	char why[96];
@@ -59,7 +59,8 @@ static void end(struct lease_conn *c, enum peer_verdict v, const char *why)
 	strncpy(c->why, why, sizeof(c->why) - 1);
 	loop_remove(c->config.loop, &c->fd);
 	stream_close(&c->stream);
-	loop_set(c->config.loop, &c->timer, loop_clock()); /* has had its place since the start */
+	/* cannot fail: the timer has its place since the start */
+	loop_set(c->config.loop, &c->timer, loop_clock());
 }
 
 static void due(struct loop_timer *t, weir_time now)
@@ -68,7 +69,7 @@ static void due(struct loop_timer *t, weir_time now)
 
 	if (c->ended) {
 		c->config.over(c->config.arg, c, c->verdict, c->why);
-		return; /* it may be gone */
+		return; /* it may be freed */
 	}
 	if (!c->greeted) {
 		end(c, PEER_NOISE, "it said nothing for 5 s");
@@ -102,7 +103,7 @@ static const char *fault(enum peer_verdict v)
 	}
 }
 
-/* May the other side say this now? */
+/* Check that the other side may send this message now. */
 static enum peer_verdict judge(const struct lease_conn *c, const struct lease_message *m)
 {
 	bool from_server = m->kind == LEASE_REPORT;
@@ -150,7 +151,7 @@ static enum peer_verdict take(struct lease_conn *c)
 	return v;
 }
 
-/* How many bytes the frame has whose head is there. */
+/* Get the length of the frame whose head was received. */
 static enum peer_verdict look(struct lease_conn *c)
 {
 	size_t n, most = c->greeted ? LEASE_FRAME(c->config.entries) : LEASE_FRAME(0);
@@ -192,7 +193,7 @@ static void shrink(struct bytes *b)
 	*b = (struct bytes){0};
 }
 
-/* Of n bytes that came, those that belong to the frame at hand; *v says what became of it. */
+/* Consume those of n received bytes that belong to the current frame; *v is the outcome. */
 static size_t feed(struct lease_conn *c, const uint8_t *data, size_t n, enum peer_verdict *v)
 {
 	size_t want = c->whole ? c->whole : PEER_HEAD, part = want - c->in.n;
@@ -217,7 +218,7 @@ static size_t feed(struct lease_conn *c, const uint8_t *data, size_t n, enum pee
 	return part;
 }
 
-/* false: nothing more is to be read. */
+/* Return false if nothing more should be read. */
 static bool feed_all(struct lease_conn *c, const uint8_t *data, size_t n)
 {
 	enum peer_verdict v = PEER_TAKEN;
@@ -225,7 +226,7 @@ static bool feed_all(struct lease_conn *c, const uint8_t *data, size_t n)
 	for (size_t at = 0; at < n && !c->freed && !c->ended;) {
 		at += feed(c, data + at, n - at, &v);
 		if (v != PEER_TAKEN && !c->freed) {
-			if (c->whole == 0 && c->in.n) /* a head that was refused */
+			if (c->whole == 0 && c->in.n) /* the head was refused */
 				c->config.stats->verdicts[v]++;
 			end(c, v, fault(v));
 		}
@@ -253,7 +254,7 @@ static void receive(struct lease_conn *c)
 
 /* ---- out */
 
-/* Sends what it can; an error is an end. */
+/* Send as much as possible; an error is an end. */
 static void flush(struct lease_conn *c)
 {
 	while (c->out_at < c->out.n) {
@@ -269,7 +270,7 @@ static void flush(struct lease_conn *c)
 			return;
 		}
 		c->out_at += (size_t)sent;
-		/* It takes something: patience begins anew. */
+		/* The other side accepts data: restart the timeout. */
 		if (c->greeted && c->timer.set)
 			loop_set(c->config.loop, &c->timer, loop_clock() + PATIENCE);
 	}
@@ -280,14 +281,14 @@ static void flush(struct lease_conn *c)
 	loop_change(c->config.loop, &c->fd, EPOLLIN);
 }
 
-/* A whole frame with its seal. -ENOBUFS: there is no room. */
+/* Queue a whole frame with its seal. -ENOBUFS: no room. */
 static int post(struct lease_conn *c, const uint8_t *frame, size_t n)
 {
 	size_t waiting = c->out.n - c->out_at;
 
 	if (waiting && waiting + n > WAITING * LEASE_FRAME(c->config.entries))
 		return -ENOBUFS;
-	if (c->out_at) { /* what was sent makes room */
+	if (c->out_at) { /* drop the bytes that were sent */
 		memmove(c->out.data, c->out.data + c->out_at, waiting);
 		c->out.n = waiting;
 		c->out_at = 0;
@@ -299,7 +300,7 @@ static int post(struct lease_conn *c, const uint8_t *frame, size_t n)
 	c->config.stats->sent++;
 	c->config.stats->sent_bytes += n;
 	if (waiting)
-		return 0; /* and the socket is waited for */
+		return 0; /* wait until the socket has room */
 	flush(c);
 	if (c->out.n && c->greeted && !c->ended)
 		loop_set(c->config.loop, &c->timer, loop_clock() + PATIENCE);

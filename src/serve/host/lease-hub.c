@@ -10,9 +10,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define GUESTS     16384           /* more servers than one controller is asked for */
-#define ACCEPT_MAX 64              /* a round: those that are in want their turn, too */
-#define PAUSE      (100 * WEIR_MS) /* no descriptor or memory: that soon again */
+#define GUESTS     16384           /* more servers than one controller can handle */
+#define ACCEPT_MAX 64              /* per round: existing connections need their turn, too */
+#define PAUSE      (100 * WEIR_MS) /* no descriptor or memory: retry after this time */
 #define UNPROVEN   (60 * WEIR_SEC) /* longer than any period between two reports */
 #define SAY_AGAIN  (60 * WEIR_SEC)
 
@@ -109,7 +109,7 @@ void lease_hub_drop(struct lease_guest *g, const char *why)
 	guest_free(g);
 }
 
-/* The one that has gone longest without a proof, or NULL. */
+/* Return the guest that is unproven for longest, or NULL. */
 static struct lease_guest *oldest_unproven(struct lease_hub *h)
 {
 	struct lease_guest *found = NULL;

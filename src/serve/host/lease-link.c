@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONNECT_MOST (5 * WEIR_SEC)  /* an attempt; longer than a SYN that is lost twice */
-#define AGAIN_FIRST  (100 * WEIR_MS) /* a controller that is restarted is there in less */
-#define AGAIN_USUAL  (5 * WEIR_SEC)  /* unless said otherwise */
-#define STEADY       (10 * WEIR_SEC) /* a connection that held so long was no failed attempt */
+#define CONNECT_MOST (5 * WEIR_SEC)  /* per attempt; longer than a SYN that is lost twice */
+#define AGAIN_FIRST  (100 * WEIR_MS) /* a controller that is restarted is back in less */
+#define AGAIN_USUAL  (5 * WEIR_SEC)  /* default */
+#define STEADY       (10 * WEIR_SEC) /* a connection that lasted so long was no failed attempt */
 
 struct lease_link {
 	struct lease_link_config config;

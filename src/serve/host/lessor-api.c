@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lessor-api: what a controller can be asked; weir-api(7), "THE CONTROLLER". It cannot be told anything. */
+/* lessor-api: the controller's API; weir-api(7), "THE CONTROLLER". It is read-only. */
 #include "control/pshift/facts.h"
 #include "serve/api/api.h"
 #include "serve/api/http-json.h"
@@ -58,7 +58,7 @@ static void add_line(void *arg, const char *words)
 	json_array_append_new(((struct saying *)arg)->lines, json_string(words));
 }
 
-/* What no allocation can meet, and why. */
+/* Describe the demand that no allocation can meet, and why. */
 static json_t *short_json(struct lessor *l, const struct pshift_control_status *st)
 {
 	struct saying say = {l, json_array()};

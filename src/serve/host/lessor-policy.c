@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lessor-policy: servers and tenants of the policy as those of the controller. */
+/* lessor-policy: the policy's servers and tenants as servers and buckets of the controller. */
 #include "policy/impl.h"
 #include "serve/host/lessor-impl.h"
 #include "serve/loop/log.h"
@@ -38,7 +38,7 @@ static int take_servers(struct lessor *l)
 		if (rc < 0)
 			return rc;
 	}
-	/* A guest's server is known by its address, which may have moved. */
+	/* Guests point to their servers, whose array may have moved. */
 	for (size_t i = 0; i < l->n_servers; i++)
 		if (l->servers[i].guest)
 			lease_hub_set_user(l->servers[i].guest, &l->servers[i]);
@@ -124,7 +124,7 @@ static bool same_list(const char *const *a, size_t n_a, const char *const *b, si
 	return same;
 }
 
-/* NULL: it may follow the one in force; else what takes a restart. */
+/* Return NULL if the policy may follow the one in force; else the part that needs a restart. */
 static const char *differs(const struct lessor *l, const struct weir_policy *p)
 {
 	const struct weir_policy_cluster *is = &l->policy->cluster, *be = &p->cluster;
@@ -170,7 +170,7 @@ void lessor_policy_reload(struct lessor *l)
 	if (rc == 0) {
 		l->policy = p;
 		rc = lessor_policy_take(l);
-		weir_policy_free((struct weir_policy *)old); /* which is its own */
+		weir_policy_free((struct weir_policy *)old); /* it is owned */
 		why = rc < 0 ? strerror(-rc) : NULL;
 	}
 	if (why)

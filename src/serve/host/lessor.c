@@ -2,10 +2,10 @@
 /*
  * lessor: reports in, grants out.
  *
- * METHOD  Reports are handed over as they come; the controller's steps come when it has something to do, each
- *         for all that was heard by then: many servers make few rounds of messages. Only while it starts
- *         is each answered at once. A message for a server that is not connected is lost, as any
- *         may be.
+ * METHOD  Reports are passed to the controller as they arrive; its steps run when it has something
+ *         to do, each for all reports received by then: many servers cause few rounds of messages.
+ *         Only during the start is each report answered at once. A message for a server that is not
+ *         connected is lost, as any message may be.
  */
 #include "base/no-memory.h"
 #include "base/container.h"
@@ -18,7 +18,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#define SPARE_ENTRIES 1024 /* of a report, beyond the buckets that we know: policies may differ */
+#define SPARE_ENTRIES 1024 /* entries of a report beyond the known buckets: policies may differ */
 
 /* ---- out */
 
@@ -70,8 +70,8 @@ static void say_state(struct lessor *l)
 			NULL);
 }
 
-/* Of two connections of one name the later counts: the other is of a server that was restarted, or whose
- * network was. */
+/* Of two connections of one name the later counts: the other belongs to a server, or a network,
+ * that was restarted. */
 static void seat(struct lessor *l, struct lessor_server *s, struct lease_guest *g)
 {
 	if (s->guest == g)
@@ -107,7 +107,7 @@ static void receive(void *arg, struct lease_guest *g, struct lease_message *m)
 	l->servers[at].at = loop_clock();
 	l->servers[at].reports++;
 	say_state(l);
-	if (!l->said_start) /* it starts: everybody waits for its answer */
+	if (!l->said_start) /* starting: all servers wait for its answer */
 		loop_set(l->loop, &l->timer, loop_clock());
 	else
 		loop_set(l->loop, &l->timer, pshift_control_due(l->control));
@@ -161,7 +161,7 @@ static int open_hub(struct lessor *l, struct weir_err *err)
 		.instance = l->instance,
 		.name = l->name,
 		.entries = l->policy->n_tenants + SPARE_ENTRIES,
-		/* As many again: those that are not yet, or no longer, a server's. */
+		/* As many again, for connections that are not yet, or no longer, a server's. */
 		.most = 2 * c->n_servers + SPARE_ENTRIES,
 		.receive = receive,
 		.gone = gone,
@@ -215,7 +215,7 @@ static int who_we_are(struct lessor *l, struct weir_err *err)
 		return weir_err_set(err, -EINVAL,
 			"controller '%s': a name has 1 to %d bytes and no spaces", name,
 			PEER_NAME_MAX);
-	memcpy(l->name, name, strlen(name)); /* the check has seen to its length */
+	memcpy(l->name, name, strlen(name)); /* its length was checked */
 	l->cluster = peer_hash(c->name);
 	rc = peer_key_read(c->key, c->name, &l->key, err);
 	while (rc == 0 && !l->instance)
@@ -310,7 +310,7 @@ int lessor_stand_in(struct loop *loop, const struct weir_policy *p, const char *
 	l->options = (struct lessor_options){.name = server, .listen = &listen, .n_listen = 1};
 	l->daemon.signals.fd = -1;
 	rc = begin(l, err);
-	/* both are the caller's */
+	/* both belong to the caller */
 	l->options = (struct lessor_options){0};
 	if (rc < 0)
 		lessor_free(l);
@@ -360,7 +360,7 @@ void lessor_free(struct lessor *l)
 	pshift_ids_free(&l->bucket_ids);
 	peer_key_forget(&l->key);
 	if (!l->rank) {
-		weir_policy_free((struct weir_policy *)l->policy); /* which is its own */
+		weir_policy_free((struct weir_policy *)l->policy); /* it is owned */
 		loop_free(l->loop);
 	}
 	free(l);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer-file-open: what stands at the address of a shared file, before the first use of it.
+ * peer-file-open: examine a shared file before its first use.
  *
- * A file that is not there is made. A place that is all zero, as far as slots would go, gets a
- * header. A place with a header of our cluster is used as it is. Anything else is left alone: it is
- * somebody's data. All of it goes through a back end (serve/back/back.h), on a loop of its own that runs
- * only for this; so a path, a device and an NBD export are one case.
+ * A missing file is made. A range of zeroes as long as the slots gets a header. A file with a
+ * header of our cluster is used as it is. Anything else is foreign data and left alone. All I/O
+ * goes through a back end (serve/back/back.h), on a separate loop that runs only for this; so a
+ * path, a device and an NBD export are one case.
  */
 #include "serve/host/peer-impl.h"
 #include "serve/back/back.h"
@@ -24,7 +24,7 @@
 /* ---- the address */
 
 struct options {
-	uint32_t slots; /* 0: not said */
+	uint32_t slots; /* 0: not given */
 };
 static const struct back_field fields[] = {
 	{"slots", BACK_WHOLE, offsetof(struct options, slots), NULL}, {NULL, 0, 0, NULL}};
@@ -65,7 +65,7 @@ int peer_file_check(const char *address, struct weir_err *err)
 
 /* ---- a file that is not there, or is empty */
 
-/* All who come at the same time make the same of it. */
+/* Hosts that do this at the same time all make the same file. */
 static int make_file(const char *path, unsigned slots)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0660), r = 0;
@@ -131,7 +131,7 @@ static int probe_do(struct probe *p, enum back_op op, uint64_t offset, uint8_t *
 
 /* ---- what is there */
 
-/* Nobody's data: all of it is zero. */
+/* Check that the range is all zero, so no data. */
 static int probe_zero(struct probe *p, unsigned slots, uint8_t *block)
 {
 	for (unsigned i = 0; i <= slots; i++) {
@@ -145,7 +145,7 @@ static int probe_zero(struct probe *p, unsigned slots, uint8_t *block)
 	return 0;
 }
 
-/* The number of slots, or a negative errno. `slots`: how many a new one shall have. */
+/* Return the number of slots, or a negative errno. `slots`: for a new file. */
 static int probe_look(
 	struct probe *p, const struct peer_slots_config *c, unsigned slots, uint8_t *block)
 {
@@ -162,8 +162,8 @@ static int probe_look(
 	made.slots = slots;
 	peer_slots_header(&made, block);
 	r = probe_do(p, BACK_WRITE, 0, block);
-	if (r ==
-		0) /* somebody else's may have come later, and it is what stands there that counts */
+	/* another host's header may have been written later; the one in the file counts */
+	if (r == 0)
 		r = probe_do(p, BACK_READ, 0, block);
 	return r < 0 ? r : peer_slots_look(c, block);
 }
@@ -223,7 +223,7 @@ static int place_file(const char *address, const struct peer_slots_config *c, un
 
 	if (r < 0)
 		r = weir_err_set(err, r, "%s: %s", address, strerror(-r));
-	/* Direct, past what this machine remembers of it; else, where that is not possible, not. */
+	/* Use direct I/O, past this machine's cache, if possible. */
 	for (int direct = 1; direct >= 0 && r >= 0; direct--) {
 		free(name);
 		if (asprintf(&name, "file:%s?%s", path, direct ? "direct" : "") < 0)

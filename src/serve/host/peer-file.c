@@ -2,13 +2,13 @@
 /*
  * peer-file: a file, a device or an NBD export that all hosts share, with a block for each.
  *
- * Once a period: one large read of all; what is new in it goes to receive, and the slots say which
- * block is ours (wire/peer-slots.h); then our block is written. Between the two there is as little
- * time as can be, since the read is also what is compared before the write. A period that finds the last one's
- * I/O still under way is missed: the storage is slow or away, which holds up nobody.
+ * Once a period: one large read of all blocks; new messages go to receive, and the slots determine
+ * our block (wire/peer-slots.h); then our block is written. The time between the two is as short as
+ * possible, since the write is decided by the read. A period that begins while the last one's I/O
+ * is in flight is skipped: the storage is slow or away, and nothing waits for it.
  *
- * The header is read each time with the rest: should it no longer be what it was, somebody put
- * something else there, and nothing is written.
+ * The header is read each time with the rest: if it has changed, the file was replaced, and nothing
+ * is written.
  */
 #include "base/container.h"
 #include "serve/host/peer-impl.h"
@@ -20,10 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK     PEER_SLOTS_BLOCK
-#define STALE     (60 * WEIR_SEC) /* ns: 30 periods: who was away for a moment finds its block again */
+#define BLOCK PEER_SLOTS_BLOCK
+/* ns: 30 periods: a host that was away for a moment finds its block again */
+#define STALE     (60 * WEIR_SEC)
 #define SAY_AGAIN (60 * WEIR_SEC)
-#define READS     ((PEER_SLOTS_MOST + 1) * BLOCK / CHUNK_MAX) /* requests that the largest read takes */
+#define READS     ((PEER_SLOTS_MOST + 1) * BLOCK / CHUNK_MAX) /* requests of the largest read */
 
 struct file {
 	struct peers peers; /* first */
@@ -32,10 +33,10 @@ struct file {
 	char *name;
 	unsigned n_slots;
 	uint8_t *all;    /* header and slots, as last read */
-	uint8_t *block;  /* what we write */
-	uint8_t *header; /* as it must be */
+	uint8_t *block;  /* our output */
+	uint8_t *header; /* expected content */
 	unsigned inside; /* requests in the back end */
-	bool busy;       /* a period is under way */
+	bool busy;       /* a period is in progress */
 	struct loop_task task;
 	int error;      /* of this period's */
 	weir_time said; /* when an error was last logged; 0: never */
@@ -88,7 +89,7 @@ static void failed(struct file *f, const char *what)
 
 static void begin(struct file *f);
 
-/* Of the period, and perhaps of it all. */
+/* End the period, and perhaps the whole. */
 static void finish(struct file *f)
 {
 	f->busy = false;
@@ -136,8 +137,8 @@ static void write_ours(struct file *f)
 	}
 	peer_slots_block(
 		f->slots, peer_next(&f->peers, f->last ? PEER_LEAVE : PEER_BLOCK), f->block);
-	/* At once to the device: an NBD back end then has nothing to send again later, when the
-	 * block may be another's. */
+	/* At once to the device: an NBD back end then has nothing to resend later, when the block
+	 * may belong to another host. */
 	f->io[0] = (struct back_io){.op = BACK_WRITE,
 		.flags = f->back->info.can_fua ? BACK_FUA : 0,
 		.offset = (uint64_t)(at + 1) * BLOCK,
@@ -165,7 +166,7 @@ static void was_written(struct file *f)
 	finish(f);
 }
 
-/* What comes next, outside of the back end: it may be freed. */
+/* Do the next step, outside of the back end, which may be freed. */
 static void step(struct loop_task *t)
 {
 	struct file *f = container_of(t, struct file, task);
@@ -186,8 +187,9 @@ static void io_done(void *arg, struct back_io *io)
 
 	if (io->error)
 		f->error = io->error;
+	/* the back end lends its own memory */
 	else if (io->op == BACK_READ && io->data != f->all + io->offset)
-		memcpy(f->all + io->offset, io->data, io->length); /* it lends its own */
+		memcpy(f->all + io->offset, io->data, io->length);
 	if (!--f->inside)
 		loop_post(f->peers.config.loop, &f->task);
 }
@@ -250,7 +252,7 @@ static int allocate(struct file *f)
 	struct peer_slots_config slots = slots_config(f);
 	size_t total = (size_t)(f->n_slots + 1) * BLOCK;
 
-	f->all = aligned_alloc(BLOCK, total); /* as direct I/O wants it */
+	f->all = aligned_alloc(BLOCK, total); /* aligned for direct I/O */
 	f->block = aligned_alloc(BLOCK, BLOCK);
 	f->header = malloc(BLOCK);
 	if (!f->all || !f->block || !f->header || peer_slots_new(&slots, &f->slots) < 0)
@@ -263,7 +265,7 @@ static int open_back(struct file *f, const char *name, struct weir_err *err)
 {
 	struct back_config back = {.loop = f->peers.config.loop,
 		.timeout = PEER_FILE_TIMEOUT,
-		.connections = 1}; /* requests of a period come one after the other */
+		.connections = 1}; /* the requests of a period are sequential */
 	int r = back_open(name, &back, &f->back, err);
 
 	if (r < 0)

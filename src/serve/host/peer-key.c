@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer-key: who belongs to the cluster knows its key, and seals what it says with it.
+ * peer-key: the cluster's key, with which its members seal their messages.
  *
- * The seal is BLAKE2b with a key (RFC 7693, libsodium's crypto_generichash): made for this, and of a message of
- * 256 bytes in a third of the time of HMAC-SHA-512, which hashes four blocks more. What is in the file, in
- * whatever form, is hashed into the key together with the cluster's name: so one file may serve two
- * clusters, and a message of one is no message of the other.
+ * The seal is BLAKE2b with a key (RFC 7693, libsodium's crypto_generichash): for a message of
+ * 256 bytes it takes a third of the time of HMAC-SHA-512, which hashes four blocks more. The
+ * content of the file, in any form, is hashed into the key together with the cluster's name: so one
+ * file may serve two clusters, and a message of one is not valid in the other.
  */
 #include "serve/host/peer-impl.h"
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define KEY_LEAST 32   /* bytes, so many random ones; in hexadecimal twice */
+#define KEY_LEAST 32   /* bytes, as many random ones; twice as many in hexadecimal */
 #define KEY_MOST  4096 /* bytes: a key, and not some large file by mistake */
 
 _Static_assert(PEER_SEAL == crypto_generichash_BYTES, "a seal is what crypto_generichash makes");
@@ -67,7 +67,8 @@ static int check_length(const char *path, ssize_t n, struct weir_err *err)
 int peer_key_read(
 	const char *path, const char *cluster, struct peer_key *ret_key, struct weir_err *err)
 {
-	static const char domain[] = "weir peers 2"; /* this key is for nothing else */
+	/* domain separation: this key has no other use */
+	static const char domain[] = "weir peers 2";
 	crypto_generichash_state h;
 	uint8_t text[KEY_MOST + 1];
 	ssize_t n = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer-udp-address: "udp:10.0.0.2:7000" and its like into sockets.
+ * peer-udp-address: open sockets for "udp:10.0.0.2:7000" and the like.
  *
- * With a list of hosts there is one socket: it sends, and it is what the others have in their lists. A
- * group (broadcast or multicast) has a second one, which only hears what is said to all: several hosts
- * of one machine may share that address, but a question to one of them must find it alone, at the
- * port from which it speaks.
+ * With a list of hosts there is one socket: it sends, and has the address in the others' lists. A
+ * group (broadcast or multicast) has a second one, which only receives messages to all: several
+ * hosts of one machine may share that address, but a challenge to one of them must reach it alone,
+ * at the port from which it sends.
  */
 #include "serve/host/peer-impl.h"
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* bytes: what 1,000 hosts send at the same moment; the system cuts it to its own most */
+/* bytes: messages of 1,000 hosts at one moment; the system may limit it */
 #define RECEIVE_ROOM (1 << 20)
 
 enum kind { UNICAST, BROADCAST, MULTICAST };
@@ -187,7 +187,7 @@ static int set_port(struct peer_udp_target *at, const struct peer_udp_target *as
 	return 0;
 }
 
-/* Where our own socket shall be. */
+/* Get the address of our own socket. */
 static int own_place(const struct peer_config *c, enum kind kind,
 	const struct peer_udp_target *first, struct peer_udp_target *ret, struct weir_err *err)
 {

@@ -2,10 +2,10 @@
 /*
  * peer-udp: one datagram a period, to each host of a list or to a group.
  *
- * A datagram that comes is looked at (cheap), its seal checked, read, and judged by the guard
- * (wire/peer-guard.h), which may want a question to be asked; questions and answers go to the
- * address that the datagram came from. A flood of any kind costs at most BATCH × ROUNDS looks a round of
- * the loop.
+ * A received datagram is checked (cheaply), its seal verified, parsed, and judged by the guard
+ * (wire/peer-guard.h), which may require a challenge; challenges and answers go to the address that
+ * the datagram came from. A flood of any kind costs at most BATCH × ROUNDS checks per round of the
+ * loop.
  */
 #include "base/container.h"
 #include "serve/host/peer-impl.h"
@@ -19,8 +19,8 @@
 
 #define LATE   (4 * WEIR_SEC) /* ns: two periods */
 #define MOST   4096           /* hosts, and instances of them, that are remembered */
-#define BATCH  32             /* datagrams by one system call */
-#define ROUNDS 4              /* such calls a round: other work of the loop has its turn */
+#define BATCH  32             /* datagrams per system call */
+#define ROUNDS 4              /* such calls per round: other work of the loop has its turn */
 
 struct udp {
 	struct peers peers; /* first */
@@ -30,7 +30,7 @@ struct udp {
 	struct sockaddr_storage from[BATCH];
 	struct iovec iov[BATCH];
 	struct mmsghdr headers[BATCH];
-	uint8_t data[BATCH][PEER_SEALED_MAX + 1]; /* one more, to see what is too long */
+	uint8_t data[BATCH][PEER_SEALED_MAX + 1]; /* one more, to detect longer ones */
 };
 
 /* ---- out */
@@ -43,7 +43,7 @@ static size_t seal(struct udp *u, const struct peer_message *m, uint8_t out[PEER
 	return n + PEER_SEAL;
 }
 
-/* A datagram that the system has no room for is lost, as any may be. */
+/* A datagram for which the system has no room is lost, as any may be. */
 static void send_all(struct udp *u, const uint8_t *data, size_t n)
 {
 	struct iovec iov = {.iov_base = (void *)data, .iov_len = n};
@@ -60,7 +60,7 @@ static void send_all(struct udp *u, const uint8_t *data, size_t n)
 				.msg_iov = &iov,
 				.msg_iovlen = 1};
 		sent = sendmmsg(u->sockets.own, out, some, 0);
-		if (sent <= 0) { /* the first of them; the others have their chance */
+		if (sent <= 0) { /* the first of them; try the others */
 			u->peers.stats.failed++;
 			at++;
 			continue;
@@ -212,7 +212,7 @@ static void udp_close(struct peers *p)
 
 static const struct peers_ops udp_ops = {.send = udp_send, .stats = udp_stats, .close = udp_close};
 
-/* Watches a socket; `ready` says that it is watched. */
+/* Watch a socket; a set `ready` marks it as watched. */
 static int watch(
 	struct udp *u, struct loop_fd *f, int fd, void (*ready_fn)(struct loop_fd *, uint32_t))
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* peer: what datagrams and files have in common: names, counting, what is said. */
+/* peer: the common parts of datagrams and files: names, counters, logging. */
 #include "serve/host/peer-impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAY_AGAIN (60 * WEIR_SEC) /* ns between two lines about one kind of trouble */
+#define SAY_AGAIN (60 * WEIR_SEC) /* ns between two lines about one kind of problem */
 #define SAME      PEER_VERDICTS   /* its place in `said` */
 
 static bool is_udp(const char *address)
@@ -113,7 +113,8 @@ static bool may_say(struct peers *p, unsigned what)
 	return true;
 }
 
-/* The network's ways, and what hosts that come and go bring with them, are no trouble. */
+/* Return true for a problem: not for normal losses of the network, or effects of hosts that come
+ * and go. */
 static bool is_trouble(enum peer_verdict v)
 {
 	return v == PEER_NOISE || v == PEER_VERSION || v == PEER_CLUSTER || v == PEER_FORGED ||

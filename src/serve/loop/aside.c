@@ -87,7 +87,7 @@ static bool start_thread(struct aside *a)
 
 	if (a->running)
 		return true;
-	sigfillset(&all); /* signals are the main thread's */
+	sigfillset(&all); /* signals belong to the main thread */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	a->running = pthread_create(&a->thread, NULL, thread, a) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -136,7 +136,7 @@ bool aside_free(struct aside *a, weir_time wait)
 	}
 	if (a->running)
 		pthread_join(a->thread, NULL);
-	while (left) { /* those that own themselves free what they have */
+	while (left) { /* jobs that own themselves free their memory */
 		struct aside_job *j = left;
 
 		left = j->next;

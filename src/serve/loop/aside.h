@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * aside: one thread for work that would hold up a loop: reading a large policy, freeing one, writing to disk.
+ * aside: one thread for work that would block a loop: reading a large policy, freeing one, writing
+ * to disk.
  *
- * Jobs run one after the other on the thread; then `done` runs on the loop that asked. The thread is started
- * with the first job.
+ * Jobs run one after the other on the thread; then `done` runs on the loop that posted them. The
+ * thread is started with the first job.
  */
 #ifndef WEIR_SERVE_LOOP_ASIDE_H
 #define WEIR_SERVE_LOOP_ASIDE_H
@@ -21,10 +22,11 @@ struct aside_job {                         /* in the owner's memory until done *
 };
 
 int aside_new(struct loop *l, struct aside **ret_aside); /* 0 or -ENOMEM */
-/* If the thread cannot be had the job runs at once, here. */
+/* Post a job; if the thread cannot be started, it runs at once, here. */
 void aside_post(struct aside *a, struct aside_job *j);
-/* The loop does not run. Waits for the job that runs up to `wait`; of those that were not begun only the ones
- * without `done` are run, here. False: one still runs: what it uses must stay, and so does a. */
+/* Free it; the loop does not run. Wait for the running job up to `wait`; of the others only those
+ * without `done` are run, here. Return false if a job still runs: the memory that it uses, and a,
+ * must stay. */
 bool aside_free(struct aside *a, weir_time wait);
 
 #endif

@@ -8,9 +8,9 @@
  *          size is requested and none is free; when its fourth child is freed it is whole again. So
  *          memory used for small payloads an hour ago serves large ones now.
  *
- *          In front of that, a cache keeps some free chunks of each level (CACHE) as they are, so that
- *          frequently used chunks are not split and merged each time. When nothing else is left the
- *          caches are emptied and the request is retried.
+ *          In front of that, a cache keeps some free chunks of each level (CACHE) as they are, so
+ *          that frequently used chunks are not split and merged each time. When nothing else is
+ *          left the caches are emptied and the request is retried.
  * COST     O(1): at most three splits or merges.
  * LIMITS   Held chunks stay within the budget. Small ones may fragment the memory so that no large
  *          block is whole; for that an eighth more than the budget may be taken from the system.

@@ -42,7 +42,7 @@ int daemon_start(struct daemon *d)
 	int rc;
 
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error of one request */
+	signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is an error of one request */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
@@ -66,7 +66,8 @@ int daemon_start(struct daemon *d)
 	return rc;
 }
 
-/* Whoever hangs keeps this thread in `alive`, and so the dog hungry: what a restart can help, it will. */
+/* A thread that hangs blocks this one in `alive`, so the watchdog is not fed and restarts the
+ * process. */
 static void feed(struct loop_timer *t, weir_time now)
 {
 	struct daemon *d = container_of(t, struct daemon, watchdog);

@@ -66,7 +66,7 @@ static int start_thread(struct dial *d)
 	pthread_t id;
 	int r;
 
-	sigfillset(&all); /* signals are for others */
+	sigfillset(&all); /* signals belong to other threads */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

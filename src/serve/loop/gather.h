@@ -49,7 +49,8 @@ static inline void gather_copy(struct gather *g, const void *data, size_t n)
 	gather_written(g, n);
 }
 
-/* Skip the first n bytes, already sent, from vector `from` on. Return the first one that remains. */
+/* Skip the first n bytes, already sent, from vector `from` on. Return the first one that
+ * remains. */
 static inline int gather_skip(struct gather *g, int from, uint64_t n)
 {
 	int i = from;

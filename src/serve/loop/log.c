@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * log: a line is put together in a buffer on the stack and written by one write.
+ * log: a line is built in a buffer on the stack and written by one write.
  *
- * METHOD   Events are counted by name in a small table: the first BURST of a second are said, the rest
- *          only counted. The count is said by the first line, of whatever event, after that second.
- *          When the table is full of events that are being counted, the one with the oldest second
- *          makes room.
+ * METHOD   Events are counted by name in a small table: the first BURST of a second are logged, the
+ *          rest only counted. The first line, of any event, after that second logs the count. When
+ *          the table is full of events that are being counted, the one with the oldest second is
+ *          replaced.
  */
 #include "serve/loop/log.h"
 #include "base/utf8.h"
@@ -108,7 +108,7 @@ static void puts_to(struct line *l, const char *s)
 		put_char(l, *s++);
 }
 
-/* In quotes; whatever is no text is '?', so that nobody can forge a line. */
+/* Write in quotes; a byte that is no text becomes '?', so that no client can forge a line. */
 static void put_quoted(struct line *l, const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -118,7 +118,7 @@ static void put_quoted(struct line *l, const char *text)
 		size_t n = utf8_shown(s);
 		bool escaped = *s == '"' || *s == '\\';
 		if (l->n + n + escaped > LINE - 3)
-			break; /* never half of a character, or an escape without it */
+			break; /* never half of a character, or an incomplete escape */
 		if (!n) {
 			put_char(l, '?');
 			s++;
@@ -191,7 +191,7 @@ static void begin(struct line *l, enum log_level level, const char *event)
 
 static void pair(struct line *l, const char *key, const char *value)
 {
-	/* A pair that may not fit is left out whole: half a string is no JSON. */
+	/* Omit a pair that may not fit: half a string is no JSON. */
 	if (l->n + strlen(key) + 8 > LINE - 3)
 		return;
 	if (form == LOG_FORM_JSON) {
@@ -218,7 +218,7 @@ static void end(struct line *l)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return; /* nobody to tell */
+			return; /* there is no reader */
 		at += n;
 		l->n -= (size_t)n;
 	}

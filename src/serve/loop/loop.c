@@ -2,22 +2,22 @@
 /*
  * loop: epoll, a heap of timers, and a list of tasks from other threads.
  *
- * METHOD   One system call per round: epoll_pwait2, with the time to the next timer in nanoseconds (0
- *          if a turn has more to do). Where it is missing (before Linux 5.11, or forbidden by a
+ * METHOD   One system call per round: epoll_pwait2, with the time to the next timer in nanoseconds
+ *          (0 if a turn has more to do). Where it is missing (before Linux 5.11, or forbidden by a
  *          sandbox) a timerfd in the same epoll set wakes the loop.
  *
- *          Tasks are pushed on a list by compare and swap and taken all at once by an exchange. Only
- *          a thread that finds the list empty writes to the eventfd; it is edge-triggered, so it is
- *          never read. A round without a posted task pays one load for all this.
+ *          Tasks are pushed on a list by compare and swap and taken all at once by an exchange.
+ *          Only a thread that finds the list empty writes to the eventfd; it is edge-triggered, so
+ *          it is never read. A round without a posted task pays one load for all this.
  *
  *          An fd removed in a callback may be among the events already fetched: those are cleared,
  *          with at most EVENTS comparisons.
  *
- *          A loop that polls (loop_poll) looks for events for up to POLL before it sleeps. It does so
- *          while its sleeps were shorter than SHORT and its rounds serve few requests, but not to the
- *          detriment of other threads: after a poll without events it skips 1, 3, 7 … short sleeps
- *          until the next one, and if the thread was preempted in a poll, it does not poll for
- *          CROWDED. A client on the same core causes both.
+ *          A loop that polls (loop_poll) looks for events for up to POLL before it sleeps. It does
+ *          so while its sleeps were shorter than SHORT and its rounds serve few requests, but not
+ *          to the detriment of other threads: after a poll without events it skips 1, 3, 7 … short
+ *          sleeps until the next one, and if the thread was preempted in a poll, it does not poll
+ *          for CROWDED. A client on the same core causes both.
  *
  *          The clock is read after the wait; and again before it, if a timer is set: else every
  *          timer would be late by the duration of the round.
@@ -254,8 +254,8 @@ int loop_set(struct loop *l, struct loop_timer *t, weir_time at)
 static void run_timers(struct loop *l)
 {
 	const struct heap_item *first;
-	weir_time now =
-		l->now; /* a callback may refresh it: timers that expire then run in the next round */
+	/* a callback may refresh it: timers that expire then run in the next round */
+	weir_time now = l->now;
 
 	l->running_timers = true;
 	while ((first = heap_min(&l->due)) && first->key <= now) {

@@ -61,7 +61,8 @@ void loop_call(struct loop *l, struct loop_task *t);
 weir_time loop_now(const struct loop *l); /* CLOCK_MONOTONIC, as last read */
 /* Read the clock, where the time of the round's start is not good enough. On the loop's thread. */
 weir_time loop_refresh(struct loop *l);
-/* Return the number of this round, from 1 on. The time does not identify it: it may be refreshed. */
+/* Return the number of this round, from 1 on. The time does not identify it: it may be
+ * refreshed. */
 uint64_t loop_round(const struct loop *l);
 weir_time loop_clock(void); /* CLOCK_MONOTONIC, now */
 

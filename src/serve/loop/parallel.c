@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* parallel: a number that the threads count up is the next part; a round is over when none is at work. */
+/* parallel: threads count up a number to get the next part; a round is over when no thread is at
+ * work. */
 #include "serve/loop/parallel.h"
 #include <errno.h>
 #include <pthread.h>
@@ -66,7 +67,7 @@ int parallel_new(unsigned threads, struct parallel **ret)
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->begin, NULL);
 	pthread_cond_init(&p->done, NULL);
-	sigfillset(&all); /* signals are the caller's */
+	sigfillset(&all); /* signals belong to the caller */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (p->n + 1 < threads && pthread_create(&p->ids[p->n], NULL, helper_main, p) == 0)
 		p->n++;

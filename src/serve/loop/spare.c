@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spare: how much memory is left, by /proc/meminfo and the control groups above this process. */
+/* spare: the remaining memory, by /proc/meminfo and the control groups above this process. */
 #include "serve/loop/spare.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #define GROUPS "/sys/fs/cgroup"
 
-/* The start of a small file as a string. */
+/* Read the start of a small file as a string. */
 static int slurp(const char *path, char *text, size_t room)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -47,7 +47,7 @@ static int number(const char *group, const char *file, uint64_t *ret)
 	return end == text ? -1 : 0; /* "max": no limit */
 }
 
-/* Bytes of files in memory, which the system gives up when it must. */
+/* Return the bytes of cached files, which the system frees when it must. */
 static uint64_t group_cache(const char *group)
 {
 	char path[1200], text[4096];

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spare: how much memory is left before the system begins to kill.
+ * spare: how much memory is left before the system kills processes.
  */
 #ifndef WEIR_SERVE_LOOP_SPARE_H
 #define WEIR_SERVE_LOOP_SPARE_H
 
 #include <stdint.h>
 
-/* Bytes that others, and the gateway's own buffers, are left with: whoever takes memory at will stops
- * here. */
+/* Bytes left for other processes, and for the gateway's own buffers: code that takes memory at will
+ * stops here. */
 #define SPARE_LEAST (UINT64_C(64) << 20)
 
-/* Bytes that could be had now: the least of what the machine has (MemAvailable) and what the control
- * group of this process and each above it still allows (memory.max of cgroup v2, where it is mounted);
- * UINT64_MAX when the system does not say. About 50 µs. */
+/* Return the bytes that are available now: the least of the machine's (MemAvailable) and of the
+ * limits of this process's control group and each above it (memory.max of cgroup v2, if mounted);
+ * UINT64_MAX if unknown. About 50 µs. */
 uint64_t spare_memory(void);
 
 #endif

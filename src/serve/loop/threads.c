@@ -69,7 +69,7 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-/* Under the lock, on the loop's thread, as all of `n`. */
+/* Under the lock, on the loop's thread, as all uses of `n`. */
 static bool start_one(struct threads *t)
 {
 	unsigned before_n = t->n;

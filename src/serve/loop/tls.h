@@ -10,8 +10,8 @@
 
 struct tls_config {             /* files; NULL: none. X.509 or PSK, or both on a server */
 	const char *cert, *key; /* of a server; of a client, if the server requests one */
-	/* Trusted authorities: a server then requests a certificate from every client; a client without
-	 * it uses the system's. */
+	/* Trusted authorities: a server then requests a certificate from every client; a client
+	 * without it uses the system's. */
 	const char *ca;
 	const char *psk; /* file of NAME:HEXKEY lines (psktool's); a client uses the first */
 };
@@ -30,7 +30,8 @@ int tls_handshake(struct stream *s, uint32_t *want, struct weir_err *err);
  * certificate, or an untrusted one; or NULL. The handshake does not fail for this, so that the
  * protocol above it can send the reason. */
 const char *tls_refusal(const struct stream *s);
-/* Return the proven name of the peer: the certificate's common name, or the key's name; NULL: none. */
+/* Return the proven name of the peer: the certificate's common name, or the key's name; NULL:
+ * none. */
 const char *tls_identity(const struct stream *s);
 
 /* For stream.c; as the functions of stream.h. */

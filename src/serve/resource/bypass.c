@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bypass: the emergency exit: requests go past the gate, straight to the back end.
+ * bypass: the emergency exit: requests bypass the gate and go straight to the back end.
  *
- * METHOD  Those that wait in the gate are taken back from it and put before all that arrives later
- *         (resource_again), each tenant's in order; the next turn sends them on. Nothing of the gate is used
- *         meanwhile, so that it helps whatever keeps requests waiting there. The gate counts only what passes
- *         it, so requests that go past it are counted here, when they are done.
+ * METHOD  Requests that wait in the gate are taken back and put before all later arrivals
+ *         (resource_again), each tenant's in order; the next turn sends them on. Nothing of the
+ *         gate is used meanwhile, so it helps whatever keeps requests waiting there. The gate
+ *         counts only requests that pass it, so the others are counted here, when they are done.
  * COST    To turn it on: O(clients + waiting requests). Off: O(1).
- * DIFFERS Shadow mode delays nobody already: there it only shows.
+ * DIFFERS Shadow mode delays no request anyway: there it only shows.
  */
 #include "serve/resource/impl.h"
 

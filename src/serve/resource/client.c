@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * client: clients come and go.
+ * client: clients join and leave.
  *
- * A client that goes takes its requests with it: those in the gate, and those that the next turn would
- * have taken. What the back end has, it finishes. The same when the process ends and the back end is
- * away, for all clients.
+ * When a client leaves, its requests are dropped: those in the gate, and those that the next turn
+ * would have taken. The back end finishes those that it has. The same happens for all clients when
+ * the process ends and the back end is unreachable.
  */
 #include "base/container.h"
 #include "serve/resource/impl.h"
 #include <errno.h>
 
-/* The policy may have been swapped since the gateway looked. */
+/* Match again: the policy may have been swapped since the gateway matched the client. */
 static int match(const struct resource *r, const struct client *c)
 {
 	struct weir_who who = {.export_ = c->export_,
@@ -34,7 +34,7 @@ void resource_join(struct resource *r, struct client *c)
 	if (tenant >= 0 && r->gate && (size_t)tenant < r->n_nodes)
 		c->node = r->nodes[tenant];
 	if (tenant >= 0 && !r->gate && resource_room(r, (size_t)tenant + 2) == 0)
-		c->node = (weir_node)tenant + 1; /* of its counts alone */
+		c->node = (weir_node)tenant + 1; /* only an index of its counts */
 	c->next = r->clients;
 	c->link = &r->clients;
 	if (c->next)

@@ -55,7 +55,7 @@ static double site_mean_cost(const struct site *s, weir_node node)
 	return requests ? (double)n->cost / (double)requests : 1;
 }
 
-/* Of this thread's own: the time of other threads that run meanwhile is no cost of a step. */
+/* CPU time of this thread: the time of other threads that run meanwhile is no cost of a step. */
 static weir_time site_cpu(struct site *s)
 {
 	struct timespec t;
@@ -376,7 +376,7 @@ void resource_control_look(struct resource *r, struct snapshot *s, struct snapsh
 			to->capacity[u] = r->control->learned(instance, (enum weir_unit)u);
 }
 
-/* The controller whose state is kept. */
+/* Return the controller whose state is kept. */
 static const struct controller *stateful(void)
 {
 	for (size_t i = 0; controllers[i]; i++)

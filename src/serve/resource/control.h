@@ -2,8 +2,8 @@
 /*
  * control: the controllers at a resource (control/controller.h), and the resource as their site.
  *
- * A resource has one controller at a time. An instance of one that was switched off rests, and is there when it is
- * switched on again. All on the resource's thread.
+ * A resource has one controller at a time. The instance of a controller that was switched off
+ * rests, and continues when it is switched on again. All on the resource's thread.
  */
 #ifndef WEIR_SERVE_RESOURCE_CONTROL_H
 #define WEIR_SERVE_RESOURCE_CONTROL_H
@@ -16,7 +16,8 @@ struct resource;
 struct snapshot;
 struct snapshot_resource;
 
-/* Takes a message for the cluster's controllers, malloc'ed; it is the callee's. Returns at once. */
+/* Take a message for the cluster's controllers, malloc'ed and owned by the callee. Returns at
+ * once. */
 typedef void resource_control_post(void *arg, uint8_t *message, size_t len);
 
 /* Takes a report for the peers. Returns at once. */
@@ -34,7 +35,7 @@ struct resource_control { /* an instance */
 	struct site site;
 	struct resource *resource;
 	const struct controller *kind;
-	void *instance; /* NULL: the kind has none */
+	void *instance; /* NULL: the kind has no instances */
 	struct loop_timer timer;
 	struct loop_turn turn; /* steps when a request comes, while the controller sleeps */
 	bool turning;          /* `turn` is added */
@@ -42,13 +43,14 @@ struct resource_control { /* an instance */
 	void *report;          /* of a peer: room for one, if the kind has reports */
 };
 
-/* The instance of a kind; NULL: the kind was never on, or has no instances. */
+/* Return the instance of a kind; NULL: the kind was never on, or has no instances. */
 void *resource_control_instance(const struct resource *r, const struct controller *kind);
-/* Make the instance of a kind, resting, unless there is one. 0 or -ENOMEM. */
+/* Make a resting instance of a kind, unless there is one. 0 or -ENOMEM. */
 int resource_control_make(struct resource *r, const struct controller *kind);
 void resource_control_free(struct resource *r);
 
-/* The parts of a swap (serve/resource/policy.c). Each does nothing where the kind has no such function. */
+/* The parts of a swap (serve/resource/policy.c). Each does nothing if the kind has no such
+ * function. */
 int resource_control_prepare(struct resource *r, const struct controller *kind,
 	const struct controller_version *v, size_t from, size_t to);
 void resource_control_take(struct resource *r, const struct controller *kind,
@@ -57,13 +59,13 @@ void resource_control_leave(struct resource *r, const struct controller *kind,
 	const struct controller_version *v, size_t i);
 void resource_control_rule(struct resource *r, const struct controller *kind,
 	const struct controller_version *v, size_t i);
-/* The swap is done: r->control ends, unless it is the same, and `next` begins. */
+/* The swap is done: end r->control, unless it stays, and begin `next`. */
 void resource_control_switch(
 	struct resource *r, const struct controller *next, const struct controller_version *v);
 
 /* Give news to the controller in force, if it hears any. */
 void resource_control_hear(struct resource *r, const struct controller_news *news);
-/* Where messages go from now on; NULL: nowhere. */
+/* Set where messages go from now on; NULL: nowhere. */
 void resource_control_connect(struct resource *r, resource_control_post *post, void *arg);
 
 /* Before the first policy, and when the host's messages end: NULL. */
@@ -78,10 +80,10 @@ void resource_control_look(struct resource *r, struct snapshot *s, struct snapsh
 
 /* ---- state that is kept across a restart, of the controller that has some */
 
-/* The facts from which a restart goes on. -ENOENT: the controller was never on here; -ENOMEM. */
+/* Get the facts that a restart needs. -ENOENT: the controller was never on here; -ENOMEM. */
 int resource_control_facts(struct resource *r, struct arena *memory, struct facts *ret);
 uint64_t resource_control_steps(const struct resource *r); /* 0: it was never on */
-/* Go on from facts of some time ago; see controller.restore. */
+/* Continue from facts of some time ago; see controller.restore. */
 int resource_control_restore(struct resource *r, const struct facts *from, weir_time ago);
 
 #endif

@@ -8,7 +8,7 @@
 
 /* ---- divide */
 
-/* The tenant's buckets with these parts, and its controller's; how many. */
+/* Write the tenant's buckets with these parts, and its controller's; return their number. */
 static unsigned part_buckets(
 	struct resource *r, size_t i, struct policy_part part, struct weir_bucket_spec *ret)
 {
@@ -86,7 +86,7 @@ int resource_divide(struct resource *r, const double *rows, size_t n, struct wei
 
 /* ---- demand */
 
-/* One kind's since the last look: what passed, and what waits. */
+/* Get the requests of one kind since the last look: those that passed, and those that wait. */
 static void leaf_kind(const struct resource_count *n, unsigned kind, struct resource_seen *seen,
 	struct divide_demand *ret)
 {
@@ -122,8 +122,8 @@ static struct look look_begin(struct resource *r)
 	return l;
 }
 
-/* A head that its max holds while the window is full would wait anyway; how often both hold is not
- * known, but it is as good as always where one of them always holds. */
+/* A request that its max holds while the window is full would wait anyway. How often both hold is
+ * not known, but practically always if one of them always holds. */
 static void own_held(struct resource *r, size_t i, const struct look *l, struct divide_demand *ret)
 {
 	struct resource_seen *seen = &r->policy_of->part.seen[i];

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * impl: what resource*.c and the controllers at a resource (control.h) share. Nobody else
- * includes it, but their tests.
+ * impl: shared by the files of this folder, the controllers at a resource (control.h), and their
+ * tests.
  *
  * WHERE A REQUEST IS
  *   arrived   resource_submit put it there; the next turn takes it (again: taken back by a swap)
  *   the gate  between weir_gate_submit and weir_gate_next. `gate.user` is NULL
- *   inside    the back end has it
+ *   inside    in the back end
  *   finished  the back end is done; the next step of the turn calls `done`
  *
- * A weir_req that the gate hands out, or that weir_gate_cancel drops, is either a request's (`user`
- * is NULL: resource_request gives it) or a shadow's (`user` is the shadow).
+ * A weir_req that the gate hands out, or that weir_gate_cancel drops, belongs to a request (`user`
+ * is NULL: resource_request returns it) or to a shadow (`user` is the shadow).
  *
- * A request does not pass the gate when there is none (bare), in shadow mode, when the policy
- * was swapped to shadow mode while it waited (resource_pass), and while the gate is bypassed. Its
+ * A request does not pass the gate when there is none (bare), in shadow mode, when the policy was
+ * swapped to shadow mode while it waited (resource_pass), and while the gate is bypassed. Its
  * gate.user is then not NULL: resource_bypass_mark, or the resource itself.
  */
 #ifndef WEIR_SERVE_RESOURCE_IMPL_H
@@ -29,7 +29,7 @@
 #include "serve/resource/resource.h"
 #include <stdatomic.h>
 
-struct resource_bypassed { /* requests that went past the gate and are done */
+struct resource_bypassed { /* completed requests that bypassed the gate */
 	uint64_t served, bytes, device_ns;
 };
 
@@ -37,42 +37,43 @@ struct resource_flow { /* costs as limits count them */
 	uint64_t requests, bytes;
 };
 
-/* Of one node of the gate. Without a gate: of one tenant, its index + 1. */
+/* Counts of one node of the gate. Without a gate: of one tenant, its index + 1. */
 struct resource_count {
 	struct resource_flow in[2], out[2]; /* into the gate and out of it; reads and the rest */
 	uint64_t reads, writes, others;     /* submitted; CACHE and STATUS are others */
-	uint64_t cost;                      /* of those, in requests as limits count them */
-	uint64_t errors;     /* came back with one; those of clients that left are not */
+	uint64_t cost;                      /* the same in requests as limits count them */
+	uint64_t errors;     /* completed with an error; without those of clients that left */
 	uint64_t skipped;    /* shadow mode: requests without a shadow of their own */
 	uint32_t shadows[3]; /* in the gate or inside, now; by kind, as in gate/kind.h */
-	uint32_t slo : 31;   /* serve/resource/slo.c's; 0: it has none */
-	uint32_t late : 1;   /* the same: that it waits for long was said */
+	uint32_t slo : 31;   /* index in serve/resource/slo.c; 0: no slo */
+	uint32_t late : 1;   /* its long wait was logged */
 	struct resource_bypassed bypassed;
-	/* As of the last look, in request·ns: what waited for its own hold buckets, and of that for a controller's. */
+	/* As of the last look, in request·ns: time that requests waited for their own hold buckets,
+	 * and the part for a controller's. */
 	double max_ns, tokens_ns;
 };
 
-struct resource_part { /* of what a version needs, one of each a tenant; replaced by a swap */
+struct resource_part { /* data of a version, one per tenant; replaced by a swap */
 	const struct weir_bounds *bounds; /* the version's, or own_bounds */
 	struct weir_bounds *own_bounds;
 	uint32_t *first; /* of a tenant's rows, see struct policy_part */
-	double *rows;    /* what part of each limit is here, 0 … 1 */
+	double *rows;    /* this gate's part of each limit, 0 … 1 */
 	struct controller_rule
-		*rules; /* a controller's, as of the swap or a later resource_divide; or NULL */
+		*rules; /* of a controller, as of the swap or a later resource_divide; or NULL */
 	struct resource_seen { /* at the last resource_demand */
 		struct resource_flow out[2];
 		weir_time held;
-		bool waiting; /* without clients and waiting requests a tenant stays so */
+		bool waiting; /* a tenant without clients and waiting requests stays so */
 	} * seen;
 };
 
 /* ---- serve/resource/part.c */
-/* bounds: weir_policy_bounds, borrowed; NULL: computed. rules: there is a controller that may have some. 0 or
+/* bounds: weir_policy_bounds, borrowed; NULL: computed. rules: a controller may set some. 0 or
  * -ENOMEM. */
 int resource_part_new(const struct weir_policy *p, const struct weir_bounds *bounds, bool rules,
 	struct resource_part *ret);
 void resource_part_free(struct resource_part *t);
-/* A tenant that stays keeps its parts until told otherwise. was: policy_swap_map. */
+/* A tenant that stays keeps its parts until they are set again. was: policy_swap_map. */
 void resource_part_keep(const struct weir_policy *from, const struct weir_policy *to,
 	const int *was, const struct resource_part *old, struct resource_part *part);
 
@@ -89,7 +90,7 @@ struct resource_policy {
 	struct resource *resource;
 	struct policy_swap swap;
 	struct resource_part part;
-	weir_time looked, full; /* at the last resource_demand: when; time with the window full */
+	weir_time looked, full; /* at the last resource_demand: time; time with the window full */
 	struct resource_next next;
 	struct loop_timer sweep;
 	weir_time sweep_after;
@@ -102,8 +103,8 @@ struct resource_slos;
 struct resource_totals;
 
 struct resource {
-	struct weir_resource
-		spec; /* strings owned, in `name` and `back_name`; settings: the policy's in force */
+	/* owns its strings `name` and `back_name`; settings: of the policy in force */
+	struct weir_resource spec;
 	char *name, *back_name;
 	struct back *back;
 	void (*known)(void *arg); /* resource_config.known */
@@ -112,15 +113,15 @@ struct resource {
 	struct weir_gate *gate; /* NULL: bare */
 	bool shadow;            /* the policy in force says enforce: false */
 	bool bypass;            /* resource_bypass turned it on */
-	weir_time bypass_since; /* if so */
+	weir_time bypass_since; /* since when it is bypassed */
 	bool started;
-	weir_time now; /* of the last turn: what to tell the gate between turns */
+	weir_time now; /* time of the last turn, for calls to the gate between turns */
 
-	/* serve/resource/policy.c's; counts and totals by resource_room. */
+	/* private to serve/resource/policy.c; counts and totals by resource_room. */
 	const struct weir_policy *policy; /* in force; borrowed. NULL before the first swap */
 	weir_node *nodes;                 /* of the policy's tenants in the gate */
 	size_t n_nodes;
-	double window; /* that a controller set; 0: none did */
+	double window; /* set by a controller; 0: not set */
 	struct resource_policy
 		*policy_of; /* freed by resource_policy_free; NULL before the first swap */
 	const struct controller *control; /* in force; never NULL */
@@ -145,16 +146,17 @@ struct resource {
 	size_t n_counts;
 
 	struct request_list again, arrived, finished; /* again: goes before arrived */
-	uint32_t queued; /* requests in the gate, waiting; shadows are not counted */
+	uint32_t queued; /* requests that wait in the gate, without shadows */
 	uint32_t inside; /* in the back end */
 
 	/* whole resource, since its start */
 	uint64_t submitted, dispatched, served, errors;
-	_Atomic(uint64_t) activity;         /* see resource_activity; only its own thread writes */
-	uint64_t served_cost, served_bytes; /* what capacity is learned from */
-	struct capacity capacity;           /* learned; only when the spec states none */
-	weir_time min_looked; /* when it was last compared with the mins (serve/resource/load.c) */
-	double device_ns[5][8]; /* cost: time: ns of the device for one, by operation and size */
+	/* see resource_activity; written only by its own thread */
+	_Atomic(uint64_t) activity;
+	uint64_t served_cost, served_bytes; /* input of the capacity estimate */
+	struct capacity capacity;           /* learned; only if the spec states none */
+	weir_time min_looked;   /* last comparison with the mins (serve/resource/load.c) */
+	double device_ns[5][8]; /* cost: time: device ns per request, by operation and size */
 	weir_time drained;      /* when histograms were last brought up to date */
 	uint32_t undrained;     /* served since */
 
@@ -165,7 +167,7 @@ struct resource {
 	struct resource_shadows *shadows; /* NULL until shadow mode was on once */
 	struct resource_totals *ring;     /* latencies on their way to `totals` */
 	struct resource_slos *slos;       /* serve/resource/slo.c's; NULL: no tenant has an slo */
-	bool late; /* serve/resource/slo.c's: a count may have its `late` set */
+	bool late; /* serve/resource/slo.c: some count may have its `late` set */
 };
 
 static inline void resource_stir(struct resource *r)
@@ -175,13 +177,14 @@ static inline void resource_stir(struct resource *r)
 	atomic_store_explicit(&r->activity, n + 1, memory_order_relaxed);
 }
 
-/* Reads, or writes? A question counts in no limit of either: it may stand with the reads. */
+/* Return 0 for reads, 1 for writes. A request without data counts in no limit of either: it is with
+ * the reads. */
 static inline unsigned resource_flow_of(const struct weir_req *q)
 {
 	return q->op != WEIR_READ && q->op != WEIR_STATUS;
 }
 
-/* A request, or a shadow, goes into the gate or leaves it, passed or taken back. */
+/* Count a request, or a shadow, that enters the gate or leaves it, passed or taken back. */
 static inline void resource_queue_in(struct resource *r, const struct weir_req *q)
 {
 	struct resource_flow *f = &r->counts[q->tenant].in[resource_flow_of(q)];
@@ -201,32 +204,32 @@ static inline void resource_queue_out(struct resource *r, const struct weir_req 
 
 /* ---- resource.c, for serve/resource/policy.c */
 
-/* The request whose weir_req it is; the req's user must be NULL. */
+/* Return the request that contains this weir_req; the req's user must be NULL. */
 static inline struct request *resource_request(struct weir_req *q)
 {
 	return container_of(q, struct request, gate);
 }
-/* One round: what has arrived and finished, what may pass now, the timer. true: again at once.
- * The loop calls it; tests do by hand, with times of their own. */
+/* Run one round: arrived and finished requests, requests that may pass now, the timer. Return true
+ * to be called again at once. The loop calls it; tests do by hand, with their own time. */
 bool resource_turn(struct resource *r, weir_time now);
-/* Room for `nodes` nodes in counts and totals, new ones empty. 0 or -ENOMEM. Before a node that the
- * gate gave is used. */
+/* Make room for `nodes` nodes in counts and totals, new ones empty. 0 or -ENOMEM. Before a new node
+ * of the gate is used. */
 int resource_room(struct resource *r, size_t nodes);
-/* The node was removed from the gate: its counts begin anew. */
+/* The node was removed from the gate: reset its counts. */
 void resource_room_reset(struct resource *r, weir_node node);
-/* A latency for `totals`, by way of a ring. */
+/* Put a latency into the ring for `totals`. */
 void resource_total(struct resource *r, weir_node node, weir_time ns);
-/* Latencies up to now are in the gate's histograms and in `totals`. */
+/* Move all latencies into the gate's histograms and `totals`. */
 void resource_drain(struct resource *r);
-/* A request taken back from the gate (weir_gate_cancel) goes to the back end in the next turn without
- * passing it. r->queued is one less. */
+/* Send a request that was taken back from the gate (weir_gate_cancel) to the back end in the next
+ * turn, past the gate. Decrements r->queued. */
 void resource_pass(struct resource *r, struct request *q);
-/* A request taken back from the gate goes back into it in the next turn, before what arrives then, to
- * its client's node. r->queued is one less until then. */
+/* Resubmit a request that was taken back from the gate in the next turn, before new arrivals, to
+ * its client's node. Decrements r->queued until then. */
 void resource_again(struct resource *r, struct request *q);
 
-/* ---- serve/resource/load.c, for resource.c: the learned capacity was renewed: warns, now and then, if the mins of
- * all tenants here are more than it. */
+/* ---- serve/resource/load.c, for resource.c: the learned capacity was renewed: warns, now and
+ * then, if the mins of all tenants here are more than it. */
 void resource_load_mins(struct resource *r, weir_time now);
 
 /* The policy in force is another one, or the resource goes. */
@@ -244,71 +247,75 @@ void resource_time_learn(struct resource *r, weir_time now, const struct request
 
 /* ---- serve/resource/shadow.c */
 
-/* For resource.c. A request goes straight to the back end, and comes back. */
+/* For resource.c: a request goes straight to the back end, and returns. */
 void resource_shadow_sent(struct resource *r, struct request *q);
 void resource_shadow_back(struct resource *r, weir_time now, struct request *q);
-/* A client's request arrived: its shadow's, to be submitted, or NULL when it is to have none. */
+/* A client's request arrived: return its shadow's weir_req to be submitted, or NULL if it has
+ * none. */
 struct weir_req *resource_shadow_make(struct resource *r, weir_time now, struct request *q);
-/* The gate handed a shadow's out; all that is due at `now` happens. */
+/* The gate handed a shadow out; process everything that is due at `now`. */
 void resource_shadow_passed(struct resource *r, struct weir_req *req);
 void resource_shadow_turn(struct resource *r, weir_time now);
 weir_time resource_shadow_next(const struct resource *r);   /* when turn has something to do */
 uint32_t resource_shadow_waiting(const struct resource *r); /* in the gate */
 bool resource_shadow_busy(const struct resource *r);        /* in the gate, or inside */
-void resource_shadow_refused(
-	struct resource *r, struct weir_req *req); /* the gate did not take it */
-void resource_shadow_leave(struct client *c);      /* it has no shadows from now on */
+void resource_shadow_refused(struct resource *r, struct weir_req *req); /* the gate refused it */
+void resource_shadow_leave(struct client *c); /* it has no shadows from now on */
 void resource_shadow_free(struct resource *r);
 
-/* How sure the figures of a client's tenant are: adds the client's part; st: of the tenant. */
+/* Add the client's part to the confidence of its tenant's figures; st: of the tenant. */
 void resource_shadow_estimate(const struct resource *r, const struct client *c,
 	const struct weir_gate_stats *st, struct shadow_estimate *ret);
 
-/* Shadow mode goes on or off: 0 or -ENOMEM. off: every shadow is taken out of the gate. A swap from
- * one shadow policy to another calls off, then on, so that no node is kept by a shadow. Sets
+/* Switch shadow mode on or off: 0 or -ENOMEM. off: take every shadow out of the gate. A swap from
+ * one shadow policy to another calls off, then on, so that no shadow keeps a node. Sets
  * r->shadow. */
 int resource_shadow_on(struct resource *r);
 void resource_shadow_off(struct resource *r);
 
 /* ---- serve/resource/bypass.c, for resource.c and serve/resource/look.c */
 
-/* Whether requests go past the gate and are counted as such: shadow mode counts its own. */
+/* Return true if requests bypass the gate and are counted as such: shadow mode has its own
+ * counts. */
 static inline bool resource_bypasses(const struct resource *r)
 {
 	return r->bypass && r->gate && !r->shadow;
 }
-/* The gate.user of a request that goes past the gate. */
+/* Return the gate.user of a request that bypasses the gate. */
 static inline void *resource_bypass_mark(struct resource *r)
 {
 	return &r->bypass;
 }
-/* One that has the mark is done. */
+/* A request with the mark is done. */
 void resource_bypass_done(struct resource *r, weir_time now, const struct request *q);
 
-/* ---- serve/resource/slo.c: for serve/resource/policy.c (r->policy and nodes are the new ones), serve/resource/total.c, resource.c */
+/* ---- serve/resource/slo.c: for serve/resource/policy.c (r->policy and nodes are the new ones),
+ * serve/resource/total.c, resource.c */
 
 void resource_slo_swap(struct resource *r);
 void resource_slo_record(struct resource *r, weir_node node, weir_time latency);
 void resource_slo_free(struct resource *r);
 
-/* ---- serve/resource/look.c: what the gate says of a leaf, with requests that wait for a controller's bucket as waiting for
- * tokens, and not for a max of the tenant's own. */
+/* ---- serve/resource/look.c: what the gate says of a leaf, with requests that wait for a
+ * controller's bucket as waiting for tokens, and not for a max of the tenant's own. */
 int resource_stats(struct resource *r, size_t tenant, struct weir_gate_stats *ret);
 
-/* ---- serve/resource/policy.c, for resource.c: nodes and whatever policy_of is, when the resource goes. */
+/* ---- serve/resource/policy.c, for resource.c: nodes and whatever policy_of is, when the resource
+ * goes. */
 void resource_policy_free(struct resource *r);
-/* What to tell the gate between turns: the loop's time, which never falls. */
+/* Return the time for calls to the gate between turns: the loop's time, which never falls. */
 weir_time resource_policy_now(struct resource *r);
 
-/* The version in force, or the next one while a swap is under way. */
+/* Return the version in force, or the next one during a swap. */
 struct controller_version resource_policy_version(struct resource *r, bool next);
-/* Brings the controller's rule of tenant i, in the policy in force, up to date. */
+/* Update the controller's rule of tenant i, in the policy in force. */
 void resource_policy_rule(struct resource *r, size_t i);
 
-/* Sets the windows anew: the back end's default depth is known by now. */
+/* Set the windows again, when the back end's default depth is known. */
 void resource_policy_window(struct resource *r);
 
-/* ---- serve/resource/divide.c: tenant i's own buckets as they stand in the gate; how many. ret: POLICY_BUCKETS. */
+/* ---- serve/resource/divide.c: tenant i's own buckets as they stand in the gate; how many. ret:
+ * POLICY_BUCKETS. */
 unsigned resource_divide_own(struct resource *r, size_t i, struct weir_bucket_spec *ret);
 
 #endif

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define MINS_EVERY (60 * WEIR_SEC) /* between two looks, which go over all tenants */
+#define MINS_EVERY (60 * WEIR_SEC) /* between two checks, which visit all tenants */
 #define MINS_SLACK 1.05            /* a learned capacity is not exact */
 #define HELD_MOST  0.99            /* of a time inside */
 
@@ -149,7 +149,7 @@ int resource_loads(struct resource *r, struct site_loads *ret)
 	return 0;
 }
 
-/* What part of a leaf's min is here. */
+/* Return the part of a leaf's min that is here. */
 static double min_part(const struct resource *r, size_t i, unsigned slot)
 {
 	const struct resource_part *part = &r->policy_of->part;
@@ -162,7 +162,7 @@ static double min_part(const struct resource *r, size_t i, unsigned slot)
 	return 0;
 }
 
-/* What is promised here to all tenants together, per second. */
+/* Return the sum of all tenants' mins here, per second. */
 static double promised(const struct resource *r, enum weir_unit unit)
 {
 	const struct weir_policy *p = r->policy;
@@ -201,7 +201,7 @@ void resource_held(struct resource *r, const struct client *c, struct front_held
 	struct weir_gate_stats st;
 
 	*ret_held = (struct front_held){0};
-	if (!r->gate || r->shadow || c->tenant < 0) /* a shadow's request is held, its own is not */
+	if (!r->gate || r->shadow || c->tenant < 0) /* the gate holds shadows, not requests */
 		return;
 	if (weir_gate_get_stats(r->gate, r->now, c->node, &st) != 0)
 		return;

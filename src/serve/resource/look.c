@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * look: what was measured at one resource, added to a snapshot of the whole gateway; and what is
- * asked of it more often.
+ * look: add the measurements of one resource to a snapshot of the whole gateway; and measurements
+ * that are needed more often.
  *
- * A tenant that uses several resources has the sum of them; why it waits is told of one where many
- * of its requests do. A group has the sum of its leaves, without latencies.
+ * A tenant that uses several resources has the sum of them; its cause of waiting is that of a
+ * resource where many of its requests wait. A group has the sum of its leaves, without latencies.
  */
 #include "serve/gateway/version.h"
 #include "serve/resource/impl.h"
@@ -12,13 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The cost of a step at most, in idle tenants of 10 ns each; and the cost of an active tenant, 5 µs for its histograms. */
+/* The most work of a step, in units of an idle tenant, 10 ns; and the work of an active tenant,
+ * 5 µs for its histograms. */
 #define STEP   20000u
 #define ACTIVE 500u
 
 /* ---- what requests wait for */
 
-/* A limit in the unit, for requests as large as the tenant's were. */
+/* Convert a limit to the unit, by the mean size of the tenant's requests. */
 static double in_unit(
 	const struct weir_limit *l, enum weir_unit unit, const struct weir_gate_stats *st)
 {
@@ -29,7 +30,7 @@ static double in_unit(
 	return unit == WEIR_UNIT_BYTES ? l->rate * size : l->rate / size;
 }
 
-/* Whether a controller's rule holds the tenant, and none of its own limits is below it. */
+/* Return true if a controller's rule holds the tenant, and none of its own limits is below it. */
 static bool tokens_hold(struct resource *r, size_t tenant, const struct weir_gate_stats *st)
 {
 	const struct controller_rule *rules = resource_policy_version(r, false).rules;
@@ -48,8 +49,8 @@ static bool tokens_hold(struct resource *r, size_t tenant, const struct weir_gat
 	return true;
 }
 
-/* To the gate a rule that holds is a limit like the tenant's own. What waited since the last look counts by
- * which of them is the lower now, so that neither sum ever falls. */
+/* For the gate a rule is a limit like the tenant's own. The waiting time since the last look counts
+ * for the limit that is the lower one now, so that neither sum ever falls. */
 int resource_stats(struct resource *r, size_t tenant, struct weir_gate_stats *ret)
 {
 	weir_node node = r->nodes[tenant];
@@ -61,7 +62,7 @@ int resource_stats(struct resource *r, size_t tenant, struct weir_gate_stats *re
 	if (rc != 0)
 		return rc;
 	wait = ret->wait_ns;
-	if (wait[WEIR_WAIT_MAX] <= 0) /* as most: no rule is looked up */
+	if (wait[WEIR_WAIT_MAX] <= 0) /* as for most: skip looking up the rule */
 		return 0;
 	tokens = tokens_hold(r, tenant, ret);
 	if (tokens && wait[WEIR_WAIT_MAX] > n->max_ns)
@@ -76,7 +77,8 @@ int resource_stats(struct resource *r, size_t tenant, struct weir_gate_stats *re
 
 /* ---- tenants */
 
-/* Where the resource has tenant i of the snapshot; -1: nowhere: another version is in force by now. */
+/* Return the resource's index of tenant i of the snapshot; -1: none, because another version is in
+ * force by now. */
 static int place_of(const struct resource *r, const struct snapshot *s, size_t i)
 {
 	if (r->policy == s->of->policy)
@@ -84,7 +86,7 @@ static int place_of(const struct resource *r, const struct snapshot *s, size_t i
 	return weir_policy_find(r->policy, snapshot_path(s, i));
 }
 
-/* The path of the node, which is that of the tenant at `here` or of one above it. */
+/* Return the path of the node, which is that of the tenant at `here` or of one above it. */
 static const char *path_of(const struct resource *r, struct snapshot *s, int here, weir_node node)
 {
 	for (; here >= 0; here = r->policy->tenants[here].parent)
@@ -141,7 +143,7 @@ static void add_oldest(struct snapshot_tenant *t, weir_time now, weir_time oldes
 		t->oldest_wait = now - oldest;
 }
 
-/* Whether a node never had a request: nothing is asked of the gate for it. */
+/* Return true if a node never had a request: the gate is not asked for it. */
 static bool is_idle(const struct resource_count *n)
 {
 	return !n->reads && !n->writes && !n->others && !n->errors;
@@ -160,7 +162,7 @@ static void add_hists(struct resource *r, weir_node node, struct snapshot_tenant
 		snapshot_hist_add(&t->total, r->totals[node]);
 }
 
-/* True: it was not idle. */
+/* Return true if it was not idle. */
 static bool add_leaf(struct resource *r, struct snapshot *s, size_t i)
 {
 	int here = place_of(r, s, i);
@@ -175,7 +177,7 @@ static bool add_leaf(struct resource *r, struct snapshot *s, size_t i)
 	if (!t || resource_stats(r, (size_t)here, &st) != 0)
 		return true;
 	if (resource_bypasses(r))
-		st.in_flight = 0; /* its clients know */
+		st.in_flight = 0; /* its clients have the number */
 	add_cause(r, s, t, here, &st);
 	for (int a = (int)i; a >= 0; a = s->of->policy->tenants[a].parent) {
 		t = snapshot_active(s, (size_t)a);
@@ -188,7 +190,7 @@ static bool add_leaf(struct resource *r, struct snapshot *s, size_t i)
 	return true;
 }
 
-/* Without a gate there are only the counts that resource_join chose. */
+/* Without a gate there are only the counts chosen by resource_join. */
 static bool add_bare(struct resource *r, struct snapshot *s, size_t i)
 {
 	struct weir_gate_stats none = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* part: what a resource keeps of every tenant of one version of the policy. */
+/* part: the data that a resource keeps for every tenant of one version of the policy. */
 #include "serve/resource/impl.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * policy: the tree in the gate: put there, swapped.
+ * policy: install the tree in the gate, and swap it.
  *
- * METHOD  A swap takes several steps, each shorter than a millisecond, and requests pass between them: new
- *         nodes are added to the gate and knobs are set (policy_swap_step). All this can fail, and is
- *         undone then. The last step puts the policy in force: every client is matched anew. One that has no
- *         tenant now, or whose export is no longer what it was, is cut off, and its waiting requests are dropped; those of the
- *         others follow their client to its node, in order (resource_again), or straight on when the new
- *         policy is not enforced (resource_pass). Nodes that are left behind go when their last request is
- *         done: looked at again after 10 ms, then ever more rarely, some at a time.
- *         A controller goes on meanwhile, and is told of each tenant whose knobs are the new ones (control.h).
+ * METHOD  A swap takes several steps, each shorter than a millisecond, and requests pass between
+ *         them: new nodes are added to the gate and knobs are set (policy_swap_step). All this can
+ *         fail, and is then undone. The last step puts the policy in force: every client is matched
+ *         again. A client without a tenant, or whose export has changed, is disconnected, and its
+ *         waiting requests are dropped; requests of the others follow their client to its node, in
+ *         order (resource_again), or go straight on when the new policy is not enforced
+ *         (resource_pass). Old nodes are removed when their last request is done: checked after
+ *         10 ms, then ever more rarely, some at a time.
+ *         A controller continues meanwhile, and is called for each tenant that has its new knobs
+ *         (control.h).
  */
 #include "base/no-memory.h"
 #include "base/container.h"
@@ -70,7 +72,7 @@ static void sweep(struct resource_policy *o, weir_time now)
 	while (more && !r->started);
 	if (!o->swap.n_leaving || !r->started)
 		return;
-	if (more) { /* after what has come in meanwhile */
+	if (more) { /* after requests that arrived meanwhile */
 		loop_set(r->loop, &o->sweep, now);
 		return;
 	}
@@ -93,10 +95,10 @@ static const struct weir_resource *spec_in(const struct resource *r, const struc
 	return &r->spec; /* the policy of a part, or of a test: as before */
 }
 
-/* The window in bytes. A device that works on the parts of a large request at once is full with few of
- * them. While a tenant of small requests has none waiting, for its client is late, large requests
- * would fill a window that counts requests, and the small ones would then wait for all of those inside and
- * never get their share of time. */
+/* Return the window in bytes. A device that works on the parts of a large request at once is full
+ * with few of them. If a window counted only requests, large ones would fill it whenever a tenant
+ * of small requests has none waiting because its client is late; the small ones would then wait for
+ * all of those, and never get their share of time. */
 static uint64_t window_bytes(const struct resource *r, const struct weir_resource *spec)
 {
 	if (spec->depth_bytes || spec->depth > 0 || r->spec.cost != WEIR_UNIT_TIME)
@@ -158,7 +160,7 @@ static void take_spec(struct resource *r, const struct weir_resource *spec)
 
 /* ---- clients */
 
-/* What a client's name for an export leads to; false: nothing by that name. */
+/* Look up a client's name for an export; return false if there is none. */
 static bool export_in(const struct weir_policy *p, const char *name, struct weir_export *ret)
 {
 	int found = policy_index_export(p, name);
@@ -175,8 +177,8 @@ static bool export_in(const struct weir_policy *p, const char *name, struct weir
 	return false;
 }
 
-/* Whether a connected client may go on with what it was told about its export. It cannot be told of
- * a new size; one that grew is used as it was. */
+/* Return true if a connected client may continue with the description of its export that it has. It
+ * cannot be told a new size; an export that grew is used with the old size. */
 static bool export_stays(
 	const struct weir_policy *from, const struct weir_policy *to, const char *name)
 {
@@ -200,14 +202,14 @@ static int match(const struct weir_policy *p, const struct client *c)
 	return weir_policy_match(p, &who);
 }
 
-/* Between begin and finish: whose each client is from now on. */
+/* Between begin and finish: assign a tenant to each client. */
 static void match_clients(struct resource *r, const struct weir_policy *p)
 {
 	const struct resource_policy *o = r->policy_of;
 	struct client *c, *next;
 
 	for (c = r->clients; c; c = next) {
-		next = c->next; /* refused takes c from the list, and nobody else */
+		next = c->next; /* refused removes c from the list, and no other client */
 		bool stays = export_stays(r->policy, p, c->export_);
 
 		c->tenant = stays ? match(p, c) : -1;
@@ -225,7 +227,7 @@ static bool moves(const struct weir_req *q, void *arg)
 
 	const struct client *c = container_of(q, const struct request, gate)->client;
 
-	/* (The requests of a client that is cut off stay where they are, and are dropped when it leaves.) */
+	/* (Requests of a client that is disconnected stay, and are dropped when it leaves.) */
 	return c->tenant >= 0 && (r->shadow || c->node != q->tenant);
 }
 
@@ -294,7 +296,7 @@ struct controller_version resource_policy_version(struct resource *r, bool next)
 	return v;
 }
 
-/* Tenant i's rule in the version, where rules change between swaps. */
+/* Update tenant i's rule in the version, if rules change between swaps. */
 static void refresh_rule(struct resource *r, const struct controller *control, bool next, size_t i)
 {
 	struct controller_version v = resource_policy_version(r, next);
@@ -381,7 +383,7 @@ int resource_swap_start(struct resource *r, const struct resource_change *c, str
 	return 0;
 }
 
-/* True: there was something to prepare. */
+/* Return true if there was something to prepare. */
 static bool prepare_some(struct resource *r, int *ret_rc)
 {
 	struct resource_next *next = &r->policy_of->next;
@@ -396,7 +398,8 @@ static bool prepare_some(struct resource *r, int *ret_rc)
 	return true;
 }
 
-/* Tenant i of the next policy has its knobs, or (back) that of which it took over the node has its own again. */
+/* Tenant i of the next policy has its knobs, or (back) the tenant whose node it took over has its
+ * own again. */
 static void hand_tenant(struct resource *r, size_t i, bool back)
 {
 	struct resource_policy *o = r->policy_of;
@@ -453,17 +456,17 @@ bool resource_swap_undo(struct resource *r)
 
 /* ---- the last step */
 
-/* Shadows stand on nodes of the old tree: they go, and new ones come. */
+/* Shadows are on nodes of the old tree: replace them. */
 static void end_shadows(struct resource *r, bool was, bool is)
 {
 	if (!was)
 		return;
 	resource_shadow_off(r);
 	if (is)
-		resource_shadow_on(r); /* has its memory since it was on first */
+		resource_shadow_on(r); /* cannot fail: it has its memory since it was first on */
 }
 
-/* Where requests may wait. malloc'ed. */
+/* Return the nodes at which requests may wait, malloc'ed. */
 static weir_node *busy_nodes(const struct resource *r, size_t *ret_n)
 {
 	weir_node *busy = calloc((size_t)r->n_clients + 1, sizeof(*busy));
@@ -476,7 +479,7 @@ static weir_node *busy_nodes(const struct resource *r, size_t *ret_n)
 	return busy;
 }
 
-/* All that can still fail. */
+/* Run all steps that can still fail. */
 static int ready_gate(struct resource *r, struct weir_err *err)
 {
 	struct resource_policy *o = r->policy_of;

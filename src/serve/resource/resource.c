@@ -2,14 +2,15 @@
 /*
  * resource: the way of a request: arrived, the gate, the back end, finished, done.
  *
- * METHOD  Everything happens in the turn, in batches of 64: what the round's events brought is handed
- *         to the gate in one call, what may pass is taken from it in one call and given to the back
- *         end as one list, and what the back end finished (perhaps at once) is told to the gate in
- *         one call. That repeats until the gate gives nothing more, at most PASSES times, so that the
- *         sockets are not kept waiting.
- *         Between turns only lists grow, so the front end and the back end may call in at any time.
- * COST    A request is linked into two lists and put into two arrays on its way; besides that the
- *         gate's cost, one division for the cost in requests, and one entry in the ring of latencies.
+ * METHOD  Everything happens in the turn, in batches of 64: requests that the round's events
+ *         brought are submitted to the gate in one call, requests that may pass are taken from it
+ *         in one call and given to the back end as one list, and requests that the back end
+ *         finished (perhaps at once) are reported to the gate in one call. That repeats until no
+ *         more may pass, at most PASSES times, so that the sockets do not wait. Between turns only
+ *         lists grow, so the front end and the back end may call at any time.
+ * COST    A request is linked into two lists and put into two arrays on its way; in addition the
+ *         gate's cost, one division for the cost in requests, and one entry in the ring of
+ *         latencies.
  */
 #include "base/container.h"
 #include "serve/resource/impl.h"
@@ -18,15 +19,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH      64
-#define PASSES     16              /* 1,024 requests in one turn, then the sockets have theirs */
-#define HOUSEKEEP  (100 * WEIR_MS) /* histograms and capacity are brought up to date so often */
-#define UNDRAINED  4096            /* … or after as many requests */
-#define HISTOGRAMS 4096            /* tenants that have them at once: 9 KiB each, three a tenant */
+#define BATCH     64
+#define PASSES    16              /* 1,024 requests in one turn, then the sockets have theirs */
+#define HOUSEKEEP (100 * WEIR_MS) /* interval of updates of histograms and capacity */
+#define UNDRAINED 4096            /* … or after as many requests */
+/* tenants with histograms at once: 9 KiB each, three per tenant */
+#define HISTOGRAMS 4096
 
 static enum weir_op gate_op(uint8_t op)
 {
-	/* A prefetch costs what the read would. Zeroes are made by the device, as a trim is. */
+	/* A prefetch costs as much as the read. The device makes zeroes, like a trim. */
 	static const uint8_t ops[] = {[BACK_READ] = WEIR_READ,
 		[BACK_WRITE] = WEIR_WRITE,
 		[BACK_FLUSH] = WEIR_FLUSH,
@@ -119,7 +121,7 @@ static void fail(struct resource *r, struct request *q, int error)
 	request_list_add(&r->finished, q);
 }
 
-/* The gate took it. It waits since it went there for the first time, whoever's it was then. */
+/* The gate accepted it. Its wait counts from its first submission, for whichever tenant. */
 static void entered(struct resource *r, struct weir_req *q, bool again)
 {
 	resource_queue_in(r, q);
@@ -127,7 +129,8 @@ static void entered(struct resource *r, struct weir_req *q, bool again)
 		q->submitted = resource_request(q)->since;
 }
 
-/* What the gate takes is queued. A node that is no leaf any more fails those for it, not the rest. */
+/* Queue the requests that the gate accepts. If a node is no longer a leaf, only its requests
+ * fail. */
 static void submit_batch(
 	struct resource *r, weir_time now, struct weir_req **reqs, size_t n, bool again)
 {
@@ -173,7 +176,7 @@ static void send_inside(struct resource *r, struct request *q, struct back_io **
 	*end = &q->io.next;
 }
 
-/* Around the gate; its shadow, if it is to have one, is submitted in its place. */
+/* Send a request past the gate; its shadow, if it has one, is submitted in its place. */
 static struct weir_req *go_straight(
 	struct resource *r, weir_time now, struct request *q, bool again, struct back_io ***end)
 {
@@ -205,7 +208,8 @@ static void admit(struct resource *r, weir_time now, struct request_list *l)
 		next = q->next;
 		if (r->tap && !again && q->io.op < BACK_CALL) /* a trace has block I/O only */
 			tap(r, now, q);
-		/* A client that the policy refuses now has no node: what it asked for before is done. */
+		/* A client that the policy now refuses has no node: its earlier requests are still
+		 * done. */
 		if (r->gate && !r->shadow && !r->bypass && !q->gate.user &&
 			q->client->tenant >= 0) {
 			q->gate.tenant = q->client->node;
@@ -316,8 +320,8 @@ static void dispatch(struct resource *r, struct weir_req **reqs, size_t n)
 		back_submit(r->back, first);
 }
 
-/* What the back end finished inside submit took it some time. One that was not started has no clock: in
- * tests, whose time is their own. */
+/* Requests that the back end finished inside submit took it some time. A resource that was not
+ * started has no clock: in tests, with their own time. */
 static void finish_at_once(struct resource *r)
 {
 	if (!r->finished.first)
@@ -327,7 +331,7 @@ static void finish_at_once(struct resource *r)
 	finish(r, r->now);
 }
 
-/* true: the gate has more to give. */
+/* Return true if more may pass. */
 static bool pass(struct resource *r)
 {
 	struct weir_req *reqs[BATCH];
@@ -371,7 +375,7 @@ static void housekeep(struct resource *r, weir_time now)
 	learn(r, now);
 }
 
-/* true: something may pass right now. */
+/* Return true if a request may pass right now. */
 static bool set_timer(struct resource *r, weir_time now)
 {
 	weir_time at = WEIR_NEVER;
@@ -452,7 +456,7 @@ static int fill(struct resource *r, const struct resource_config *c)
 	r->spec.name = r->name;
 	r->spec.back = c->spec->back ? r->back_name : NULL;
 	rc = resource_room(r, 64);
-	r->back = c->back; /* before the gate, which takes its depth; not owned when this fails */
+	r->back = c->back; /* before the gate, which takes its depth; not owned on failure */
 	if (rc == 0 && !c->bare)
 		rc = make_gate(r);
 	if (rc < 0)
@@ -500,7 +504,7 @@ int resource_start(struct resource *r)
 {
 	int rc = 0;
 
-	/* Before the back end's own, which hands on what this one gave it. */
+	/* Before the back end's own turn, which sends the requests that this one submitted. */
 	loop_turn_add(r->loop, &r->turn);
 	if (r->back->ops->start)
 		rc = r->back->ops->start(r->back);

@@ -2,14 +2,14 @@
 /*
  * resource: one resource of the policy on its thread: clients in front, a gate, a back end behind.
  *
- * A front end (serve/front) makes requests and submits them; in the loop's turn they pass the gate in a
- * batch, go to the back end in a batch, and come back through `done`. Nothing on the way allocates,
- * formats or locks.
+ * A front end (serve/front) makes requests and submits them; in the loop's turn they pass the gate
+ * in a batch, go to the back end in a batch, and return through `done`. Nothing on the way
+ * allocates, formats or locks.
  *
  *   resource.c         the way of a request; shadow mode
  *   serve/resource/policy.c  the tree in the gate: installed, swapped, divided
  *   serve/resource/bypass.c  past the gate
- *   serve/resource/look.c    what was measured
+ *   serve/resource/look.c    measurements
  *   serve/resource/slo.c     slos and long waits
  *   serve/resource/load.c    the loads that a controller of the window measures, and the window
  *   serve/resource/reads.c   a controller's own reads
@@ -35,18 +35,18 @@ void resource_join(struct resource *r, struct client *c);
 void resource_leave(struct resource *r, struct client *c);
 void resource_submit(struct resource *r, struct request *q);
 void resource_finish(struct resource *r, struct request *q);
-/* The latency that /metrics, status and top show, and an slo means. In shadow mode nothing is
- * recorded: there the latency is that of the shadows. */
+/* Record the latency that /metrics, status and top show, and that an slo means. Does nothing in
+ * shadow mode: there the latency is that of the shadows. */
 void resource_answered(const struct client *c, weir_time received, weir_time finished);
 void resource_held(struct resource *r, const struct client *c, struct front_held *ret_held);
-/* Take a request of the gateway's own (a flush before the end): q->client is NULL, it passes by the
- * gate and is counted for no tenant. On the loop's thread. */
+/* Submit a request of the gateway itself (a flush before the end): q->client is NULL, it bypasses
+ * the gate and is counted for no tenant. On the loop's thread. */
 void resource_submit_own(struct resource *r, struct request *q);
 
-/* The gateway ends: a back end that is away now, or later, is not waited for. All that is there for
- * it comes back with -ESHUTDOWN. May be called again. On the loop's thread. */
+/* The gateway ends: do not wait for a back end that is unreachable, now or later. All its requests
+ * return with -ESHUTDOWN. May be called again. On the loop's thread. */
 void resource_abandon(struct resource *r);
-/* Bytes that were acknowledged and that the back end could not put in place. On the loop's thread. */
+/* Return the acknowledged bytes that the back end could not make durable. On the loop's thread. */
 uint64_t resource_unflushed(const struct resource *r);
 
 struct resource_config {
@@ -54,34 +54,35 @@ struct resource_config {
 	struct back *back;                /* owned from now on; started by resource_start */
 	struct loop *loop;
 	bool bare; /* no gate at all: requests go straight through; for benchmarks */
-	/* The back end was reached for the first time: resource_info is known from now on. On the loop's
-	 * thread. May be NULL. */
+	/* Called when the back end was reached for the first time: resource_info is known from now
+	 * on. On the loop's thread. May be NULL. */
 	void (*known)(void *arg);
 	void *known_arg;
 };
 int resource_new(const struct resource_config *c, struct resource **ret_resource);
 int resource_start(struct resource *r); /* on the loop's thread */
-/* No clients are left. Waits for nothing: what is inside must be done. */
+/* Free it, without clients. Does not wait: no request may be inside. */
 void resource_free(struct resource *r);
 bool resource_busy(const struct resource *r); /* requests are inside */
-/* Any thread: another number than before when a request or a client came, a reply left, or a client
- * went. */
+/* Any thread: return a number that changes when a request or a client comes, a reply leaves, or a
+ * client leaves. */
 uint64_t resource_activity(const struct resource *r);
-/* Any thread, once it is known: does not change then. Known from the start, unless the back end is in
- * state BACK_STARTING (resource_starting, before resource_start); else when `known` was called. */
+/* Any thread, once it is known: does not change then. Known from the start, unless the back end is
+ * in state BACK_STARTING (resource_starting, before resource_start); else when `known` was
+ * called. */
 const struct back_info *resource_info(const struct resource *r);
 bool resource_starting(const struct resource *r);
 const char *resource_name(const struct resource *r);
 
 /* ---- the policy, on the loop's thread (serve/resource/policy.c) */
 
-/* Puts the policy in force, as one set: nodes that are no longer there go when they are empty,
- * waiting requests move to the node of their client's new tenant in order. Borrows p until the next
- * swap. On error nothing has changed. */
+/* Put the policy in force, as a whole: old nodes are removed when they are empty, waiting requests
+ * move to the node of their client's new tenant in order. Borrows p until the next swap. On error
+ * nothing has changed. */
 int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_err *err);
 
-/* The same in steps of less than a millisecond, with requests passing between them. `to` is in force from
- * finish on; until then undo takes everything back. */
+/* The same in steps of less than a millisecond, with requests passing between them. `to` is in
+ * force from finish on; until then undo restores everything. */
 struct resource_change { /* borrowed until finish or undo has returned */
 	const struct weir_policy *to;
 	const struct weir_bounds *bounds; /* of it; NULL: computed */
@@ -93,16 +94,17 @@ int resource_swap_step(
 int resource_swap_finish(struct resource *r, struct weir_err *err); /* < 0: undo */
 bool resource_swap_undo(struct resource *r);                        /* true: more */
 
-/* What part of each limit is here, 0 … 1, if the process has several resources: all of it until told
- * otherwise. By row, see struct policy_part; -EINVAL unless n is how many the policy in force has. */
+/* Set this gate's part of each limit, 0 … 1, if the process has several resources: 1 until set. By
+ * row, see struct policy_part; -EINVAL unless n is the number of the policy in force. */
 int resource_divide(struct resource *r, const double *rows, size_t n, struct weir_err *err);
-/* What each tenant, groups too, had here since the last call, and what keeps it. ret: n_tenants. */
+/* Get the demand of each tenant, groups included, since the last call, and what held it. ret:
+ * n_tenants. */
 void resource_demand(struct resource *r, struct divide_demand *ret_demand, size_t n);
 
 /* ---- the emergency exit, on the loop's thread (serve/resource/bypass.c) */
 
-/* on: every request goes past the gate, those that wait in it first and in order; it holds, over changes of the
- * policy too, until it is turned off. Returns how many requests waited and were let go. */
+/* on: every request bypasses the gate, waiting ones first and in order; over changes of the policy
+ * too, until it is turned off. Return how many waiting requests were released. */
 uint32_t resource_bypass(struct resource *r, bool on);
 
 /* ---- the window, on the loop's thread (serve/resource/load.c) */
@@ -118,19 +120,19 @@ void resource_window(struct resource *r, double window);
 
 /* ---- slos and waits, on the loop's thread (serve/resource/slo.c) */
 
-/* Takes what was recorded for tenants (index in the policy in force) with an slo since the last look; batch: NULL
- * if nothing was; oldest_wait: 0 if none of its requests waits. Says in the log whose requests have waited for half of
- * client_timeout. True: look again although nothing happens here until then. */
+/* Take the records of tenants (index in the policy in force) with an slo since the last look;
+ * batch: NULL if there are none; oldest_wait: 0 if no request waits. Log tenants whose requests
+ * have waited for half of client_timeout. Return true to be called again even without activity. */
 struct slo_batch;
 typedef void resource_watch_fn(
 	void *arg, int tenant, const struct slo_batch *batch, weir_time oldest_wait);
 bool resource_watch(struct resource *r, resource_watch_fn *fn, void *arg);
 
-/* Adds what was measured here to the snapshot (snapshot.h), in steps of some hundred µs: true: there is more,
- * call it again. *at: 0 for the first. */
+/* Add the measurements to the snapshot (snapshot.h), in steps of some hundred µs. Return true if
+ * there is more: call it again. *at: 0 for the first. */
 bool resource_snapshot(struct resource *r, struct snapshot *s, size_t *at);
 
-/* Every request that is submitted from now on is put into the tap as well (NULL: no longer). */
+/* Copy every request that is submitted from now on into the tap (NULL: stop). */
 void resource_tap(struct resource *r, struct tap *t);
 
 #endif

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shadow: `enforce: false`: nothing is delayed, and the gate shows what would have been.
+ * shadow: `enforce: false`: nothing is delayed, and the gate shows what it would have done.
  *
- * LAW     Requests go to the back end at once. Shadows of them go to the gate, which holds them as it
- *         would hold the requests; one that passes is done after the time that the device would take
- *         beside the other shadows (control/shadow-device), learned from the requests.
- *         A client in an open loop has a shadow for each request. One in a closed loop (control/shadow-sender) has as many
- *         as it has requests outstanding: when one is done the client thinks, and then the same shadow is
- *         submitted anew, like one of its last requests. So its shadows wait for each other as its
- *         requests would, and neither the requests' real rate nor their real time matters.
- * METHOD  Shadows lie in one array. Those inside and those whose client thinks wait in a heap.
- * LIMITS  At most SHADOWS at once, at most TENANT of one tenant and kind (reads, writes, what moves no data: a max may
- *         hold one of them while the others pass), and of these no more than are free. A request that
- *         finds no room has no shadow (skipped); the queue is long enough then to keep the tenant busy.
- * EXAMPLE max 100 iops, a client with 8 outstanding and no time to think: all its requests are
- *         served at once; 8 shadows wait for `max`, and 100 a second pass.
+ * LAW     Requests go to the back end at once. Their shadows go to the gate, which holds them as it
+ *         would hold the requests; a shadow that passes is done after the time that the device
+ *         would take beside the other shadows (control/shadow-device.h), learned from the requests.
+ *         A client in an open loop has a shadow for each request. One in a closed loop
+ *         (control/shadow-sender.h) has as many as it has requests outstanding: when one is done
+ *         the client thinks, and then the same shadow is submitted again, with the properties of
+ *         one of its last requests. So its shadows wait for each other as its requests would, and
+ *         neither the requests' real rate nor their real time matters.
+ * METHOD  Shadows are in one array. Those inside and those whose client thinks wait in a heap.
+ * LIMITS  At most SHADOWS at once, at most TENANT of one tenant and kind (reads, writes, requests
+ *         without data: a max may hold one kind while the others pass), and no more than are free.
+ *         A request without a free shadow is skipped; the queue is then long enough to keep the
+ *         tenant busy.
+ * EXAMPLE max 100 iops, a client with 8 outstanding and no think time: all its requests are served
+ *         at once; 8 shadows wait for `max`, and 100 a second pass.
  */
 #include "serve/resource/impl.h"
 #include "base/heap.h"
@@ -24,16 +26,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SHADOWS 65536 /* 7 MiB, of which only what was used once is really there */
+#define SHADOWS 65536 /* 7 MiB, of which only used pages take memory */
 #define TENANT  1024
-#define LAST    8 /* requests of a client that its shadows look like */
-/* By what part the figures are off even if all is known: that far they were from enforcement. */
+#define LAST    8 /* last requests of a client, which its shadows imitate */
+/* The error of the figures even if all is known: measured against enforcement. */
 #define OFF   0.10
 #define NEWER (1.0 / 256) /* of the device's range, a shadow */
 
 enum shadow_state { SHADOW_FREE, SHADOW_QUEUED, SHADOW_INSIDE, SHADOW_THINKING };
 
-struct resource_sender { /* of a client; lives on until its last shadow is done */
+struct resource_sender { /* of a client; lives until its last shadow is done */
 	struct shadow_sender guess;
 	struct weir_req last[LAST];
 	uint32_t n_last, next;
@@ -51,16 +53,16 @@ struct shadow {
 
 struct resource_shadows {
 	struct shadow *all;
-	struct shadow *free; /* that were used before */
-	uint32_t fresh;      /* all[fresh] and what follows was never used */
+	struct shadow *free; /* used before, free now */
+	uint32_t fresh;      /* all[fresh] and later ones were never used */
 	uint32_t n_free, waiting;
 	struct heap due; /* when a shadow is done, or its client has thought; value: its index */
 	uint64_t serial;
 	struct shadow_device device;
-	weir_time lag;                     /* by which the last one was done late, in this turn */
+	weir_time lag;                     /* delay of the last one that was done in this turn */
 	struct shadow_work real, finished; /* of requests: in the back end; that came back so far */
 	struct shadow_work inside;         /* of shadows in the device */
-	double slower, faster; /* by what part the device may be, of late shadows' times */
+	double slower, faster; /* relative error of the device in recent shadows' times */
 };
 
 int resource_shadow_on(struct resource *r)
@@ -104,7 +106,7 @@ static struct shadow_work work_of(const struct weir_req *q)
 	return (struct shadow_work){1, q->bytes};
 }
 
-/* sign: 1, or -1 to take it away. */
+/* Add work; sign: 1, or -1 to subtract. */
 static void add(struct shadow_work *to, double sign, struct shadow_work what)
 {
 	to->requests += sign * what.requests;
@@ -167,7 +169,7 @@ void resource_shadow_leave(struct client *c)
 	sender_release(s);
 }
 
-/* How many shadows it may have. */
+/* Return the most shadows that it may have. */
 static uint32_t room_of(const struct resource_sender *s)
 {
 	if (!s->guess.closed || s->guess.outstanding > TENANT)
@@ -177,7 +179,7 @@ static uint32_t room_of(const struct resource_sender *s)
 
 /* ---- shadows */
 
-/* How many shadows there are of this tenant and the request's kind. */
+/* Return the counter of this tenant's shadows of the request's kind. */
 static uint32_t *count_of(struct resource *r, weir_node tenant, const struct weir_req *q)
 {
 	unsigned kind = q->op == WEIR_READ ? 0 : q->op == WEIR_WRITE || q->op == WEIR_TRIM ? 1 : 2;
@@ -220,7 +222,7 @@ static struct shadow *claim_shadow(
 	return s;
 }
 
-/* The gate gets it next. */
+/* Prepare the shadow for the gate. */
 static struct weir_req *queue(struct resource *r, struct shadow *s, const struct weir_req *like)
 {
 	s->gate = *like;
@@ -262,7 +264,7 @@ static void drop_excess(struct weir_req *q, void *arg)
 	drop(q, ((struct trim *)arg)->resource);
 }
 
-/* A client that turns out to be in a closed loop would not have sent all that waits. */
+/* A client in a closed loop would not have sent all requests that wait: drop some shadows. */
 static void trim(struct resource *r, weir_time now, struct resource_sender *sender)
 {
 	struct trim t = {r, sender, 0};
@@ -297,7 +299,7 @@ static void await(struct resource_shadows *all, struct shadow *s, weir_time at)
 	struct heap_item item = {
 		.key = at, .serial = all->serial++, .value = (uint64_t)(s - all->all)};
 
-	heap_push(&all->due, item); /* room was made for all there can be */
+	heap_push(&all->due, item); /* cannot fail: there is room for all */
 }
 
 void resource_shadow_passed(struct resource *r, struct weir_req *req)
@@ -316,14 +318,14 @@ void resource_shadow_passed(struct resource *r, struct weir_req *req)
 		all->slower += NEWER * (time.high / time.mean - 1 - all->slower);
 		all->faster += NEWER * (time.mean / time.low - 1 - all->faster);
 	}
-	/* A device begins the next when it ends one, however late that is seen here. */
+	/* A device begins the next request when it ends one, however late that is noticed here. */
 	start = req->dispatched - all->lag;
 	if (start < req->submitted)
 		start = req->submitted;
 	await(all, s, start + shadow_device_draw(&all->device, time.mean));
 }
 
-/* Its client has thought: the next request. */
+/* The client has thought: submit its next request. */
 static void send_again(struct resource *r, weir_time now, struct shadow *s)
 {
 	struct resource_sender *sender = s->sender;
@@ -364,8 +366,8 @@ void resource_shadow_turn(struct resource *r, weir_time now)
 	uint64_t begun = all->serial;
 
 	all->lag = 0;
-	/* A client that does not think still sends its next request after the gate has filled the place of its last: what is due
-	 * because of this turn is for the next. */
+	/* Even a client without think time sends its next request after the gate has filled the
+	 * place of its last: requests that become due in this turn are for the next one. */
 	while (all->due.n && heap_min(&all->due)->key <= now &&
 		heap_min(&all->due)->serial < begun) {
 		struct heap_item item = heap_pop(&all->due);
@@ -413,7 +415,7 @@ void resource_shadow_estimate(const struct resource *r, const struct client *c,
 	const struct resource_shadows *all = r->shadows;
 	const struct resource_sender *s = c->sender;
 	double low = 1 + OFF, high = 1 + OFF, thinks;
-	/* (Where a max counts some requests only, the others depend on the device.) */
+	/* (If a max counts only some requests, the others depend on the device.) */
 	bool held = st->queued && !tells_kinds(r->policy, c->tenant) &&
 		    (st->cause == WEIR_WAIT_MAX || st->cause == WEIR_WAIT_ABOVE);
 
@@ -424,7 +426,7 @@ void resource_shadow_estimate(const struct resource *r, const struct client *c,
 		high *= 1 + all->faster;
 	}
 	if (s->guess.closed) {
-		/* A mean time to think may hide much: it counts for a quarter. */
+		/* The mean think time may hide much: it counts for a quarter. */
 		thinks = (double)s->guess.think / (double)(s->guess.think + s->guess.took + 1);
 		low *= 1 + thinks / 4;
 		high *= 1 + thinks / 4;

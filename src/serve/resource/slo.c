@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * slo: how soon the requests of tenants with an slo were done, and who has waited for long.
+ * slo: latencies of tenants with an slo, and tenants whose requests have waited long.
  *
- * METHOD  When latencies leave the ring (serve/resource/total.c) those of tenants that have an slo are put into a
- *         batch, too (control/slo.h). Once a second the main thread takes the batches; it has the windows, since a
- *         tenant may use several resources. The same look finds requests that have waited at the gate for half
- *         of the time after which clients give up, and says so once, until the tenant waits less than
- *         a quarter of it.
- * COST    A latency: one test where no tenant has an slo. A look: O(clients, if requests wait, + tenants with an
- *         slo that were active since the last).
+ * METHOD  When latencies leave the ring (serve/resource/total.c) those of tenants with an slo are
+ *         also put into a batch (control/slo.h). Once a second the main thread takes the batches;
+ *         it has the windows, since a tenant may use several resources. The same pass finds
+ *         requests that have waited at the gate for half of the time after which clients give up,
+ *         and logs it once, until the tenant waits less than a quarter of it.
+ * COST    A latency: one test if no tenant has an slo. A pass: O(clients, if requests
+ *         wait, + tenants with an slo that were active since the last).
  */
 #include "serve/resource/impl.h"
 #include "serve/loop/log.h"
@@ -24,9 +24,9 @@ struct resource_slo {            /* of one tenant */
 };
 
 struct resource_slos {
-	struct resource_slo *active; /* what the next look takes */
+	struct resource_slo *active; /* for the next pass */
 	size_t n;
-	struct resource_slo of[]; /* counts[node].slo is the index and 1 */
+	struct resource_slo of[]; /* counts[node].slo is the index plus 1 */
 };
 
 /* ---- a policy */
@@ -58,7 +58,7 @@ static void activate(struct resource_slos *s, struct resource_slo *e)
 	s->active = e;
 }
 
-/* What was recorded and not taken yet goes along, if it was judged by the same bound. */
+/* Keep records that were not taken yet, if they were judged by the same bound. */
 static void inherit(struct resource_slos *s, struct resource_slo *e, struct resource_slo *old)
 {
 	if (old->bound != e->bound)
@@ -75,7 +75,7 @@ void resource_slo_swap(struct resource *r)
 	struct resource_slos *old = r->slos, *s = NULL;
 	size_t n = 0;
 
-	resource_drain(r); /* what is in the ring was done under the old bounds */
+	resource_drain(r); /* latencies in the ring belong to the old bounds */
 	for (size_t i = 0; i < r->n_nodes; i++)
 		n += has_slo(&p->tenants[i]);
 	if (n)
@@ -131,7 +131,7 @@ static void say_late(const struct resource *r, const struct client *c, weir_time
 		"waits_for", causes[st->cause], NULL);
 }
 
-/* For how long the oldest of its tenant's requests has waited at the gate. */
+/* Return how long the oldest of its tenant's requests has waited at the gate. */
 static weir_time look_at(struct resource *r, const struct client *c)
 {
 	struct resource_count *n = &r->counts[c->node];

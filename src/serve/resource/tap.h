@@ -2,9 +2,9 @@
 /*
  * tap: requests seen by one thread, on their way into a trace written by another.
  *
- * A ring with one writer (the resource's thread, tap_put) and one reader (record.c's thread, tap_take).
- * It never waits: what does not fit is counted. Positions only grow; each side owns one and reads the
- * other's with acquire, so an entry is whole before it is seen.
+ * A ring with one writer (the resource's thread, tap_put) and one reader (record.c's thread,
+ * tap_take). It never waits: requests that do not fit are counted. Positions only grow; each side
+ * owns one and reads the other's with acquire, so an entry is complete before it is seen.
  */
 #ifndef WEIR_SERVE_RESOURCE_TAP_H
 #define WEIR_SERVE_RESOURCE_TAP_H
@@ -26,10 +26,10 @@ struct tap_entry {
 struct tap {
 	struct tap_entry *entries;
 	uint64_t mask;                          /* room − 1; a power of two */
-	_Alignas(64) atomic_uint_fast64_t head; /* the writer's: entries put so far */
+	_Alignas(64) atomic_uint_fast64_t head; /* of the writer: entries put so far */
 	atomic_uint_fast64_t dropped;           /* that did not fit */
 	uint64_t seen_tail;                     /* the writer's last look at tail */
-	_Alignas(64) atomic_uint_fast64_t tail; /* the reader's: entries taken so far */
+	_Alignas(64) atomic_uint_fast64_t tail; /* of the reader: entries taken so far */
 };
 
 /* room: entries, rounded up to a power of two. */
@@ -54,7 +54,7 @@ static inline void tap_put(struct tap *t, const struct tap_entry *e)
 	atomic_store_explicit(&t->head, head + 1, memory_order_release);
 }
 
-/* The reader's side: up to n of the oldest, in order; how many. */
+/* Reader: take up to n of the oldest, in order; return their number. */
 size_t tap_take(struct tap *t, struct tap_entry *ret_entries, size_t n);
 uint64_t tap_dropped(const struct tap *t);
 

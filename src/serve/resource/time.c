@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * time: an estimate of the device time that a request will take, for fair queueing by time.
+ * time: estimate the device time of a request, for fair queueing by time.
  *
- * LAW     estimate ← estimate + (seen − estimate)/64, for each operation and each size up to 4, 8, 16 …
- *         256 KiB, and more. Seen is the device's own figure where the back end tells it: for how long
- *         the request held parts of the device, so that a request that keeps sixteen dies busy at once
- *         costs sixteen times one that keeps one busy for as long. Else it is the time that the request was
- *         inside, divided by how many were: all inside share the device equally.
- *         An operation and size that was never seen costs what the nearest smaller size, or else the
- *         nearest larger one, does.
+ * LAW     estimate ← estimate + (measured − estimate)/64, for each operation and each size up to 4,
+ *         8, 16 … 256 KiB, and more. If the back end reports it, the measured time is how long the
+ *         request held parts of the device, so that a request that keeps sixteen dies busy at once
+ *         costs sixteen times one that keeps one busy for as long. Else it is the time that the
+ *         request was inside, divided by the number inside: all of them share the device equally.
+ *         An operation and size without a measurement costs as much as the nearest smaller size, or
+ *         else the nearest larger one.
  * EXAMPLE 16 inside, each for 1.6 ms: 100 µs of the device each.
  */
 #include "serve/resource/impl.h"
 
 #define NEWEST                                                                                     \
-	(1.0 / 64) /* a change is there after some hundred requests; one outlier is not seen */
+	(1.0 / 64) /* follows a change after some hundred requests; ignores a single outlier */
 #define SIZES 8
 
 static unsigned size_class(const struct weir_req *q)

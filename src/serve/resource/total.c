@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * total: what is counted by node, and how long requests took from receipt to reply.
+ * total: counters by node, and the time of requests from receipt to reply.
  *
- * METHOD  As in the gate: a latency is put into a ring, and the ring is emptied into the histograms in
- *         one go, so that the path touches one line that is always near and not one of 9 KiB that
- *         is not. A histogram is made when a node's first latency leaves the ring.
+ * METHOD  As in the gate: a latency is put into a ring, and the ring is emptied into the histograms
+ *         in one go, so that the path of a request touches one hot cache line instead of a cold
+ *         histogram of 9 KiB. A histogram is made when a node's first latency leaves the ring.
  */
 #include "serve/resource/impl.h"
 #include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 
-#define RING       1024 /* 16 KiB: stays in the nearest cache but one */
-#define HISTOGRAMS 4096 /* as many nodes have one at once as the gate gives theirs */
+#define RING       1024 /* 16 KiB: stays in the second-level cache */
+#define HISTOGRAMS 4096 /* nodes with histograms at once, as in the gate */
 
 struct resource_totals {
 	uint32_t n;    /* in the ring */

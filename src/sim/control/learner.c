@@ -42,7 +42,7 @@ static int learner_init(struct world *w, const struct scenario_controller *confi
 	return 0;
 }
 
-/* Time so far during which the window before the station was full. */
+/* Return the time so far for which the window in front of the station was full. */
 static weir_time full_time(struct world *w, const struct world_station *st, weir_time now)
 {
 	struct weir_gate_totals totals;
@@ -88,7 +88,7 @@ static int learner_report(void *state, struct world *w, struct metrics *m)
 
 const struct sim_controller_ops learner_capacity = {
 	.name = "capacity",
-	.period = 100 * WEIR_MS, /* capacity makes its own intervals out of them */
+	.period = 100 * WEIR_MS, /* capacity_step makes its own intervals */
 	.check = learner_check,
 	.init = learner_init,
 	.step = learner_step,

@@ -22,7 +22,7 @@ static void control_sends(void *arg, size_t server, const struct lease_message *
 	pshift_post_send(l->cluster, (uint32_t)server, l->number, false, m);
 }
 
-/* The controller (0), or a stand-in. */
+/* Start the controller (0), or a stand-in. */
 static int start_control(
 	struct pshift_cluster *c, uint32_t number, struct pshift_control **ret_control)
 {
@@ -59,7 +59,7 @@ static int start_control(
 	return r < 0 ? (int)r : 0;
 }
 
-/* Its process is killed: its connections are closed. */
+/* Kill the controller's process: its connections are closed. */
 static void kill_control(struct pshift_cluster *c)
 {
 	uint64_t instance = c->control ? pshift_control_instance(c->control) : 0;
@@ -101,7 +101,7 @@ static int step_control(struct pshift_cluster *c)
 
 /* ---- a run */
 
-/* Who has a limit has its part at each server from the start. */
+/* A bucket with a limit has its part at each server from the start. */
 static int place_limited(struct pshift_cluster *c)
 {
 	for (uint32_t i = 0; c->config.limit > 0 && i < c->config.buckets; i++)
@@ -176,7 +176,8 @@ static int step(struct pshift_cluster *c)
 	return r ? r : c->failed;
 }
 
-/* Has a period ended? The controller says; without one they go on as long as they were. */
+/* Return true if a period has ended, by the controller; without one they continue with the same
+ * length. */
 static bool turned(struct pshift_cluster *c)
 {
 	struct pshift_control_status s = {0};
@@ -196,7 +197,7 @@ static bool turned(struct pshift_cluster *c)
 	return true;
 }
 
-/* What has not ended when the run does is not judged. */
+/* A period that has not ended at the end of the run is not judged. */
 static int run(struct pshift_cluster *c, const struct sim_options *o)
 {
 	int r = start_stand_ins(c);

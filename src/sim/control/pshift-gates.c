@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-gates: a server of a simulated cluster as it is live: a gate, whose leaves hold R- and L-tokens, in
- * front of a device, in virtual time. What pshift-site.c counts, this does request by request, with the
- * gate's law: fair queueing by (equal) weights in the place of a round robin.
+ * pshift-gates: a server of a simulated cluster as in a live run: a gate, whose leaves hold R- and
+ * L-tokens, in front of a device, in virtual time. pshift-site.c only counts; this simulates
+ * request by request, with the gate's law: fair queueing by (equal) weights instead of a round
+ * robin.
  *
- * METHOD  In a slot servers do not hear of each other, so that each runs through it alone: requests come when
- *         it begins; from then on whatever is next, a request that is done or one that may pass, happens at
- *         its own time. Who has a loop sends the next one when one is done.
+ * METHOD  Within a slot servers do not receive messages, so each runs through it alone: requests
+ *         arrive when it begins; then the next event, a completed request or one that may pass,
+ *         happens at its own time. A closed loop sends its next request when one completes.
  */
 #include <weir/gate.h>
 #include "model/server.h"
@@ -15,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Requests in the device at once. Fewer than the paper's buckets have outstanding (5), so that the gate, and
- * not the device, says who is next. */
+/* Requests in the device at once. Fewer than the paper's buckets have outstanding (5), so that the
+ * gate, and not the device, decides the order. */
 #define INSIDE 2
 #define BATCH  16
 #define HOLDS  1e15 /* tokens, a bucket at most: more than any limit */
@@ -32,7 +33,7 @@ struct gates_leaf { /* of a place */
 	weir_node node;
 	bool limited;
 	uint32_t here; /* requests: waiting and inside */
-	uint32_t loop; /* what the place's was in the last slot */
+	uint32_t loop; /* the place's loop in the last slot */
 };
 
 struct pshift_gates {
@@ -205,7 +206,7 @@ static void drop(struct weir_req *req, void *arg)
 	give(arg, req->user);
 }
 
-/* What comes in this slot; whoever had a loop here and left takes with it what waits. */
+/* Submit this slot's arrivals; drop the waiting requests of a closed loop that has left. */
 static int arrivals(struct pshift_site *s, weir_time slot)
 {
 	struct pshift_gates *g = s->gates;
@@ -261,7 +262,7 @@ static int finish(struct pshift_site *s, weir_time now)
 	return r;
 }
 
-/* The gate's counters, in the place's. */
+/* Copy the gate's counters to the place's. */
 static int count(struct pshift_site *s, weir_time now)
 {
 	struct pshift_gates *g = s->gates;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-judge: what the buckets of a simulated cluster got in each period, beside what any allocation
- * could have given them.
+ * pshift-judge: the service of the buckets of a simulated cluster in each period, compared with the
+ * best allocation.
  *
- * METHOD  When a period has ended, all is known: what came to each server, or could have come of a closed
- *         loop, and what each server can do. A textbook push-relabel (bench/reference/maxflow.h), which shares no code with
- *         the allocator that is judged, places the reservations on that: what it cannot place is the intrinsic
- *         error (§IV-B), and the buckets on the source's side of its minimum cut are those that cannot all be
- *         met. A bucket is to get its reservation, or its demand where that is less. How many buckets miss 5 %
- *         of it for that (the intrinsic error in the unit of the error) is counted with what could not be placed
- *         put where its bucket has demand left: each full server then takes in turn, and those with the most
- *         tokens there lack them: min(tokens, θ) each, with Σ over them what the server can do.
+ * METHOD  When a period has ended, all is known: the arrivals at each server, or the possible
+ *         arrivals of a closed loop, and the capacity of each server. A textbook push-relabel
+ *         (bench/reference/maxflow.h), which shares no code with the allocator that is judged,
+ *         places the reservations on that: the unplaced rest is the intrinsic error (§IV-B), and
+ *         the buckets on the source's side of its minimum cut are those that cannot all be met. A
+ *         bucket is due its reservation, or its demand if that is less. To count the buckets that
+ *         miss 5 % of it for that reason (the intrinsic error in the unit of the error), unplaced
+ *         tokens are put where their buckets have demand left: each full server then takes from all
+ *         in turn, and those with the most tokens there lack them: min(tokens, θ) each, with Σ over
+ *         them the server's capacity.
  */
 #include "bench/reference/maxflow.h"
 #include "sim/control/pshift-cluster.h"
@@ -25,17 +27,17 @@ struct pshift_judge {
 	size_t room;
 	uint32_t *first, *server;
 	int64_t *demand, *tokens, *capacity;
-	int64_t *due;     /* by bucket: its reservation, or its demand where that is less */
-	int64_t *excess;  /* by server: tokens that it cannot do */
-	bool *can_be;     /* by bucket: some allocation meets it and all others that are */
-	double *theta;    /* by server: tokens of one bucket that it can do (θ) */
+	int64_t *due;     /* by bucket: its reservation, or its demand if that is less */
+	int64_t *excess;  /* by server: tokens beyond its capacity */
+	bool *can_be;     /* by bucket: an allocation exists that meets it and all others marked */
+	double *theta;    /* by server: tokens of one bucket that it can serve (θ) */
 	uint64_t *served; /* by bucket, of the period */
 	struct pshift_input in;
 	/* summed over the periods that count */
-	uint64_t periods, buckets, able; /* able: those that some allocation can meet */
+	uint64_t periods, buckets, able; /* able: buckets that some allocation can meet */
 	uint64_t reached95, able95, able99, over;
 	uint64_t unable95;         /* miss 5 % with the best allocation */
-	uint64_t steady, steady99; /* while the controller is killed: those that do not move */
+	uint64_t steady, steady99; /* while the controller is killed: buckets that do not move */
 	uint64_t asked, placed, served_all;
 	double most_of_limit;
 	double rate[FEW], least[FEW], most[FEW]; /* of few buckets: requests a second */
@@ -114,7 +116,7 @@ static int64_t demand_of(const struct pshift_cluster *c, const struct pshift_pla
 	return could > (double)came ? (int64_t)could : came;
 }
 
-/* The places of all servers in the order of buckets. */
+/* Sort the places of all servers by bucket. */
 static int gather(struct pshift_cluster *c)
 {
 	struct pshift_judge *j = c->judge;
@@ -166,8 +168,8 @@ static void fill_input(struct pshift_cluster *c)
 		.demand = j->demand};
 }
 
-/* Those that the source still reaches are on its side of the minimum cut: in some largest flow each of them
- * lacks something. */
+/* Nodes that the source still reaches are on its side of the minimum cut: in some largest flow each
+ * of them lacks tokens. */
 static void find_able(struct pshift_judge *j, struct maxflow *g)
 {
 	uint32_t *queue = g->queue, *seen = g->level, head = 0, tail = 0;
@@ -189,7 +191,7 @@ static void find_able(struct pshift_judge *j, struct maxflow *g)
 		j->can_be[i] = !seen[2 + i];
 }
 
-/* What is due and has no place goes where its bucket has demand left: to servers that are full. */
+/* Put unplaced due tokens where their buckets have demand left: at full servers. */
 static void put_rest(struct pshift_judge *j)
 {
 	for (size_t s = 0; s < j->in.servers; s++)
@@ -210,7 +212,7 @@ static void put_rest(struct pshift_judge *j)
 	}
 }
 
-/* What any allocation could have done; which buckets it could not. */
+/* Compute the best allocation, and which buckets it could not meet. */
 static int best(struct pshift_cluster *c, int64_t *ret_asked, int64_t *ret_placed)
 {
 	struct pshift_judge *j = c->judge;
@@ -246,7 +248,7 @@ static double done_at(const struct pshift_judge *j, size_t entries, uint32_t ser
 
 #define HALVINGS 50 /* of the largest number of tokens: to less than one */
 
-/* θ of the servers that have more tokens than they can do; few, if any. */
+/* Compute θ of the servers that have more tokens than capacity; few, if any. */
 static void share_excess(struct pshift_cluster *c)
 {
 	struct pshift_judge *j = c->judge;
@@ -279,7 +281,8 @@ static double best_of(const struct pshift_judge *j, uint32_t bucket)
 	return sum;
 }
 
-/* The kill touched this period: it was there, or the controller that came back took over. */
+/* Return true if the kill affected this period: during it, or when the returning controller took
+ * over. */
 static bool is_touched(const struct pshift_cluster *c)
 {
 	const struct pshift_cluster_config *g = &c->config;
@@ -287,7 +290,7 @@ static bool is_touched(const struct pshift_cluster *c)
 	return g->back > g->kill + 1 && c->now > g->kill && c->now - 2 * g->period < g->back;
 }
 
-/* Since a period before the kill it has not moved. */
+/* Return true if the bucket has not moved since a period before the kill. */
 static bool is_steady(const struct pshift_cluster *c, const struct pshift_bucket *b)
 {
 	return !b->moved || b->moves[b->moved - 1] < c->config.kill - c->config.period;

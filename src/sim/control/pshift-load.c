@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-load: what the buckets of a simulated cluster want, where, and when that changes.
+ * pshift-load: the demand of the buckets of a simulated cluster at its servers, and its changes.
  *
- * SOURCE  pShift §IV-B, Experiment 1: reservations in proportion to k^−s, k drawn with that probability; a
- *         bucket's demand over its servers likewise, in the order drawn; at a change it draws new
- *         servers, which may be the old ones. §IV-E: as many requests always waiting at each server.
- * DIFFERS What waits at a server that a bucket leaves is still there, and is served; of a closed loop it
- *         goes with its clients.
+ * SOURCE  pShift §IV-B, Experiment 1: reservations in proportion to k^−s, k drawn with that
+ *         probability; a bucket's demand over its servers likewise, in the order drawn; at a change
+ *         it draws new servers, which may be the old ones. §IV-E: as many requests always waiting
+ *         at each server.
+ * DIFFERS Requests that wait at a server that a bucket leaves stay, and are served; those of a
+ *         closed loop leave with its clients.
  */
 #include "control/pshift/ids.h"
 #include "sim/control/pshift-cluster.h"
@@ -123,8 +124,8 @@ static int by_time(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Changes come as many in each span as there are, at random times in it; a span is as many periods as it takes
- * for that to be a whole number: 2 in each, or 5 in four. */
+/* The same number of changes in each span, at random times in it; a span is the number of periods
+ * that makes this number whole: 2 in each, or 5 in four. */
 #define MOST_SPAN 20 /* periods */
 
 static uint64_t span_of(double changes)

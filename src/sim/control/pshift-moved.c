@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-moved: what the buckets of a simulated cluster get that move while their controller is gone.
+ * pshift-moved: the service of buckets of a simulated cluster that move while their controller is
+ * gone.
  *
- * METHOD  Of each move: what is served in the first whole QoS period after it, and in the third, as a part of the
- *         reservation. A bucket that moves again before a period ends, or when the controller has come back
- *         by then, does not count there.
+ * METHOD  For each move: the service in the first whole QoS period after it, and in the third, as a
+ *         part of the reservation. A bucket that moves again before a period ends, or when the
+ *         controller has come back by then, does not count there.
  */
 #include "control/pshift/ids.h"
 #include "sim/control/pshift-cluster.h"
@@ -12,15 +13,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define PERIODS 3 /* whole ones that are looked at; the first and the last count */
+#define PERIODS 3 /* whole periods that are tracked; the first and the last count */
 
 struct pshift_moved {
 	struct watched {
 		bool moved;      /* while the controller was gone */
-		int periods;     /* that have ended since, the one in which it moved included */
-		uint64_t served; /* when the running one began */
+		int periods;     /* ended since, including the one in which it moved */
+		uint64_t served; /* at the start of the current one */
 	} * buckets;
-	/* Of the first and of the last of them: how many there were; the least part, and the sum of all. */
+	/* For the first and the last of them: their number; the least part, and the sum of all. */
 	struct {
 		uint64_t n;
 		double least, sum;

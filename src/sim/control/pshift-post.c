@@ -21,7 +21,7 @@ static int make_room(struct pshift_cluster *c)
 	return 0;
 }
 
-/* An empty one; NULL: no memory. */
+/* Return an empty parcel; NULL: no memory. */
 static struct pshift_parcel *take(struct pshift_cluster *c, size_t bytes, uint32_t *ret_index)
 {
 	struct pshift_parcel *p;

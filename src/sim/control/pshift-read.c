@@ -51,7 +51,7 @@ static int read_iops(yamldoc_node map, const char *key, double *ret, struct weir
 	return 0;
 }
 
-/* One number, or the least and the most. */
+/* Read one number, or the least and the most. */
 static int read_active(yamldoc_node map, struct pshift_cluster_config *c, struct weir_err *err)
 {
 	yamldoc_node n = yamldoc_get(map, "active");

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-site: one server of a simulated cluster: who is there, what comes, and what of it is done in a slot.
+ * pshift-site: one server of a simulated cluster: its buckets, their arrivals, and its service in a
+ * slot.
  *
- * SOURCE  pShift, Algorithm 1: round robin among those with R-tokens, then among the rest that may be served,
- *         each time from where the last one ended. With gates (pshift-gates.c) their law instead.
+ * SOURCE  pShift, Algorithm 1: round robin among buckets with R-tokens, then among the rest that
+ *         may be served, each time from where the last one ended. With gates (pshift-gates.c) their
+ *         law instead.
  */
 #include "control/pshift/ids.h"
 #include "sim/control/pshift-cluster.h"
@@ -35,7 +37,7 @@ static int grow(struct pshift_site *s)
 	return 0;
 }
 
-/* Static parts: equal ones. */
+/* Return the static part: equal parts. */
 static int64_t part_of(const struct pshift_cluster *c, uint32_t bucket, int64_t whole)
 {
 	return whole == LEASE_NO_LIMIT ? whole : whole / pshift_cluster_parts(c, bucket);
@@ -63,7 +65,7 @@ struct pshift_place *pshift_cluster_place(
 	return &s->places[s->n++];
 }
 
-/* In order, so that a turn goes on where it ended. */
+/* Keep the list sorted, so that a turn continues where it ended. */
 void pshift_site_list(struct pshift_site *s, struct pshift_place *p)
 {
 	uint32_t place = (uint32_t)(p - s->places);
@@ -135,13 +137,13 @@ int pshift_site_look(struct pshift_site *s)
 
 /* ---- a slot */
 
-/* How many of an open loop come in a slot, in which `mean` do on average. */
+/* Return how many requests of an open loop arrive in a slot with `mean` arrivals on average. */
 uint64_t pshift_site_come(struct pshift_site *s, struct pshift_place *p, double mean)
 {
 	uint64_t n;
 
 	if (s->cluster->config.poisson) {
-		p->part -= mean; /* what is left until the next one, in means */
+		p->part -= mean; /* the rest until the next one, in means */
 		for (n = 0; p->part < 0; n++)
 			p->part += rng_exp(&s->rng, 1);
 		return n;
@@ -192,7 +194,7 @@ static void serve_one(struct pshift_cluster *c, struct pshift_place *p)
 {
 	p->served++;
 	c->served++;
-	if (p->loop) /* the next one comes at once */
+	if (p->loop) /* the next one arrives at once */
 		p->arrived++;
 	else
 		p->queued--;
@@ -231,7 +233,7 @@ static void serve(struct pshift_site *s, bool first)
 	}
 }
 
-/* What was not served: who is served in the slot in which it comes does not wait. */
+/* Let requests that were not served wait: one that is served in its first slot does not wait. */
 static void let_wait(struct pshift_site *s, weir_time slot)
 {
 	for (size_t k = 0; k < s->n_listed; k++) {

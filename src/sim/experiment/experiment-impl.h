@@ -15,7 +15,8 @@ struct experiment_reader {
 /* Return zeroed memory that the experiment owns; NULL without memory. */
 void *experiment_keep(struct experiment *e, size_t bytes);
 
-/* Copy `text` to memory of the experiment, with `x` in place of every "$x"; NULL text gives NULL. */
+/* Copy `text` to memory of the experiment, with `x` in place of every "$x"; NULL text gives
+ * NULL. */
 int experiment_expand(struct experiment *e, const char *text, const char *x, const char **ret,
 	struct weir_err *err);
 
@@ -26,7 +27,8 @@ int experiment_text_of(struct experiment_reader *r, yamldoc_node map, const char
 int experiment_expr_of(struct experiment_reader *r, yamldoc_node map, const char *key, bool needed,
 	const char **ret);
 
-/* Read root[key], a list of maps, each as often as its `for` says, into an array of entries of `size` bytes. */
+/* Read root[key], a list of maps, each as often as its `for` says, into an array of entries of
+ * `size` bytes. */
 typedef int experiment_read_entry(struct experiment_reader *r, yamldoc_node map, void *entry);
 int experiment_entries(struct experiment_reader *r, yamldoc_node root, const char *key, size_t size,
 	experiment_read_entry *read, void **ret, size_t *ret_n);

@@ -320,7 +320,8 @@ static int read_lists(struct experiment_reader *r, yamldoc_node root)
 	return code;
 }
 
-/* Read live: true, or a map of the changes for live runs: times that replace a scenario's, and `set` as in a run. */
+/* Read live: true, or a map of the changes for live runs: times that replace a scenario's, and
+ * `set` as in a run. */
 static int read_live(struct experiment_reader *r, yamldoc_node root)
 {
 	static const char *const keys[] = {"duration", "warmup", "set", NULL};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* experiment-without: the counter-experiments of a file, and the runs that a claim needs. See experiment.h. */
+/* experiment-without: the counter-experiments of a file, and the runs that a claim needs. See
+ * experiment.h. */
 #include "sim/experiment/experiment-impl.h"
 #include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
@@ -62,7 +63,8 @@ static const char *claim_name(const struct experiment *e, size_t i)
 	return e->claims[i].what;
 }
 
-/* Mark those of `n` names that a pattern of the list map[key] matches; a pattern without a match is an error. */
+/* Mark those of `n` names that a pattern of the list map[key] matches; a pattern without a match is
+ * an error. */
 static int mark_matches(struct experiment_reader *r, yamldoc_node map, const char *key, size_t n,
 	const char *(*name)(const struct experiment *e, size_t i), bool *marks)
 {

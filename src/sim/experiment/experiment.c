@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* experiment: run the scenarios, judge the claims, draw the plots. See experiment.h; experiment-show.c writes the
- * results. */
+/* experiment: run the scenarios, judge the claims, draw the plots. See experiment.h;
+ * experiment-show.c writes the results. */
 #include "base/no-memory.h"
 #include "sim/experiment/experiment.h"
 #include <errno.h>
@@ -212,8 +212,8 @@ static bool choose_claim(const struct experiment *e, const struct experiment_opt
 	return true;
 }
 
-/* Choose the claims to judge and the runs to make: with `without` only those that the claims need; else all, for the
- * plots. */
+/* Choose the claims to judge and the runs to make: with `without` only those that the claims need;
+ * else all, for the plots. */
 static void choose_all(const struct experiment *e, const struct experiment_options *o,
 	struct experiment_result *r, bool *runs)
 {

@@ -2,8 +2,8 @@
 /*
  * experiment: a figure or a table of a paper that can be run and checked.
  *
- * An experiment is a few runs of scenarios and claims about their metrics. A claim is an
- * expression over the runs' metrics (expr.h) and a band in which its value must lie, for any seed.
+ * An experiment is a few runs of scenarios and claims about their metrics. A claim is an expression
+ * over the runs' metrics (expr.h) and a band in which its value must lie, for any seed.
  * weir-experiment(1) is the manual of the file:
  *
  *   id: mix-example
@@ -23,11 +23,13 @@
  *       y: p99 [ms]
  *       lines: [{label: measured, x: [4, 16], y: "w$x.tenant.h.hi.p99"}]
  *   without:
- *     - {mechanism: priority, set: {"hosts[0].tenants[0].priority": none}, miss: ["p99 at window *"]}
+ *     - {mechanism: priority, set: {"hosts[0].tenants[0].priority": none}, miss: ["p99 at window
+ *       *"]}
  *
- * `for` makes one entry for each of its values, which replaces `$x`. `without` is the counter-experiment: with the
- * mechanism switched off the claims that it names must be missed. `parameters: {traces: FOLDER}` are values that a
- * user may set; each replaces its name, here `$traces`.
+ * `for` makes one entry for each of its values, which replaces `$x`. `without` is the
+ * counter-experiment: with the mechanism switched off the claims that it names must be missed.
+ * `parameters: {traces: FOLDER}` are values that a user may set; each replaces its name, here
+ * `$traces`.
  *
  *   experiment_parse   parse and check the text
  *   experiment_run     run everything and judge the claims
@@ -111,8 +113,8 @@ struct experiment {
 	size_t n_live_sets;
 	struct experiment_parameter *parameters;
 	size_t n_parameters;
-	const char *needs; /* a file or folder without which it cannot run, as passed to `read`; or
-	                      NULL */
+	/* a file or folder without which it cannot run, as passed to `read`; or NULL */
+	const char *needs;
 	struct experiment_run *runs;
 	size_t n_runs;
 	struct experiment_define *defines;
@@ -127,8 +129,8 @@ struct experiment {
 	void *memory;             /* owns everything above */
 };
 
-/* Parse and check an experiment. Return 0, or -EINVAL / -ENOMEM and the first error with its place. Expressions are
- * checked here. */
+/* Parse and check an experiment. Return 0, or -EINVAL / -ENOMEM and the first error with its place.
+ * Expressions are checked here. */
 int experiment_parse(const char *text, size_t len, const char *name, struct experiment **ret,
 	struct weir_err *err);
 void experiment_free(struct experiment *e);
@@ -139,10 +141,11 @@ typedef int experiment_runner(const struct scenario *s, const struct sim_options
 
 struct experiment_options {
 	uint64_t seed;
-	/* One of the experiment's: switch its mechanism off, judge only the claims that it names, and make only the
-	 * runs that they need. NULL: run and judge everything unchanged. */
+	/* One of the experiment's: switch its mechanism off, judge only the claims that it names,
+	 * and make only the runs that they need. NULL: run and judge everything unchanged. */
 	const struct experiment_without *without;
-	/* Run the scenarios on real gateways, with the file's changes for live runs; NULL: simulate them. */
+	/* Run the scenarios on real gateways, with the file's changes for live runs; NULL: simulate
+	 * them. */
 	experiment_runner *live;
 	/* Read a file that the experiment or one of its scenarios names. */
 	scenario_read *read;
@@ -170,7 +173,8 @@ struct experiment_result {
 	struct expr_scope scope;             /* over the above */
 	struct experiment_outcome *outcomes; /* n_claims */
 	size_t judged, missed;
-	/* With `without`: claims that were not missed although they must be, or could not be computed. */
+	/* With `without`: claims that were not missed although they must be, or could not be
+	 * computed. */
 	size_t held;
 	struct sim_cost cost; /* of all runs together */
 };
@@ -178,9 +182,9 @@ struct experiment_result {
 /* Mark the runs (n_runs of them) that the claim needs, directly or through definitions. */
 void experiment_needs(const struct experiment *e, const struct experiment_claim *c, bool *runs);
 
-/* Run an experiment. Return 0 if everything ran, whatever the outcome of the claims. A claim whose value cannot
- * be computed is missed, with the reason; a definition that cannot be is left out, and a claim that uses it is
- * missed. */
+/* Run an experiment. Return 0 if everything ran, whatever the outcome of the claims. A claim whose
+ * value cannot be computed is missed, with the reason; a definition that cannot be is left out, and
+ * a claim that uses it is missed. */
 int experiment_run(const struct experiment *e, const struct experiment_options *options,
 	struct experiment_result **ret, struct weir_err *err);
 void experiment_result_free(const struct experiment *e, struct experiment_result *r);
@@ -194,12 +198,13 @@ char *experiment_value(const struct experiment_claim *c, const struct experiment
 
 /* Write one line per claim; malloc'ed. Return 0 or -ENOMEM. */
 int experiment_text(const struct experiment *e, const struct experiment_result *r, char **ret);
-/* Write a section of results.md. `pictures`: the folder of the pictures, relative to that file; NULL: there are
- * none. */
+/* Write a section of results.md. `pictures`: the folder of the pictures, relative to that file;
+ * NULL: there are none. */
 int experiment_markdown(const struct experiment *e, const struct experiment_result *r,
 	const char *pictures, char **ret);
 
-/* Write the plot's data and script to dir/ID-NAME.* with `put` (plot_write). Return 0, or a negative errno. */
+/* Write the plot's data and script to dir/ID-NAME.* with `put` (plot_write). Return 0, or a
+ * negative errno. */
 int experiment_plot(const struct experiment *e, const struct experiment_result *r, size_t plot,
 	const char *dir, plot_put *put, struct weir_err *err);
 /* Format "ID-NAME"; 256 bytes suffice for names that experiment_parse accepts. */

@@ -50,7 +50,8 @@ int expr_check(const char *text, struct weir_err *err);
 /* Call `visit` with each name in a text that expr_check accepts. */
 void expr_names(const char *text, void (*visit)(const char *name, void *arg), void *arg);
 
-/* Look up a name (not an expression) as a series, for plots. Return 0, -ENOENT, -EINVAL (a value). */
+/* Look up a name (not an expression) as a series, for plots. Return 0, -ENOENT, -EINVAL (a
+ * value). */
 int expr_series(const char *name, const struct expr_scope *scope, struct metrics_entry *ret,
 	struct weir_err *err);
 

@@ -102,7 +102,8 @@ static void put_string(FILE *f, const char *text)
 	fputc('"', f);
 }
 
-/* Return the next of 1, 2, 5, 10, 20 … above x (or below it), or x itself: the marks of a log axis. */
+/* Return the next of 1, 2, 5, 10, 20 … above x (or below it), or x itself: the marks of a log
+ * axis. */
 static double next_mark(double x, bool up)
 {
 	static const double steps[] = {1, 2, 5, 10};

@@ -6,8 +6,8 @@
 #include "sim/experiment/report.h"
 #include <stdio.h>
 
-/* Close a stream of open_memstream(text, …), which sets its text only then. Return 0, or -ENOMEM if the text is
- * incomplete; it is freed then. */
+/* Close a stream of open_memstream(text, …), which sets its text only then. Return 0, or -ENOMEM if
+ * the text is incomplete; it is freed then. */
 int report_finish(FILE *f, char **text, char **ret);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* report: tables and CSV of a run's metrics; see report.h. Tables themselves are in report-table.c. */
+/* report: tables and CSV of a run's metrics; see report.h. Tables themselves are in
+ * report-table.c. */
 #include "sim/experiment/report-impl.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
@@ -8,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Split KIND.PATH.WHAT: set where PATH and WHAT start; return false if there are not three parts. */
+/* Split KIND.PATH.WHAT: set where PATH and WHAT start; return false if there are not three
+ * parts. */
 static bool split_name(const char *name, size_t *path, size_t *what)
 {
 	const char *first = strchr(name, '.'), *last = strrchr(name, '.');
@@ -40,7 +42,8 @@ static void names_free(struct names *s)
 	free(s->len);
 }
 
-/* Add a name. Names of one run come in blocks, so the search starts at the end: O(1) nearly always. */
+/* Add a name. Names of one run come in blocks, so the search starts at the end: O(1) nearly
+ * always. */
 static size_t names_add(struct names *s, const char *start, size_t len)
 {
 	for (size_t i = s->n; i-- > 0;)
@@ -67,8 +70,8 @@ static const char *shown_unit(const char *unit, double *ret_scale)
 	return bytes ? "MB/s" : strcmp(unit, "requests") == 0 ? "" : unit;
 }
 
-/* Tables for the kinds that a simulation measures: a caption, and the most useful columns. The CSV and JSON have the
- * others. Widths are meant for 80 columns. */
+/* Tables for the kinds that a simulation measures: a caption, and the most useful columns. The CSV
+ * and JSON have the others. Widths are meant for 80 columns. */
 struct view {
 	const char *kind, *caption;
 	struct {

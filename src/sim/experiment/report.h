@@ -18,21 +18,22 @@ int report_table_new(size_t columns, struct report_table **ret);
 void report_table_free(struct report_table *t);
 /* Add the next cell, left to right and top to bottom; the first row is the head. */
 int report_cell(struct report_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Format the table. A column whose cells (except the head) are all numbers, with or without a unit, is aligned to
- * the right. `indent` spaces precede each line. A UTF-8 character counts as one column. A short last row is filled
- * up. */
+/* Format the table. A column whose cells (except the head) are all numbers, with or without a unit,
+ * is aligned to the right. `indent` spaces precede each line. A UTF-8 character counts as one
+ * column. A short last row is filled up. */
 int report_table_text(const struct report_table *t, unsigned indent, char **ret);
 int report_table_markdown(const struct report_table *t, char **ret);
 
-/* Format a number with three or four significant digits: "3362", "37.2", "0.981", "0.0012", "1.2e-05"; a dash for
- * NaN. At least 32 bytes. */
+/* Format a number with three or four significant digits: "3362", "37.2", "0.981", "0.0012",
+ * "1.2e-05"; a dash for NaN. At least 32 bytes. */
 char *report_number(double x, char *buf, size_t len);
 
 /* ---- a run */
 
-/* Write one table for each kind of metric (metrics named KIND.PATH.WHAT: a row for each PATH, a column for each
- * WHAT, with its unit), then the values without a kind. Series are left out. The kinds of a simulation (tenant,
- * inside, wait …) have a caption, chosen columns and headings; counts that the rates imply are left out. */
+/* Write one table for each kind of metric (metrics named KIND.PATH.WHAT: a row for each PATH, a
+ * column for each WHAT, with its unit), then the values without a kind. Series are left out. The
+ * kinds of a simulation (tenant, inside, wait …) have a caption, chosen columns and headings;
+ * counts that the rates imply are left out. */
 int report_summary(const struct metrics *m, char **ret);
 
 /* Write "name,unit,value" and a line for each value, in order, with all its digits; NaN: empty. */

@@ -2,15 +2,15 @@
 /*
  * SOURCE  Qian et al.: "A configurable rule based classful token bucket filter network request
  *         scheduler for the Lustre file system", SC 2017; and the behaviour of Lustre 2.15's
- *         nrs_tbf. AdapTBF §II-A sums it up.
- * LAW     tokens' = min(depth, tokens + rate·(now − checked)); a request needs one. deadline =
- *         the time at which there is one; the class with the earliest goes first.
+ *         nrs_tbf. AdapTBF §II-A summarises it.
+ * LAW     tokens' = min(depth, tokens + rate·(now − checked)); a request needs one. deadline = the
+ *         time at which there is one; the class with the earliest goes first.
  * SYMBOLS tokens in 2⁻³² of one; rate per second; times in ns.
- * METHOD  A heap of the classes that have requests, by deadline; O(log classes) a request. Rules are
- *         a list, looked through only when a class is made or rules changed.
- * DIFFERS From Lustre: the fraction of a token is kept at a dispatch (there it is lost, and a rate of
- *         1000 comes to less); deadlines are those of tokens, so a class with tokens left is due
- *         since it had the first of them.
+ * METHOD  A heap of the classes that have requests, by deadline; O(log classes) a request. Rules
+ *         are a list, searched only when a class is made or rules changed.
+ * DIFFERS From Lustre: the fraction of a token is kept at a dispatch (Lustre drops it, so a rate of
+ *         1000 gives less); deadlines are those of tokens, so a class with tokens left is due since
+ *         it had the first of them.
  * EXAMPLE rate 10, depth 3: of five requests at once three pass, the fourth 100 ms later, the fifth
  *         at 200 ms.
  */
@@ -36,11 +36,12 @@ struct class
 {
 	char *key;
 	const struct rule *rule;
-	uint64_t generation, sequence; /* of the rule, and of the list, when last looked at */
+	/* of the rule, and of the list, when the class last matched them */
+	uint64_t generation, sequence;
 	double rate;
 	double tokens;
 	weir_time checked;
-	uint64_t serial; /* when it was last looked at: ties */
+	uint64_t serial; /* order of the last check: breaks ties */
 	uint32_t queued;
 };
 
@@ -171,14 +172,16 @@ int tbf_stop(struct tbf *t, const char *name)
 		return -EPERM;
 	*at = r->next;
 	for (uint32_t i = 0; i < t->n; i++) {
+		/* the class searches for a rule at its next arrival */
 		if (t->classes[i].rule == r)
-			t->classes[i].rule = NULL; /* looks again at its next arrival */
+			t->classes[i].rule = NULL;
 	}
 	free_rule(r);
 	return 0;
 }
 
-/* One word of a pattern, which ends at a space or the end. '*' by going back to the last one. */
+/* Match one word of a pattern, which ends at a space or the end. For '*', backtrack to the last
+ * one. */
 static bool fits(const char *word, const char *key)
 {
 	const char *star = NULL, *mark = NULL;
@@ -265,7 +268,8 @@ static int64_t class_of(struct tbf *t, weir_time now, const char *key)
 	return t->n++;
 }
 
-/* Its rule, anew where rules were started, its own stopped or changed; and then a full bucket. */
+/* Find the class's rule again if a rule was started, or its own stopped or changed; then fill the
+ * bucket. */
 static void renew(struct tbf *t, struct class *c, weir_time now)
 {
 	if (!c->rule || c->sequence != t->sequence)
@@ -287,12 +291,12 @@ static double tokens_at(const struct tbf *t, const struct class *c, weir_time no
 		c->tokens + c->rate * (double)(now - c->checked) * (ONE / (double)WEIR_SEC));
 }
 
-/* When the first of its tokens came, or comes. */
+/* Return the time at which the class has, or will have, its first token. */
 static weir_time deadline(const struct class *c)
 {
 	double wait = (ONE - c->tokens) / c->rate * ((double)WEIR_SEC / ONE);
 
-	return c->checked + (weir_time)ceil(wait - 1e-6); /* not a ns late by rounding */
+	return c->checked + (weir_time)ceil(wait - 1e-6); /* undo a ns of rounding */
 }
 
 static void stand(struct tbf *t, uint32_t i)
@@ -301,7 +305,7 @@ static void stand(struct tbf *t, uint32_t i)
 	struct heap_item item = {isinf(c->rate) ? c->checked : deadline(c), c->serial, i};
 
 	if (t->place[i] == HEAP_NOWHERE)
-		(void)heap_push(&t->heap, item); /* there is room */
+		(void)heap_push(&t->heap, item); /* cannot fail: there is room */
 	else
 		heap_move(&t->heap, t->place[i], item.key, item.serial);
 }
