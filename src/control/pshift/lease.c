@@ -59,6 +59,7 @@ static enum lease_state state_in(const struct pshift_server *s, uint64_t k)
 
 static void go_static(struct pshift_server *s)
 {
+	pshift_server_wake_all(s);
 	s->state = LEASE_STATIC;
 	s->full = true;
 	for (size_t i = 0; i < s->n; i++) {
@@ -100,6 +101,7 @@ static void entitle(struct pshift_server *s)
 
 static void begin(struct pshift_server *s, uint64_t period)
 {
+	pshift_server_wake_all(s);
 	s->period = period;
 	for (size_t i = 0; i < s->n; i++) {
 		s->spots[i].used = s->spots[i].recent;
@@ -142,6 +144,7 @@ void pshift_lease_turn(struct pshift_server *s, weir_time now)
  * periods that follow. */
 static void leave_local(struct pshift_server *s)
 {
+	pshift_server_wake_all(s);
 	for (size_t i = 0; i < s->n; i++) {
 		struct pshift_spot *b = &s->spots[i];
 
@@ -184,6 +187,7 @@ static void told(struct pshift_server *s, const struct lease_tokens *t)
 
 	if (at == SIZE_MAX)
 		return;
+	pshift_server_wake(s, at);
 	b->claim = t->claim;
 	b->reserved = t->reserved;
 	/* A limit is the server's policy, too: who has none is not held, and who has one is not let
@@ -357,6 +361,14 @@ static void tokens_static(struct pshift_server *s, weir_time now, size_t i)
 void pshift_lease_tokens(struct pshift_server *s, weir_time now)
 {
 	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+		double before;
+		int64_t had;
+
+		if (s->resting[i])
+			continue;
+		before = b->paced;
+		had = b->l;
 		switch (s->state) {
 		case LEASE_BLIND:
 			set(s, i, 0, 0);
@@ -367,5 +379,6 @@ void pshift_lease_tokens(struct pshift_server *s, weir_time now)
 		default:
 			tokens_leased(s, now, i);
 		}
+		b->settled = b->l == had && fabs(b->paced - before) < 1e-6;
 	}
 }
