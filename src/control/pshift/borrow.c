@@ -142,7 +142,8 @@ static void spend(const struct pshift_server *s, struct pshift_spot *b)
 int pshift_borrow_step(struct pshift_server *s, weir_time now)
 {
 	for (size_t i = 0; i < s->n; i++)
-		spend(s, &s->spots[i]);
+		if (!s->resting[i])
+			spend(s, &s->spots[i]);
 	if (!s->n || (s->borrow && now - s->borrowed < BORROW_PERIOD))
 		return 0;
 	if (!s->borrow) {

@@ -53,8 +53,11 @@ void pshift_demand_watch(struct pshift_server *s, weir_time now)
 
 	for (size_t i = 0; i < s->n; i++) {
 		struct pshift_spot *b = &s->spots[i];
-		uint64_t here = b->queued + b->inside;
+		uint64_t here;
 
+		if (s->resting[i])
+			continue;
+		here = b->queued + b->inside;
 		if (!here && !b->peak)
 			continue;
 		b->missing += (double)(b->peak - b->here) * span;
@@ -198,8 +201,11 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 
 	for (size_t i = 0; i < s->n; i++) {
 		struct pshift_spot *b = &s->spots[i];
-		double came = (double)(b->arrived - b->arrived0);
+		double came;
 
+		if (s->resting[i])
+			continue;
+		came = (double)(b->arrived - b->arrived0);
 		if (stands(b, came, span))
 			measure_standing(b, came, seconds, longest);
 		else
@@ -251,6 +257,8 @@ void pshift_demand_look_for_want(struct pshift_server *s, weir_time now)
 		struct pshift_spot *b = &s->spots[i];
 		bool lacks;
 
+		if (s->resting[i])
+			continue;
 		if (!b->queued)
 			b->ready = now;
 		lacks = alone && is_short(s, b, now);
@@ -375,4 +383,26 @@ int pshift_demand_report(struct pshift_server *s, weir_time now)
 	else
 		s->sequence--;
 	return 0;
+}
+
+/* ---- rest */
+
+/* A look would find nothing that is new, nor grant tokens, but for R-tokens that come due: the first look after a
+ * request came makes up for these. */
+static bool may_rest(const struct pshift_spot *b)
+{
+	bool idle = b->idle == IDLE || !b->arrived;
+
+	return b->settled && idle && !b->arriving && !b->serving && !b->recent && !b->queued &&
+	       !b->inside && !b->peak && !b->closed && !b->is_short && !b->over;
+}
+
+void pshift_demand_rest(struct pshift_server *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->resting[i] || !may_rest(&s->spots[i]))
+			continue;
+		s->resting[i] = 1;
+		s->n_resting++;
+	}
 }

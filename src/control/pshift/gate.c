@@ -55,24 +55,44 @@ static void send_message(void *arg, const struct lease_message *m)
 		s->site->ops->send(s->site, frame, lease_write(frame, m));
 }
 
+/* Return how many requests came to the bucket since it was last counted. */
+static uint64_t count_bucket(struct pshift_gate_server *s, weir_time now, size_t i)
+{
+	struct pshift_gate_bucket *b = &s->buckets[i];
+	struct pshift_server_load *to = &s->loads[i];
+	struct weir_gate_stats st = {0};
+	uint64_t before = to->arrived;
+
+	if (b->here)
+		weir_gate_get_stats(s->site->gate, now, b->node, &st);
+	b->previous = to->served;
+	to->arrived = b->arrivals + st.arrivals;
+	to->served = b->dispatched + st.dispatched;
+	to->queued = st.queued;
+	to->inside = st.in_flight;
+	to->waited = b->waited;
+	for (int k = 0; k < WEIR_CAUSES; k++)
+		to->waited += st.wait_ns[k];
+	return to->arrived - before;
+}
+
+/* A bucket that rests is counted, and woken, if requests came to the gate that came to none of the others. */
 static void count(struct pshift_gate_server *s, weir_time now)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		struct pshift_gate_bucket *b = &s->buckets[i];
-		struct pshift_server_load *to = &s->loads[i];
-		struct weir_gate_stats st = {0};
+	const uint8_t *resting = pshift_server_resting(s->server);
+	struct weir_gate_totals all;
+	uint64_t came = 0;
 
-		if (b->here)
-			weir_gate_get_stats(s->site->gate, now, b->node, &st);
-		b->previous = to->served;
-		to->arrived = b->arrivals + st.arrivals;
-		to->served = b->dispatched + st.dispatched;
-		to->queued = st.queued;
-		to->inside = st.in_flight;
-		to->waited = b->waited;
-		for (int k = 0; k < WEIR_CAUSES; k++)
-			to->waited += st.wait_ns[k];
-	}
+	weir_gate_get_totals(s->site->gate, now, &all);
+	for (size_t i = 0; i < s->n; i++)
+		if (!resting || !resting[i])
+			came += count_bucket(s, now, i);
+	if (resting && (s->recount || came != all.submitted - s->submitted))
+		for (size_t i = 0; i < s->n; i++)
+			if (resting[i] && count_bucket(s, now, i))
+				pshift_server_wake(s->server, i);
+	s->submitted = all.submitted;
+	s->recount = false;
 }
 
 /* Close a period: compute what was served in it. */
@@ -194,6 +214,7 @@ static int make_server(struct pshift_gate_server *s, const struct controller_ver
 	struct pshift_server_config config = {.name = s->site->name,
 		.cluster = peer_hash(v->cluster.name),
 		.length = v->cluster.period,
+		.rests = true,
 		.grant = grant,
 		.send = send_message,
 		.arg = s};
@@ -306,6 +327,7 @@ static void leave_node(struct pshift_gate_server *s, struct pshift_gate_bucket *
 {
 	struct weir_gate_stats st;
 
+	s->recount = true;
 	stats_of(s, b, &st);
 	b->arrivals += st.arrivals;
 	b->dispatched += st.dispatched;
@@ -319,6 +341,7 @@ static void enter_node(struct pshift_gate_server *s, struct pshift_gate_bucket *
 {
 	struct weir_gate_stats st;
 
+	s->recount = true;
 	b->here = true;
 	b->node = node;
 	b->new_r = b->new_l = true;
@@ -446,6 +469,7 @@ static void begin(void *c, const struct controller_version *v)
 		if (s->buckets[i].here && !s->buckets[i].wanted)
 			leave_node(s, &s->buckets[i]);
 	plan_free(&s->plan);
+	s->recount = true;
 	s->stated = v->capacity[WEIR_UNIT_REQUESTS];
 	s->on = true;
 	look_now(s);

@@ -56,6 +56,8 @@ struct pshift_gate_server {
 	size_t n_knobs;
 	bool grant_failed; /* the gate refused some in this look */
 	struct pshift_plan plan;
+	uint64_t submitted;           /* to the gate, as of the last look */
+	bool recount;                 /* buckets have other nodes since then */
 	uint64_t activity;            /* of the site, at the last look */
 	weir_time looked;             /* time of that look */
 	uint64_t period, last_period; /* of that look, and the one that `last` is of; 0: none */

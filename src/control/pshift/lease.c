@@ -60,6 +60,7 @@ static enum lease_state state_in(const struct pshift_server *s, uint64_t k)
 
 static void go_static(struct pshift_server *s)
 {
+	pshift_server_wake_all(s);
 	s->state = LEASE_STATIC;
 	s->full = true;
 	for (size_t i = 0; i < s->n; i++) {
@@ -101,6 +102,7 @@ static void entitle(struct pshift_server *s)
 
 static void begin(struct pshift_server *s, uint64_t period)
 {
+	pshift_server_wake_all(s);
 	s->period = period;
 	for (size_t i = 0; i < s->n; i++) {
 		s->spots[i].used = s->spots[i].recent;
@@ -143,6 +145,7 @@ void pshift_lease_turn(struct pshift_server *s, weir_time now)
  * follow. */
 static void leave_local(struct pshift_server *s)
 {
+	pshift_server_wake_all(s);
 	for (size_t i = 0; i < s->n; i++) {
 		struct pshift_spot *b = &s->spots[i];
 
@@ -186,6 +189,7 @@ static void told(struct pshift_server *s, const struct lease_tokens *t)
 
 	if (at == SIZE_MAX)
 		return;
+	pshift_server_wake(s, at);
 	b->claim = t->claim;
 	b->reserved = t->reserved;
 	/* A limit needs both policies: do not hold a bucket without one here, nor release one
@@ -360,6 +364,14 @@ static void tokens_static(struct pshift_server *s, weir_time now, size_t i)
 void pshift_lease_tokens(struct pshift_server *s, weir_time now)
 {
 	for (size_t i = 0; i < s->n; i++) {
+		struct pshift_spot *b = &s->spots[i];
+		double before;
+		int64_t had;
+
+		if (s->resting[i])
+			continue;
+		before = b->paced;
+		had = b->l;
 		switch (s->state) {
 		case LEASE_BLIND:
 			set(s, i, 0, 0);
@@ -370,5 +382,6 @@ void pshift_lease_tokens(struct pshift_server *s, weir_time now)
 		default:
 			tokens_leased(s, now, i);
 		}
+		b->settled = b->l == had && fabs(b->paced - before) < 1e-6;
 	}
 }

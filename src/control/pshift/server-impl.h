@@ -16,7 +16,8 @@
 /* Tokens lost by a late look are added later, at this part of the rate: with the above, a second
  * has less than 1.05 times the max. */
 #define PSHIFT_CATCH_UP 40
-#define PSHIFT_JUST     4 /* a part of an interval: a measurement as recent as this is continued */
+#define PSHIFT_MANY     1024 /* buckets: none of fewer rests */
+#define PSHIFT_JUST     4    /* a part of an interval: what was measured so lately counts on */
 
 struct pshift_spot { /* one bucket at this server; tokens */
 	uint64_t id;
@@ -33,7 +34,8 @@ struct pshift_spot { /* one bucket at this server; tokens */
 	int64_t r, l;     /* at the gate */
 	int64_t put;      /* R-tokens at the gate after the last look */
 	int64_t borrowed; /* R-tokens at the gate. HELD: beyond its claim; STATIC: all */
-	double paced;     /* tokens that are due and not yet at the gate */
+	double paced;     /* tokens that have come in and are not at the gate */
+	bool settled;     /* neither these nor the L-tokens at the gate changed in the last look */
 
 	uint64_t served, arrived, queued, inside; /* counters as of the last look */
 	double waited;
@@ -70,7 +72,9 @@ struct pshift_server {
 	struct pshift_ids ids;
 	struct pshift_spot *spots;
 	size_t n, room;
-	bool limits; /* some bucket has a limit */
+	uint8_t *resting; /* by index */
+	size_t n_resting;
+	bool limits; /* somebody has one */
 
 	uint64_t generation, controller, accepted, asked; /* of the controller that it follows */
 	weir_time spoke;                                  /* when that controller was last heard */
@@ -131,7 +135,10 @@ static inline uint64_t pshift_followed(const struct pshift_server *s)
 	return s->lost || s->left ? 0 : s->controller;
 }
 
-/* lease.c: which period it is, and the tokens of each bucket in it. */
+/* control/pshift/server.c */
+void pshift_server_wake_all(struct pshift_server *s);
+
+/* control/pshift/lease.c: which period it is, and what each bucket may have in it. */
 void pshift_lease_start(struct pshift_server *s, weir_time now);
 weir_time pshift_lease_blind(const struct pshift_server *s);    /* BLIND until then */
 void pshift_lease_turn(struct pshift_server *s, weir_time now); /* begin all periods that are due */
@@ -143,6 +150,7 @@ void pshift_demand_look_for_want(struct pshift_server *s, weir_time now);
 void pshift_demand_watch(struct pshift_server *s, weir_time now); /* at each look */
 void pshift_demand_measure(struct pshift_server *s, weir_time now);
 int pshift_demand_report(struct pshift_server *s, weir_time now);
+void pshift_demand_rest(struct pshift_server *s); /* after a measurement: who may */
 
 /* borrow.c: R-tokens without a controller. 0 or -ENOMEM. */
 int pshift_borrow_step(struct pshift_server *s, weir_time now);

@@ -43,6 +43,7 @@ void pshift_server_free(struct pshift_server *s)
 	lease_message_free(&s->out);
 	pshift_ids_free(&s->ids);
 	free(s->spots);
+	free(s->resting);
 	free(s);
 }
 
@@ -57,8 +58,32 @@ static int make_room(struct pshift_server *s)
 	if (!p)
 		return -ENOMEM;
 	s->spots = p;
+	p = realloc(s->resting, room);
+	if (!p)
+		return -ENOMEM;
+	s->resting = p;
 	s->room = room;
 	return 0;
+}
+
+const uint8_t *pshift_server_resting(const struct pshift_server *s)
+{
+	return s->n_resting ? s->resting : NULL;
+}
+
+void pshift_server_wake(struct pshift_server *s, size_t index)
+{
+	if (!s->resting[index])
+		return;
+	s->resting[index] = 0;
+	s->n_resting--;
+	s->spots[index].ready = s->now; /* nothing of it waited */
+}
+
+void pshift_server_wake_all(struct pshift_server *s)
+{
+	for (size_t i = 0; s->n_resting && i < s->n; i++)
+		pshift_server_wake(s, i);
 }
 
 int64_t pshift_server_add(
@@ -72,6 +97,7 @@ int64_t pshift_server_add(
 			return -ENOMEM;
 		at = s->n++;
 		spot = &s->spots[at];
+		s->resting[at] = 0;
 		*spot = (struct pshift_spot){.id = b->id,
 			.served = served,
 			.served0 = served,
@@ -82,6 +108,7 @@ int64_t pshift_server_add(
 			spot->cap = 0;
 		spot->limit = b->limit;
 	}
+	pshift_server_wake(s, at);
 	spot = &s->spots[at];
 	spot->static_r = b->reserved;
 	spot->static_l = b->limit;
@@ -107,9 +134,12 @@ static void count(struct pshift_server *s, const struct pshift_server_load *load
 {
 	for (size_t i = 0; i < s->n; i++) {
 		struct pshift_spot *b = &s->spots[i];
-		int64_t more = (int64_t)(loads[i].served - b->served);
-		int64_t from_r = more < b->r ? more : b->r;
+		int64_t more, from_r;
 
+		if (s->resting[i])
+			continue;
+		more = (int64_t)(loads[i].served - b->served);
+		from_r = more < b->r ? more : b->r;
 		b->served = loads[i].served;
 		b->arrived = loads[i].arrived;
 		b->queued = loads[i].queued;
@@ -174,6 +204,8 @@ int pshift_server_look(struct pshift_server *s, weir_time now,
 		pshift_demand_measure(s, now);
 	s->counted = s->period;
 	e = pshift_demand_report(s, now);
+	if (s->config.rests && s->measured == now && s->n > PSHIFT_MANY)
+		pshift_demand_rest(s);
 	return r ? r : e;
 }
 

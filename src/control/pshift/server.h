@@ -38,7 +38,10 @@ struct pshift_server_config {
 	const char *name;  /* copied; peer_name_check */
 	uint64_t cluster;  /* peer_hash of its name */
 	uint64_t instance; /* random at each start, not 0 */
-	weir_time length;  /* ns of a QoS period, until a controller sets it */
+	weir_time length;  /* ns of a QoS period, until a controller says */
+	/* With very many buckets, leave out of a look those that rest: idle, with all the tokens that they can
+	 * have. The driver wakes them. */
+	bool rests;
 	bool fresh; /* the cluster's first start, or this server's: need not be BLIND (pshift.h) */
 	/* Changes that are not reported, as a part of the expected value; 0: 0.02, below 0: report
 	 * all. */
@@ -80,7 +83,12 @@ struct pshift_server_load {       /* counters of one bucket since any origin; to
  * -ENOMEM (the next look repeats it). */
 int pshift_server_look(struct pshift_server *s, weir_time now,
 	const struct pshift_server_load *loads, double capacity);
-/* Return the latest time of the next look. */
+/* Return an array by index, not 0 for each bucket that rests; NULL: none does. Its load need not be up to date: it is
+ * taken to be as in the last look. */
+const uint8_t *pshift_server_resting(const struct pshift_server *s);
+/* A request of that bucket came. Before a look. */
+void pshift_server_wake(struct pshift_server *s, size_t index);
+/* When to look next, at the latest. */
 weir_time pshift_server_due(const struct pshift_server *s);
 
 /* PEER_TAKEN, PEER_OLD (from another controller, late, or known already), PEER_BROKEN (not for a

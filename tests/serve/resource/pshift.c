@@ -252,32 +252,93 @@ static void blind(void)
 	stop();
 }
 
+enum { MANY = 5 * PSHIFT_GATE_KNOBS };
+
+/* Tenants a and t1, t2, …, each with a max of 100. */
+static void start_many(void)
+{
+	static char text[MANY * 80];
+	int n = snprintf(text, sizeof(text), "%stenants:\n", HEAD);
+
+	for (int i = 0; i < MANY; i++) {
+		char name[16] = "a";
+
+		if (i)
+			snprintf(name, sizeof(name), "t%d", i);
+		n += snprintf(text + n, sizeof(text) - (size_t)n,
+			"  - {name: %s, max: 100 iops, match: {export: %s}}\n", name, name);
+	}
+	start(text);
+}
+
+static int resting(void)
+{
+	const uint8_t *r = pshift_server_resting(control()->server);
+	int n = 0;
+
+	for (int i = 0; r && i < MANY; i++)
+		n += r[i];
+	return n;
+}
+
 /* When it is no longer blind every tenant gets tokens at once, and none takes effect with more than a few
  * others: a gate checks a set of knobs in a time that grows with its square. */
 static void many(void)
 {
-	enum { TENANTS = 3 * PSHIFT_GATE_KNOBS };
-	static char text[TENANTS * 80];
 	struct pshift_server_tokens t;
 	double levels[8];
-	int n = snprintf(text, sizeof(text), "%stenants:\n", HEAD);
+	int n;
 
-	for (int i = 0; i < TENANTS; i++)
-		n += snprintf(text + n, sizeof(text) - (size_t)n,
-			"  - {name: t%d, min: 1 iops, max: 100 iops, match: {export: t%d}}\n", i,
-			i);
-	start(text);
+	start_many();
 	run_for(500 * WEIR_MS);
 	CHECK_INT(status().state, LEASE_BLIND);
 	run_for(7 * WEIR_SEC);
 	CHECK_INT(status().state, LEASE_STATIC);
 	CHECK_INT(control()->n_knobs, 0);
-	for (int i = 0; i < TENANTS; i++) {
+	for (int i = 0; i < MANY; i++) {
 		n = weir_gate_get_buckets(w.r->gate, w.now, w.r->nodes[i], NULL, levels, 8);
 		pshift_server_tokens(control()->server, (size_t)i, &t);
 		CHECK(n >= 2 && t.l > 0);
 		CHECK_INT(levels[n - 1], t.l); /* the last is that of L-tokens */
 	}
+	stop();
+}
+
+/* Of very many tenants the idle ones rest, and are not looked at. One that a request wakes has what it would have had
+ * otherwise: paced in every second, and all of it. */
+static void check_woken(void)
+{
+	CHECK_INT(resting(), MANY);
+	join(0, DEPTH);
+	for (int i = 0; i < 5; i++) {
+		w.served[0] = 0;
+		run_for(WEIR_SEC);
+		CHECK(w.served[0] >= 95 && w.served[0] <= 105);
+		CHECK(resting() == MANY - 1 ||
+			status().period); /* all are looked at once in a period */
+	}
+	resource_leave(w.r, &w.clients[0]);
+	w.clients[0].resource = NULL;
+}
+
+static void rest(void)
+{
+	start_many();
+	run_for(9 * WEIR_SEC);
+	CHECK_INT(status().state, LEASE_STATIC);
+	check_woken();
+	stop();
+}
+
+static void rest_leased(void)
+{
+	start_many();
+	control_start(100);
+	run_for(9 * WEIR_SEC);
+	CHECK_INT(status().state, LEASE_LEASED);
+	while (resting() < MANY)
+		run_for(STEP);
+	check_woken();
 	stop();
 }
 
@@ -502,6 +563,8 @@ int main(void)
 {
 	RUN(blind);
 	RUN(many);
+	RUN(rest);
+	RUN(rest_leased);
 	RUN(limits);
 	RUN(swaps);
 	RUN(moves);
