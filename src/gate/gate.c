@@ -163,13 +163,14 @@ void gate_window(struct weir_gate *g, weir_time now)
 
 #define GATE_SOME 64 /* requests of a submit handled at a time: a batch or two */
 
-/* Append a request to its queue. Return true if that was empty. */
-POOL_HOT bool gate_append(struct weir_gate *g, struct node *node, struct weir_req *r, weir_time now)
+/* Append a request of this age to its queue. Return true if that was empty. */
+POOL_HOT bool gate_append(
+	struct weir_gate *g, struct node *node, struct weir_req *r, uint64_t age, weir_time now)
 {
 	struct weir_req *tail = node->tail;
 
 	r->submitted = now;
-	r->dispatched = (weir_time)g->age++;
+	r->dispatched = (weir_time)age;
 	r->requests += r->requests == 0;
 	if (__builtin_expect(kind_is_apart(node, r), 0))
 		return kind_append(g, r, now);
@@ -196,10 +197,16 @@ static void gate_append_some(
 	struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
 {
 	uint32_t idle[GATE_SOME], n_idle = 0;
+	struct node *nodes = g->nodes;
+	uint64_t age = g->age;
 
+	g->age += n;
 	for (size_t i = 0; i < n; i++) {
-		idle[n_idle] = reqs[i]->tenant;
-		n_idle += gate_append(g, &g->nodes[reqs[i]->tenant], reqs[i], now);
+		struct weir_req *r = reqs[i];
+		uint32_t tenant = r->tenant;
+
+		idle[n_idle] = tenant;
+		n_idle += gate_append(g, &nodes[tenant], r, age + i, now);
 	}
 	for (uint32_t k = 0; k < n_idle; k++)
 		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): idle[0 … n_idle) is set */
@@ -224,7 +231,7 @@ POOL_HOT int gate_submit_one(struct weir_gate *g, weir_time now, struct weir_req
 	if (!node)
 		return -EINVAL;
 	check_submit(&r, 1);
-	if (gate_append(g, node, r, now))
+	if (gate_append(g, node, r, g->age++, now))
 		gate_rouse(g, r->tenant, now);
 	g->queued++;
 	g->submitted++;

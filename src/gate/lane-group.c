@@ -152,29 +152,32 @@ void lane_emptied(struct lane *l, unsigned id, unsigned slot)
 
 void lane_choose(struct lane *l)
 {
-	int64_t until = INT64_MAX, finish = INT64_MAX;
+	const uint64_t never = INT64_MAX, sign = UINT64_C(1) << 63;
+	uint64_t until = never, finish = UINT64_MAX;
 	unsigned best = LANE_NONE;
 
 	for (uint64_t left = l->active; left; left &= left - 1) {
 		unsigned id = l->of[__builtin_ctzll(left)];
-		int64_t start = (int64_t)(l->groups[id].start - l->now);
-		int64_t f = (int64_t)(l->groups[id].finish - l->now);
-		int64_t later = start > 0 ? start : INT64_MAX;
+		int64_t since = (int64_t)(l->now - l->groups[id].start);
+		/* One less than the time to its start, which is beyond any time if that is past; and the finish,
+		 * moved so that it can be compared without a sign, or beyond any if the start is yet to come. */
+		uint64_t later = ~(uint64_t)since;
+		uint64_t f = ((l->groups[id].finish - l->now) ^ sign) | (uint64_t)(since >> 63);
 
-		f = start > 0 ? INT64_MAX : f;
 		until = later < until ? later : until;
 		best = f < finish ? id : best;
 		finish = f < finish ? f : finish;
 	}
+	until += until < never;
 	if (best == LANE_NONE) {
-		l->before = l->now += (uint64_t)until;
+		l->before = l->now += until;
 		l->owed = 0;
-		lane_past_move(l, until);
+		lane_past_move(l, (int64_t)until);
 		lane_choose(l);
 		return;
 	}
 	l->best = (uint8_t)best;
-	l->until = l->now + (until < (int64_t)LANE_FAR ? (uint64_t)until : LANE_FAR);
+	l->until = l->now + (until < LANE_FAR ? until : LANE_FAR);
 	if (lane_begins_far(&l->groups[best])) /* lane_find is to look at the slot */
 		l->until = l->now;
 }

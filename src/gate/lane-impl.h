@@ -3,7 +3,7 @@
  * lane-impl: internals of a lane, shared by its files only.
  *
  *   lane.c        children that begin and cease to wait
- *   lane-serve.c  children that are served: V and tags
+ *   lane-serve.h  children that are served: V and tags; lane-serve.c
  *   lane-group.c  the place of each child, and the choice of the next
  *   lane-bank.c   children that lack kinds of requests
  *   lane-keyed.c  the orders FIFO and EDF

@@ -191,16 +191,21 @@ POOL_HOT uint64_t lane_at(const struct lane *l, const struct lane_entry *entry)
 
 /* Return the entry to serve next, by choosing among groups or by key; LANE_NIL if none waits. */
 uint32_t lane_find(struct lane *l, const struct lane_home *h);
-/* lane_find, but reuse the last choice of a group while it is valid. */
-POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h)
+/* lane_find, but reuse the last choice of a group while it is valid. `plain`: the lane has no banks, and only leaves
+ * wait in it. */
+POOL_HOT uint32_t lane_first_of(struct lane *l, const struct lane_home *h, bool plain)
 {
 	if ((int64_t)(l->now - l->until) >= 0)
 		return lane_find(l, h);
 	const struct lane_group *q = &l->groups[l->best];
 	uint32_t e = l->rings[l->best].slot[q->first].head;
-	int64_t on = (int64_t)(lane_at(l, lane_entry(h, l, e)) - q->start) >> q->shift;
+	uint64_t tag = plain ? lane_leaf(h, l, e)->tag : lane_at(l, lane_entry(h, l, e));
 
-	return on <= 0 ? e : lane_find(l, h);
+	return __builtin_expect((int64_t)(tag - q->start) >> q->shift <= 0, 1) ? e : lane_find(l, h);
+}
+POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h)
+{
+	return lane_first_of(l, h, false);
 }
 /* Restrict lane_find to children that have some of these kinds, not 0. Not for keyed lanes. */
 void lane_allow(struct lane *l, unsigned kinds);
@@ -310,14 +315,8 @@ void lane_serve_alone(struct lane *l, const struct lane_home *h, struct lane_ent
 void lane_serve_by(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double weight, double cost, double credit);
 /* Serve the child that lane_first has just returned; `step` is the lane_step of the cost, which the caller need not
- * wait for. Then the child waits again, for a request of this width, */
-void lane_serve_again(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	uint32_t e, double weight, double cost, double step, unsigned width);
-/* or it waits and is in no group, */
+ * wait for. Then the child waits and is in no group. (lane-serve.h has other ends of a service.) */
 void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
-	double weight, double cost, double step);
-/* or it ceases to wait. */
-void lane_serve_out(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double weight, double cost, double step);
 
 #endif

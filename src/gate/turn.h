@@ -10,6 +10,7 @@
 #include "gate/above.h"
 #include "gate/ahead.h"
 #include "gate/kind.h"
+#include "gate/lane-serve.h"
 
 struct turn {
 	uint32_t leaf;
@@ -414,7 +415,7 @@ POOL_HOT void turn_fetch(const struct stand *s, const struct lane_entry *entry, 
 POOL_HOT struct weir_req *turn_flat(const struct stand *s, unsigned slot)
 {
 	struct lane *lane = stand_lane_flat(s, slot);
-	uint32_t leaf = lane_first(lane, &s->g->home);
+	uint32_t leaf = lane_first_of(lane, &s->g->home, true);
 
 	if (leaf != LANE_NIL) {
 		struct node *node = &s->nodes[leaf];
