@@ -214,10 +214,6 @@ void resource_control_free(struct resource *r)
 int resource_control_prepare(struct resource *r, const struct controller *kind,
 	const struct controller_version *v, size_t from, size_t to)
 {
-	int rc = resource_control_make(r, kind);
-
-	if (rc < 0 || !kind->prepare)
-		return rc;
 	return kind->prepare(resource_control_instance(r, kind), v, from, to);
 }
 

@@ -342,6 +342,8 @@ int resource_swap_start(struct resource *r, const struct resource_change *c, str
 		.change = *c, .spec = spec, .control = control_in(c->to, spec)};
 	if (!r->gate)
 		return 0;
+	if (o->next.control && resource_control_make(r, o->next.control) < 0)
+		return no_memory(err);
 	if (resource_part_new(
 		    c->to, c->bounds, o->next.control && o->next.control->prepare, &part) < 0)
 		return no_memory(err);
@@ -363,8 +365,7 @@ static bool prepare_some(struct resource *r, int *ret_rc)
 	size_t to = from + STEP < n ? from + STEP : n;
 	struct controller_version v = resource_policy_version(r, true);
 
-	if (!next->control || !(next->control->new || next->control->prepare) || from > n ||
-		(from == n && n > 0))
+	if (!next->control || !next->control->prepare || from > n || (from == n && n > 0))
 		return false;
 	*ret_rc = resource_control_prepare(r, next->control, &v, from, to);
 	next->prepared = n ? to : 1; /* an empty policy has one call, too */
