@@ -64,7 +64,7 @@ static void done(struct request *q)
 	end_if_over(p, now);
 }
 
-static void check_disturbance(struct loop_timer *t, weir_time now)
+static void look(struct loop_timer *t, weir_time now)
 {
 	struct resource_probe *p = container_of(t, struct resource_probe, timer);
 
@@ -128,7 +128,7 @@ int resource_probe_start(struct resource *r, struct resource_probe *p)
 	p->resource = r;
 	p->reads = 0;
 	p->activity = resource_activity(r);
-	p->timer.due = check_disturbance;
+	p->timer.due = look;
 	r->probing = p;
 	probe_burst_start(&p->burst, now);
 	loop_set(r->loop, &p->timer, now + LOOK);
