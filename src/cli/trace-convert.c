@@ -6,6 +6,7 @@
  */
 #include "cli/trace-verb.h"
 #include "cli/view/progress.h"
+#include "base/array.h"
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -166,10 +167,10 @@ static int write_records(const struct trace *t, enum trace_format to, struct out
 	for (size_t i = 0; i < t->n && buf && !status;) {
 		int n = trace_format_record(t, i, to, buf + used, room - used);
 		if (n == -ENOSPC && used == 0) { /* a header longer than the buffer */
-			char *more = realloc(buf, room *= 2);
-			if (!more)
+			if (array_grow(&buf, &room, room + 1) < 0) {
 				free(buf);
-			buf = more;
+				buf = NULL;
+			}
 		} else if (n == -ENOSPC) {
 			if (fwrite(buf, 1, used, o->file) != used)
 				status = output_fail(o);

@@ -98,16 +98,16 @@ struct site_ops {
 	uint64_t (*activity)(const struct site *s);
 	/* Return true while requests wait or are inside. */
 	bool (*busy)(const struct site *s);
-	/* Capacity per second that the site has measured; 0: not known yet. */
+	/* Capacity per second that the site has measured; 0: not known yet. NULL: it never is. */
 	double (*capacity)(const struct site *s, enum weir_unit unit);
-	/* Mean cost in requests of one request of the node; 1 before the first. */
+	/* Mean cost in requests of one request of the node; 1 before the first. NULL: always 1. */
 	double (*mean_cost)(const struct site *s, weir_node node);
-	/* CPU time of this thread, in ns; always 0 in virtual time. */
+	/* CPU time of this thread, in ns; always 0 in virtual time, or NULL. */
 	weir_time (*cpu)(struct site *s);
 	/* Call step at that time instead of the time that the last step returned. */
 	void (*wake)(struct site *s, weir_time at);
-	/* Send a message of malloc'ed bytes to the controllers of the cluster; the site frees
-	 * it. */
+	/* Send a message of malloc'ed bytes to the controllers of the cluster; the site frees it. This and random may be NULL
+	 * at a site that has no controllers with in_cluster. */
 	void (*send)(struct site *s, uint8_t *message, size_t len);
 	/* Write to the log. */
 	void (*tell)(struct site *s, enum site_level level, const char *event,
@@ -146,6 +146,10 @@ struct site {
 	bool hides_queue; /* these do not tell how many requests wait */
 };
 
+static inline weir_time site_cpu_time(struct site *s)
+{
+	return s->ops->cpu ? s->ops->cpu(s) : 0;
+}
 /* The counters of a leaf, as weir_gate_get_stats. */
 static inline int site_stats(
 	struct site *s, weir_time now, weir_node leaf, struct weir_gate_stats *ret)

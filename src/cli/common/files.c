@@ -2,6 +2,7 @@
 #include "base/no-memory.h"
 #include "cli/common/files.h"
 #include "serve/host/peer-key.h"
+#include "base/array.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 static int read_all(FILE *f, size_t most, char **ret_text, size_t *ret_len)
 {
 	size_t room = 65536, n = 0, got;
-	char *text = malloc(room), *more;
+	char *text = malloc(room);
 
 	if (!text)
 		return -ENOMEM;
@@ -24,13 +25,10 @@ static int read_all(FILE *f, size_t most, char **ret_text, size_t *ret_len)
 		n += got;
 		if (room - n > 1)
 			continue;
-		more = n > most ? NULL : realloc(text, room * 2);
-		if (!more) {
+		if (n > most || array_grow(&text, &room, room + 1) < 0) {
 			free(text);
 			return n > most ? -EFBIG : -ENOMEM;
 		}
-		text = more;
-		room *= 2;
 	}
 	if (ferror(f)) {
 		int code = errno ? -errno : -EIO;

@@ -56,14 +56,14 @@ static void audit(struct adaptbf_control *s)
 int adaptbf_control_step(struct adaptbf_control *s, weir_time now)
 {
 	struct site *site = s->site;
-	weir_time begin = site->ops->cpu(site);
+	weir_time begin = site_cpu_time(site);
 	double took;
 	int r;
 
 	s->activity = site->ops->activity(site);
 	s->stepped = now;
 	r = adaptbf_step(s->adaptbf, now, &adaptbf_gate_ops, s->driver);
-	took = (double)(site->ops->cpu(site) - begin);
+	took = (double)(site_cpu_time(site) - begin);
 	s->took += (took - s->took) * (s->took > 0 ? NEWEST : 1);
 	sweep_names(s);
 	if (site->audits)
@@ -137,7 +137,8 @@ static int plan_driver(struct adaptbf_control *s, const struct adaptbf_settings 
 	if (rc < 0)
 		return rc;
 	adaptbf_gate_unit(s->plan.driver, (enum weir_unit)to->unit);
-	adaptbf_gate_cost(s->plan.driver, mean_cost, s->site);
+	if (s->site->ops->mean_cost)
+		adaptbf_gate_cost(s->plan.driver, mean_cost, s->site);
 	if (to->depth <= 0)
 		adaptbf_gate_span(s->plan.driver, ADAPTBF_GATE_SPAN);
 	return 0;
@@ -239,7 +240,8 @@ static void take_leaves(struct adaptbf_control *s)
 static void configure(struct adaptbf_control *s)
 {
 	enum weir_unit unit = (enum weir_unit)s->settings.unit;
-	double seen = s->site->ops->capacity(s->site, unit) / adaptbf_token_size(unit);
+	double (*capacity)(const struct site *, enum weir_unit) = s->site->ops->capacity;
+	double seen = capacity ? capacity(s->site, unit) / adaptbf_token_size(unit) : 0;
 	struct adaptbf_config config =
 		adaptbf_settings_config(&s->settings, s->capacity[unit] / adaptbf_token_size(unit));
 	struct adaptbf_state state;

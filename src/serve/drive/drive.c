@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 #define BUCKETS 64              /* of a node, at most */
 #define RETRY   (100 * WEIR_MS) /* after an error */
@@ -66,32 +64,9 @@ static bool site_busy(const struct site *s)
 	return false;
 }
 
-static double site_capacity(const struct site *s, enum weir_unit unit)
-{
-	return 0;
-}
-
-static double site_mean_cost(const struct site *s, weir_node node)
-{
-	return 1;
-}
-
-static weir_time site_cpu(struct site *s)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * WEIR_SEC + t.tv_nsec;
-}
-
 static void site_wake(struct site *s, weir_time at)
 {
 	drive_of(s)->due = at;
-}
-
-static void site_send(struct site *s, uint8_t *message, size_t len)
-{
-	free(message); /* a drive has no cluster */
 }
 
 static void site_tell(
@@ -104,23 +79,12 @@ static void site_tell(
 			d->failed, sizeof(d->failed), "%s: %s", event, f->text ? f->text : f->name);
 }
 
-static void site_random(struct site *s, void *ret, size_t len)
-{
-	if (getrandom(ret, len, 0) != (ssize_t)len)
-		memset(ret, 0, len);
-}
-
 static const struct site_ops site_ops = {
 	.now = site_now,
 	.activity = site_activity,
 	.busy = site_busy,
-	.capacity = site_capacity,
-	.mean_cost = site_mean_cost,
-	.cpu = site_cpu,
 	.wake = site_wake,
-	.send = site_send,
 	.tell = site_tell,
-	.random = site_random,
 };
 
 static int stats(struct site *s, weir_node leaf, struct weir_gate_stats *ret)

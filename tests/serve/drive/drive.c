@@ -156,7 +156,7 @@ static void test_refused(void)
 	end();
 }
 
-/* What waits reaches the controller where the driver knows it: AdapTBF gives the jobs that wait 1:3, and an idle one no
+/* The number of waiting requests reaches the controller if the driver knows it: AdapTBF gives the jobs that wait 1:3, and an idle one no
  * rule at all. */
 static void test_adaptbf(void)
 {
