@@ -120,7 +120,9 @@ static void begin(void *of, const struct controller_version *v)
 	if (r < 0) {
 		clear(c);
 		c->site->ops->tell(c->site, SITE_ERROR, "controller",
-			(struct site_field[]){{"why", strerror(-r), 0}, {0}});
+			(struct site_field[]){
+				{"why", r == -ENOMEM ? "out of memory" : "invalid settings", 0},
+				{0}});
 		return;
 	}
 	if (s->wmax != c->settings.wmax || s->threshold != c->settings.threshold)

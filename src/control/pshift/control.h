@@ -26,52 +26,23 @@
 #ifndef WEIR_CONTROL_PSHIFT_CONTROL_H
 #define WEIR_CONTROL_PSHIFT_CONTROL_H
 
+#include "control/cluster.h"
 #include "control/pshift/alloc.h"
 #include "control/pshift/pshift.h"
 
 struct pshift_control;
 
-/* How R-tokens are placed. All but the first are there so that an experiment can show what shifting does. */
-enum pshift_placing {
-	PSHIFT_SHIFT,
-	PSHIFT_SPLIT,  /* in proportion to demand, whatever the servers can do */
-	PSHIFT_RANDOM, /* the same, but each bucket's parts at servers drawn at random */
-};
-
-struct pshift_control_config {
-	const char *name; /* copied; peer_name_check */
-	uint64_t cluster;
-	uint64_t instance; /* random at each start; its last bit becomes what `rank` says */
-	/* 0: a controller. Else the rank of a server that may stand in: it leads only while no controller does, and
-	 * buckets wait for their reservations. */
-	unsigned rank;
-	weir_time length; /* ns of a QoS period */
-	weir_time shortest,
-		longest; /* ns of an interval; 0: length/20, length/2. Equal: it is fixed */
-	const struct pshift_parallel *parallel; /* for placing; NULL: one thread. Borrowed */
-	enum pshift_placing placing;
-	/* A message for a server: to be sent or lost before this returns. */
-	void (*send)(void *arg, size_t server, const struct lease_message *m);
-	void *arg;
-};
-
 /* 0, -EINVAL or -ENOMEM. */
-int pshift_control_new(const struct pshift_control_config *config, struct pshift_control **ret);
+int pshift_control_new(const struct cluster_lead_config *config, struct pshift_control **ret);
 void pshift_control_free(struct pshift_control *c);
 uint64_t pshift_control_instance(const struct pshift_control *c); /* as its messages have it */
 
 /* Who belongs to the cluster: the name that its reports carry. Its index from 0, or -ENOMEM, -EINVAL. */
 int64_t pshift_control_server(struct pshift_control *c, const char *name);
 
-struct pshift_control_bucket {
-	uint64_t id;
-	int64_t reservation; /* tokens a period, over all servers */
-	int64_t limit;       /* the same, or LEASE_NO_LIMIT */
-	uint32_t parts;      /* servers that have a static part of limit / parts; ≥ 1 */
-};
 /* A new bucket, or other numbers of a known one (a limit that falls holds from the period after the
  * next): its index from 0, or -EINVAL, -ENOMEM. */
-int64_t pshift_control_bucket(struct pshift_control *c, const struct pshift_control_bucket *b);
+int64_t pshift_control_bucket(struct pshift_control *c, const struct cluster_bucket *b);
 
 /* PEER_TAKEN; PEER_OLD: known already; PEER_UNPROVEN: started anew, and is asked first; PEER_NOISE: of who does not belong here; PEER_BROKEN: not for a
  * controller; PEER_CROWD: no memory. */
@@ -83,21 +54,7 @@ weir_time pshift_control_due(const struct pshift_control *c);
 
 /* ---- looking at it */
 
-struct pshift_control_status {
-	uint64_t generation, period;
-	bool started; /* it knows what the servers hold, and grants */
-	bool standby; /* it neither grants nor asks servers to follow it … */
-	bool led;     /* … and another controller is followed */
-	bool overdrawn; /* static parts of some bucket are more than its limit: a policy that differs */
-	weir_time interval;
-	size_t servers, heard, silent; /* in all; reported in full; silent for a period */
-	size_t buckets, entries,
-		waiting; /* waiting: limits that wait for a server to give up some */
-	int64_t asked,
-		phi; /* of a period's reservations with the demand of now: see control/pshift/alloc.h */
-	uint64_t rounds, grants, tokens; /* placed; messages; entries in them */
-};
-void pshift_control_status(const struct pshift_control *c, struct pshift_control_status *ret);
+void pshift_control_status(const struct pshift_control *c, struct cluster_status *ret);
 
 /* What no allocation can meet, with the demand of the last round: one line for each group of servers that
  * are full (control/pshift/alloc.h). names: of a server and of a bucket, by index. 0 or -ENOMEM. */

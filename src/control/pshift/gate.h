@@ -43,7 +43,7 @@ struct pshift_gate_server {
 	bool on;
 	double stated; /* capacity, tokens a second; 0: learned */
 	struct pshift_gate_bucket *buckets;
-	struct pshift_server_load *loads;
+	struct cluster_server_load *loads;
 	struct weir_knob *knobs; /* of the grants of a look: two a bucket */
 	size_t n, room, n_knobs;
 	struct pshift_plan plan;

@@ -136,9 +136,6 @@
 #define PSHIFT_HOLD  4 /* periods: a controller is restarted in less */
 #define PSHIFT_GAP   2 /* periods: a server that answers is heard of in less */
 
-#define PSHIFT_STAND_INS                                                                           \
-	3 /* servers that may stand in for a controller: the first of the cluster */
-
 /* The last bit of a controller's instance: it is a server that stands in. */
 static inline bool pshift_stands_in(uint64_t instance)
 {

@@ -26,55 +26,28 @@
 #ifndef WEIR_CONTROL_PSHIFT_SERVER_H
 #define WEIR_CONTROL_PSHIFT_SERVER_H
 
+#include "control/cluster.h"
 #include "control/pshift/pshift.h"
 #include <stdbool.h>
 
 struct pshift_server;
 
-struct pshift_server_config {
-	const char *name;  /* copied; peer_name_check */
-	uint64_t cluster;  /* peer_hash of its name */
-	uint64_t instance; /* random at each start, not 0 */
-	weir_time length;  /* ns of a QoS period, until a controller says */
-	bool fresh; /* the cluster's first start, or this server's: need not be BLIND (pshift.h) */
-	/* What is not worth a report, as a part of what was expected; 0: 0.02, below 0: nothing is. */
-	double tolerance;
-	/* Bucket `index` gets so many R- and L-tokens more at the gate, or fewer; exact. */
-	void (*grant)(void *arg, size_t index, int64_t r, int64_t l);
-	/* A message for the controller: to be sent or lost before this returns. */
-	void (*send)(void *arg, const struct lease_message *m);
-	void *arg;
-};
-
 /* 0, -EINVAL or -ENOMEM. */
-int pshift_server_new(const struct pshift_server_config *config, struct pshift_server **ret);
+int pshift_server_new(const struct cluster_server_config *config, struct pshift_server **ret);
 void pshift_server_free(struct pshift_server *s);
 
-struct pshift_server_bucket {
-	uint64_t id; /* peer_hash of its name */
-	/* Its part of the reservation, and of the limit (or LEASE_NO_LIMIT), in tokens a period, when no
-	 * controller is there. Parts of limits add up to no more than the limit over all servers. */
-	int64_t reserved, limit;
-	int64_t reservation; /* over all servers; 0: it never waits for a stand-in (pshift.h) */
-};
 /* A new bucket, or another part of a known one: its index, counting from 0, or -ENOMEM. Its counters are
  * taken to begin at `served`. */
 int64_t pshift_server_add(
-	struct pshift_server *s, const struct pshift_server_bucket *b, uint64_t served);
+	struct pshift_server *s, const struct cluster_server_bucket *b, uint64_t served);
 
 /* The index of a bucket that was added, or -ENOENT. */
 int64_t pshift_server_find(const struct pshift_server *s, uint64_t id);
 
-struct pshift_server_load {       /* counters of one bucket since any origin; tokens (requests) */
-	uint64_t arrived, served; /* served: for which the gate spent tokens, or would have */
-	uint64_t queued;          /* waiting now */
-	double waited;            /* request·ns, as the gate counts them */
-	uint64_t inside;          /* passed and not yet done */
-};
 /* The loads of all buckets by index; capacity in tokens a second, as it is estimated now. 0 or -ENOMEM
  * (the next look makes up for it). */
 int pshift_server_look(struct pshift_server *s, weir_time now,
-	const struct pshift_server_load *loads, double capacity);
+	const struct cluster_server_load *loads, double capacity);
 /* When to look next, at the latest. */
 weir_time pshift_server_due(const struct pshift_server *s);
 
