@@ -19,8 +19,6 @@
 /* Of a period: how long before a step the upstream is asked. A quarter of the shortest, 25 ms, is longer than any
  * network takes. */
 #define ASK_PART 4
-#define EARLY_PART                                                                                 \
-	16 /* of a period: a call that is earlier than its time by less than this is that of the step */
 
 /* ---- life */
 
@@ -233,7 +231,7 @@ static weir_time step(void *of, weir_time now)
 
 	if (!c->parda)
 		return WEIR_NEVER;
-	if (now + period / EARLY_PART >= c->due) {
+	if (now >= c->due) {
 		step_period(c);
 		c->asked = false;
 		while (c->due <
