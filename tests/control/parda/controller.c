@@ -21,7 +21,7 @@ struct rig {
 	weir_time asked_at;
 	struct parda_report last;
 	uint64_t activity;
-	bool busy;
+	bool busy, is_late;
 	double latency; /* ns */
 	struct site_burst *burst;
 	struct rig *peer; /* hears at once, through the codec */
@@ -118,6 +118,7 @@ static void rig_publish(struct site *s, const void *report, bool at_once)
 	struct parda_report heard;
 
 	*(at_once ? &r->at_once : &r->published) += 1;
+	CHECK(at_once || r->is_late || (r->now - r->peers.first) % PERIOD == 0);
 	parda_controller.decode(&m, &wire, &heard);
 	heard.id = parda_message_id(r->peers.host, r->peers.number);
 	r->last = heard;
@@ -177,8 +178,9 @@ static void stop(struct rig *r)
 static void run(struct rig *r, weir_time until)
 {
 	while (r->wake <= until) {
-		r->now = r->wake > r->now ? r->wake : r->now + 1;
+		r->now = r->wake > r->now ? r->wake : r->now;
 		r->wake = parda_controller.step(r->control, r->now);
+		CHECK(r->wake > r->now);
 	}
 	r->now = until;
 }
@@ -232,7 +234,9 @@ static void test_late(void)
 	start(&r, 1);
 	run(&r, FIRST + PERIOD);
 	r.now = FIRST + 4 * PERIOD + PERIOD / 3;
+	r.is_late = true;
 	r.wake = parda_controller.step(r.control, r.now);
+	r.is_late = false;
 	CHECK_INT(r.published, 2);
 	run(&r, FIRST + 5 * PERIOD - 1);
 	CHECK_INT(r.published, 2);
@@ -271,8 +275,9 @@ static void run_both(struct rig *a, struct rig *b, weir_time until)
 	while (a->wake <= until || b->wake <= until) {
 		struct rig *next = a->wake <= b->wake ? a : b;
 
-		a->now = b->now = next->wake > next->now ? next->wake : next->now + 1;
+		a->now = b->now = next->wake > next->now ? next->wake : next->now;
 		next->wake = parda_controller.step(next->control, next->now);
+		CHECK(next->wake > next->now);
 	}
 	a->now = b->now = until;
 }
