@@ -43,7 +43,7 @@ struct server {
 	struct lease_link *link;
 	struct lease_message message;
 	struct loop_timer timer;
-	struct pshift_server_load loads[BUCKETS];
+	struct cluster_server_load loads[BUCKETS];
 	int64_t tokens[BUCKETS]; /* at the simulated gate */
 	double rate[BUCKETS];    /* demand of each, per second */
 	weir_time looked;
@@ -117,7 +117,7 @@ static void serve_and_report(struct server *s)
 		draw_rates(s, s->cluster->all);
 	s->looked = now;
 	for (size_t i = 0; i < s->n; i++) {
-		struct pshift_server_load *l = &s->loads[i];
+		struct cluster_server_load *l = &s->loads[i];
 		uint64_t served = s->tokens[i] > 0 ? (uint64_t)s->tokens[i] : 0, came;
 
 		if (served > l->queued)
@@ -172,7 +172,7 @@ static bool is_at(unsigned bucket, unsigned server)
 static int server_start(struct cluster *c, unsigned at)
 {
 	struct server *s = &c->servers[at];
-	struct pshift_server_config config = {.name = s->name,
+	struct cluster_server_config config = {.name = s->name,
 		.cluster = peer_hash(CLUSTER),
 		.instance = at + 1,
 		.length = PERIOD,
@@ -199,7 +199,7 @@ static int server_start(struct cluster *c, unsigned at)
 	snprintf(s->name, sizeof(s->name), "s%u", at);
 	r = pshift_server_new(&config, &s->server);
 	for (unsigned i = 0; r == 0 && i < BUCKETS; i++) {
-		struct pshift_server_bucket b = {
+		struct cluster_server_bucket b = {
 			.reserved = CAPACITY / BUCKETS / 2, .limit = CAPACITY / BUCKETS};
 		char text[32];
 

@@ -2,7 +2,7 @@
 /* Read any text as a scenario: it is refused with a message, or, if it is small, its first
  * moments run. */
 #include "sim/metrics.h"
-#include "sim/control/pshift-cluster.h"
+#include "sim/cluster/cluster.h"
 #include "sim/scenario/scenario.h"
 #include "fuzz.h"
 #include <errno.h>

@@ -12,6 +12,8 @@
 
 #include "control/pshift/alloc.h"
 
+typedef struct pshift_input maxflow_input;
+
 struct maxflow {
 	uint32_t nodes;      /* the source is 0, the sink 1, then buckets, then servers */
 	uint32_t arcs;       /* both directions of each edge */

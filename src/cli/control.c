@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control: `weir control`, the controller of a cluster. */
-#include "serve/host/lessor.h"
+#include "serve/host/control.h"
 #include "cli/common/files.h"
 #include "cli/serve.h"
 #include "cli/common/stay.h"
@@ -52,30 +52,31 @@ static int reread(void *arg, struct weir_policy **ret_policy, struct weir_err *e
 	return read_policy(arg, ret_policy, err);
 }
 
-static int run_lessor(struct lessor *l, const char *pidfile)
+static int run_control(struct control *l, const char *pidfile)
 {
 	struct weir_err err;
 	int rc = pidfile ? stay_pidfile(pidfile, &err) : 0;
 
 	if (rc < 0)
 		return control_fail(rc, &err);
-	rc = lessor_run(l);
+	rc = control_run(l);
 	if (pidfile)
 		unlink(pidfile);
 	return rc < 0 ? 1 : 0;
 }
 
-static int start_lessor(char *path, struct lessor_options *o, int level, const char *const *values)
+static int start_control(
+	char *path, struct control_options *o, int level, const char *const *values)
 {
 	struct weir_policy *p;
-	struct lessor *l;
+	struct control *l;
 	struct weir_err err;
 	int status, rc = read_policy(path, &p, &err);
 
 	if (rc < 0)
 		return control_fail(rc, &err);
 	if (values[CHECK]) {
-		rc = lessor_check(p, &err);
+		rc = control_check(p, &err);
 		weir_policy_free(p);
 		if (rc == 0)
 			printf("%s: ok\n", path);
@@ -84,11 +85,11 @@ static int start_lessor(char *path, struct lessor_options *o, int level, const c
 	stay_log(level, p, values[LOG_JSON]);
 	o->reread = reread;
 	o->reread_arg = path;
-	rc = lessor_new(p, o, &l, &err);
+	rc = control_new(p, o, &l, &err);
 	if (rc < 0)
 		return control_fail(rc, &err);
-	status = run_lessor(l, values[PIDFILE]);
-	lessor_free(l);
+	status = run_control(l, values[PIDFILE]);
+	control_free(l);
 	return status;
 }
 
@@ -96,7 +97,7 @@ static int control_main(int argc, char **argv)
 {
 	const char *values[N_OPTIONS];
 	struct stay_list listen = {0}, api = {0};
-	struct lessor_options o = {0};
+	struct control_options o = {0};
 	int n, level = -1, status = opts_parse(&verb_control, argc, argv, values, &n);
 
 	if (status >= 0)
@@ -110,14 +111,14 @@ static int control_main(int argc, char **argv)
 	if (status < 0 && values[API])
 		status = stay_addresses(
 			&verb_control, "api", values[API], stream_address_check, &api);
-	o = (struct lessor_options){.name = values[NAME],
+	o = (struct control_options){.name = values[NAME],
 		.listen = listen.words,
 		.n_listen = listen.n,
 		.api = api.words,
 		.n_api = api.n,
 		.token_file = values[TOKEN_FILE]};
 	if (status < 0)
-		status = start_lessor(argv[1], &o, level, values);
+		status = start_control(argv[1], &o, level, values);
 	stay_list_free(&listen);
 	stay_list_free(&api);
 	return status;

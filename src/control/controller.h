@@ -31,6 +31,7 @@
 #ifndef WEIR_CONTROL_CONTROLLER_H
 #define WEIR_CONTROL_CONTROLLER_H
 
+#include "control/cluster.h"
 #include "control/facts.h"
 #include "control/keys.h"
 #include "wire/peer.h"
@@ -235,7 +236,10 @@ struct controller {
 	const char *(*topic)(const void *settings);
 	struct peer_report (*encode)(const void *report, const struct controller_peers *from);
 	void (*decode)(const struct peer_message *m, const struct peer_report *r, void *ret);
-	bool in_cluster; /* its resources are servers of the policy's `cluster` */
+	/* Its resources are servers of the policy's `cluster`, and these are the machines of that. */
+	bool in_cluster;
+	const struct cluster_lead *lead;
+	const struct cluster_server *server;
 	/* Complete settings whose keys were read, and check them together; may be NULL. */
 	void (*check)(struct settings *s, struct controller_check *c);
 	/* Return true if these settings share bytes, so that the gate's weights should, too; may be
@@ -281,5 +285,7 @@ extern const struct controller *const controllers[];
 
 /* Return the controller of that name, or NULL. */
 const struct controller *controller_find(const char *name);
+/* The one of clusters. */
+const struct controller *controller_in_cluster(void);
 
 #endif

@@ -10,7 +10,6 @@
  */
 #include "policy/index.h"
 #include "control/controller.h"
-#include "control/pshift/pshift.h"
 #include "wire/peer.h"
 #include <errno.h>
 #include <math.h>
@@ -94,9 +93,9 @@ static void read_stand_in(struct policy_reading *r, yamldoc_node n, struct weir_
 	if (to->no_stand_in)
 		return;
 	policy_serve_read_addresses(r, n, false, &to->stand_ins, &to->n_stand_ins);
-	if (to->n_stand_ins > PSHIFT_STAND_INS || to->n_stand_ins > to->n_servers)
+	if (to->n_stand_ins > CLUSTER_STAND_INS || to->n_stand_ins > to->n_servers)
 		policy_refuse(r, n, "names more than %d, or more than there are servers",
-			PSHIFT_STAND_INS);
+			CLUSTER_STAND_INS);
 }
 
 void policy_cluster_read(struct policy_reading *r, yamldoc_node root)
@@ -173,18 +172,21 @@ static void check_resource(struct policy_reading *r, const struct weir_resource 
 	bool takes_part = res->controller && res->controller->in_cluster;
 
 	if (takes_part && !c->n_servers)
-		policy_refuse_at(r, res->at, "controller pshift needs a 'cluster'");
+		policy_refuse_at(
+			r, res->at, "controller %s needs a 'cluster'", res->controller->name);
 	else if (takes_part && !is_server(c, res->name))
 		policy_refuse_at(r, res->at, "'%s' is none of the cluster's servers: name it there",
 			res->name);
 	else if (!takes_part && c->n_servers)
 		policy_refuse_at(r, res->at,
-			"in a cluster every resource has 'controller: pshift': a max is over all "
-			"of them");
+			"in a cluster every resource has 'controller: %s': a max is over all of "
+			"them",
+			controller_in_cluster()->name);
 	if (takes_part && (res->io_unit < PIECE || res->flush_cost > 1 || res->trim_cost > 1))
 		policy_refuse_at(r, res->at,
-			"under pshift every request is one token: io_unit must be 256 KiB or more, "
-			"flush_cost and trim_cost 1");
+			"under %s every request is one token: io_unit must be 256 KiB or more, "
+			"flush_cost and trim_cost 1",
+			res->controller->name);
 }
 
 /* Tokens count requests, whatever their size. */

@@ -317,3 +317,10 @@ enum peer_verdict lease_read(const uint8_t *in, size_t n, struct lease_message *
 		return PEER_BROKEN;
 	return read_entries(&c, fields[FIELDS - 1], ret);
 }
+
+const char *lease_state_name(uint64_t state)
+{
+	static const char *const names[LEASE_STATES] = {"blind", "leased", "held", "static"};
+
+	return state < LEASE_STATES ? names[state] : "?";
+}

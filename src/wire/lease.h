@@ -57,6 +57,7 @@ enum lease_state { /* state of a server; see control/pshift/pshift.h */
 	LEASE_STATIC,
 	LEASE_STATES
 };
+const char *lease_state_name(uint64_t state); /* as a word */
 
 struct lease_report {                    /* a server's report about itself */
 	uint64_t generation, controller; /* of the controller followed; 0: none */

@@ -62,7 +62,7 @@ static void lone_said(void *arg, const struct lease_message *m)
 
 static inline void lone_begin(struct lone *x, double capacity, bool fresh)
 {
-	struct pshift_server_config c = {.name = "s1",
+	struct cluster_server_config c = {.name = "s1",
 		.cluster = 1,
 		.instance = 7,
 		.length = LONE_LENGTH,
@@ -83,7 +83,7 @@ static inline void lone_end(struct lone *x)
 /* Add a bucket with these static parts; ids count from 1. */
 static inline size_t lone_add(struct lone *x, int64_t reserved, int64_t limit)
 {
-	struct pshift_server_bucket b = {x->n + 1, reserved, limit, 0};
+	struct cluster_server_bucket b = {x->n + 1, reserved, limit, 0};
 
 	CHECK(x->n < LONE_BUCKETS);
 	x->gates[x->n].limited = limit != LEASE_NO_LIMIT;
@@ -93,12 +93,12 @@ static inline size_t lone_add(struct lone *x, int64_t reserved, int64_t limit)
 
 static inline void lone_look(struct lone *x)
 {
-	struct pshift_server_load loads[LONE_BUCKETS];
+	struct cluster_server_load loads[LONE_BUCKETS];
 
 	for (size_t i = 0; i < x->n; i++) {
 		const struct lone_gate *g = &x->gates[i];
 
-		loads[i] = (struct pshift_server_load){.arrived = g->arrived,
+		loads[i] = (struct cluster_server_load){.arrived = g->arrived,
 			.served = g->served,
 			.queued = g->queued,
 			.waited = g->waited};

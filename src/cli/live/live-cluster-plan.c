@@ -31,7 +31,7 @@ extern const struct verb verb_experiment;
 #define LONGER (60 * WEIR_SEC) /* clients are ended before that */
 
 static int check_config(
-	const struct live *l, const struct pshift_cluster_config *g, struct weir_err *err)
+	const struct live *l, const struct sim_cluster_config *g, struct weir_err *err)
 {
 	const char *what = g->loss > 0    ? "loss"
 			   : g->noise > 0 ? "noise"
@@ -58,7 +58,7 @@ static void put_names(FILE *f, uint32_t n)
 	fputs("]", f);
 }
 
-static void put_cluster(FILE *f, const struct live *l, const struct pshift_cluster_config *g)
+static void put_cluster(FILE *f, const struct live *l, const struct sim_cluster_config *g)
 {
 	fprintf(f,
 		"cluster:\n  key: \"%s/key\"\n  controller: \"unix:%s\"\n  period: %" PRId64
@@ -75,29 +75,29 @@ static void put_cluster(FILE *f, const struct live *l, const struct pshift_clust
 	fputs("\n", f);
 }
 
-static void put_tenants(FILE *f, const struct pshift_cluster *c)
+static void put_tenants(FILE *f, const struct sim_cluster *c)
 {
 	double seconds = (double)c->config.period / (double)WEIR_SEC;
 
 	fputs("tenants:\n", f);
 	for (uint32_t i = 0; i < c->config.buckets; i++) {
-		const struct pshift_bucket *b = &c->buckets[i];
+		const struct sim_bucket *b = &c->buckets[i];
 
 		fprintf(f, "  - {name: b%u, match: {export: b%u}", i + 1, i + 1);
 		if (c->config.control && b->reservation > 0)
 			fprintf(f, ", min: %.17g iops", (double)b->reservation / seconds);
 		if (c->config.control && b->limit != LEASE_NO_LIMIT)
 			fprintf(f, ", max: %.17g iops", (double)b->limit / seconds);
-		if (c->config.control && pshift_cluster_parts(c, i) < c->config.servers) {
+		if (c->config.control && sim_cluster_parts(c, i) < c->config.servers) {
 			fputs(", servers: ", f);
-			put_names(f, pshift_cluster_parts(c, i));
+			put_names(f, sim_cluster_parts(c, i));
 		}
 		fputs("}\n", f);
 	}
 }
 
 /* Write the back end inside the model, which adds its timing to it. */
-static void put_store(FILE *f, const struct live_server *v, const struct pshift_cluster_config *g)
+static void put_store(FILE *f, const struct live_server *v, const struct sim_cluster_config *g)
 {
 	if (g->files)
 		fprintf(f, "file:%s", v->data);
@@ -109,9 +109,9 @@ static void put_store(FILE *f, const struct live_server *v, const struct pshift_
  * Write the policy of a server; `place` is its index. A bucket that is never there has no export.
  */
 static void put_server(
-	FILE *f, const struct live_server *v, size_t place, const struct pshift_cluster *c)
+	FILE *f, const struct live_server *v, size_t place, const struct sim_cluster *c)
 {
-	const struct pshift_cluster_config *g = &c->config;
+	const struct sim_cluster_config *g = &c->config;
 
 	fprintf(f, "listen: \"unix:%s\"\napi: \"unix:%s\"\nthreads: 1\nlog: warning\n", v->socket,
 		v->api);
@@ -123,13 +123,13 @@ static void put_server(
 		fprintf(f, "capacity: %.17g iops, ", g->capacity * g->guess);
 	fprintf(f, "%s}\nexports:\n", g->control ? "controller: pshift" : "");
 	for (uint32_t i = 0; i < g->buckets; i++)
-		if (place < pshift_cluster_parts(c, i))
+		if (place < sim_cluster_parts(c, i))
 			fprintf(f, "  - {name: b%u, offset: %" PRIu64 " B, size: %u B}\n", i + 1,
 				(uint64_t)i * REGION, REGION);
 }
 
 /* Write the file of a server, or if `server` is NULL of the controller. */
-static int write_file(const struct live *l, const struct pshift_cluster *c,
+static int write_file(const struct live *l, const struct sim_cluster *c,
 	const struct live_server *server, struct weir_err *err)
 {
 	const char *path = server ? server->file : l->control.file;
@@ -162,7 +162,7 @@ static int write_data(const char *path, size_t bytes, struct weir_err *err)
 	return r;
 }
 
-static int add_servers(struct live *l, const struct pshift_cluster *c, struct weir_err *err)
+static int add_servers(struct live *l, const struct sim_cluster *c, struct weir_err *err)
 {
 	int r = 0;
 
@@ -214,13 +214,13 @@ static int add_job(
  * begin.
  */
 static int add_changed_jobs(
-	struct live *l, const struct pshift_cluster *c, struct stay *stays, bool over)
+	struct live *l, const struct sim_cluster *c, struct stay *stays, bool over)
 {
 	int r = 0;
 
 	for (uint32_t s = 0; s < c->config.servers; s++)
-		for (size_t k = 0; r == 0 && k < c->sites[s].n; k++) {
-			const struct pshift_place *p = &c->sites[s].places[k];
+		for (size_t k = 0; r == 0 && k < c->servers[s].n; k++) {
+			const struct sim_place *p = &c->servers[s].places[k];
 			struct stay *was = &stays[(size_t)s * c->config.buckets + p->bucket];
 			bool same = was->from >= 0 && was->loop == p->loop && !over &&
 				    was->rate >= p->rate && was->rate <= p->rate;
@@ -234,7 +234,7 @@ static int add_changed_jobs(
 	return r;
 }
 
-static int add_jobs(struct live *l, struct pshift_cluster *c)
+static int add_jobs(struct live *l, struct sim_cluster *c)
 {
 	size_t n = (size_t)c->config.servers * c->config.buckets;
 	struct stay *stays = calloc(n + 1, sizeof(*stays));
@@ -246,7 +246,7 @@ static int add_jobs(struct live *l, struct pshift_cluster *c)
 		r = add_changed_jobs(l, c, stays, false);
 	while (r == 0 && c->moves.n) {
 		c->now = heap_min(&c->moves)->key;
-		r = pshift_load_step(c);
+		r = sim_load_step(c);
 		if (r == 0)
 			r = add_changed_jobs(l, c, stays, false);
 	}
@@ -257,7 +257,7 @@ static int add_jobs(struct live *l, struct pshift_cluster *c)
 	return r;
 }
 
-static int add_clients(struct live *l, struct pshift_cluster *c, struct weir_err *err)
+static int add_clients(struct live *l, struct sim_cluster *c, struct weir_err *err)
 {
 	int r = 0;
 
@@ -282,10 +282,9 @@ static int add_clients(struct live *l, struct pshift_cluster *c, struct weir_err
 	return r < 0 ? no_memory(err) : 0;
 }
 
-int live_cluster_plan(
-	struct live *l, const struct pshift_cluster_config *config, struct weir_err *err)
+int live_cluster_plan(struct live *l, const struct sim_cluster_config *config, struct weir_err *err)
 {
-	struct pshift_cluster *c; /* a second one, which is run through here */
+	struct sim_cluster *c; /* a second one, which is run through here */
 	int r = check_config(l, config, err);
 
 	if (r < 0)
@@ -294,7 +293,7 @@ int live_cluster_plan(
 	snprintf(l->control.socket, LIVE_PATH, "%s/control.sock", l->dir);
 	snprintf(l->control.api, LIVE_PATH, "%s/control.api", l->dir);
 	snprintf(l->control.log, LIVE_PATH, "%s/control.log", l->dir);
-	r = pshift_cluster_new(config, l->s->duration, l->seed, &c);
+	r = sim_cluster_new(config, l->s->duration, l->seed, &c);
 	if (r < 0)
 		return weir_err_set(err, r, "the cluster: %s", strerror(-r));
 	r = live_control_key(l, err);
@@ -304,7 +303,7 @@ int live_cluster_plan(
 		r = add_servers(l, c, err);
 	if (r == 0)
 		r = add_clients(l, c, err);
-	pshift_cluster_free(c);
+	sim_cluster_free(c);
 	return r;
 }
 
@@ -325,7 +324,7 @@ int live_cluster_start_control(struct live *l, struct weir_err *err)
 }
 
 int live_cluster_start(
-	struct live *l, const struct pshift_cluster_config *config, struct weir_err *err)
+	struct live *l, const struct sim_cluster_config *config, struct weir_err *err)
 {
 	int r = config->control ? live_cluster_start_control(l, err) : 0;
 

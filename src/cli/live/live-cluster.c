@@ -9,7 +9,7 @@
  *   a bucket at a server     a job of weir load, of which there is one process per server
  *
  * METHOD  The simulator's own code generates the demand at each server, and its changes, from the
- *         same seed, and judges the result (sim/control/pshift-cluster.h): a struct pshift_cluster
+ *         same seed, and judges the result (sim/cluster/cluster.h): a struct sim_cluster
  *         is kept beside the processes, and the real servers' status replaces its simulated
  *         servers. The requests of a bucket in a period are those that its servers report for it,
  *         when the period is over for all of them.
@@ -29,7 +29,7 @@
 
 struct cluster {
 	struct live *live;
-	struct pshift_cluster *frame;
+	struct sim_cluster *frame;
 	struct seen {          /* of one server */
 		uint64_t last; /* the last period that is over for it */
 		int64_t *
@@ -73,8 +73,8 @@ static void take_tenants(struct cluster *k, uint32_t server, const json_t *tenan
 	for (size_t i = 0; i < json_array_size(tenants); i++) {
 		const json_t *t = json_array_get(tenants, i);
 		int b = bucket_of(k, json_object_get(t, "path"));
-		struct pshift_place *p =
-			b < 0 ? NULL : pshift_cluster_place(k->frame, (uint32_t)b, server);
+		struct sim_place *p =
+			b < 0 ? NULL : sim_cluster_place(k->frame, (uint32_t)b, server);
 
 		if (!p)
 			continue;
@@ -116,7 +116,7 @@ static void add_growth(const json_t *now, uint64_t *last, uint64_t *total)
 /* Read the counts of messages to and from the controller, if it answers. */
 static void ask_control(struct cluster *k)
 {
-	struct pshift_cluster *c = k->frame;
+	struct sim_cluster *c = k->frame;
 	const json_t *m;
 	json_t *now;
 
@@ -140,23 +140,23 @@ static void ask_control(struct cluster *k)
  */
 static int judge_period(struct cluster *k, uint64_t of)
 {
-	const struct pshift_cluster_config *g = &k->frame->config;
+	const struct sim_cluster_config *g = &k->frame->config;
 
 	for (uint32_t s = 0; s < g->servers; s++)
 		for (uint32_t b = 0; (!of || k->seen[s].last == of) && b < g->buckets; b++) {
 			uint64_t done = (uint64_t)k->seen[s].done[b];
-			struct pshift_place *p;
+			struct sim_place *p;
 
 			if (!done)
 				continue;
-			p = pshift_cluster_place(k->frame, b, s);
+			p = sim_cluster_place(k->frame, b, s);
 			if (!p)
 				return -ENOMEM;
 			p->served += done;
 			k->frame->served += done;
 		}
 	ask_control(k);
-	return pshift_judge_period(k->frame);
+	return sim_judge_period(k->frame);
 }
 
 /*
@@ -165,7 +165,7 @@ static int judge_period(struct cluster *k, uint64_t of)
  */
 static int judge_leased(struct cluster *k, weir_time now)
 {
-	const struct pshift_cluster_config *g = &k->frame->config;
+	const struct sim_cluster_config *g = &k->frame->config;
 	uint64_t last = 0;
 	uint32_t n = 0;
 
@@ -189,7 +189,7 @@ static int judge_leased(struct cluster *k, weir_time now)
 /* Without a controller: judge a period by the clock. */
 static int judge_by_clock(struct cluster *k, weir_time now)
 {
-	const struct pshift_cluster_config *g = &k->frame->config;
+	const struct sim_cluster_config *g = &k->frame->config;
 	int r = 0;
 
 	if (now - k->before < g->period)
@@ -216,17 +216,17 @@ static weir_time next_look(const struct cluster *k, weir_time now)
 
 static int cluster_step(struct cluster *k, weir_time now, struct weir_err *err)
 {
-	struct pshift_cluster *c = k->frame;
+	struct sim_cluster *c = k->frame;
 	int r;
 
 	/* A place with demand has had it since the last status. */
 	for (uint32_t s = 0; s < c->config.servers; s++)
-		for (size_t i = 0; i < c->sites[s].n; i++)
-			if (c->sites[s].places[i].loop)
-				c->sites[s].places[i].open += now - k->looked;
+		for (size_t i = 0; i < c->servers[s].n; i++)
+			if (c->servers[s].places[i].loop)
+				c->servers[s].places[i].open += now - k->looked;
 	k->looked = now;
 	c->now = now;
-	r = pshift_load_step(c);
+	r = sim_load_step(c);
 	if (r < 0)
 		return weir_err_set(err, r, "the cluster's demand: %s", strerror(-r));
 	r = read_status(k, err);
@@ -279,15 +279,15 @@ static int all_ready(struct cluster *k, struct weir_err *err)
 
 static int all_asked(struct cluster *k, struct weir_err *err)
 {
-	const struct pshift_cluster *c = k->frame;
+	const struct sim_cluster *c = k->frame;
 	int r = read_status(k, err);
 
 	if (r < 0)
 		return r;
 	for (uint32_t s = 0; s < c->config.servers; s++)
-		for (size_t i = 0; i < c->sites[s].n; i++)
-			if ((c->sites[s].places[i].loop || c->sites[s].places[i].rate > 1) &&
-				!c->sites[s].places[i].arrived)
+		for (size_t i = 0; i < c->servers[s].n; i++)
+			if ((c->servers[s].places[i].loop || c->servers[s].places[i].rate > 1) &&
+				!c->servers[s].places[i].arrived)
 				return 0;
 	return 1;
 }
@@ -330,7 +330,7 @@ static int cluster_begin(struct cluster *k, struct weir_err *err)
 
 static int keep_control(struct live *l, weir_time now, struct weir_err *err)
 {
-	const struct pshift_cluster_config *g = l->s->cluster;
+	const struct sim_cluster_config *g = l->s->cluster;
 	bool gone = g->back > g->kill && now >= g->kill && now < g->back;
 
 	if (!g->control)
@@ -360,7 +360,7 @@ static int run_cluster(struct cluster *k, const struct sim_options *o, struct we
 			live_sleep_until(began + next_look(k, now));
 	}
 	if (r == 0) {
-		r = pshift_judge_report(k->frame);
+		r = sim_judge_report(k->frame);
 		if (r < 0)
 			weir_err_set(err, r, "the values of the run: %s", strerror(-r));
 	}
@@ -369,7 +369,7 @@ static int run_cluster(struct cluster *k, const struct sim_options *o, struct we
 
 static int seen_new(struct cluster *k)
 {
-	const struct pshift_cluster_config *g = &k->frame->config;
+	const struct sim_cluster_config *g = &k->frame->config;
 
 	k->seen = calloc(g->servers, sizeof(*k->seen));
 	for (uint32_t s = 0; k->seen && s < g->servers; s++) {
@@ -389,7 +389,7 @@ static void cluster_free(struct cluster *k)
 	}
 	free(k->seen);
 	if (k->frame)
-		pshift_cluster_free(k->frame);
+		sim_cluster_free(k->frame);
 }
 
 /* Copy one entry, with its rates multiplied by `scale`. */
@@ -423,7 +423,7 @@ static int scale_all(const struct metrics *from, double scale, struct metrics **
  * waits for a core for some milliseconds has work inside its model for that time; high enough that
  * a hundredth of a reservation is a request or more.
  */
-static double rate_of(const struct pshift_cluster_config *g)
+static double rate_of(const struct sim_cluster_config *g)
 {
 	double seconds = (double)g->period / (double)WEIR_SEC;
 	double part = g->reservation / g->capacity; /* 0: reservations differ */
@@ -434,7 +434,7 @@ static double rate_of(const struct pshift_cluster_config *g)
 
 int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_err *err)
 {
-	struct pshift_cluster_config config = *l->s->cluster;
+	struct sim_cluster_config config = *l->s->cluster;
 	double scale = config.capacity / rate_of(&config);
 	struct cluster k = {.live = l};
 	int r;
@@ -444,7 +444,7 @@ int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_er
 	config.reservation /= scale;
 	r = live_cluster_plan(l, &config, err);
 	if (r == 0) {
-		r = pshift_cluster_new(&config, l->s->duration, l->seed, &k.frame);
+		r = sim_cluster_new(&config, l->s->duration, l->seed, &k.frame);
 		if (r == 0)
 			r = seen_new(&k);
 		if (r < 0)

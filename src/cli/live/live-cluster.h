@@ -4,7 +4,7 @@
 #define WEIR_CLI_LIVE_LIVE_CLUSTER_H
 
 #include "cli/live/live-impl.h"
-#include "sim/control/pshift-cluster.h"
+#include "sim/cluster/cluster.h"
 
 /*
  * The largest rate of a live server, requests a second. A faster server is slowed down, with all
@@ -18,9 +18,9 @@
 
 /* live-cluster-plan.c: set up servers, control and clients, write their files, and start them. */
 int live_cluster_plan(
-	struct live *l, const struct pshift_cluster_config *config, struct weir_err *err);
+	struct live *l, const struct sim_cluster_config *config, struct weir_err *err);
 int live_cluster_start(/* the controller, unless it is switched off, and the servers */
-	struct live *l, const struct pshift_cluster_config *config, struct weir_err *err);
+	struct live *l, const struct sim_cluster_config *config, struct weir_err *err);
 int live_cluster_start_clients(struct live *l, struct weir_err *err);
 int live_cluster_start_control(struct live *l, struct weir_err *err);
 

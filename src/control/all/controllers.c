@@ -27,6 +27,15 @@ const struct controller *controller_find(const char *name)
 	return NULL;
 }
 
+const struct controller *controller_in_cluster(void)
+{
+	size_t i = 0;
+
+	while (!controllers[i]->in_cluster)
+		i++;
+	return controllers[i];
+}
+
 const struct facts_kind *facts_kind(size_t i)
 {
 	for (size_t k = 0; controllers[k]; k++)

@@ -19,8 +19,6 @@
 /* Of a period: how long before a step the upstream is asked. A quarter of the shortest, 25 ms, is longer than any
  * network takes. */
 #define ASK_PART 4
-#define EARLY_PART                                                                                 \
-	16 /* of a period: a call that is earlier than its time by less than this is that of the step */
 
 /* ---- life */
 
@@ -120,7 +118,9 @@ static void begin(void *of, const struct controller_version *v)
 	if (r < 0) {
 		clear(c);
 		c->site->ops->tell(c->site, SITE_ERROR, "controller",
-			(struct site_field[]){{"why", strerror(-r), 0}, {0}});
+			(struct site_field[]){
+				{"why", r == -ENOMEM ? "out of memory" : "invalid settings", 0},
+				{0}});
 		return;
 	}
 	if (s->wmax != c->settings.wmax || s->threshold != c->settings.threshold)
@@ -231,7 +231,7 @@ static weir_time step(void *of, weir_time now)
 
 	if (!c->parda)
 		return WEIR_NEVER;
-	if (now + period / EARLY_PART >= c->due) {
+	if (now >= c->due) {
 		step_period(c);
 		c->asked = false;
 		while (c->due <

@@ -6,12 +6,11 @@ static const char *const estimates[] = {"aggregated", "local", NULL};
 static const char *const smoothings[] = {"time", "io", "interval", NULL}; /* enum parda_smoothing */
 static const char *const idles[] = {"average", "literal", "ignore", NULL}; /* enum parda_idle */
 static const char *const starts[] = {"least", "depth", NULL};
-/* enum parda_without */
 static const char *const switches[] = {"nothing", "ageing", "windows", "weighting", "held", NULL};
-#define NEVER (1u << 20) /* periods */
 static const char *const strangers[] = {"floor", "ignore", NULL};
 
-#define SLOT (16u << 10) /* bytes: with `cost: bytes`; the paper's example (§2) */
+#define NEVER (1u << 20)  /* periods */
+#define SLOT  (16u << 10) /* bytes: with `cost: bytes`; the paper's example (§2) */
 
 static int read_threshold(yamldoc_node n, struct settings *s, struct weir_err *err)
 {
@@ -152,13 +151,12 @@ const struct key parda_keys[] = {
 			"same on all hosts."},
 	{"unit", KEY_NUMBER, AT(unit), 1, .above = true, .lab = true,
 		.help = "Slots per share, where B<epsilon> is 0."},
-	{"window", KEY_NUMBER, AT(window), .lab = true, .shown = "as B<start> says",
+	{"without", KEY_WORD, AT(without), .lab = true, .words = switches,
+		.help = "A part that is switched off: C<ageing>, C<windows> (they stay as they "
+			"are), C<weighting> (each host's latency counts the same), or C<held> "
+			"(time in limits of the device's gate counts as latency)."},
+	{"window", KEY_NUMBER, AT(window), .lab = true, .shown = "as B<start> states",
 		.help = "Slots to begin with."},
-	{"without", KEY_WORD, AT(without), .words = switches, .lab = true,
-		.help = "A part that is switched off, so that an experiment can show its effect: "
-			"C<ageing>, C<windows> (they stay as they are), C<weighting> (each host's "
-			"latency counts the same), or C<held> (time in limits of the device's gate "
-			"counts as latency)."},
 	{0}};
 
 void parda_settings_check(struct settings *s, struct controller_check *c)

@@ -25,13 +25,12 @@ struct parda_settings {
 	int idle;      /* enum parda_idle */
 	int start;     /* 1: at the resource's depth */
 	int stranger;  /* 1: ignored */
+	int without;   /* enum parda_without: the part that is switched off */
+	double unit;   /* slots per share, where epsilon is 0 */
+	double window; /* slots to begin with; 0: as `start` states */
 	weir_time burst, tau;
 	uint32_t age;
 	uint64_t slot, size_fixed; /* bytes */
-	/* for experiments */
-	double unit;   /* slots per share, where epsilon is 0 */
-	double window; /* slots; 0: the default */
-	int without;   /* enum parda_without */
 };
 
 extern const struct controller parda_controller; /* controller.c */

@@ -5,7 +5,7 @@
 
 #include "control/pshift/books.h"
 #include "control/pshift/control.h"
-#include "control/pshift/ids.h"
+#include "control/ids.h"
 
 struct pshift_entry { /* one bucket at one server; tokens */
 	uint32_t bucket, server;
@@ -84,7 +84,7 @@ struct pshift_share { /* a bucket */
 };
 
 struct pshift_control { /* arrays of entries by place: in the order of buckets */
-	struct pshift_control_config config;
+	struct cluster_lead_config config;
 	char name[PEER_NAME_MAX + 1];
 	uint64_t generation, highest; /* its own; the highest that it heard of */
 	bool asking;                  /* it asks servers to follow it */
@@ -122,7 +122,7 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	size_t n_servers, room_servers;
 	struct pshift_share *buckets;
 	size_t n_buckets, room_buckets;
-	struct pshift_ids ids, names, pairs; /* buckets; servers, by peer_hash; entries */
+	struct ids ids, names, pairs; /* buckets; servers, by peer_hash; entries */
 	struct pshift_entry *entries;
 	size_t n_entries, room_entries;
 	size_t waiting; /* buckets */

@@ -11,7 +11,7 @@
 #define GATHER       8  /* part of an interval in which reports belong to one round */
 #define STEPS        20 /* a period, while it does not grant */
 
-int pshift_control_new(const struct pshift_control_config *config, struct pshift_control **ret)
+int pshift_control_new(const struct cluster_lead_config *config, struct pshift_control **ret)
 {
 	struct pshift_control *c;
 
@@ -49,9 +49,9 @@ void pshift_control_free(struct pshift_control *c)
 		return;
 	pshift_free(c->alg[0]);
 	pshift_free(c->alg[1]);
-	pshift_ids_free(&c->ids);
-	pshift_ids_free(&c->names);
-	pshift_ids_free(&c->pairs);
+	ids_free(&c->ids);
+	ids_free(&c->names);
+	ids_free(&c->pairs);
 	lease_message_free(&c->out);
 	free(c->servers);
 	free(c->buckets);
@@ -94,10 +94,10 @@ int64_t pshift_control_server(struct pshift_control *c, const char *name)
 {
 	struct pshift_member *s;
 
-	if (peer_name_check(name) || pshift_ids_find(&c->names, peer_hash(name)) != SIZE_MAX)
+	if (peer_name_check(name) || ids_find(&c->names, peer_hash(name)) != SIZE_MAX)
 		return -EINVAL;
 	if (pshift_room((void **)&c->servers, sizeof(*s), c->n_servers, &c->room_servers) ||
-		pshift_ids_add(&c->names, peer_hash(name), (uint32_t)c->n_servers))
+		ids_add(&c->names, peer_hash(name), (uint32_t)c->n_servers))
 		return -ENOMEM;
 	s = &c->servers[c->n_servers];
 	*s = (struct pshift_member){.entries = NONE,
@@ -108,9 +108,9 @@ int64_t pshift_control_server(struct pshift_control *c, const char *name)
 	return (int64_t)c->n_servers++;
 }
 
-int64_t pshift_control_bucket(struct pshift_control *c, const struct pshift_control_bucket *b)
+int64_t pshift_control_bucket(struct pshift_control *c, const struct cluster_bucket *b)
 {
-	size_t at = pshift_ids_find(&c->ids, b->id);
+	size_t at = ids_find(&c->ids, b->id);
 
 	if (b->reservation < 0 || b->reservation > LEASE_TOKENS_MAX || b->limit < 0 ||
 		(b->limit > LEASE_TOKENS_MAX && b->limit != LEASE_NO_LIMIT) || !b->parts)
@@ -118,7 +118,7 @@ int64_t pshift_control_bucket(struct pshift_control *c, const struct pshift_cont
 	if (at == SIZE_MAX) {
 		if (pshift_room((void **)&c->buckets, sizeof(*c->buckets), c->n_buckets,
 			    &c->room_buckets) ||
-			pshift_ids_add(&c->ids, b->id, (uint32_t)c->n_buckets))
+			ids_add(&c->ids, b->id, (uint32_t)c->n_buckets))
 			return -ENOMEM;
 		at = c->n_buckets++;
 		c->buckets[at] = (struct pshift_share){.id = b->id,
@@ -294,9 +294,9 @@ weir_time pshift_control_due(const struct pshift_control *c)
 
 /* ---- looking */
 
-void pshift_control_status(const struct pshift_control *c, struct pshift_control_status *ret)
+void pshift_control_status(const struct pshift_control *c, struct cluster_status *ret)
 {
-	*ret = (struct pshift_control_status){.generation = c->generation,
+	*ret = (struct cluster_status){.generation = c->generation,
 		.period = c->period,
 		.started = c->started,
 		.standby = !c->asking,

@@ -29,38 +29,14 @@
 #ifndef WEIR_CONTROL_PSHIFT_CONTROL_H
 #define WEIR_CONTROL_PSHIFT_CONTROL_H
 
+#include "control/cluster.h"
 #include "control/pshift/alloc.h"
 #include "control/pshift/pshift.h"
 
 struct pshift_control;
 
-/* How R-tokens are placed. All but the first exist to show the effect of shifting in
- * experiments. */
-enum pshift_placing {
-	PSHIFT_SHIFT,
-	PSHIFT_SPLIT,  /* in proportion to demand, whatever the servers can do */
-	PSHIFT_RANDOM, /* the same, but the servers of each bucket's parts are drawn at random */
-};
-
-struct pshift_control_config {
-	const char *name; /* copied; peer_name_check */
-	uint64_t cluster;
-	uint64_t instance; /* random at each start; its last bit is set from `rank` */
-	/* 0: a controller. Else the rank of a server that may stand in: it leads only while no
-	 * controller does and buckets wait for their reservations. */
-	unsigned rank;
-	weir_time length; /* ns of a QoS period */
-	weir_time shortest,
-		longest; /* ns of an interval; 0: length/20, length/2. Equal: it is fixed */
-	const struct pshift_parallel *parallel; /* for placing; NULL: one thread. Borrowed */
-	enum pshift_placing placing;
-	/* Send a message to a server, or lose it, before returning. */
-	void (*send)(void *arg, size_t server, const struct lease_message *m);
-	void *arg;
-};
-
 /* 0, -EINVAL or -ENOMEM. */
-int pshift_control_new(const struct pshift_control_config *config, struct pshift_control **ret);
+int pshift_control_new(const struct cluster_lead_config *config, struct pshift_control **ret);
 void pshift_control_free(struct pshift_control *c);
 uint64_t pshift_control_instance(const struct pshift_control *c); /* as in its messages */
 
@@ -68,15 +44,9 @@ uint64_t pshift_control_instance(const struct pshift_control *c); /* as in its m
  * -EINVAL. */
 int64_t pshift_control_server(struct pshift_control *c, const char *name);
 
-struct pshift_control_bucket {
-	uint64_t id;
-	int64_t reservation; /* tokens a period, over all servers */
-	int64_t limit;       /* the same, or LEASE_NO_LIMIT */
-	uint32_t parts;      /* servers that have a static part of limit / parts; ≥ 1 */
-};
-/* Add a bucket, or change a known one (a lower limit holds from the period after the next). Return
- * its index from 0, or -EINVAL, -ENOMEM. */
-int64_t pshift_control_bucket(struct pshift_control *c, const struct pshift_control_bucket *b);
+/* A new bucket, or other numbers of a known one (a limit that falls holds from the period after the
+ * next): its index from 0, or -EINVAL, -ENOMEM. */
+int64_t pshift_control_bucket(struct pshift_control *c, const struct cluster_bucket *b);
 
 /* PEER_TAKEN; PEER_OLD: known already; PEER_UNPROVEN: restarted, and is asked first; PEER_NOISE:
  * from a server outside the cluster; PEER_BROKEN: not for a controller; PEER_CROWD: no memory. */
@@ -88,21 +58,7 @@ weir_time pshift_control_due(const struct pshift_control *c);
 
 /* ---- looking at it */
 
-struct pshift_control_status {
-	uint64_t generation, period;
-	bool started;   /* it knows the servers' holdings, and grants */
-	bool standby;   /* it neither grants nor asks servers to follow it … */
-	bool led;       /* … and another controller is followed */
-	bool overdrawn; /* static parts of a bucket exceed its limit: policies differ */
-	weir_time interval;
-	size_t servers, heard, silent; /* in all; reported in full; silent for a period */
-	size_t buckets, entries,
-		waiting; /* waiting: limits that wait until a server gives up some */
-	/* of a period's reservations with the present demand: see control/pshift/alloc.h */
-	int64_t asked, phi;
-	uint64_t rounds, grants, tokens; /* placed; messages; entries in them */
-};
-void pshift_control_status(const struct pshift_control *c, struct pshift_control_status *ret);
+void pshift_control_status(const struct pshift_control *c, struct cluster_status *ret);
 
 /* Report demand that no allocation can meet, by the last round: one line for each group of full
  * servers (control/pshift/alloc.h). The functions return names of servers and buckets by index. 0

@@ -47,7 +47,7 @@ static const struct fact lease_facts[] = {
 };
 _Static_assert(LEASE_NO_LIMIT == INT64_MAX, "FACTS_NO_LIMIT");
 
-#define LINK(member) FACT_AT(struct pshift_facts_link, member)
+#define LINK(member) FACT_AT(struct cluster_link, member)
 static const struct fact link_facts[] = {
 	{"up", "controller_up", "1: it is connected and proven.", LINK(up)},
 	{.title = "STATE", LINK(state)},
@@ -58,23 +58,16 @@ static const struct fact link_facts[] = {
 
 /* ---- filling */
 
-const char *pshift_facts_state(uint64_t state)
-{
-	static const char *const names[LEASE_STATES] = {"blind", "leased", "held", "static"};
-
-	return state < LEASE_STATES ? names[state] : "?";
-}
-
 static void finish_link(void *row)
 {
-	struct pshift_facts_link *l = row;
+	struct cluster_link *l = row;
 
 	l->state = l->up ? "up" : "lost";
 }
 
 static const char *link_note(const void *row, char text[FACTS_NOTE])
 {
-	const struct pshift_facts_link *l = row;
+	const struct cluster_link *l = row;
 
 	return l->up ? "" : l->why ? l->why : "-";
 }
@@ -123,7 +116,7 @@ static void fill(const void *arg, const struct facts_site *site, struct facts *r
 	if (!s)
 		return;
 	pshift_server_status(of->server, &s->status);
-	s->state = pshift_facts_state(s->status.state);
+	s->state = lease_state_name(s->status.state);
 	s->leased = s->status.state == LEASE_LEASED;
 	s->capacity = of->capacity;
 	s->last_period = of->last_period;
@@ -156,7 +149,7 @@ const struct facts_kind pshift_facts = {
 		.keys = {{"address", "controller", "CONTROLLER"}, {"server", "resource", "SERVER"}},
 		.facts = link_facts,
 		.n_facts = COUNT(link_facts),
-		.size = sizeof(struct pshift_facts_link),
+		.size = sizeof(struct cluster_link),
 		.finish = finish_link,
 		.note = link_note},
 	.fill = fill,

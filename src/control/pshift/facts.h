@@ -45,16 +45,6 @@ struct pshift_facts_lease {
 	uint64_t last;
 };
 
-struct pshift_facts_link {    /* a row of the whole gateway */
-	struct facts_row row; /* keys: the controller's address, the server */
-	bool up;
-	weir_time since; /* ns for which it has been in this state; 0: not known */
-	uint64_t lost;
-	const char *why; /* NULL: no reason known */
-	const char *state;
-};
-
 extern const struct facts_kind pshift_facts;
-const char *pshift_facts_state(uint64_t state); /* enum lease_state, as a word */
 
 #endif

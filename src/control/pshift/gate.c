@@ -59,7 +59,7 @@ static void send_message(void *arg, const struct lease_message *m)
 static uint64_t count_bucket(struct pshift_gate_server *s, weir_time now, size_t i)
 {
 	struct pshift_gate_bucket *b = &s->buckets[i];
-	struct pshift_server_load *to = &s->loads[i];
+	struct cluster_server_load *to = &s->loads[i];
 	struct weir_gate_stats st = {0};
 	uint64_t before = to->arrived;
 
@@ -211,7 +211,7 @@ static void plan_free(struct pshift_plan *p)
 
 static int make_server(struct pshift_gate_server *s, const struct controller_version *v)
 {
-	struct pshift_server_config config = {.name = s->site->name,
+	struct cluster_server_config config = {.name = s->site->name,
 		.cluster = peer_hash(v->cluster.name),
 		.length = v->cluster.period,
 		.rests = true,
@@ -355,7 +355,7 @@ static void enter_node(struct pshift_gate_server *s, struct pshift_gate_bucket *
 /* Add a bucket. Return its index, or -ENOMEM. */
 static int64_t add_bucket(struct pshift_gate_server *s, const struct want *w, weir_node node)
 {
-	struct pshift_server_bucket add = {w->id, w->reserved, w->limit, w->reservation};
+	struct cluster_server_bucket add = {w->id, w->reserved, w->limit, w->reservation};
 	struct pshift_gate_bucket new = {
 		.here = true, .node = node, .new_r = true, .new_l = true, .tenant = PSHIFT_NEXT};
 	struct weir_gate_stats st;
@@ -367,7 +367,8 @@ static int64_t add_bucket(struct pshift_gate_server *s, const struct want *w, we
 	if (at < 0 || (size_t)at < s->n)
 		return at;
 	s->buckets[at] = new;
-	s->loads[at] = (struct pshift_server_load){.arrived = st.arrivals, .served = st.dispatched};
+	s->loads[at] =
+		(struct cluster_server_load){.arrived = st.arrivals, .served = st.dispatched};
 	s->n = (size_t)at + 1;
 	return at;
 }
@@ -541,6 +542,8 @@ const struct controller pshift_controller = {
 		   "move with demand",
 	.keys = pshift_keys,
 	.in_cluster = true,
+	.lead = &pshift_lead,
+	.server = &pshift_server,
 	.check = pshift_keys_check,
 	.new = make,
 	.free = destroy,

@@ -50,7 +50,7 @@ struct pshift_gate_server {
 	bool on;
 	double stated; /* capacity, tokens a second; 0: learned */
 	struct pshift_gate_bucket *buckets;
-	struct pshift_server_load *loads;
+	struct cluster_server_load *loads;
 	size_t n, room;
 	struct weir_knob knobs[PSHIFT_GATE_KNOBS]; /* grants that the gate has not got yet */
 	size_t n_knobs;

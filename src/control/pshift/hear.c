@@ -20,13 +20,13 @@ static uint64_t pair(size_t bucket, size_t server)
 static struct pshift_entry *entry_of(
 	struct pshift_control *c, size_t bucket, size_t server, bool add)
 {
-	size_t at = pshift_ids_find(&c->pairs, pair(bucket, server));
+	size_t at = ids_find(&c->pairs, pair(bucket, server));
 	struct pshift_entry *e;
 
 	if (at != SIZE_MAX)
 		return &c->entries[at];
 	if (!add || pshift_room((void **)&c->entries, sizeof(*e), c->n_entries, &c->room_entries) ||
-		pshift_ids_add(&c->pairs, pair(bucket, server), (uint32_t)c->n_entries))
+		ids_add(&c->pairs, pair(bucket, server), (uint32_t)c->n_entries))
 		return NULL;
 	e = &c->entries[c->n_entries];
 	*e = (struct pshift_entry){.bucket = (uint32_t)bucket,
@@ -153,7 +153,7 @@ static int hear_entries(
 	struct pshift_control *c, weir_time now, size_t server, const struct lease_message *m)
 {
 	for (size_t i = 0; i < m->n; i++) {
-		size_t bucket = pshift_ids_find(&c->ids, m->demands[i].bucket);
+		size_t bucket = ids_find(&c->ids, m->demands[i].bucket);
 		struct pshift_entry *e;
 		size_t known = c->n_entries;
 
@@ -248,7 +248,7 @@ static void hear(struct pshift_control *c, weir_time now, struct pshift_member *
 enum peer_verdict pshift_hear(
 	struct pshift_control *c, weir_time now, const struct lease_message *m)
 {
-	size_t at = pshift_ids_find(&c->names, peer_hash(m->name));
+	size_t at = ids_find(&c->names, peer_hash(m->name));
 	struct pshift_member *s;
 
 	if (m->kind != LEASE_REPORT)

@@ -8,6 +8,8 @@
 
 extern const struct controller pshift_controller; /* a server of the cluster */
 extern const struct key pshift_keys[];
+extern const struct cluster_lead pshift_lead;     /* cluster.c */
+extern const struct cluster_server pshift_server; /* the same */
 void pshift_keys_check(struct settings *s, struct controller_check *c);
 
 #endif

@@ -144,7 +144,7 @@ static void forget(struct pshift_control *c)
 		b->renewed = 0;
 		b->lost = b->lost_next = b->unknown[0] = b->unknown[1] = 0;
 	}
-	pshift_ids_free(&c->pairs);
+	ids_free(&c->pairs);
 	c->n_entries = c->waiting = c->reporting = 0;
 	c->stale_order = true;
 	c->since = c->ruled = c->held = c->reach = c->frozen = 0;

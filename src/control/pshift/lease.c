@@ -184,7 +184,7 @@ static bool gives_up(int64_t had, int64_t has)
 
 static void told(struct pshift_server *s, const struct lease_tokens *t)
 {
-	size_t at = pshift_ids_find(&s->ids, t->bucket);
+	size_t at = ids_find(&s->ids, t->bucket);
 	struct pshift_spot *b = &s->spots[at];
 
 	if (at == SIZE_MAX)

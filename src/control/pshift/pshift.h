@@ -150,10 +150,7 @@
 #define PSHIFT_HOLD  4 /* periods: enough to restart a controller */
 #define PSHIFT_GAP   2 /* periods: enough for a report from any server that answers */
 
-#define PSHIFT_STAND_INS                                                                           \
-	3 /* servers that may stand in for a controller: the first of the cluster */
-
-/* Return true if a controller's instance is that of a server that stands in: its last bit. */
+/* The last bit of a controller's instance: it is a server that stands in. */
 static inline bool pshift_stands_in(uint64_t instance)
 {
 	return instance & 1;

@@ -389,18 +389,18 @@ static void place_at_random(struct pshift_control *c, int64_t *rtokens)
 
 static int place(struct pshift_control *c, weir_time now, bool whole, bool warm)
 {
-	struct pshift_options options = {.parallel = c->config.parallel, .warm = warm};
+	struct pshift_options options = {.warm = warm};
 	struct pshift_result result;
 	int r;
 
 	input(c, now, whole);
-	if (c->config.placing != PSHIFT_SHIFT)
+	if (c->config.placing != CLUSTER_SHIFT)
 		split_only(c);
 	r = pshift_allocate(
 		c->alg[whole], &c->input, &options, c->rtokens[whole], c->ltokens, &result);
 	if (r)
 		return r;
-	if (c->config.placing == PSHIFT_RANDOM)
+	if (c->config.placing == CLUSTER_RANDOM)
 		place_at_random(c, c->rtokens[whole]);
 	look_for_spare(c, whole);
 	for (size_t i = 0; i < c->n_buckets; i++)

@@ -3,7 +3,7 @@
 #ifndef WEIR_CONTROL_PSHIFT_SERVER_IMPL_H
 #define WEIR_CONTROL_PSHIFT_SERVER_IMPL_H
 
-#include "control/pshift/ids.h"
+#include "control/ids.h"
 #include "control/pshift/server.h"
 
 /* Interval of adding L-tokens while a bucket has a limit: a fifth of the longest wait that it may
@@ -67,9 +67,9 @@ struct pshift_spot { /* one bucket at this server; tokens */
 };
 
 struct pshift_server {
-	struct pshift_server_config config;
+	struct cluster_server_config config;
 	char name[PEER_NAME_MAX + 1];
-	struct pshift_ids ids;
+	struct ids ids;
 	struct pshift_spot *spots;
 	size_t n, room;
 	uint8_t *resting; /* by index */

@@ -7,7 +7,7 @@
 
 #define ALONE 10 /* measurements a period, at least, without a controller */
 
-int pshift_server_new(const struct pshift_server_config *config, struct pshift_server **ret)
+int pshift_server_new(const struct cluster_server_config *config, struct pshift_server **ret)
 {
 	struct pshift_server *s;
 
@@ -41,7 +41,7 @@ void pshift_server_free(struct pshift_server *s)
 		return;
 	pshift_borrow_end(s);
 	lease_message_free(&s->out);
-	pshift_ids_free(&s->ids);
+	ids_free(&s->ids);
 	free(s->spots);
 	free(s->resting);
 	free(s);
@@ -87,13 +87,13 @@ void pshift_server_wake_all(struct pshift_server *s)
 }
 
 int64_t pshift_server_add(
-	struct pshift_server *s, const struct pshift_server_bucket *b, uint64_t served)
+	struct pshift_server *s, const struct cluster_server_bucket *b, uint64_t served)
 {
-	size_t at = pshift_ids_find(&s->ids, b->id);
+	size_t at = ids_find(&s->ids, b->id);
 	struct pshift_spot *spot;
 
 	if (at == SIZE_MAX) {
-		if (make_room(s) || pshift_ids_add(&s->ids, b->id, (uint32_t)s->n))
+		if (make_room(s) || ids_add(&s->ids, b->id, (uint32_t)s->n))
 			return -ENOMEM;
 		at = s->n++;
 		spot = &s->spots[at];
@@ -124,13 +124,13 @@ int64_t pshift_server_add(
 
 int64_t pshift_server_find(const struct pshift_server *s, uint64_t id)
 {
-	size_t at = pshift_ids_find(&s->ids, id);
+	size_t at = ids_find(&s->ids, id);
 
 	return at == SIZE_MAX ? -ENOENT : (int64_t)at;
 }
 
-/* Count service since the last look: it took R-tokens while there were any, then L-tokens. */
-static void count(struct pshift_server *s, const struct pshift_server_load *loads)
+/* What was served since the last look took R-tokens while there were any, then L-tokens. */
+static void count(struct pshift_server *s, const struct cluster_server_load *loads)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		struct pshift_spot *b = &s->spots[i];
@@ -177,7 +177,7 @@ static bool is_time_to_measure(struct pshift_server *s, weir_time now)
 }
 
 int pshift_server_look(struct pshift_server *s, weir_time now,
-	const struct pshift_server_load *loads, double capacity)
+	const struct cluster_server_load *loads, double capacity)
 {
 	int r = 0, e;
 

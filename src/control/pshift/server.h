@@ -29,60 +29,28 @@
 #ifndef WEIR_CONTROL_PSHIFT_SERVER_H
 #define WEIR_CONTROL_PSHIFT_SERVER_H
 
+#include "control/cluster.h"
 #include "control/pshift/pshift.h"
 #include <stdbool.h>
 
 struct pshift_server;
 
-struct pshift_server_config {
-	const char *name;  /* copied; peer_name_check */
-	uint64_t cluster;  /* peer_hash of its name */
-	uint64_t instance; /* random at each start, not 0 */
-	weir_time length;  /* ns of a QoS period, until a controller says */
-	/* With very many buckets, leave out of a look those that rest: idle, with all the tokens that they can
-	 * have. The driver wakes them. */
-	bool rests;
-	bool fresh; /* the cluster's first start, or this server's: need not be BLIND (pshift.h) */
-	/* Changes that are not reported, as a part of the expected value; 0: 0.02, below 0: report
-	 * all. */
-	double tolerance;
-	/* Add so many R- and L-tokens to bucket `index` at the gate, or remove them; exactly. */
-	void (*grant)(void *arg, size_t index, int64_t r, int64_t l);
-	/* Send a message to the controller, or lose it, before returning. */
-	void (*send)(void *arg, const struct lease_message *m);
-	void *arg;
-};
-
 /* 0, -EINVAL or -ENOMEM. */
-int pshift_server_new(const struct pshift_server_config *config, struct pshift_server **ret);
+int pshift_server_new(const struct cluster_server_config *config, struct pshift_server **ret);
 void pshift_server_free(struct pshift_server *s);
 
-struct pshift_server_bucket {
-	uint64_t id; /* peer_hash of its name */
-	/* Its part of the reservation, and of the limit (or LEASE_NO_LIMIT), in tokens a period,
-	 * without a controller. The parts of a limit over all servers sum to no more than the
-	 * limit. */
-	int64_t reserved, limit;
-	int64_t reservation; /* over all servers; 0: it never waits for a stand-in (pshift.h) */
-};
-/* Add a bucket, or change the part of a known one. Return its index from 0, or -ENOMEM. Its
- * counters begin at `served`. */
+/* A new bucket, or another part of a known one: its index, counting from 0, or -ENOMEM. Its counters are
+ * taken to begin at `served`. */
 int64_t pshift_server_add(
-	struct pshift_server *s, const struct pshift_server_bucket *b, uint64_t served);
+	struct pshift_server *s, const struct cluster_server_bucket *b, uint64_t served);
 
 /* Return the index of a bucket that was added, or -ENOENT. */
 int64_t pshift_server_find(const struct pshift_server *s, uint64_t id);
 
-struct pshift_server_load {       /* counters of one bucket since any origin; tokens (requests) */
-	uint64_t arrived, served; /* served: for which the gate spent tokens, or would have */
-	uint64_t queued;          /* waiting now */
-	double waited;            /* request·ns, as the gate counts them */
-	uint64_t inside;          /* passed and not yet done */
-};
-/* Pass the loads of all buckets by index, and the estimated capacity in tokens a second. 0 or
- * -ENOMEM (the next look repeats it). */
+/* The loads of all buckets by index; capacity in tokens a second, as it is estimated now. 0 or -ENOMEM
+ * (the next look makes up for it). */
 int pshift_server_look(struct pshift_server *s, weir_time now,
-	const struct pshift_server_load *loads, double capacity);
+	const struct cluster_server_load *loads, double capacity);
 /* Return an array by index, not 0 for each bucket that rests; NULL: none does. Its load need not be up to date: it is
  * taken to be as in the last look. */
 const uint8_t *pshift_server_resting(const struct pshift_server *s);

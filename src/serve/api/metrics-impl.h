@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metrics-impl: shared by metrics.c, metrics-facts.c and lessor-api.c: the format, and numbers that
- * are one field each. */
+/* metrics-impl: what metrics.c, metrics-facts.c and serve/host/control-api.c share: the format, and numbers that are one
+ * field each. Nobody else includes it. */
 #ifndef WEIR_SERVE_API_METRICS_IMPL_H
 #define WEIR_SERVE_API_METRICS_IMPL_H
 

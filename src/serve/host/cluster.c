@@ -2,12 +2,11 @@
 #include "base/no-memory.h"
 #include "serve/host/cluster.h"
 #include "policy/impl.h"
-#include "control/pshift/facts.h"
-#include "control/pshift/pshift.h"
+#include "control/controller.h"
 #include "serve/gateway/impl.h"
 #include "serve/host/lease-link.h"
 #include "serve/resource/control.h"
-#include "serve/host/lessor.h"
+#include "serve/host/control.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdio.h>
@@ -19,16 +18,16 @@
 #define UNDER_WAY 16
 #define RETRIES   10 /* attempts to connect, a period */
 
-struct seat_link { /* to one controller */
-	struct seat *seat;
+struct server_link { /* to one controller */
+	struct server *server;
 	struct lease_link *link;
 	uint64_t controller; /* the last instance heard of that controller */
 };
 
-struct seat { /* one resource's */
+struct server { /* one resource's */
 	struct cluster *cluster;
 	struct gateway_resource *resource;
-	struct seat_link *links; /* one a controller */
+	struct server_link *links; /* one a controller */
 	struct lease_message message;
 	atomic_uint under_way;
 	uint64_t instance; /* of its connections; the server has its own */
@@ -38,17 +37,17 @@ struct cluster {
 	struct gateway *gateway;
 	struct peer_key key;
 	struct lease_conn_stats stats;
-	struct seat *seats;
-	size_t n_seats, n_links; /* links of each: to controllers, then to stand-ins */
-	/* servers of this gateway that may stand in; NULL: none */
-	struct lessor *stand_ins[PSHIFT_STAND_INS];
+	struct server *servers;
+	size_t n_servers,
+		n_links; /* links of each: to controllers, then to those that may stand in */
+	struct control *stand_ins[CLUSTER_STAND_INS]; /* servers of this gateway; NULL: none */
 };
 
 /* ---- from a resource's thread to the controllers */
 
 struct outgoing {
 	struct loop_task task; /* first */
-	struct seat *seat;
+	struct server *server;
 	uint8_t *frame;
 	size_t n;
 };
@@ -56,7 +55,7 @@ struct outgoing {
 static void send_all(struct loop_task *t)
 {
 	struct outgoing *o = (struct outgoing *)(void *)t;
-	struct seat *s = o->seat;
+	struct server *s = o->server;
 
 	for (size_t i = 0; s->links && i < s->cluster->n_links; i++)
 		if (s->links[i].link)
@@ -68,14 +67,14 @@ static void send_all(struct loop_task *t)
 
 static void post(void *arg, uint8_t *frame, size_t n)
 {
-	struct seat *s = arg;
+	struct server *s = arg;
 	struct outgoing *o = atomic_load(&s->under_way) < UNDER_WAY ? malloc(sizeof(*o)) : NULL;
 
 	if (!o) {
 		free(frame);
 		return;
 	}
-	*o = (struct outgoing){.task = {.run = send_all}, .seat = s, .frame = frame, .n = n};
+	*o = (struct outgoing){.task = {.run = send_all}, .server = s, .frame = frame, .n = n};
 	atomic_fetch_add(&s->under_way, 1);
 	loop_post(s->cluster->gateway->loop, &o->task);
 }
@@ -100,8 +99,8 @@ static void hand_over(struct loop_task *t)
 
 static void receive(void *arg, struct lease_message *m)
 {
-	struct seat_link *l = arg;
-	struct seat *s = l->seat;
+	struct server_link *l = arg;
+	struct server *s = l->server;
 	struct incoming *in = malloc(sizeof(*in));
 
 	l->controller = m->instance;
@@ -129,9 +128,8 @@ static void take_notice(struct loop_task *t)
 	free(n);
 }
 
-/* If a notification is lost, the server recovers: it reports twice a period, and counts the time of
- * silence. */
-static void notify(const struct seat *s, uint64_t controller)
+/* One that is not given is made up for: the server reports twice a period, and counts the time of silence. */
+static void notify(const struct server *s, uint64_t controller)
 {
 	struct notice *n = malloc(sizeof(*n));
 
@@ -145,15 +143,15 @@ static void notify(const struct seat *s, uint64_t controller)
 
 static void link_up(void *arg)
 {
-	notify(((struct seat_link *)arg)->seat, 0);
+	notify(((struct server_link *)arg)->server, 0);
 }
 
 static void link_down(void *arg)
 {
-	const struct seat_link *l = arg;
+	const struct server_link *l = arg;
 
 	if (l->controller)
-		notify(l->seat, l->controller);
+		notify(l->server, l->controller);
 }
 
 /* ---- start */
@@ -161,7 +159,7 @@ static void link_down(void *arg)
 static int connect_one(void *arg, struct gateway_resource *r)
 {
 	struct cluster *c = arg;
-	struct seat *s = &c->seats[r - c->gateway->resources];
+	struct server *s = &c->servers[r - c->gateway->resources];
 
 	resource_control_connect(r->resource, post, s);
 	return 0;
@@ -182,7 +180,7 @@ static const char *address_of(const struct weir_policy *p, size_t i, char *room)
 	return policy_cluster_stand_in(p, (unsigned)i, room, POLICY_CLUSTER_ADDRESS) ? room : NULL;
 }
 
-static int open_links(struct cluster *c, struct seat *s)
+static int open_links(struct cluster *c, struct server *s)
 {
 	const struct weir_policy_cluster *p = &c->gateway->policy->cluster;
 
@@ -213,7 +211,7 @@ static int open_links(struct cluster *c, struct seat *s)
 			.arg = &s->links[i]};
 		int rc = 0;
 
-		s->links[i].seat = s;
+		s->links[i].server = s;
 		if (config.address)
 			rc = lease_link_new(&config, &s->links[i].link);
 		if (rc < 0)
@@ -235,14 +233,14 @@ static void open_stand_ins(struct cluster *c)
 {
 	const struct gateway *g = c->gateway;
 
-	for (unsigned k = 0; k < PSHIFT_STAND_INS; k++) {
+	for (unsigned k = 0; k < CLUSTER_STAND_INS; k++) {
 		char address[POLICY_CLUSTER_ADDRESS];
 		const char *server =
 			policy_cluster_stand_in(g->policy, k, address, sizeof(address));
 		struct weir_err err;
 
 		if (server && is_ours(g, server) &&
-			lessor_stand_in(g->loop, g->policy, server, k + 1, address,
+			control_stand_in(g->loop, g->policy, server, k + 1, address,
 				&c->stand_ins[k], &err) < 0)
 			log_event(LOG_LEVEL_WARNING, "cannot-stand-in", "server", server, "why",
 				err.text, NULL);
@@ -251,9 +249,9 @@ static void open_stand_ins(struct cluster *c)
 
 void cluster_policy(struct gateway *g)
 {
-	for (unsigned k = 0; g->cluster && k < PSHIFT_STAND_INS; k++)
+	for (unsigned k = 0; g->cluster && k < CLUSTER_STAND_INS; k++)
 		if (g->cluster->stand_ins[k] &&
-			lessor_policy(g->cluster->stand_ins[k], g->policy) < 0)
+			control_policy(g->cluster->stand_ins[k], g->policy) < 0)
 			log_event(LOG_LEVEL_ERROR, "stand-in", "why", "out of memory", NULL);
 }
 
@@ -273,14 +271,14 @@ int cluster_start(struct gateway *g, struct weir_err *err)
 	rc = peer_key_read(p->key, p->name, &c->key, err);
 	if (rc < 0)
 		return rc;
-	c->seats = calloc(g->n_resources, sizeof(*c->seats));
-	c->n_links = p->n_controllers + PSHIFT_STAND_INS;
-	rc = c->seats ? 0 : -ENOMEM;
-	for (; rc == 0 && c->n_seats < g->n_resources; c->n_seats++) {
-		struct seat *s = &c->seats[c->n_seats];
+	c->servers = calloc(g->n_resources, sizeof(*c->servers));
+	c->n_links = p->n_controllers + CLUSTER_STAND_INS;
+	rc = c->servers ? 0 : -ENOMEM;
+	for (; rc == 0 && c->n_servers < g->n_resources; c->n_servers++) {
+		struct server *s = &c->servers[c->n_servers];
 
 		s->cluster = c;
-		s->resource = &g->resources[c->n_seats];
+		s->resource = &g->resources[c->n_servers];
 		rc = open_links(c, s);
 	}
 	if (rc == 0)
@@ -318,14 +316,14 @@ int cluster_fits(const struct gateway *g, const struct weir_policy *p, struct we
 
 static void stop_loop(struct loop_task *t)
 {
-	loop_stop(((struct outgoing *)(void *)t)->seat->cluster->gateway->loop);
+	loop_stop(((struct outgoing *)(void *)t)->server->cluster->gateway->loop);
 }
 
 /* Run all tasks posted to the main thread, so that none is left. */
 static void drain(struct cluster *c)
 {
-	struct seat seat = {.cluster = c};
-	struct outgoing o = {.task = {.run = stop_loop}, .seat = &seat};
+	struct server server = {.cluster = c};
+	struct outgoing o = {.task = {.run = stop_loop}, .server = &server};
 
 	loop_post(c->gateway->loop, &o.task);
 	loop_run(c->gateway->loop);
@@ -337,23 +335,23 @@ void cluster_stop(struct gateway *g)
 
 	if (!c)
 		return;
-	for (unsigned k = 0; k < PSHIFT_STAND_INS; k++)
-		lessor_free(c->stand_ins[k]);
-	for (size_t i = 0; i < c->n_seats; i++)
-		for (size_t k = 0; k < c->n_links && c->seats[i].links; k++) {
-			lease_link_free(c->seats[i].links[k].link);
-			c->seats[i].links[k].link = NULL;
+	for (unsigned k = 0; k < CLUSTER_STAND_INS; k++)
+		control_free(c->stand_ins[k]);
+	for (size_t i = 0; i < c->n_servers; i++)
+		for (size_t k = 0; k < c->n_links && c->servers[i].links; k++) {
+			lease_link_free(c->servers[i].links[k].link);
+			c->servers[i].links[k].link = NULL;
 		}
-	if (c->n_seats == g->n_resources) {
+	if (c->n_servers == g->n_resources) {
 		gateway_each(g, disconnect_one, NULL, NULL);
 		drain(c);
 		gateway_settle(g);
 	}
-	for (size_t i = 0; i < c->n_seats; i++) {
-		free(c->seats[i].links);
-		lease_message_free(&c->seats[i].message);
+	for (size_t i = 0; i < c->n_servers; i++) {
+		free(c->servers[i].links);
+		lease_message_free(&c->servers[i].message);
 	}
-	free(c->seats);
+	free(c->servers);
 	peer_key_forget(&c->key);
 	free(c);
 	g->cluster = NULL;
@@ -363,21 +361,22 @@ void cluster_stop(struct gateway *g)
 
 void cluster_look(const struct gateway *g, struct snapshot *s)
 {
-	const struct facts_table *t = &pshift_facts.whole;
-	struct facts_rows *rows = &s->whole[facts_index(&pshift_facts)];
+	const struct facts_kind *kind = controller_in_cluster()->facts;
+	const struct facts_table *t = &kind->whole;
+	struct facts_rows *rows = &s->whole[facts_index(kind)];
 	const struct cluster *c = g->cluster;
 
 	if (!c)
 		return;
-	rows->rows = snapshot_take(s, c->n_seats * c->n_links + 1, t->size);
-	for (size_t i = 0; rows->rows && i < c->n_seats; i++)
+	rows->rows = snapshot_take(s, c->n_servers * c->n_links + 1, t->size);
+	for (size_t i = 0; rows->rows && i < c->n_servers; i++)
 		for (size_t k = 0; k < g->policy->cluster.n_controllers; k++) {
-			struct pshift_facts_link *to = facts_row(t, rows, rows->n++);
+			struct cluster_link *to = facts_row(t, rows, rows->n++);
 			struct lease_link_status st;
 
-			lease_link_status(c->seats[i].links[k].link, &st);
+			lease_link_status(c->servers[i].links[k].link, &st);
 			to->row.key[0] = arena_text(&s->arena, st.address);
-			to->row.key[1] = arena_text(&s->arena, c->seats[i].resource->name);
+			to->row.key[1] = arena_text(&s->arena, c->servers[i].resource->name);
 			to->why = *st.why ? arena_text(&s->arena, st.why) : NULL;
 			to->up = st.up;
 			to->since = st.since ? loop_clock() - st.since : 0;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cluster: the gateway's side of a pShift cluster: the connections of its resources to the
- * controllers.
+ * cluster: the gateway's side of a cluster: the links of each of its resources to the controllers.
  *
- * Each resource is a server of the cluster by itself, with a link to every controller in the
- * policy; its messages go to all of them, and it decides which of them it follows
- * (control/pshift/server.h). Up to three servers may stand in for a controller (lessor.c), and have
- * links from every server, too. The links belong to the main thread, a server to its resource's
- * (serve/resource/control.c): frames and messages are passed by posted tasks, and no thread waits.
+ * Each resource is a server of the cluster by itself, with a link to every controller that the policy names. Its messages go
+ * to all of them, and it decides itself which of them it follows. Up to three servers may stand in for a controller
+ * (control.c), and have links of every server, too. The links are the main thread's, a server is its resource's
+ * (serve/resource/control.c): frames and messages change hands by posted tasks, and no thread waits.
  */
 #ifndef WEIR_SERVE_HOST_CLUSTER_H
 #define WEIR_SERVE_HOST_CLUSTER_H

@@ -16,8 +16,8 @@
 #define UNPROVEN   (60 * WEIR_SEC) /* longer than any period between two reports */
 #define SAY_AGAIN  (60 * WEIR_SEC)
 
-struct lease_guest {
-	struct lease_guest *next, **link; /* oldest last */
+struct lease_hub_server {
+	struct lease_hub_server *next, **link; /* oldest last */
 	struct lease_hub *hub;
 	struct lease_conn *conn;
 	weir_time since;
@@ -36,16 +36,16 @@ struct lease_hub {
 	struct listener *listeners;
 	size_t n_listeners;
 	struct loop_timer sweep, again;
-	struct lease_guest *guests;
+	struct lease_hub_server *servers;
 	struct lease_message message;
 	struct lease_hub_stats stats;
 	weir_time said[PEER_VERDICTS];
 };
 
-/* ---- guests */
+/* ---- servers */
 
 static void say(
-	struct lease_hub *h, const struct lease_guest *g, enum peer_verdict v, const char *why)
+	struct lease_hub *h, const struct lease_hub_server *g, enum peer_verdict v, const char *why)
 {
 	weir_time now = loop_clock();
 
@@ -56,11 +56,11 @@ static void say(
 		*lease_conn_name(g->conn) ? lease_conn_name(g->conn) : NULL, "why", why, NULL);
 }
 
-static void guest_free(struct lease_guest *g)
+static void server_free(struct lease_hub_server *g)
 {
 	struct lease_hub *h = g->hub;
 
-	h->stats.guests--;
+	h->stats.servers--;
 	h->stats.proven -= g->proven;
 	*g->link = g->next;
 	if (g->next)
@@ -72,7 +72,7 @@ static void guest_free(struct lease_guest *g)
 static void over(void *arg, struct lease_conn *c, enum peer_verdict v, const char *why)
 {
 	struct lease_hub *h = arg;
-	struct lease_guest *g = lease_conn_user(c);
+	struct lease_hub_server *g = lease_conn_user(c);
 
 	if (v != PEER_TAKEN) {
 		h->stats.refused++;
@@ -83,13 +83,13 @@ static void over(void *arg, struct lease_conn *c, enum peer_verdict v, const cha
 	}
 	if (g->proven)
 		h->config.gone(h->config.arg, g);
-	guest_free(g);
+	server_free(g);
 }
 
 static void receive(void *arg, struct lease_conn *c, struct lease_message *m)
 {
 	struct lease_hub *h = arg;
-	struct lease_guest *g = lease_conn_user(c);
+	struct lease_hub_server *g = lease_conn_user(c);
 
 	if (!g->proven) {
 		g->proven = true;
@@ -98,7 +98,7 @@ static void receive(void *arg, struct lease_conn *c, struct lease_message *m)
 	h->config.receive(h->config.arg, g, m);
 }
 
-void lease_hub_drop(struct lease_guest *g, const char *why)
+void lease_hub_drop(struct lease_hub_server *g, const char *why)
 {
 	struct lease_hub *h = g->hub;
 
@@ -106,15 +106,15 @@ void lease_hub_drop(struct lease_guest *g, const char *why)
 		h->stats.refused++;
 		say(h, g, PEER_BROKEN, why);
 	}
-	guest_free(g);
+	server_free(g);
 }
 
-/* Return the guest that is unproven for longest, or NULL. */
-static struct lease_guest *oldest_unproven(struct lease_hub *h)
+/* The one that has gone longest without a proof, or NULL. */
+static struct lease_hub_server *oldest_unproven(struct lease_hub *h)
 {
-	struct lease_guest *found = NULL;
+	struct lease_hub_server *found = NULL;
 
-	for (struct lease_guest *g = h->guests; g; g = g->next)
+	for (struct lease_hub_server *g = h->servers; g; g = g->next)
 		if (!g->proven)
 			found = g;
 	return found;
@@ -123,9 +123,9 @@ static struct lease_guest *oldest_unproven(struct lease_hub *h)
 static void sweep(struct loop_timer *t, weir_time now)
 {
 	struct lease_hub *h = container_of(t, struct lease_hub, sweep);
-	struct lease_guest *g, *next;
+	struct lease_hub_server *g, *next;
 
-	for (g = h->guests; g; g = next) {
+	for (g = h->servers; g; g = next) {
 		next = g->next;
 		if (!g->proven && now - g->since > UNPROVEN)
 			lease_hub_drop(g, "it did not prove for a minute that it has the key");
@@ -137,7 +137,7 @@ static void sweep(struct loop_timer *t, weir_time now)
 
 static int admit(struct lease_hub *h, int fd)
 {
-	struct lease_guest *g = calloc(1, sizeof(*g));
+	struct lease_hub_server *g = calloc(1, sizeof(*g));
 	struct lease_conn_config config = {.loop = h->config.loop,
 		.key = h->config.key,
 		.side = LEASE_CONTROLLER,
@@ -164,20 +164,20 @@ static int admit(struct lease_hub *h, int fd)
 	}
 	g->hub = h;
 	g->since = loop_clock();
-	g->next = h->guests;
-	g->link = &h->guests;
+	g->next = h->servers;
+	g->link = &h->servers;
 	if (g->next)
 		g->next->link = &g->next;
-	h->guests = g;
-	h->stats.guests++;
+	h->servers = g;
+	h->stats.servers++;
 	return 0;
 }
 
 static void take(struct lease_hub *h, int fd)
 {
 	h->stats.accepted++;
-	if (h->stats.guests >= h->config.most) {
-		struct lease_guest *g = oldest_unproven(h);
+	if (h->stats.servers >= h->config.most) {
+		struct lease_hub_server *g = oldest_unproven(h);
 
 		if (!g) {
 			h->stats.refused++;
@@ -280,8 +280,8 @@ void lease_hub_free(struct lease_hub *h)
 		return;
 	loop_set(h->config.loop, &h->sweep, WEIR_NEVER);
 	loop_set(h->config.loop, &h->again, WEIR_NEVER);
-	while (h->guests)
-		guest_free(h->guests); /* NOLINT(clang-analyzer-unix.Malloc): it unlinks itself */
+	while (h->servers)
+		server_free(h->servers); /* NOLINT(clang-analyzer-unix.Malloc): it unlinks itself */
 	for (size_t i = 0; i < h->n_listeners; i++) {
 		struct listener *l = &h->listeners[i];
 
@@ -296,27 +296,27 @@ void lease_hub_free(struct lease_hub *h)
 	free(h);
 }
 
-int lease_hub_send(struct lease_guest *g, uint8_t *frame, size_t n)
+int lease_hub_send(struct lease_hub_server *g, uint8_t *frame, size_t n)
 {
 	return lease_conn_send(g->conn, frame, n);
 }
 
-const char *lease_hub_name(const struct lease_guest *g)
+const char *lease_hub_name(const struct lease_hub_server *g)
 {
 	return lease_conn_name(g->conn);
 }
 
-const char *lease_hub_peer(const struct lease_guest *g)
+const char *lease_hub_peer(const struct lease_hub_server *g)
 {
 	return lease_conn_peer(g->conn);
 }
 
-void *lease_hub_user(const struct lease_guest *g)
+void *lease_hub_user(const struct lease_hub_server *g)
 {
 	return g->user;
 }
 
-void lease_hub_set_user(struct lease_guest *g, void *user)
+void lease_hub_set_user(struct lease_hub_server *g, void *user)
 {
 	g->user = user;
 }

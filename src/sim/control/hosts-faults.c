@@ -115,7 +115,7 @@ static int restart(struct host *h, struct weir_err *err)
 	struct site_loads before;
 
 	hosts_loads(&h->site.site, &before);
-	return hosts_begin(h, h->site.world->now, err);
+	return hosts_begin(h, err);
 }
 
 static void set_window(struct host *h, double window)

@@ -70,7 +70,7 @@ static inline struct host *host_of(const struct site *s)
 }
 
 /* hosts.c: the host begins anew, as another instance. */
-int hosts_begin(struct host *h, weir_time first, struct weir_err *err);
+int hosts_begin(struct host *h, struct weir_err *err);
 
 /* hosts-load.c: site_ops.loads */
 int hosts_loads(struct site *s, struct site_loads *ret);

@@ -166,26 +166,25 @@ static void hosts_free(void *state)
 	free(c);
 }
 
-int hosts_begin(struct host *h, weir_time first, struct weir_err *err)
+int hosts_begin(struct host *h, struct weir_err *err)
 {
 	struct hosts *c = h->hosts;
+	unsigned phases = (unsigned)(h - c->hosts) + HOSTS_PHASES - c->phase; /* until its own */
 
 	sim_site_end(&h->site);
 	h->published = h->steps = 0;
 	h->site.peers = (struct controller_peers){.host = (uint64_t)(h - c->hosts) + 1,
 		.instance = rng_u64(&h->site.random) | 1, /* never 0 */
-		.period = c->map.period,
-		.first = first,
+		.period = HOSTS_PHASES * c->part,
+		.first = c->tick + phases % HOSTS_PHASES * c->part,
 		.most = c->n};
 	return sim_site_begin(&h->site, err);
 }
 
-static int start_host(
-	struct hosts *c, struct host *h, struct world *w, weir_time part, struct weir_err *err)
+static int start_host(struct hosts *c, struct host *h, struct world *w, struct weir_err *err)
 {
 	const struct scenario *s = w->scenario;
 	const struct scenario_gate *g = &s->groups[s->hosts[h->world - w->hosts].group].gate;
-	weir_time phase = (h - c->hosts) % HOSTS_PHASES;
 
 	h->hosts = c;
 	h->site = (struct sim_site){.site = {.ops = &c->ops, .name = h->world->name},
@@ -195,10 +194,10 @@ static int start_host(
 		.settings = c->map.hosts ? c->map.settings.data : g->resource.settings};
 	rng_init(&h->site.random, w->seed, h->world->name);
 	h->seen = calloc(h->world->n_tenants, sizeof(*h->seen));
-	return h->seen ? hosts_begin(h, (1 + phase) * part, err) : no_memory(err);
+	return h->seen ? hosts_begin(h, err) : no_memory(err);
 }
 
-static int start_hosts(struct hosts *c, struct world *w, weir_time part, struct weir_err *err)
+static int start_hosts(struct hosts *c, struct world *w, struct weir_err *err)
 {
 	const struct scenario *s = w->scenario;
 	uint32_t most = 1, n = 0;
@@ -220,7 +219,7 @@ static int start_hosts(struct hosts *c, struct world *w, weir_time part, struct 
 	if (!c->hosts || !c->rows || !c->sequence || !c->sent_at || !c->sent)
 		return no_memory(err);
 	for (uint32_t i = 0; r == 0 && i < c->n; i++)
-		r = start_host(c, &c->hosts[i], w, part, err);
+		r = start_host(c, &c->hosts[i], w, err);
 	return r;
 }
 
@@ -243,7 +242,7 @@ static int hosts_init(struct world *w, const struct scenario_controller *config,
 	c->ops.all_quiet = hosts_all_quiet;
 	c->ops.publish = host_publish;
 	c->part = c->tick = config->period;
-	r = start_hosts(c, w, config->period, err);
+	r = start_hosts(c, w, err);
 	if (r) {
 		hosts_free(c);
 		return r;

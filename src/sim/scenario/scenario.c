@@ -2,7 +2,7 @@
 /* scenario: the top level of a scenario file. */
 #include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
-#include "sim/control/pshift-cluster.h"
+#include "sim/cluster/cluster.h"
 #include "sim/control/controller.h"
 #include "sim/control/device.h"
 #include <ctype.h>
@@ -354,7 +354,7 @@ static int read_cluster(yamldoc_node root, struct scenario *s, struct weir_err *
 	s->cluster = calloc(1, sizeof(*s->cluster));
 	if (!s->cluster)
 		return no_memory(err);
-	return pshift_cluster_read(yamldoc_get(root, "cluster"), s->cluster, err);
+	return sim_cluster_read(yamldoc_get(root, "cluster"), s->cluster, err);
 }
 
 static int read_all(struct scenario *s, struct weir_err *err)

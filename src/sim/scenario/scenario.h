@@ -161,7 +161,7 @@ struct scenario {
 	size_t n_moments;
 	struct scenario_controller *controllers;
 	size_t n_controllers;
-	struct pshift_cluster_config *cluster; /* replaces stations, hosts and the rest; or NULL */
+	struct sim_cluster_config *cluster; /* replaces stations, hosts and the rest; or NULL */
 	struct yamldoc *doc;                   /* owns the strings that were not allocated here */
 	char *file;                            /* its name, for messages */
 	char *names;                           /* the hosts' names */

@@ -56,7 +56,7 @@ static void alone(size_t server)
 
 static void begin(size_t servers, const int64_t *reservations, size_t buckets)
 {
-	struct pshift_control_config c = {
+	struct cluster_lead_config c = {
 		.name = "control", .cluster = 1, .instance = 10, .length = LENGTH, .send = sent};
 
 	w = (struct world){0};
@@ -64,7 +64,7 @@ static void begin(size_t servers, const int64_t *reservations, size_t buckets)
 	for (size_t j = 0; j < servers; j++)
 		CHECK_INT(pshift_control_server(w.control, server_name(NULL, j)), j);
 	for (size_t i = 0; i < buckets; i++) {
-		struct pshift_control_bucket b = {i + 1, reservations[i], LEASE_NO_LIMIT, 1};
+		struct cluster_bucket b = {i + 1, reservations[i], LEASE_NO_LIMIT, 1};
 
 		CHECK_INT(pshift_control_bucket(w.control, &b), i);
 	}

@@ -8,11 +8,11 @@
 
 /* ---- processes */
 
-static struct pshift_server_bucket server_bucket(const struct node *x, size_t i)
+static struct cluster_server_bucket server_bucket(const struct node *x, size_t i)
 {
 	int64_t limit = w.limit[x->version][i], res = w.reservation[x->version][i];
 
-	return (struct pshift_server_bucket){.id = i + 1,
+	return (struct cluster_server_bucket){.id = i + 1,
 		.reserved = res / (int64_t)w.n,
 		.limit = i < LIMITED ? limit / (int64_t)w.n : LEASE_NO_LIMIT,
 		.reservation = res};
@@ -22,7 +22,7 @@ static void start_server(size_t j, bool fresh)
 {
 	struct node *x = &w.servers[j];
 	char name[] = {'s', (char)('1' + j), 0};
-	struct pshift_server_config c = {.name = name,
+	struct cluster_server_config c = {.name = name,
 		.cluster = 1,
 		.instance = ++w.instances,
 		.length = LENGTH,
@@ -37,7 +37,7 @@ static void start_server(size_t j, bool fresh)
 	CHECK(pshift_server_new(&c, &w.server[j]) == 0);
 	for (size_t i = 0; i < BUCKETS; i++) {
 		struct place *p = &w.places[j][i];
-		struct pshift_server_bucket b = server_bucket(x, i);
+		struct cluster_server_bucket b = server_bucket(x, i);
 
 		p->r = p->l = 0;
 		p->arrived = p->served = p->looked = p->queued = 0;
@@ -49,9 +49,9 @@ static void start_server(size_t j, bool fresh)
 	w.is_static[j] = fresh;
 }
 
-static struct pshift_control_bucket control_bucket(const struct node *x, size_t i)
+static struct cluster_bucket control_bucket(const struct node *x, size_t i)
 {
-	return (struct pshift_control_bucket){.id = i + 1,
+	return (struct cluster_bucket){.id = i + 1,
 		.reservation = w.reservation[x->version][i],
 		.limit = i < LIMITED ? w.limit[x->version][i] : LEASE_NO_LIMIT,
 		.parts = (uint32_t)w.n};
@@ -61,7 +61,7 @@ static void start_leader(size_t k)
 {
 	struct node *x = &w.leaders[k];
 	char name[] = {'c', (char)('1' + k), 0};
-	struct pshift_control_config c = {.name = name,
+	struct cluster_lead_config c = {.name = name,
 		.cluster = 1,
 		.instance = 2 * ++w.instances,
 		.rank = k < CHIEFS ? 0 : (unsigned)(k - CHIEFS + 1),
@@ -80,7 +80,7 @@ static void start_leader(size_t k)
 		CHECK_INT(pshift_control_server(w.control[k], server), j);
 	}
 	for (size_t i = 0; i < BUCKETS; i++) {
-		struct pshift_control_bucket b = control_bucket(x, i);
+		struct cluster_bucket b = control_bucket(x, i);
 
 		CHECK_INT(pshift_control_bucket(w.control[k], &b), i);
 	}
@@ -138,13 +138,13 @@ static void stop_server(size_t j)
 
 static void report_counters(size_t j)
 {
-	struct pshift_server_load loads[BUCKETS];
+	struct cluster_server_load loads[BUCKETS];
 	struct pshift_server_status s;
 
 	for (size_t i = 0; i < BUCKETS; i++) {
 		const struct place *p = &w.places[j][i];
 
-		loads[i] = (struct pshift_server_load){.arrived = p->arrived,
+		loads[i] = (struct cluster_server_load){.arrived = p->arrived,
 			.served = p->served,
 			.queued = p->queued,
 			.waited = p->waited};
@@ -279,8 +279,8 @@ static void take_policy(struct node *x, struct pshift_server *s, struct pshift_c
 {
 	x->version = w.version;
 	for (size_t i = 0; i < BUCKETS; i++) {
-		struct pshift_server_bucket b = server_bucket(x, i);
-		struct pshift_control_bucket k = control_bucket(x, i);
+		struct cluster_server_bucket b = server_bucket(x, i);
+		struct cluster_bucket k = control_bucket(x, i);
 
 		CHECK_INT(s ? pshift_server_add(s, &b, 0) : pshift_control_bucket(c, &k), i);
 		if (s) {
@@ -333,9 +333,9 @@ static void end(void)
 	lease_message_free(&w.in);
 }
 
-static struct pshift_control_status status_of(size_t k)
+static struct cluster_status status_of(size_t k)
 {
-	struct pshift_control_status s = {0};
+	struct cluster_status s = {0};
 
 	if (w.control[k])
 		pshift_control_status(w.control[k], &s);

@@ -135,7 +135,7 @@ static void fault(bool stand_ins, bool policies)
 			fault_policy();
 		break;
 	default:
-		for (size_t j = 0; stand_ins && j < PSHIFT_STAND_INS && j < w.n; j++)
+		for (size_t j = 0; stand_ins && j < CLUSTER_STAND_INS && j < w.n; j++)
 			if (w.servers[j].up && !w.control[CHIEFS + j])
 				start_leader(CHIEFS + j);
 	}

@@ -31,9 +31,9 @@ static void demand_elsewhere(void)
 		}
 }
 
-static struct pshift_control_status status_of(size_t k)
+static struct cluster_status status_of(size_t k)
 {
-	struct pshift_control_status s = {0};
+	struct cluster_status s = {0};
 
 	if (w.chiefs[k].control)
 		pshift_control_status(w.chiefs[k].control, &s);

@@ -58,7 +58,7 @@ static void chaos(unsigned steps, bool kills)
 /* One bucket has unlimited demand at one server; the others have little. */
 static void converges(void)
 {
-	struct pshift_control_status s;
+	struct cluster_status s;
 
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (size_t j = 0; j < SERVERS; j++) {
@@ -166,7 +166,7 @@ static void worse_or_better(uint64_t dice)
 static bool taking_over(void)
 {
 	static uint64_t until;
-	struct pshift_control_status s = {0};
+	struct cluster_status s = {0};
 
 	if (w.chiefs[0].control)
 		pshift_control_status(w.chiefs[0].control, &s);
@@ -288,7 +288,7 @@ static size_t in_charge(void)
 	size_t found = CHIEFS, n = 0;
 
 	for (size_t k = 0; k < CHIEFS; k++) {
-		struct pshift_control_status s;
+		struct cluster_status s;
 
 		if (!w.chiefs[k].control)
 			continue;
@@ -305,7 +305,7 @@ static size_t in_charge(void)
  * limits to the token. */
 static void the_later_one_is_followed(void)
 {
-	struct pshift_control_status first, second;
+	struct cluster_status first, second;
 
 	begin(seed() * 1000 + 6, false);
 	calm(5 * LENGTH / STEP);

@@ -154,7 +154,7 @@ static void start_server(size_t j, bool fresh)
 {
 	struct machine *x = &w.machines[j];
 	char name[] = {'s', (char)('1' + j), 0};
-	struct pshift_server_config c = {.name = name,
+	struct cluster_server_config c = {.name = name,
 		.cluster = 1,
 		.instance = x->instance = ++w.instances,
 		.length = LENGTH,
@@ -167,7 +167,7 @@ static void start_server(size_t j, bool fresh)
 	CHECK(pshift_server_new(&c, &x->server) == 0);
 	for (size_t i = 0; i < BUCKETS; i++) {
 		struct gate *g = &x->gates[i];
-		struct pshift_server_bucket b = {.id = i + 1,
+		struct cluster_server_bucket b = {.id = i + 1,
 			.reserved = w.reservation[i] / SERVERS,
 			.limit = i < LIMITED ? w.limit[i] / SERVERS : LEASE_NO_LIMIT,
 			.reservation = w.reservation[i]};
@@ -183,7 +183,7 @@ static void start_control(size_t k)
 {
 	struct chief *x = &w.chiefs[k];
 	char name[] = {'c', (char)('1' + k), 0};
-	struct pshift_control_config c = {.name = name,
+	struct cluster_lead_config c = {.name = name,
 		.cluster = 1,
 		.instance = ++w.instances * 2,
 		.rank = k < CHIEFS ? 0 : (unsigned)(k - CHIEFS + 1),
@@ -199,7 +199,7 @@ static void start_control(size_t k)
 		CHECK_INT(pshift_control_server(x->control, server), j);
 	}
 	for (size_t i = 0; i < BUCKETS; i++) {
-		struct pshift_control_bucket b = {.id = i + 1,
+		struct cluster_bucket b = {.id = i + 1,
 			.reservation = w.reservation[i],
 			.limit = w.limit[i],
 			.parts = SERVERS};
@@ -387,12 +387,12 @@ static void arrive(struct machine *x)
 
 static void report_counters(struct machine *x)
 {
-	struct pshift_server_load loads[BUCKETS];
+	struct cluster_server_load loads[BUCKETS];
 
 	for (size_t i = 0; i < BUCKETS; i++) {
 		const struct gate *g = &x->gates[i];
 
-		loads[i] = (struct pshift_server_load){.arrived = g->arrived,
+		loads[i] = (struct cluster_server_load){.arrived = g->arrived,
 			.served = g->served,
 			.queued = g->queued,
 			.waited = g->waited};
@@ -442,7 +442,7 @@ static void deliver(void)
 /* Return the period of a controller that counts periods, or 0. */
 static uint64_t control(const struct chief *k)
 {
-	struct pshift_control_status s;
+	struct cluster_status s;
 	int r;
 
 	if (!k->control)

@@ -29,7 +29,7 @@
 #define BUCKETS  4
 #define LIMITED  3 /* the first of them */
 #define CHIEFS   2
-#define LEADERS  (CHIEFS + PSHIFT_STAND_INS)
+#define LEADERS  (CHIEFS + CLUSTER_STAND_INS)
 #define LENGTH   (400 * WEIR_MS)
 #define STEP     (2 * WEIR_MS)
 #define PERIOD   ((unsigned)(LENGTH / STEP)) /* steps */

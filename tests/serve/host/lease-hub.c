@@ -24,13 +24,13 @@ static char at[64];
 /* ---- the controller */
 
 static struct lease_hub *hub;
-static struct lease_guest *last; /* the last sender */
+static struct lease_hub_server *last; /* the last sender */
 static unsigned heard, left;
 static uint64_t heard_sequence;
 static char heard_name[PEER_NAME_MAX + 1];
 static bool drop_next;
 
-static void hub_receive(void *arg, struct lease_guest *g, struct lease_message *m)
+static void hub_receive(void *arg, struct lease_hub_server *g, struct lease_message *m)
 {
 	heard++;
 	heard_sequence = m->sequence;
@@ -44,7 +44,7 @@ static void hub_receive(void *arg, struct lease_guest *g, struct lease_message *
 	loop_stop(loop);
 }
 
-static void hub_gone(void *arg, struct lease_guest *g)
+static void hub_gone(void *arg, struct lease_hub_server *g)
 {
 	left++;
 	if (last == g)
@@ -303,7 +303,7 @@ static void there_and_back(void)
 	CHECK_INT(stats().proven, 1);
 	server_close(&a);
 	UNTIL(left == 1);
-	CHECK_INT(stats().guests, 0);
+	CHECK_INT(stats().servers, 0);
 	lease_hub_free(hub);
 }
 
@@ -476,7 +476,7 @@ static void slow(void)
 	}
 	CHECK_INT(r, -ENOBUFS);
 	CHECK_INT(stats().conn.lost, 1);
-	CHECK_INT(stats().guests, 1);
+	CHECK_INT(stats().servers, 1);
 	close(fd);
 	lease_hub_free(hub);
 }
@@ -497,17 +497,17 @@ static void crowd(void)
 	say_sealed(a, &key, frame, n);
 	UNTIL(heard == 1);
 	b = knock();
-	UNTIL(stats().guests == 2);
+	UNTIL(stats().servers == 2);
 	c = greet(&theirs);
 	is_closed(b);
-	CHECK_INT(stats().guests, 2);
+	CHECK_INT(stats().servers, 2);
 	n = make(frame, LEASE_REPORT, "x", 9, 2, 0);
 	peer_write_nonce(frame, theirs.nonce);
 	say_sealed(c, &key, frame, n);
 	UNTIL(heard == 2);
 	b = knock();
 	is_closed(b); /* all are proven: no place is left */
-	CHECK_INT(stats().guests, 2);
+	CHECK_INT(stats().servers, 2);
 	close(a);
 	close(c);
 	lease_hub_free(hub);

@@ -109,13 +109,13 @@ static void to_controller(void *arg, uint8_t *frame, size_t n)
 
 static void control_start(int64_t limit)
 {
-	struct pshift_control_config c = {.name = "c",
+	struct cluster_lead_config c = {.name = "c",
 		.cluster = peer_hash("weir"),
 		.instance = 77,
 		.length = WEIR_SEC,
 		.send = to_server};
-	struct pshift_control_bucket a = {peer_hash("a"), 0, limit, 1};
-	struct pshift_control_bucket b = {peer_hash("b"), 90, limit, 1};
+	struct cluster_bucket a = {peer_hash("a"), 0, limit, 1};
+	struct cluster_bucket b = {peer_hash("b"), 90, limit, 1};
 
 	CHECK_INT(pshift_control_new(&c, &w.control), 0);
 	CHECK_INT(pshift_control_server(w.control, "s"), 0);

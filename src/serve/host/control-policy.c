@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lessor-policy: the policy's servers and tenants as servers and buckets of the controller. */
+/* control-policy: servers and tenants of the policy as those of the controller. */
 #include "policy/impl.h"
-#include "serve/host/lessor-impl.h"
+#include "serve/host/control-impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 /* ---- servers */
 
-static int add_server(struct lessor *l, const char *name)
+static int add_server(struct control *l, const char *name)
 {
 	void *p = realloc(l->servers, (l->n_servers + 1) * sizeof(*l->servers));
 	int64_t at;
@@ -17,46 +17,46 @@ static int add_server(struct lessor *l, const char *name)
 	if (!p)
 		return -ENOMEM;
 	l->servers = p;
-	at = pshift_control_server(l->control, name);
+	at = l->lead->server(l->machine, name);
 	if (at < 0)
 		return (int)at;
-	l->servers[at] = (struct lessor_server){.guest = NULL};
+	l->servers[at] = (struct control_server){.link = NULL};
 	strncpy(l->servers[at].name, name, PEER_NAME_MAX);
 	l->n_servers = (size_t)at + 1;
-	return pshift_ids_add(&l->server_ids, peer_hash(name), (uint32_t)at);
+	return ids_add(&l->server_ids, peer_hash(name), (uint32_t)at);
 }
 
-static int take_servers(struct lessor *l)
+static int take_servers(struct control *l)
 {
 	const struct weir_policy_cluster *c = &l->policy->cluster;
 
 	for (size_t i = 0; i < c->n_servers; i++) {
 		int rc = 0;
 
-		if (pshift_ids_find(&l->server_ids, peer_hash(c->servers[i])) == SIZE_MAX)
+		if (ids_find(&l->server_ids, peer_hash(c->servers[i])) == SIZE_MAX)
 			rc = add_server(l, c->servers[i]);
 		if (rc < 0)
 			return rc;
 	}
-	/* Guests point to their servers, whose array may have moved. */
+	/* A connection points to its server, which may have moved. */
 	for (size_t i = 0; i < l->n_servers; i++)
-		if (l->servers[i].guest)
-			lease_hub_set_user(l->servers[i].guest, &l->servers[i]);
+		if (l->servers[i].link)
+			lease_hub_set_user(l->servers[i].link, &l->servers[i]);
 	return 0;
 }
 
 /* ---- buckets */
 
 static int put_bucket(
-	struct lessor *l, const char *path, const struct policy_cluster_tokens *t, size_t parts)
+	struct control *l, const char *path, const struct policy_cluster_tokens *t, size_t parts)
 {
-	struct pshift_control_bucket b = {.id = peer_hash(path),
+	struct cluster_bucket b = {.id = peer_hash(path),
 		.reservation = t->reservation,
 		.limit = t->limit,
 		.parts = (uint32_t)parts};
-	size_t known = pshift_ids_find(&l->bucket_ids, b.id);
-	int64_t at = pshift_control_bucket(l->control, &b);
-	struct lessor_bucket *to;
+	size_t known = ids_find(&l->bucket_ids, b.id);
+	int64_t at = l->lead->bucket(l->machine, &b);
+	struct control_bucket *to;
 
 	if (at < 0)
 		return (int)at;
@@ -66,9 +66,9 @@ static int put_bucket(
 		if (!p)
 			return -ENOMEM;
 		l->buckets = p;
-		l->buckets[at] = (struct lessor_bucket){.path = strdup(path)};
+		l->buckets[at] = (struct control_bucket){.path = strdup(path)};
 		l->n_buckets = (size_t)at + 1;
-		if (!l->buckets[at].path || pshift_ids_add(&l->bucket_ids, b.id, (uint32_t)at))
+		if (!l->buckets[at].path || ids_add(&l->bucket_ids, b.id, (uint32_t)at))
 			return -ENOMEM;
 	}
 	to = &l->buckets[at];
@@ -78,7 +78,7 @@ static int put_bucket(
 	return 0;
 }
 
-static int take_buckets(struct lessor *l)
+static int take_buckets(struct control *l)
 {
 	const struct weir_policy *p = l->policy;
 	struct weir_bounds *bounds = calloc(p->n_tenants + 1, sizeof(*bounds));
@@ -106,7 +106,7 @@ static int take_buckets(struct lessor *l)
 	return rc;
 }
 
-int lessor_policy_take(struct lessor *l)
+int control_policy_take(struct control *l)
 {
 	int rc = take_servers(l);
 
@@ -124,8 +124,8 @@ static bool same_list(const char *const *a, size_t n_a, const char *const *b, si
 	return same;
 }
 
-/* Return NULL if the policy may follow the one in force; else the part that needs a restart. */
-static const char *differs(const struct lessor *l, const struct weir_policy *p)
+/* NULL: it may follow the one in force; else what takes a restart. */
+static const char *differs(const struct control *l, const struct weir_policy *p)
 {
 	const struct weir_policy_cluster *is = &l->policy->cluster, *be = &p->cluster;
 
@@ -149,7 +149,7 @@ static const char *differs(const struct lessor *l, const struct weir_policy *p)
 	return NULL;
 }
 
-void lessor_policy_reload(struct lessor *l)
+void control_policy_reload(struct control *l)
 {
 	struct weir_policy *p;
 	const struct weir_policy *old = l->policy;
@@ -159,7 +159,7 @@ void lessor_policy_reload(struct lessor *l)
 				   : weir_err_set(&err, -EINVAL, "there is no file to read");
 
 	if (rc == 0) {
-		why = lessor_check(p, &err) < 0 ? err.text : differs(l, p);
+		why = control_check(p, &err) < 0 ? err.text : differs(l, p);
 		if (why) {
 			rc = -EINVAL;
 			weir_policy_free(p);
@@ -169,8 +169,8 @@ void lessor_policy_reload(struct lessor *l)
 	}
 	if (rc == 0) {
 		l->policy = p;
-		rc = lessor_policy_take(l);
-		weir_policy_free((struct weir_policy *)old); /* it is owned */
+		rc = control_policy_take(l);
+		weir_policy_free((struct weir_policy *)old); /* which is its own */
 		why = rc < 0 ? strerror(-rc) : NULL;
 	}
 	if (why)

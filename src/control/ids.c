@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "control/pshift/ids.h"
+#include "control/ids.h"
 #include <errno.h>
 #include <stdlib.h>
 
-/* Ids may be small numbers: mix them, so that neighbours do not cluster. */
-static size_t place_of(const struct pshift_ids *ids, uint64_t id)
+/* Ids may be small numbers: mixed, so that neighbours do not crowd. */
+static size_t place_of(const struct ids *ids, uint64_t id)
 {
 	uint64_t h = id * UINT64_C(0x9e3779b97f4a7c15);
 	size_t at = (size_t)(h >> 32) & (ids->room - 1);
@@ -14,9 +14,9 @@ static size_t place_of(const struct pshift_ids *ids, uint64_t id)
 	return at;
 }
 
-static int grow(struct pshift_ids *ids)
+static int grow(struct ids *ids)
 {
-	struct pshift_ids old = *ids;
+	struct ids old = *ids;
 
 	ids->room = old.room ? 2 * old.room : 16;
 	ids->slots = calloc(ids->room, sizeof(*ids->slots));
@@ -31,18 +31,18 @@ static int grow(struct pshift_ids *ids)
 	return 0;
 }
 
-int pshift_ids_add(struct pshift_ids *ids, uint64_t id, uint32_t place)
+int ids_add(struct ids *ids, uint64_t id, uint32_t place)
 {
 	if (2 * (ids->n + 1) > ids->room && grow(ids))
 		return -ENOMEM;
-	ids->slots[place_of(ids, id)] = (struct pshift_ids_slot){id, place + 1};
+	ids->slots[place_of(ids, id)] = (struct ids_slot){id, place + 1};
 	ids->n++;
 	return 0;
 }
 
-size_t pshift_ids_find(const struct pshift_ids *ids, uint64_t id)
+size_t ids_find(const struct ids *ids, uint64_t id)
 {
-	const struct pshift_ids_slot *s;
+	const struct ids_slot *s;
 
 	if (!ids->room)
 		return SIZE_MAX;
@@ -50,8 +50,8 @@ size_t pshift_ids_find(const struct pshift_ids *ids, uint64_t id)
 	return s->place ? s->place - 1 : SIZE_MAX;
 }
 
-void pshift_ids_free(struct pshift_ids *ids)
+void ids_free(struct ids *ids)
 {
 	free(ids->slots);
-	*ids = (struct pshift_ids){0};
+	*ids = (struct ids){0};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lessor: reports in, grants out.
+ * control: reports in, grants out.
  *
  * METHOD  Reports are passed to the controller as they arrive; its steps run when it has something
  *         to do, each for all reports received by then: many servers cause few rounds of messages.
@@ -9,7 +9,7 @@
  */
 #include "base/no-memory.h"
 #include "base/container.h"
-#include "serve/host/lessor-impl.h"
+#include "serve/host/control-impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <limits.h>
@@ -22,7 +22,7 @@
 
 /* ---- out */
 
-static int frame_room(struct lessor *l, size_t entries)
+static int frame_room(struct control *l, size_t entries)
 {
 	size_t need = LEASE_FRAME(entries);
 	void *p;
@@ -39,23 +39,23 @@ static int frame_room(struct lessor *l, size_t entries)
 
 static void send_to(void *arg, size_t server, const struct lease_message *m)
 {
-	struct lessor *l = arg;
-	struct lessor_server *s = &l->servers[server];
+	struct control *l = arg;
+	struct control_server *s = &l->servers[server];
 
-	if (!s->guest || frame_room(l, m->n) < 0)
+	if (!s->link || frame_room(l, m->n) < 0)
 		return;
-	if (lease_hub_send(s->guest, l->frame, lease_write(l->frame, m)) == 0)
+	if (lease_hub_send(s->link, l->frame, lease_write(l->frame, m)) == 0)
 		s->grants++;
 }
 
 /* ---- in */
 
-static void say_state(struct lessor *l)
+static void say_state(struct control *l)
 {
-	struct pshift_control_status st;
+	struct cluster_status st;
 	char text[24];
 
-	pshift_control_status(l->control, &st);
+	l->lead->status(l->machine, &st);
 	if (st.started == l->said_start)
 		return;
 	l->said_start = st.started;
@@ -70,25 +70,25 @@ static void say_state(struct lessor *l)
 			NULL);
 }
 
-/* Of two connections of one name the later counts: the other belongs to a server, or a network,
- * that was restarted. */
-static void seat(struct lessor *l, struct lessor_server *s, struct lease_guest *g)
+/* Of two connections of one name the later counts: the other is of a server that was restarted, or whose
+ * network was. */
+static void attach(struct control *l, struct control_server *s, struct lease_hub_server *g)
 {
-	if (s->guest == g)
+	if (s->link == g)
 		return;
-	if (s->guest)
-		lease_hub_drop(s->guest, NULL);
-	s->guest = g;
+	if (s->link)
+		lease_hub_drop(s->link, NULL);
+	s->link = g;
 	lease_hub_set_user(g, s);
 	if (l->rank)
 		return;
 	log_event(LOG_LEVEL_INFO, "server", "server", s->name, "from", lease_hub_peer(g), NULL);
 }
 
-static void receive(void *arg, struct lease_guest *g, struct lease_message *m)
+static void receive(void *arg, struct lease_hub_server *g, struct lease_message *m)
 {
-	struct lessor *l = arg;
-	size_t at = pshift_ids_find(&l->server_ids, peer_hash(m->name));
+	struct control *l = arg;
+	size_t at = ids_find(&l->server_ids, peer_hash(m->name));
 	enum peer_verdict v;
 
 	if (at == SIZE_MAX) {
@@ -96,10 +96,10 @@ static void receive(void *arg, struct lease_guest *g, struct lease_message *m)
 		lease_hub_drop(g, "it is none of the cluster's servers");
 		return;
 	}
-	seat(l, &l->servers[at], g);
-	v = pshift_control_receive(l->control, loop_clock(), m);
+	attach(l, &l->servers[at], g);
+	v = l->lead->receive(l->machine, loop_clock(), m);
 	if (v == PEER_BROKEN || v == PEER_NOISE) {
-		l->servers[at].guest = NULL;
+		l->servers[at].link = NULL;
 		lease_hub_drop(g, "what it says makes no sense");
 		return;
 	}
@@ -110,40 +110,40 @@ static void receive(void *arg, struct lease_guest *g, struct lease_message *m)
 	if (!l->said_start) /* starting: all servers wait for its answer */
 		loop_set(l->loop, &l->timer, loop_clock());
 	else
-		loop_set(l->loop, &l->timer, pshift_control_due(l->control));
+		loop_set(l->loop, &l->timer, l->lead->due(l->machine));
 }
 
-static void gone(void *arg, struct lease_guest *g)
+static void gone(void *arg, struct lease_hub_server *g)
 {
-	struct lessor_server *s = lease_hub_user(g);
+	struct control_server *s = lease_hub_user(g);
 
 	if (s)
-		s->guest = NULL;
+		s->link = NULL;
 }
 
 /* ---- rounds */
 
-static void step(struct lessor *l)
+static void step(struct control *l)
 {
 	weir_time before = loop_clock();
-	int rc = pshift_control_step(l->control, before);
+	int rc = l->lead->step(l->machine, before);
 
 	if (rc < 0)
 		log_event(LOG_LEVEL_ERROR, "round", "why", strerror(-rc), NULL);
 	l->rounds++;
 	l->busy += loop_clock() - before;
 	say_state(l);
-	loop_set(l->loop, &l->timer, pshift_control_due(l->control));
+	loop_set(l->loop, &l->timer, l->lead->due(l->machine));
 }
 
 static void due(struct loop_timer *t, weir_time now)
 {
-	step(container_of(t, struct lessor, timer));
+	step(container_of(t, struct control, timer));
 }
 
 /* ---- start */
 
-int lessor_check(const struct weir_policy *p, struct weir_err *err)
+int control_check(const struct weir_policy *p, struct weir_err *err)
 {
 	if (!p->cluster.n_servers)
 		return weir_err_set(err, -EINVAL, "no 'cluster': there is nothing to control");
@@ -152,7 +152,7 @@ int lessor_check(const struct weir_policy *p, struct weir_err *err)
 	return 0;
 }
 
-static int open_hub(struct lessor *l, struct weir_err *err)
+static int open_hub(struct control *l, struct weir_err *err)
 {
 	const struct weir_policy_cluster *c = &l->policy->cluster;
 	struct lease_hub_config config = {.loop = l->loop,
@@ -184,10 +184,10 @@ static int open_hub(struct lessor *l, struct weir_err *err)
 	return lease_hub_new(&config, &l->hub, err);
 }
 
-static int open_control(struct lessor *l)
+static int open_control(struct control *l)
 {
 	const struct weir_policy_cluster *c = &l->policy->cluster;
-	struct pshift_control_config config = {.name = l->name,
+	struct cluster_lead_config config = {.name = l->name,
 		.cluster = l->cluster,
 		.instance = l->instance,
 		.rank = l->rank,
@@ -196,12 +196,12 @@ static int open_control(struct lessor *l)
 		.longest = c->interval,
 		.send = send_to,
 		.arg = l};
-	int rc = pshift_control_new(&config, &l->control);
+	int rc = l->lead->new (&config, &l->machine);
 
-	return rc < 0 ? rc : lessor_policy_take(l);
+	return rc < 0 ? rc : control_policy_take(l);
 }
 
-static int who_we_are(struct lessor *l, struct weir_err *err)
+static int name_control(struct control *l, struct weir_err *err)
 {
 	const struct weir_policy_cluster *c = &l->policy->cluster;
 	char host[HOST_NAME_MAX + 1] = "";
@@ -223,9 +223,9 @@ static int who_we_are(struct lessor *l, struct weir_err *err)
 	return rc;
 }
 
-static int begin(struct lessor *l, struct weir_err *err)
+static int begin(struct control *l, struct weir_err *err)
 {
-	int rc = who_we_are(l, err);
+	int rc = name_control(l, err);
 
 	if (rc < 0)
 		return rc;
@@ -241,7 +241,7 @@ static int begin(struct lessor *l, struct weir_err *err)
 
 static void stop(void *arg)
 {
-	struct lessor *l = arg;
+	struct control *l = arg;
 
 	sd_notify(0, "STOPPING=1");
 	log_event(LOG_LEVEL_INFO, "stopping", NULL);
@@ -250,10 +250,10 @@ static void stop(void *arg)
 
 static void reload(void *arg)
 {
-	lessor_policy_reload(arg);
+	control_policy_reload(arg);
 }
 
-static int start(struct lessor *l, struct weir_err *err)
+static int start(struct control *l, struct weir_err *err)
 {
 	int rc = loop_new(&l->loop);
 
@@ -268,64 +268,66 @@ static int start(struct lessor *l, struct weir_err *err)
 	if (rc < 0)
 		return weir_err_set(err, rc, "cannot wait for events: %s", strerror(-rc));
 	rc = begin(l, err);
-	return rc < 0 ? rc : lessor_api_start(l, err);
+	return rc < 0 ? rc : control_api_start(l, err);
 }
 
-int lessor_new(struct weir_policy *p, const struct lessor_options *o, struct lessor **ret_lessor,
-	struct weir_err *err)
+int control_new(struct weir_policy *p, const struct control_options *o,
+	struct control **ret_control, struct weir_err *err)
 {
-	struct lessor *l = calloc(1, sizeof(*l));
+	struct control *l = calloc(1, sizeof(*l));
 	int rc;
 
 	if (!l) {
 		weir_policy_free(p);
 		return no_memory(err);
 	}
+	l->lead = controller_in_cluster()->lead;
 	l->policy = p;
 	l->options = *o;
 	l->daemon.signals.fd = -1;
 	l->started = loop_clock();
-	rc = lessor_check(p, err);
+	rc = control_check(p, err);
 	if (rc == 0)
 		rc = start(l, err);
 	if (rc < 0) {
-		lessor_free(l);
+		control_free(l);
 		return rc;
 	}
-	*ret_lessor = l;
+	*ret_control = l;
 	return 0;
 }
 
-int lessor_stand_in(struct loop *loop, const struct weir_policy *p, const char *server,
-	unsigned rank, const char *listen, struct lessor **ret_lessor, struct weir_err *err)
+int control_stand_in(struct loop *loop, const struct weir_policy *p, const char *server,
+	unsigned rank, const char *listen, struct control **ret_control, struct weir_err *err)
 {
-	struct lessor *l = calloc(1, sizeof(*l));
+	struct control *l = calloc(1, sizeof(*l));
 	int rc;
 
 	if (!l)
 		return no_memory(err);
 	l->loop = loop;
+	l->lead = controller_in_cluster()->lead;
 	l->policy = p;
 	l->rank = rank;
-	l->options = (struct lessor_options){.name = server, .listen = &listen, .n_listen = 1};
+	l->options = (struct control_options){.name = server, .listen = &listen, .n_listen = 1};
 	l->daemon.signals.fd = -1;
 	rc = begin(l, err);
-	/* both belong to the caller */
-	l->options = (struct lessor_options){0};
+	/* both are the caller's */
+	l->options = (struct control_options){0};
 	if (rc < 0)
-		lessor_free(l);
+		control_free(l);
 	else
-		*ret_lessor = l;
+		*ret_control = l;
 	return rc;
 }
 
-int lessor_policy(struct lessor *l, const struct weir_policy *p)
+int control_policy(struct control *l, const struct weir_policy *p)
 {
 	l->policy = p;
-	return lessor_policy_take(l);
+	return control_policy_take(l);
 }
 
-int lessor_run(struct lessor *l)
+int control_run(struct control *l)
 {
 	char servers[24], buckets[24];
 	int rc;
@@ -340,7 +342,7 @@ int lessor_run(struct lessor *l)
 	return rc;
 }
 
-void lessor_free(struct lessor *l)
+void control_free(struct control *l)
 {
 	if (!l)
 		return;
@@ -350,14 +352,15 @@ void lessor_free(struct lessor *l)
 		loop_set(l->loop, &l->timer, WEIR_NEVER);
 	if (!l->rank)
 		daemon_end(&l->daemon);
-	pshift_control_free(l->control);
+	if (l->machine)
+		l->lead->free(l->machine);
 	for (size_t i = 0; i < l->n_buckets; i++)
 		free(l->buckets[i].path);
 	free(l->buckets);
 	free(l->servers);
 	free(l->frame);
-	pshift_ids_free(&l->server_ids);
-	pshift_ids_free(&l->bucket_ids);
+	ids_free(&l->server_ids);
+	ids_free(&l->bucket_ids);
 	peer_key_forget(&l->key);
 	if (!l->rank) {
 		weir_policy_free((struct weir_policy *)l->policy); /* it is owned */

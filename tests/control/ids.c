@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ids: finds every id that was added and no other, for any clustering of ids and size of the
  * table. */
-#include "control/pshift/ids.h"
+#include "control/ids.h"
 #include "base/rng.h"
 #include "test.h"
 
 static void empty(void)
 {
-	struct pshift_ids ids = {0};
+	struct ids ids = {0};
 
-	CHECK(pshift_ids_find(&ids, 0) == SIZE_MAX);
-	CHECK(pshift_ids_find(&ids, 7) == SIZE_MAX);
-	pshift_ids_free(&ids);
+	CHECK(ids_find(&ids, 0) == SIZE_MAX);
+	CHECK(ids_find(&ids, 7) == SIZE_MAX);
+	ids_free(&ids);
 }
 
 /* Id 0 and index 0 are valid. */
 static void zero(void)
 {
-	struct pshift_ids ids = {0};
+	struct ids ids = {0};
 
-	CHECK(pshift_ids_add(&ids, 5, 0) == 0);
-	CHECK(pshift_ids_find(&ids, 0) == SIZE_MAX);
-	CHECK(pshift_ids_add(&ids, 0, 1) == 0);
-	CHECK_INT(pshift_ids_find(&ids, 5), 0);
-	CHECK_INT(pshift_ids_find(&ids, 0), 1);
-	pshift_ids_free(&ids);
-	CHECK(pshift_ids_find(&ids, 5) == SIZE_MAX);
+	CHECK(ids_add(&ids, 5, 0) == 0);
+	CHECK(ids_find(&ids, 0) == SIZE_MAX);
+	CHECK(ids_add(&ids, 0, 1) == 0);
+	CHECK_INT(ids_find(&ids, 5), 0);
+	CHECK_INT(ids_find(&ids, 0), 1);
+	ids_free(&ids);
+	CHECK(ids_find(&ids, 5) == SIZE_MAX);
 }
 
 static void many(uint64_t (*id_of)(uint32_t i))
 {
-	struct pshift_ids ids = {0};
+	struct ids ids = {0};
 
 	for (uint32_t i = 0; i < 5000; i++) {
-		CHECK(pshift_ids_find(&ids, id_of(i)) == SIZE_MAX);
-		CHECK(pshift_ids_add(&ids, id_of(i), i) == 0);
-		CHECK_INT(pshift_ids_find(&ids, id_of(i)), i);
+		CHECK(ids_find(&ids, id_of(i)) == SIZE_MAX);
+		CHECK(ids_add(&ids, id_of(i), i) == 0);
+		CHECK_INT(ids_find(&ids, id_of(i)), i);
 	}
 	for (uint32_t i = 0; i < 5000; i++)
-		CHECK_INT(pshift_ids_find(&ids, id_of(i)), i);
+		CHECK_INT(ids_find(&ids, id_of(i)), i);
 	for (uint32_t i = 5000; i < 6000; i++)
-		CHECK(pshift_ids_find(&ids, id_of(i)) == SIZE_MAX);
+		CHECK(ids_find(&ids, id_of(i)) == SIZE_MAX);
 	CHECK(ids.n == 5000 && ids.room >= 2 * ids.n && ids.room <= 8 * ids.n);
-	pshift_ids_free(&ids);
+	ids_free(&ids);
 }
 
 static uint64_t small(uint32_t i)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pshift-read: a scenario's `cluster:`; weir-scenario(5) is its manual. */
-#include "sim/control/pshift-cluster.h"
+/* read: a scenario's `cluster:`; weir-scenario(5) is its manual. */
+#include "sim/cluster/cluster.h"
 #include <errno.h>
 
 #define MOST_SERVERS 20000
@@ -51,8 +51,8 @@ static int read_iops(yamldoc_node map, const char *key, double *ret, struct weir
 	return 0;
 }
 
-/* Read one number, or the least and the most. */
-static int read_active(yamldoc_node map, struct pshift_cluster_config *c, struct weir_err *err)
+/* One number, or the least and the most. */
+static int read_active(yamldoc_node map, struct sim_cluster_config *c, struct weir_err *err)
 {
 	yamldoc_node n = yamldoc_get(map, "active");
 	double least = c->servers < 8 ? c->servers : 8, most = least;
@@ -77,7 +77,7 @@ static int read_active(yamldoc_node map, struct pshift_cluster_config *c, struct
 	return 0;
 }
 
-static int read_kill(yamldoc_node map, struct pshift_cluster_config *c, struct weir_err *err)
+static int read_kill(yamldoc_node map, struct sim_cluster_config *c, struct weir_err *err)
 {
 	yamldoc_node n = yamldoc_get(map, "kill");
 	int r;
@@ -94,7 +94,7 @@ static int read_kill(yamldoc_node map, struct pshift_cluster_config *c, struct w
 	return 0;
 }
 
-static int read_cut(yamldoc_node map, struct pshift_cluster_config *c, struct weir_err *err)
+static int read_cut(yamldoc_node map, struct sim_cluster_config *c, struct weir_err *err)
 {
 	yamldoc_node n = yamldoc_get(map, "cut");
 	double server;
@@ -114,12 +114,12 @@ static int read_cut(yamldoc_node map, struct pshift_cluster_config *c, struct we
 	return 0;
 }
 
-static int read_without(yamldoc_node map, struct pshift_cluster_config *c, struct weir_err *err)
+static int read_without(yamldoc_node map, struct sim_cluster_config *c, struct weir_err *err)
 {
-	int i = PSHIFT_CLUSTER_WITHOUT_NOTHING;
+	int i = SIM_CLUSTER_WITHOUT_NOTHING;
 	int r = yamldoc_choice(map, "without", switches, &i, err);
 
-	c->without = (enum pshift_cluster_without)i;
+	c->without = (enum sim_cluster_without)i;
 	return yamldoc_optional(r);
 }
 
@@ -132,7 +132,7 @@ static int read_arrivals(yamldoc_node map, bool *ret_poisson, struct weir_err *e
 	return yamldoc_optional(r);
 }
 
-static int check(yamldoc_node map, const struct pshift_cluster_config *c, struct weir_err *err)
+static int check(yamldoc_node map, const struct sim_cluster_config *c, struct weir_err *err)
 {
 	if (c->period <= 0 || c->slot <= 0 || c->slot > c->period / 20 || c->interval > c->period)
 		return yamldoc_error(map, err,
@@ -157,9 +157,9 @@ static int check(yamldoc_node map, const struct pshift_cluster_config *c, struct
 	return 0;
 }
 
-int pshift_cluster_read(yamldoc_node map, struct pshift_cluster_config *ret, struct weir_err *err)
+int sim_cluster_read(yamldoc_node map, struct sim_cluster_config *ret, struct weir_err *err)
 {
-	struct pshift_cluster_config c = {.servers = 1,
+	struct sim_cluster_config c = {.servers = 1,
 		.buckets = 1,
 		.capacity = 1000,
 		.guess = 1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-judge: the service of the buckets of a simulated cluster in each period, compared with the
- * best allocation.
+ * judge: what the buckets of a simulated cluster got in each period, beside what any allocation
+ * could have given them.
  *
  * METHOD  When a period has ended, all is known: the arrivals at each server, or the possible
  *         arrivals of a closed loop, and the capacity of each server. A textbook push-relabel
@@ -15,7 +15,7 @@
  *         them the server's capacity.
  */
 #include "bench/reference/maxflow.h"
-#include "sim/control/pshift-cluster.h"
+#include "sim/cluster/cluster.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 
 #define FEW 16 /* buckets that are shown one by one */
 
-struct pshift_judge {
+struct sim_judge {
 	size_t room;
 	uint32_t *first, *server;
 	int64_t *demand, *tokens, *capacity;
@@ -32,7 +32,7 @@ struct pshift_judge {
 	bool *can_be;     /* by bucket: an allocation exists that meets it and all others marked */
 	double *theta;    /* by server: tokens of one bucket that it can serve (θ) */
 	uint64_t *served; /* by bucket, of the period */
-	struct pshift_input in;
+	maxflow_input in;
 	/* summed over the periods that count */
 	uint64_t periods, buckets, able; /* able: buckets that some allocation can meet */
 	uint64_t reached95, able95, able99, over;
@@ -42,14 +42,14 @@ struct pshift_judge {
 	double most_of_limit;
 	double rate[FEW], least[FEW], most[FEW]; /* of few buckets: requests a second */
 	/* when the first of them began, and the last ended */
-	struct pshift_mark {
+	struct judge_mark {
 		uint64_t served, messages[2], bytes[2];
 	} begin, end;
 };
 
-int pshift_judge_begin(struct pshift_cluster *c)
+int sim_judge_begin(struct sim_cluster *c)
 {
-	struct pshift_judge *j = calloc(1, sizeof(*j));
+	struct sim_judge *j = calloc(1, sizeof(*j));
 	size_t b = c->config.buckets;
 
 	if (!j)
@@ -70,9 +70,9 @@ int pshift_judge_begin(struct pshift_cluster *c)
 		       : 0;
 }
 
-void pshift_judge_end(struct pshift_cluster *c)
+void sim_judge_end(struct sim_cluster *c)
 {
-	struct pshift_judge *j = c->judge;
+	struct sim_judge *j = c->judge;
 
 	if (!j)
 		return;
@@ -89,7 +89,7 @@ void pshift_judge_end(struct pshift_cluster *c)
 	free(j);
 }
 
-static int make_room(struct pshift_judge *j, size_t n)
+static int make_room(struct sim_judge *j, size_t n)
 {
 	if (n <= j->room)
 		return 0;
@@ -108,7 +108,7 @@ static int make_room(struct pshift_judge *j, size_t n)
 
 /* ---- a period */
 
-static int64_t demand_of(const struct pshift_cluster *c, const struct pshift_place *p)
+static int64_t demand_of(const struct sim_cluster *c, const struct sim_place *p)
 {
 	double could = c->config.capacity * (double)p->open / (double)WEIR_SEC;
 	int64_t came = (int64_t)(p->arrived - p->arrived0 + p->queued0);
@@ -116,27 +116,27 @@ static int64_t demand_of(const struct pshift_cluster *c, const struct pshift_pla
 	return could > (double)came ? (int64_t)could : came;
 }
 
-/* Sort the places of all servers by bucket. */
-static int gather(struct pshift_cluster *c)
+/* The places of all servers in the order of buckets. */
+static int gather(struct sim_cluster *c)
 {
-	struct pshift_judge *j = c->judge;
+	struct sim_judge *j = c->judge;
 	size_t n = 0;
 	int r;
 
 	for (uint32_t s = 0; s < c->config.servers; s++)
-		n += c->sites[s].n;
+		n += c->servers[s].n;
 	r = make_room(j, n);
 	if (r)
 		return r;
 	memset(j->first, 0, (c->config.buckets + 2) * sizeof(*j->first));
 	for (uint32_t s = 0; s < c->config.servers; s++)
-		for (size_t k = 0; k < c->sites[s].n; k++)
-			j->first[c->sites[s].places[k].bucket + 2]++;
+		for (size_t k = 0; k < c->servers[s].n; k++)
+			j->first[c->servers[s].places[k].bucket + 2]++;
 	for (size_t i = 2; i < c->config.buckets + 2; i++)
 		j->first[i] += j->first[i - 1];
 	for (uint32_t s = 0; s < c->config.servers; s++)
-		for (size_t k = 0; k < c->sites[s].n; k++) {
-			const struct pshift_place *p = &c->sites[s].places[k];
+		for (size_t k = 0; k < c->servers[s].n; k++) {
+			const struct sim_place *p = &c->servers[s].places[k];
 			uint32_t at = j->first[p->bucket + 1]++;
 
 			j->server[at] = s;
@@ -145,9 +145,9 @@ static int gather(struct pshift_cluster *c)
 	return 0;
 }
 
-static void fill_input(struct pshift_cluster *c)
+static void fill_input(struct sim_cluster *c)
 {
-	struct pshift_judge *j = c->judge;
+	struct sim_judge *j = c->judge;
 	double can = c->config.capacity * (double)c->config.period / (double)WEIR_SEC;
 
 	for (uint32_t s = 0; s < c->config.servers; s++)
@@ -159,7 +159,7 @@ static void fill_input(struct pshift_cluster *c)
 			demand += j->demand[p];
 		j->due[i] = c->buckets[i].reservation < demand ? c->buckets[i].reservation : demand;
 	}
-	j->in = (struct pshift_input){.servers = c->config.servers,
+	j->in = (maxflow_input){.servers = c->config.servers,
 		.buckets = c->config.buckets,
 		.capacity = j->capacity,
 		.reservation = j->due,
@@ -168,9 +168,9 @@ static void fill_input(struct pshift_cluster *c)
 		.demand = j->demand};
 }
 
-/* Nodes that the source still reaches are on its side of the minimum cut: in some largest flow each
- * of them lacks tokens. */
-static void find_able(struct pshift_judge *j, struct maxflow *g)
+/* Those that the source still reaches are on its side of the minimum cut: in some largest flow each of them
+ * lacks something. */
+static void find_able(struct sim_judge *j, struct maxflow *g)
 {
 	uint32_t *queue = g->queue, *seen = g->level, head = 0, tail = 0;
 
@@ -191,8 +191,8 @@ static void find_able(struct pshift_judge *j, struct maxflow *g)
 		j->can_be[i] = !seen[2 + i];
 }
 
-/* Put unplaced due tokens where their buckets have demand left: at full servers. */
-static void put_rest(struct pshift_judge *j)
+/* What is due and has no place goes where its bucket has demand left: to servers that are full. */
+static void put_rest(struct sim_judge *j)
 {
 	for (size_t s = 0; s < j->in.servers; s++)
 		j->excess[s] = -j->capacity[s];
@@ -212,10 +212,10 @@ static void put_rest(struct pshift_judge *j)
 	}
 }
 
-/* Compute the best allocation, and which buckets it could not meet. */
-static int best(struct pshift_cluster *c, int64_t *ret_asked, int64_t *ret_placed)
+/* What any allocation could have done; which buckets it could not. */
+static int best(struct sim_cluster *c, int64_t *ret_asked, int64_t *ret_placed)
 {
-	struct pshift_judge *j = c->judge;
+	struct sim_judge *j = c->judge;
 	struct maxflow g;
 	int r = gather(c);
 
@@ -236,7 +236,7 @@ static int best(struct pshift_cluster *c, int64_t *ret_asked, int64_t *ret_place
 	return 0;
 }
 
-static double done_at(const struct pshift_judge *j, size_t entries, uint32_t server, double most)
+static double done_at(const struct sim_judge *j, size_t entries, uint32_t server, double most)
 {
 	double sum = 0;
 
@@ -248,10 +248,10 @@ static double done_at(const struct pshift_judge *j, size_t entries, uint32_t ser
 
 #define HALVINGS 50 /* of the largest number of tokens: to less than one */
 
-/* Compute θ of the servers that have more tokens than capacity; few, if any. */
-static void share_excess(struct pshift_cluster *c)
+/* θ of the servers that have more tokens than they can do; few, if any. */
+static void share_excess(struct sim_cluster *c)
 {
-	struct pshift_judge *j = c->judge;
+	struct sim_judge *j = c->judge;
 	size_t entries = j->first[c->config.buckets];
 
 	for (uint32_t s = 0; s < c->config.servers; s++) {
@@ -272,7 +272,7 @@ static void share_excess(struct pshift_cluster *c)
 	}
 }
 
-static double best_of(const struct pshift_judge *j, uint32_t bucket)
+static double best_of(const struct sim_judge *j, uint32_t bucket)
 {
 	double sum = 0;
 
@@ -281,25 +281,24 @@ static double best_of(const struct pshift_judge *j, uint32_t bucket)
 	return sum;
 }
 
-/* Return true if the kill affected this period: during it, or when the returning controller took
- * over. */
-static bool is_touched(const struct pshift_cluster *c)
+/* The kill touched this period: it was there, or the controller that came back took over. */
+static bool is_touched(const struct sim_cluster *c)
 {
-	const struct pshift_cluster_config *g = &c->config;
+	const struct sim_cluster_config *g = &c->config;
 
 	return g->back > g->kill + 1 && c->now > g->kill && c->now - 2 * g->period < g->back;
 }
 
-/* Return true if the bucket has not moved since a period before the kill. */
-static bool is_steady(const struct pshift_cluster *c, const struct pshift_bucket *b)
+/* Since a period before the kill it has not moved. */
+static bool is_steady(const struct sim_cluster *c, const struct sim_bucket *b)
 {
 	return !b->moved || b->moves[b->moved - 1] < c->config.kill - c->config.period;
 }
 
-static void count_bucket(struct pshift_cluster *c, uint32_t i, bool able)
+static void count_bucket(struct sim_cluster *c, uint32_t i, bool able)
 {
-	struct pshift_judge *j = c->judge;
-	const struct pshift_bucket *b = &c->buckets[i];
+	struct sim_judge *j = c->judge;
+	const struct sim_bucket *b = &c->buckets[i];
 	double served = (double)j->served[i], due = (double)j->due[i];
 	double rate = served * (double)WEIR_SEC / (double)c->config.period;
 
@@ -324,11 +323,11 @@ static void count_bucket(struct pshift_cluster *c, uint32_t i, bool able)
 	j->most[i] = fmax(j->most[i], rate);
 }
 
-static void next_period(struct pshift_cluster *c)
+static void next_period(struct sim_cluster *c)
 {
 	for (uint32_t s = 0; s < c->config.servers; s++)
-		for (size_t k = 0; k < c->sites[s].n; k++) {
-			struct pshift_place *p = &c->sites[s].places[k];
+		for (size_t k = 0; k < c->servers[s].n; k++) {
+			struct sim_place *p = &c->servers[s].places[k];
 
 			if (c->config.afresh)
 				p->queued = 0;
@@ -339,11 +338,11 @@ static void next_period(struct pshift_cluster *c)
 		}
 }
 
-static int series(struct pshift_cluster *c, double met, double intrinsic)
+static int series(struct sim_cluster *c, double met, double intrinsic)
 {
 	double t = (double)c->now / (double)WEIR_SEC;
-	int a = metrics_series(c->metrics, "pshift.met", "");
-	int b = metrics_series(c->metrics, "pshift.intrinsic_then", "");
+	int a = metrics_seriesf(c->metrics, "", "%s.met", c->kind);
+	int b = metrics_seriesf(c->metrics, "", "%s.intrinsic_then", c->kind);
 	int r = a < 0 ? a : b < 0 ? b : metrics_append(c->metrics, a, t, met);
 
 	r = r ? r : metrics_append(c->metrics, b, t, intrinsic);
@@ -358,9 +357,9 @@ static int series(struct pshift_cluster *c, double met, double intrinsic)
 	return r;
 }
 
-int pshift_judge_period(struct pshift_cluster *c)
+int sim_judge_period(struct sim_cluster *c)
 {
-	struct pshift_judge *j = c->judge;
+	struct sim_judge *j = c->judge;
 	uint64_t able = j->able, able95 = j->able95, all = j->buckets;
 	int64_t asked, placed;
 	int r = best(c, &asked, &placed);
@@ -369,12 +368,12 @@ int pshift_judge_period(struct pshift_cluster *c)
 		return r;
 	memset(j->served, 0, c->config.buckets * sizeof(*j->served));
 	for (uint32_t s = 0; s < c->config.servers; s++)
-		for (size_t k = 0; k < c->sites[s].n; k++) {
-			const struct pshift_place *p = &c->sites[s].places[k];
+		for (size_t k = 0; k < c->servers[s].n; k++) {
+			const struct sim_place *p = &c->servers[s].places[k];
 
 			j->served[p->bucket] += p->served - p->served0;
 		}
-	j->end = (struct pshift_mark){.served = c->served,
+	j->end = (struct judge_mark){.served = c->served,
 		.messages = {c->messages[0], c->messages[1]},
 		.bytes = {c->bytes[0], c->bytes[1]}};
 	if (c->now <= c->config.settle) {
@@ -396,10 +395,10 @@ int pshift_judge_period(struct pshift_cluster *c)
 
 /* ---- the whole */
 
-static int put_messages(struct pshift_cluster *c)
+static int put_messages(struct sim_cluster *c)
 {
 	static const char *const ways[] = {"reports", "grants"};
-	struct pshift_judge *j = c->judge;
+	struct sim_judge *j = c->judge;
 	double periods = (double)j->periods, servers = (double)c->config.servers;
 	int r = 0;
 
@@ -407,21 +406,22 @@ static int put_messages(struct pshift_cluster *c)
 		double n = (double)(j->end.messages[k] - j->begin.messages[k]);
 		double bytes = (double)(j->end.bytes[k] - j->begin.bytes[k]);
 
-		if ((r = metrics_putf(c->metrics, "a period", n / periods, "pshift.%s", ways[k])) ||
-			(r = metrics_putf(c->metrics, "B a period", bytes / periods,
-				 "pshift.%s_bytes", ways[k])) ||
+		if ((r = metrics_putf(
+			     c->metrics, "a period", n / periods, "%s.%s", c->kind, ways[k])) ||
+			(r = metrics_putf(c->metrics, "B a period", bytes / periods, "%s.%s_bytes",
+				 c->kind, ways[k])) ||
 			(r = metrics_putf(c->metrics, "a period and server", n / periods / servers,
-				 "pshift.%s_each", ways[k])))
+				 "%s.%s_each", c->kind, ways[k])))
 			break;
 		r = metrics_putf(c->metrics, "B a period and server", bytes / periods / servers,
-			"pshift.%s_bytes_each", ways[k]);
+			"%s.%s_bytes_each", c->kind, ways[k]);
 	}
 	return r;
 }
 
-static int put_few(struct pshift_cluster *c)
+static int put_few(struct sim_cluster *c)
 {
-	const struct pshift_judge *j = c->judge;
+	const struct sim_judge *j = c->judge;
 	double periods = (double)j->periods;
 	int r = 0;
 
@@ -436,10 +436,10 @@ static int put_few(struct pshift_cluster *c)
 	return r;
 }
 
-int pshift_judge_report(struct pshift_cluster *c)
+int sim_judge_report(struct sim_cluster *c)
 {
-	struct pshift_judge *j = c->judge;
-	struct pshift_control_status s = {0};
+	struct sim_judge *j = c->judge;
+	struct cluster_status s = {0};
 	double buckets = (double)j->buckets, able = (double)j->able;
 	double seconds = (double)(c->config.period * (weir_time)j->periods) / (double)WEIR_SEC;
 	int r;
@@ -447,28 +447,28 @@ int pshift_judge_report(struct pshift_cluster *c)
 	if (!j->periods)
 		return -ENODATA;
 	if (c->control)
-		pshift_control_status(c->control, &s);
+		c->lead->status(c->control, &s);
 	const struct {
 		const char *name, *unit;
 		double value;
-	} values[] = {{"pshift.reached95", "", (double)j->reached95 / buckets},
-		{"pshift.able95", "", able > 0 ? (double)j->able95 / able : 1},
-		{"pshift.able99", "", able > 0 ? (double)j->able99 / able : 1},
-		{"pshift.steady", "", (double)j->steady},
-		{"pshift.steady99", "", j->steady ? (double)j->steady99 / (double)j->steady : 1},
-		{"pshift.error", "", 1 - (double)j->reached95 / buckets},
-		{"pshift.intrinsic", "", 1 - able / buckets},
-		{"pshift.intrinsic_error", "", (double)j->unable95 / buckets},
-		{"pshift.short", "", 1 - (double)j->placed / (double)(j->asked ? j->asked : 1)},
-		{"pshift.over", "", (double)j->over / buckets},
-		{"pshift.most_of_limit", "", j->most_of_limit},
-		{"pshift.periods", "", (double)j->periods},
-		{"pshift.throughput", "iops", (double)(j->end.served - j->begin.served) / seconds},
-		{"pshift.rounds", "", (double)s.rounds},
-		{"pshift.interval", "ms", (double)s.interval / (double)WEIR_MS}};
+	} values[] = {{"reached95", "", (double)j->reached95 / buckets},
+		{"able95", "", able > 0 ? (double)j->able95 / able : 1},
+		{"able99", "", able > 0 ? (double)j->able99 / able : 1},
+		{"steady", "", (double)j->steady},
+		{"steady99", "", j->steady ? (double)j->steady99 / (double)j->steady : 1},
+		{"error", "", 1 - (double)j->reached95 / buckets},
+		{"intrinsic", "", 1 - able / buckets},
+		{"intrinsic_error", "", (double)j->unable95 / buckets},
+		{"short", "", 1 - (double)j->placed / (double)(j->asked ? j->asked : 1)},
+		{"over", "", (double)j->over / buckets}, {"most_of_limit", "", j->most_of_limit},
+		{"periods", "", (double)j->periods},
+		{"throughput", "iops", (double)(j->end.served - j->begin.served) / seconds},
+		{"rounds", "", (double)s.rounds},
+		{"interval", "ms", (double)s.interval / (double)WEIR_MS}};
 
 	r = put_messages(c);
 	for (size_t k = 0; r == 0 && k < sizeof(values) / sizeof(values[0]); k++)
-		r = metrics_put(c->metrics, values[k].name, values[k].unit, values[k].value);
+		r = metrics_putf(c->metrics, values[k].unit, values[k].value, "%s.%s", c->kind,
+			values[k].name);
 	return r ? r : put_few(c);
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-site: one server of a simulated cluster: its buckets, their arrivals, and its service in a
- * slot.
+ * server: one server of a simulated cluster: who is there, what comes, and what of it is done in a slot.
  *
- * SOURCE  pShift, Algorithm 1: round robin among buckets with R-tokens, then among the rest that
- *         may be served, each time from where the last one ended. With gates (pshift-gates.c) their
- *         law instead.
+ * SOURCE  pShift, Algorithm 1: round robin among those with R-tokens, then among the rest that may be served,
+ *         each time from where the last one ended. With gates (gates.c) their law instead.
  */
-#include "control/pshift/ids.h"
-#include "sim/control/pshift-cluster.h"
+#include "control/ids.h"
+#include "sim/cluster/cluster.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +14,7 @@
 
 /* ---- places */
 
-static int grow(struct pshift_site *s)
+static int grow(struct sim_server *s)
 {
 	size_t room = s->room ? 2 * s->room : 64;
 	void *places, *listed, *turn, *loads;
@@ -37,36 +35,35 @@ static int grow(struct pshift_site *s)
 	return 0;
 }
 
-/* Return the static part: equal parts. */
-static int64_t part_of(const struct pshift_cluster *c, uint32_t bucket, int64_t whole)
+/* Static parts: equal ones. */
+static int64_t part_of(const struct sim_cluster *c, uint32_t bucket, int64_t whole)
 {
-	return whole == LEASE_NO_LIMIT ? whole : whole / pshift_cluster_parts(c, bucket);
+	return whole == LEASE_NO_LIMIT ? whole : whole / sim_cluster_parts(c, bucket);
 }
 
-struct pshift_place *pshift_cluster_place(
-	struct pshift_cluster *c, uint32_t bucket, uint32_t server)
+struct sim_place *sim_cluster_place(struct sim_cluster *c, uint32_t bucket, uint32_t server)
 {
-	struct pshift_site *s = &c->sites[server];
+	struct sim_server *s = &c->servers[server];
 	uint64_t key = (uint64_t)bucket << 32 | server;
-	size_t at = pshift_ids_find(c->pairs, key);
-	struct pshift_server_bucket b = {.id = bucket + 1,
+	size_t at = ids_find(c->pairs, key);
+	struct cluster_server_bucket b = {.id = bucket + 1,
 		.reserved = part_of(c, bucket, c->buckets[bucket].reservation),
 		.limit = part_of(c, bucket, c->buckets[bucket].limit),
 		.reservation = c->buckets[bucket].reservation};
 
 	if (at != SIZE_MAX)
 		return &s->places[at];
-	if (grow(s) || pshift_ids_add(c->pairs, key, (uint32_t)s->n) ||
-		pshift_server_add(s->server, &b, 0) != (int64_t)s->n)
+	if (grow(s) || ids_add(c->pairs, key, (uint32_t)s->n) ||
+		c->machine->add(s->machine, &b) != (int64_t)s->n)
 		return NULL;
-	s->places[s->n] = (struct pshift_place){.bucket = bucket};
-	if (s->gates && pshift_gates_add(s, b.limit != LEASE_NO_LIMIT))
+	s->places[s->n] = (struct sim_place){.bucket = bucket};
+	if (s->gates && sim_gates_add(s, b.limit != LEASE_NO_LIMIT))
 		return NULL;
 	return &s->places[s->n++];
 }
 
-/* Keep the list sorted, so that a turn continues where it ended. */
-void pshift_site_list(struct pshift_site *s, struct pshift_place *p)
+/* In order, so that a turn goes on where it ended. */
+void sim_server_list(struct sim_server *s, struct sim_place *p)
 {
 	uint32_t place = (uint32_t)(p - s->places);
 	size_t lo = 0, hi = s->n_listed;
@@ -91,36 +88,36 @@ void pshift_site_list(struct pshift_site *s, struct pshift_place *p)
 
 static void server_sends(void *arg, const struct lease_message *m)
 {
-	struct pshift_site *s = arg;
+	struct sim_server *s = arg;
 
 	if (!s->cluster->config.control)
 		return;
-	pshift_post_send(s->cluster, s->number, 0, true, m);
-	for (uint32_t k = 1; k <= PSHIFT_STAND_INS; k++)
-		if (pshift_cluster_leader(s->cluster, k))
-			pshift_post_send(s->cluster, s->number, k, true, m);
+	sim_post_send(s->cluster, s->number, 0, true, m);
+	for (uint32_t k = 1; k <= CLUSTER_STAND_INS; k++)
+		if (sim_cluster_leader(s->cluster, k))
+			sim_post_send(s->cluster, s->number, k, true, m);
 }
 
 static void granted(void *arg, size_t index, int64_t r, int64_t l)
 {
-	struct pshift_site *s = arg;
+	struct sim_server *s = arg;
 
 	s->places[index].r += r;
 	s->places[index].l += l;
 	if (s->gates)
-		pshift_gates_grant(s, index, r, l);
+		sim_gates_grant(s, index, r, l);
 }
 
-int pshift_site_look(struct pshift_site *s)
+int sim_server_look(struct sim_server *s)
 {
-	const struct pshift_cluster *c = s->cluster;
+	const struct sim_cluster *c = s->cluster;
 	double capacity = c->config.capacity * c->config.guess;
 	int r;
 
 	for (size_t i = 0; i < s->n; i++) {
-		const struct pshift_place *p = &s->places[i];
+		const struct sim_place *p = &s->places[i];
 
-		s->loads[i] = (struct pshift_server_load){.arrived = p->arrived,
+		s->loads[i] = (struct cluster_server_load){.arrived = p->arrived,
 			.served = p->served,
 			.queued = p->queued,
 			.waited = p->waited,
@@ -131,14 +128,14 @@ int pshift_site_look(struct pshift_site *s)
 		if (capacity_known(&s->capacity))
 			capacity = s->capacity.rate[0];
 	}
-	r = pshift_server_look(s->server, c->now + s->offset, s->loads, capacity);
-	return s->gates && r == 0 ? pshift_gates_set(s) : r;
+	r = c->machine->look(s->machine, c->now + s->offset, s->loads, capacity);
+	return s->gates && r == 0 ? sim_gates_set(s) : r;
 }
 
 /* ---- a slot */
 
-/* Return how many requests of an open loop arrive in a slot with `mean` arrivals on average. */
-uint64_t pshift_site_come(struct pshift_site *s, struct pshift_place *p, double mean)
+/* How many of an open loop come in a slot, in which `mean` do on average. */
+uint64_t sim_server_come(struct sim_server *s, struct sim_place *p, double mean)
 {
 	uint64_t n;
 
@@ -154,20 +151,20 @@ uint64_t pshift_site_come(struct pshift_site *s, struct pshift_place *p, double 
 	return n;
 }
 
-static void arrivals(struct pshift_site *s, weir_time slot)
+static void arrivals(struct sim_server *s, weir_time slot)
 {
 	double seconds = (double)slot / (double)WEIR_SEC;
 	size_t n = 0;
 
 	for (size_t k = 0; k < s->n_listed; k++) {
-		struct pshift_place *p = &s->places[s->listed[k]];
+		struct sim_place *p = &s->places[s->listed[k]];
 
 		if (p->loop) {
 			p->arrived += p->loop - (p->queued < p->loop ? p->queued : p->loop);
 			p->queued = p->loop;
 			p->open += slot;
 		} else if (p->rate > 0) {
-			uint64_t come = pshift_site_come(s, p, p->rate * seconds);
+			uint64_t come = sim_server_come(s, p, p->rate * seconds);
 
 			p->arrived += come;
 			p->queued += come;
@@ -180,7 +177,7 @@ static void arrivals(struct pshift_site *s, weir_time slot)
 	s->n_listed = n;
 }
 
-static bool may_have(const struct pshift_cluster *c, const struct pshift_place *p, bool first)
+static bool may_have(const struct sim_cluster *c, const struct sim_place *p, bool first)
 {
 	if (!p->queued && !p->loop)
 		return false;
@@ -190,7 +187,7 @@ static bool may_have(const struct pshift_cluster *c, const struct pshift_place *
 	       p->r + p->l > 0;
 }
 
-static void serve_one(struct pshift_cluster *c, struct pshift_place *p)
+static void serve_one(struct sim_cluster *c, struct sim_place *p)
 {
 	p->served++;
 	c->served++;
@@ -204,9 +201,9 @@ static void serve_one(struct pshift_cluster *c, struct pshift_place *p)
 		p->l--;
 }
 
-static void serve(struct pshift_site *s, bool first)
+static void serve(struct sim_server *s, bool first)
 {
-	struct pshift_cluster *c = s->cluster;
+	struct sim_cluster *c = s->cluster;
 	size_t n = 0, from = 0;
 
 	for (size_t k = 0; k < s->n_listed; k++) {
@@ -217,7 +214,7 @@ static void serve(struct pshift_site *s, bool first)
 		s->turn[n++] = s->listed[k];
 	}
 	for (size_t k = n ? from % n : 0; n && s->credit >= 1; k++) {
-		struct pshift_place *p;
+		struct sim_place *p;
 
 		if (k >= n)
 			k = 0;
@@ -233,19 +230,19 @@ static void serve(struct pshift_site *s, bool first)
 	}
 }
 
-/* Let requests that were not served wait: one that is served in its first slot does not wait. */
-static void let_wait(struct pshift_site *s, weir_time slot)
+/* What was not served: who is served in the slot in which it comes does not wait. */
+static void let_wait(struct sim_server *s, weir_time slot)
 {
 	for (size_t k = 0; k < s->n_listed; k++) {
-		struct pshift_place *p = &s->places[s->listed[k]];
+		struct sim_place *p = &s->places[s->listed[k]];
 
 		p->waited += (double)p->queued * (double)slot;
 	}
 }
 
-static void count_slot(struct pshift_site *s, weir_time slot, double rate)
+static void count_slot(struct sim_server *s, weir_time slot, double rate)
 {
-	struct pshift_cluster *c = s->cluster;
+	struct sim_cluster *c = s->cluster;
 	uint64_t before = c->served;
 
 	arrivals(s, slot);
@@ -262,29 +259,29 @@ static void count_slot(struct pshift_site *s, weir_time slot, double rate)
 		s->credit = 1; /* idle time is not saved up */
 }
 
-int pshift_site_step(struct pshift_site *s, weir_time slot)
+int sim_server_step(struct sim_server *s, weir_time slot)
 {
-	const struct pshift_cluster *c = s->cluster;
-	const struct pshift_cluster_config *g = &c->config;
+	const struct sim_cluster *c = s->cluster;
+	const struct sim_cluster_config *g = &c->config;
 	double rate = g->capacity * (1 + g->noise * (2 * rng_double(&s->rng) - 1));
 	int r = 0;
 
-	if (g->control && pshift_server_due(s->server) <= c->now + s->offset)
-		r = pshift_site_look(s);
+	if (g->control && c->machine->due(s->machine) <= c->now + s->offset)
+		r = sim_server_look(s);
 	if (r == 0 && s->gates)
-		return pshift_gates_step(s, slot, rate);
+		return sim_gates_step(s, slot, rate);
 	count_slot(s, slot, rate);
 	return r;
 }
 
 /* ---- */
 
-int pshift_site_begin(struct pshift_cluster *c, uint32_t number, uint64_t seed)
+int sim_server_begin(struct sim_cluster *c, uint32_t number, uint64_t seed)
 {
-	struct pshift_site *s = &c->sites[number];
-	char name[PSHIFT_SITE_NAME];
-	struct pshift_server_config config = {.name = name,
-		.cluster = PSHIFT_CLUSTER,
+	struct sim_server *s = &c->servers[number];
+	char name[SIM_SERVER_NAME];
+	struct cluster_server_config config = {.name = name,
+		.cluster = SIM_CLUSTER,
 		.instance = ++c->instances,
 		.length = c->config.period,
 		.fresh = true,
@@ -293,25 +290,26 @@ int pshift_site_begin(struct pshift_cluster *c, uint32_t number, uint64_t seed)
 		.arg = s};
 	int r;
 
-	pshift_site_name(number, name);
+	sim_server_name(number, name);
 	s->cluster = c;
 	s->number = number;
 	rng_init(&s->rng, seed, name);
 	s->offset = (weir_time)rng_below(&s->rng, (uint64_t)(1000 * WEIR_SEC));
 	capacity_init(&s->capacity, NULL);
-	r = pshift_server_new(&config, &s->server);
-	return r == 0 && c->config.gates ? pshift_gates_begin(s, seed) : r;
+	r = c->machine->new (&config, &s->machine);
+	return r == 0 && c->config.gates ? sim_gates_begin(s, seed) : r;
 }
 
-void pshift_site_name(uint32_t number, char name[PSHIFT_SITE_NAME])
+void sim_server_name(uint32_t number, char name[SIM_SERVER_NAME])
 {
-	snprintf(name, PSHIFT_SITE_NAME, "s%u", number + 1);
+	snprintf(name, SIM_SERVER_NAME, "s%u", number + 1);
 }
 
-void pshift_site_end(struct pshift_site *s)
+void sim_server_end(struct sim_server *s)
 {
-	pshift_gates_end(s);
-	pshift_server_free(s->server);
+	sim_gates_end(s);
+	if (s->machine)
+		s->cluster->machine->free(s->machine);
 	free(s->places);
 	free(s->listed);
 	free(s->turn);

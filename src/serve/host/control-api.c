@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lessor-api: the controller's API; weir-api(7), "THE CONTROLLER". It is read-only. */
-#include "control/pshift/facts.h"
+/* control-api: what a controller can be asked; weir-api(7), "THE CONTROLLER". It cannot be told anything. */
 #include "serve/api/api.h"
 #include "serve/api/http-json.h"
-#include "serve/host/lessor-impl.h"
+#include "serve/host/control-impl.h"
 #include "serve/loop/log.h"
 #include "serve/api/metrics-impl.h"
 #include <errno.h>
@@ -17,21 +16,20 @@ static json_t *count(uint64_t v)
 	return json_integer((json_int_t)v);
 }
 
-static json_t *server_json(const struct lessor *l, const struct lessor_server *s, weir_time now)
+static json_t *server_json(const struct control *l, const struct control_server *s, weir_time now)
 {
 	bool heard = s->last.length > 0;
 
 	return json_pack("{s:s, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "name", s->name,
-		"connected", s->guest != NULL, "address",
-		s->guest ? lease_hub_peer(s->guest) : NULL, "state",
-		heard ? json_string(pshift_facts_state(s->last.state)) : json_null(), "heard_s",
-		heard ? json_real((double)(now - s->at) / 1e9) : json_null(), "period",
+		"connected", s->link != NULL, "address", s->link ? lease_hub_peer(s->link) : NULL,
+		"state", heard ? json_string(lease_state_name(s->last.state)) : json_null(),
+		"heard_s", heard ? json_real((double)(now - s->at) / 1e9) : json_null(), "period",
 		heard ? count(s->last.period) : json_null(), "capacity",
 		heard ? count(s->last.capacity) : json_null(), "reports", count(s->reports),
 		"grants", count(s->grants));
 }
 
-static json_t *bucket_json(const struct lessor_bucket *b)
+static json_t *bucket_json(const struct control_bucket *b)
 {
 	return json_pack("{s:s, s:o, s:o}", "tenant", b->path, "reservation",
 		count((uint64_t)b->reservation), "limit",
@@ -39,18 +37,18 @@ static json_t *bucket_json(const struct lessor_bucket *b)
 }
 
 struct saying {
-	const struct lessor *lessor;
+	const struct control *control;
 	json_t *lines;
 };
 
 static const char *server_name(void *arg, size_t i)
 {
-	return ((const struct saying *)arg)->lessor->servers[i].name;
+	return ((const struct saying *)arg)->control->servers[i].name;
 }
 
 static const char *bucket_name(void *arg, size_t i)
 {
-	return ((const struct saying *)arg)->lessor->buckets[i].path;
+	return ((const struct saying *)arg)->control->buckets[i].path;
 }
 
 static void add_line(void *arg, const char *words)
@@ -58,19 +56,19 @@ static void add_line(void *arg, const char *words)
 	json_array_append_new(((struct saying *)arg)->lines, json_string(words));
 }
 
-/* Describe the demand that no allocation can meet, and why. */
-static json_t *short_json(struct lessor *l, const struct pshift_control_status *st)
+/* What no allocation can meet, and why. */
+static json_t *short_json(struct control *l, const struct cluster_status *st)
 {
 	struct saying say = {l, json_array()};
 
 	if (st->asked > st->phi)
-		pshift_control_explain(l->control, server_name, bucket_name, &say, add_line);
+		l->lead->explain(l->machine, server_name, bucket_name, &say, add_line);
 	return json_pack("{s:o, s:o, s:o, s:o}", "asked", count((uint64_t)st->asked), "placed",
 		count((uint64_t)st->phi), "short", count((uint64_t)(st->asked - st->phi)), "why",
 		say.lines);
 }
 
-static json_t *messages_json(const struct lessor *l)
+static json_t *messages_json(const struct control *l)
 {
 	struct lease_hub_stats s;
 	json_t *verdicts = json_object();
@@ -85,20 +83,20 @@ static json_t *messages_json(const struct lessor *l)
 		count(s.conn.slow), "accepted", count(s.accepted), "refused", count(s.refused));
 }
 
-static const char *role(const struct lessor *l, const struct pshift_control_status *st)
+static const char *role(const struct control *l, const struct cluster_status *st)
 {
 	if (st->started || !st->standby || !st->led)
 		return st->started ? "granting" : "starting";
 	return l->granted ? "stood down" : "standby";
 }
 
-static json_t *status_json(struct lessor *l)
+static json_t *status_json(struct control *l)
 {
-	struct pshift_control_status st;
+	struct cluster_status st;
 	json_t *servers = json_array(), *buckets = json_array();
 	weir_time now = loop_clock();
 
-	pshift_control_status(l->control, &st);
+	l->lead->status(l->machine, &st);
 	for (size_t i = 0; i < l->n_servers; i++)
 		json_array_append_new(servers, server_json(l, &l->servers[i], now));
 	for (size_t i = 0; i < l->n_buckets; i++)
@@ -119,18 +117,18 @@ static json_t *status_json(struct lessor *l)
 
 /* ---- metrics */
 
-static void write_servers(const struct lessor *l, FILE *to)
+static void write_servers(const struct control *l, FILE *to)
 {
 	metrics_family(to, "weir_control_server_connected", "gauge", "1: there is a connection.");
 	for (size_t i = 0; i < l->n_servers; i++) {
 		fputs("weir_control_server_connected", to);
 		metrics_labels(to, "server", l->servers[i].name, "", "");
-		metrics_number(to, l->servers[i].guest != NULL);
+		metrics_number(to, l->servers[i].link != NULL);
 	}
 	metrics_family(to, "weir_control_server_leased", "gauge",
 		"1: it said that it holds a lease, and is not on its own.");
 	for (size_t i = 0; i < l->n_servers; i++) {
-		const struct lessor_server *s = &l->servers[i];
+		const struct control_server *s = &l->servers[i];
 
 		fputs("weir_control_server_leased", to);
 		metrics_labels(to, "server", s->name, "", "");
@@ -138,12 +136,12 @@ static void write_servers(const struct lessor *l, FILE *to)
 	}
 }
 
-static void write_metrics(const struct lessor *l, FILE *to)
+static void write_metrics(const struct control *l, FILE *to)
 {
-	struct pshift_control_status st;
+	struct cluster_status st;
 	struct lease_hub_stats h;
 
-	pshift_control_status(l->control, &st);
+	l->lead->status(l->machine, &st);
 	lease_hub_stats(l->hub, &h);
 	metrics_single(to, "weir_control_granting", "gauge",
 		"1: it grants; 0: it starts, or stands by.", st.started);
@@ -180,7 +178,7 @@ static void write_metrics(const struct lessor *l, FILE *to)
 
 static void handle(void *arg, struct http_request *q, struct http_reply *ret)
 {
-	struct lessor *l = arg;
+	struct control *l = arg;
 	bool health = strcmp(q->path, "/healthz") == 0, metrics = strcmp(q->path, "/metrics") == 0,
 	     status = strcmp(q->path, "/v1/status") == 0;
 	FILE *f;
@@ -203,7 +201,7 @@ static void handle(void *arg, struct http_request *q, struct http_reply *ret)
 	}
 }
 
-int lessor_api_start(struct lessor *l, struct weir_err *err)
+int control_api_start(struct control *l, struct weir_err *err)
 {
 	const struct weir_policy *p = l->policy;
 	struct http_config c = {.addresses = l->options.n_api ? l->options.api : p->api,

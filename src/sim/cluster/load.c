@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-load: the demand of the buckets of a simulated cluster at its servers, and its changes.
+ * load: what the buckets of a simulated cluster want, where, and when that changes.
  *
  * SOURCE  pShift §IV-B, Experiment 1: reservations in proportion to k^−s, k drawn with that
  *         probability; a bucket's demand over its servers likewise, in the order drawn; at a change
@@ -9,8 +9,8 @@
  * DIFFERS Requests that wait at a server that a bucket leaves stay, and are served; those of a
  *         closed loop leave with its clients.
  */
-#include "control/pshift/ids.h"
-#include "sim/control/pshift-cluster.h"
+#include "control/ids.h"
+#include "sim/cluster/cluster.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,9 +21,9 @@ static double weight(uint64_t k, double s)
 	return pow((double)(k + 1), -s);
 }
 
-static int reserve(struct pshift_cluster *c)
+static int reserve(struct sim_cluster *c)
 {
-	const struct pshift_cluster_config *g = &c->config;
+	const struct sim_cluster_config *g = &c->config;
 	double seconds = (double)g->period / (double)WEIR_SEC;
 	double total = g->reserved * g->capacity * (double)g->servers * seconds, all = 0;
 	double *w = calloc(g->buckets, sizeof(*w));
@@ -35,7 +35,7 @@ static int reserve(struct pshift_cluster *c)
 	for (uint32_t i = 0; i < g->buckets; i++)
 		all += w[i] = weight(rng_zipf_draw(&c->rng, &zipf), g->zipf);
 	for (uint32_t i = 0; i < g->buckets; i++) {
-		struct pshift_bucket *b = &c->buckets[i];
+		struct sim_bucket *b = &c->buckets[i];
 		double r = g->reserved > 0 ? total * w[i] / all : g->reservation * seconds;
 
 		b->reservation = llround(floor(r));
@@ -47,12 +47,12 @@ static int reserve(struct pshift_cluster *c)
 
 /* ---- where */
 
-static void leave(struct pshift_cluster *c, uint32_t bucket)
+static void leave(struct sim_cluster *c, uint32_t bucket)
 {
-	struct pshift_bucket *b = &c->buckets[bucket];
+	struct sim_bucket *b = &c->buckets[bucket];
 
 	for (uint32_t k = 0; k < b->n_at; k++) {
-		struct pshift_place *p = pshift_cluster_place(c, bucket, b->at[k]);
+		struct sim_place *p = sim_cluster_place(c, bucket, b->at[k]);
 
 		if (p->loop)
 			p->queued = 0;
@@ -62,7 +62,7 @@ static void leave(struct pshift_cluster *c, uint32_t bucket)
 	b->n_at = 0;
 }
 
-static bool is_at(const struct pshift_bucket *b, uint32_t server)
+static bool is_at(const struct sim_bucket *b, uint32_t server)
 {
 	for (uint32_t k = 0; k < b->n_at; k++)
 		if (b->at[k] == server)
@@ -70,10 +70,10 @@ static bool is_at(const struct pshift_bucket *b, uint32_t server)
 	return false;
 }
 
-static void choose(struct pshift_cluster *c, uint32_t bucket)
+static void choose(struct sim_cluster *c, uint32_t bucket)
 {
-	const struct pshift_cluster_config *g = &c->config;
-	struct pshift_bucket *b = &c->buckets[bucket];
+	const struct sim_cluster_config *g = &c->config;
+	struct sim_bucket *b = &c->buckets[bucket];
 	uint32_t n = g->least + (uint32_t)rng_below(&c->rng, g->most - g->least + 1);
 	struct rng_zipf zipf;
 
@@ -92,10 +92,10 @@ static void choose(struct pshift_cluster *c, uint32_t bucket)
 	}
 }
 
-static int arrive(struct pshift_cluster *c, uint32_t bucket)
+static int arrive(struct sim_cluster *c, uint32_t bucket)
 {
-	const struct pshift_cluster_config *g = &c->config;
-	struct pshift_bucket *b = &c->buckets[bucket];
+	const struct sim_cluster_config *g = &c->config;
+	struct sim_bucket *b = &c->buckets[bucket];
 	double seconds = (double)g->period / (double)WEIR_SEC, all = 0;
 
 	leave(c, bucket);
@@ -103,14 +103,14 @@ static int arrive(struct pshift_cluster *c, uint32_t bucket)
 	for (uint32_t k = 0; k < b->n_at; k++)
 		all += weight(k, g->zipf);
 	for (uint32_t k = 0; k < b->n_at; k++) {
-		struct pshift_place *p = pshift_cluster_place(c, bucket, b->at[k]);
-		struct pshift_site *s = &c->sites[b->at[k]];
+		struct sim_place *p = sim_cluster_place(c, bucket, b->at[k]);
+		struct sim_server *s = &c->servers[b->at[k]];
 
 		if (!p)
 			return -ENOMEM;
 		p->loop = g->outstanding;
 		p->rate = g->demand * (double)b->reservation / seconds * weight(k, g->zipf) / all;
-		pshift_site_list(s, p);
+		sim_server_list(s, p);
 	}
 	return 0;
 }
@@ -137,10 +137,10 @@ static uint64_t span_of(double changes)
 	return n;
 }
 
-static int plan(struct pshift_cluster *c, uint32_t bucket)
+static int plan(struct sim_cluster *c, uint32_t bucket)
 {
-	const struct pshift_cluster_config *g = &c->config;
-	struct pshift_bucket *b = &c->buckets[bucket];
+	const struct sim_cluster_config *g = &c->config;
+	struct sim_bucket *b = &c->buckets[bucket];
 	uint64_t periods = span_of(g->changes);
 	size_t each = (size_t)llround(g->changes * (double)periods);
 	weir_time span = (weir_time)periods * g->period;
@@ -160,7 +160,7 @@ static int plan(struct pshift_cluster *c, uint32_t bucket)
 	return 0;
 }
 
-int pshift_load_begin(struct pshift_cluster *c)
+int sim_load_begin(struct sim_cluster *c)
 {
 	int r = reserve(c);
 
@@ -171,17 +171,17 @@ int pshift_load_begin(struct pshift_cluster *c)
 	return r;
 }
 
-int pshift_load_step(struct pshift_cluster *c)
+int sim_load_step(struct sim_cluster *c)
 {
 	int r = 0;
 
 	while (r == 0 && c->moves.n && heap_min(&c->moves)->key <= c->now) {
 		struct heap_item item = heap_pop(&c->moves);
-		struct pshift_bucket *b = &c->buckets[item.value];
+		struct sim_bucket *b = &c->buckets[item.value];
 
 		r = arrive(c, (uint32_t)item.value);
 		if (r == 0)
-			pshift_moved_note(c, (uint32_t)item.value);
+			sim_moved_note(c, (uint32_t)item.value);
 		if (r == 0 && ++b->moved < b->n_moves) {
 			item.key = b->moves[b->moved];
 			r = heap_push(&c->moves, item);
@@ -190,7 +190,7 @@ int pshift_load_step(struct pshift_cluster *c)
 	return r;
 }
 
-void pshift_load_end(struct pshift_cluster *c)
+void sim_load_end(struct sim_cluster *c)
 {
 	for (uint32_t i = 0; c->buckets && i < c->config.buckets; i++) {
 		free(c->buckets[i].at);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-gates: a server of a simulated cluster as in a live run: a gate, whose leaves hold R- and
- * L-tokens, in front of a device, in virtual time. pshift-site.c only counts; this simulates
- * request by request, with the gate's law: fair queueing by (equal) weights instead of a round
- * robin.
+ * gates: a server of a simulated cluster as it is live: a gate, whose leaves hold R- and L-tokens, in
+ * front of a device, in virtual time. What server.c counts, this does request by request, with the
+ * gate's law: fair queueing by (equal) weights in the place of a round robin.
  *
  * METHOD  Within a slot servers do not receive messages, so each runs through it alone: requests
  *         arrive when it begins; then the next event, a completed request or one that may pass,
@@ -11,7 +10,7 @@
  */
 #include <weir/gate.h>
 #include "model/server.h"
-#include "sim/control/pshift-cluster.h"
+#include "sim/cluster/cluster.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +35,7 @@ struct gates_leaf { /* of a place */
 	uint32_t loop; /* the place's loop in the last slot */
 };
 
-struct pshift_gates {
+struct sim_gates {
 	struct weir_gate *gate;
 	struct device *device;
 	struct gates_leaf *leaves; /* by place */
@@ -47,28 +46,28 @@ struct pshift_gates {
 	double rate;
 };
 
-int pshift_gates_begin(struct pshift_site *s, uint64_t seed)
+int sim_gates_begin(struct sim_server *s, uint64_t seed)
 {
 	struct weir_gate_config config = {
 		.nodes = 16, .cost = WEIR_UNIT_REQUESTS, .window = INSIDE};
 	struct server_config device = {
 		.servers = INSIDE, .rate = s->cluster->config.capacity, .service = SERVER_FIXED};
-	struct pshift_gates *g = calloc(1, sizeof(*g));
-	char name[PSHIFT_SITE_NAME];
+	struct sim_gates *g = calloc(1, sizeof(*g));
+	char name[SIM_SERVER_NAME];
 	int r;
 
 	if (!g)
 		return -ENOMEM;
 	s->gates = g;
 	g->rate = device.rate;
-	pshift_site_name(s->number, name);
+	sim_server_name(s->number, name);
 	r = weir_gate_new(&config, &g->gate);
 	return r ? r : server_new(&device, seed, name, &g->device, NULL);
 }
 
-void pshift_gates_end(struct pshift_site *s)
+void sim_gates_end(struct sim_server *s)
 {
-	struct pshift_gates *g = s->gates;
+	struct sim_gates *g = s->gates;
 
 	if (!g)
 		return;
@@ -82,7 +81,7 @@ void pshift_gates_end(struct pshift_site *s)
 	free(g);
 }
 
-static int grow(struct pshift_gates *g)
+static int grow(struct sim_gates *g)
 {
 	size_t room = g->room ? 2 * g->room : 16;
 	void *leaves, *knobs;
@@ -100,12 +99,12 @@ static int grow(struct pshift_gates *g)
 }
 
 /* Tokens are buckets that only grants fill, as in the gateway. */
-int pshift_gates_add(struct pshift_site *s, bool limited)
+int sim_gates_add(struct sim_server *s, bool limited)
 {
 	static const struct weir_bucket_spec tokens[] = {
 		{WEIR_RTOKENS, WEIR_UNIT_REQUESTS, 0, 0, HOLDS},
 		{WEIR_LTOKENS, WEIR_UNIT_REQUESTS, 0, 0, HOLDS}};
-	struct pshift_gates *g = s->gates;
+	struct sim_gates *g = s->gates;
 	struct weir_knob knob = {
 		.kind = WEIR_KNOB_BUCKETS, .buckets = tokens, .n_buckets = limited ? 2 : 1};
 	int r = grow(g);
@@ -120,9 +119,9 @@ int pshift_gates_add(struct pshift_site *s, bool limited)
 	return r;
 }
 
-void pshift_gates_grant(struct pshift_site *s, size_t place, int64_t r, int64_t l)
+void sim_gates_grant(struct sim_server *s, size_t place, int64_t r, int64_t l)
 {
-	struct pshift_gates *g = s->gates;
+	struct sim_gates *g = s->gates;
 	const struct gates_leaf *leaf = &g->leaves[place];
 
 	if (r)
@@ -133,9 +132,9 @@ void pshift_gates_grant(struct pshift_site *s, size_t place, int64_t r, int64_t 
 			.node = leaf->node, .kind = WEIR_KNOB_LGRANT, .value = (double)l};
 }
 
-int pshift_gates_set(struct pshift_site *s)
+int sim_gates_set(struct sim_server *s)
 {
-	struct pshift_gates *g = s->gates;
+	struct sim_gates *g = s->gates;
 	size_t n = g->n_knobs;
 
 	g->n_knobs = 0;
@@ -144,7 +143,7 @@ int pshift_gates_set(struct pshift_site *s)
 
 /* ---- requests */
 
-static struct gates_io *take(struct pshift_gates *g)
+static struct gates_io *take(struct sim_gates *g)
 {
 	struct gates_io *io = g->free;
 
@@ -167,14 +166,14 @@ static struct gates_io *take(struct pshift_gates *g)
 	return io;
 }
 
-static void give(struct pshift_gates *g, struct gates_io *io)
+static void give(struct sim_gates *g, struct gates_io *io)
 {
 	g->leaves[io->place].here--;
 	io->next = g->free;
 	g->free = io;
 }
 
-static int submit(struct pshift_gates *g, weir_time now, uint32_t place, uint64_t n)
+static int submit(struct sim_gates *g, weir_time now, uint32_t place, uint64_t n)
 {
 	int r = 0;
 
@@ -206,15 +205,15 @@ static void drop(struct weir_req *req, void *arg)
 	give(arg, req->user);
 }
 
-/* Submit this slot's arrivals; drop the waiting requests of a closed loop that has left. */
-static int arrivals(struct pshift_site *s, weir_time slot)
+/* What comes in this slot; whoever had a loop here and left takes with it what waits. */
+static int arrivals(struct sim_server *s, weir_time slot)
 {
-	struct pshift_gates *g = s->gates;
+	struct sim_gates *g = s->gates;
 	weir_time now = s->cluster->now;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < s->n; i++) {
-		struct pshift_place *p = &s->places[i];
+		struct sim_place *p = &s->places[i];
 		struct gates_leaf *leaf = &g->leaves[i];
 		double mean = p->rate * (double)slot / (double)WEIR_SEC;
 
@@ -224,7 +223,7 @@ static int arrivals(struct pshift_site *s, weir_time slot)
 		if (p->loop > leaf->here)
 			r = submit(g, now, (uint32_t)i, p->loop - leaf->here);
 		else if (!p->loop && p->rate > 0)
-			r = submit(g, now, (uint32_t)i, pshift_site_come(s, p, mean));
+			r = submit(g, now, (uint32_t)i, sim_server_come(s, p, mean));
 		p->open += p->loop ? slot : 0;
 	}
 	return r;
@@ -232,7 +231,7 @@ static int arrivals(struct pshift_site *s, weir_time slot)
 
 /* ---- a slot */
 
-static void pass(struct pshift_gates *g, weir_time now)
+static void pass(struct sim_gates *g, weir_time now)
 {
 	struct weir_req *reqs[BATCH];
 	size_t n;
@@ -242,9 +241,9 @@ static void pass(struct pshift_gates *g, weir_time now)
 			device_submit(g->device, now, &((struct gates_io *)reqs[i]->user)->io);
 }
 
-static int finish(struct pshift_site *s, weir_time now)
+static int finish(struct sim_server *s, weir_time now)
 {
-	struct pshift_gates *g = s->gates;
+	struct sim_gates *g = s->gates;
 	struct device_io *next;
 	int r = 0;
 
@@ -262,14 +261,14 @@ static int finish(struct pshift_site *s, weir_time now)
 	return r;
 }
 
-/* Copy the gate's counters to the place's. */
-static int count(struct pshift_site *s, weir_time now)
+/* The gate's counters, in the place's. */
+static int count(struct sim_server *s, weir_time now)
 {
-	struct pshift_gates *g = s->gates;
+	struct sim_gates *g = s->gates;
 	struct weir_gate_totals totals;
 
 	for (size_t i = 0; i < s->n; i++) {
-		struct pshift_place *p = &s->places[i];
+		struct sim_place *p = &s->places[i];
 		struct weir_gate_stats st;
 		int r = weir_gate_get_stats(g->gate, now, g->leaves[i].node, &st);
 
@@ -295,9 +294,9 @@ static weir_time sooner(weir_time a, weir_time b)
 	return a < b ? a : b;
 }
 
-int pshift_gates_step(struct pshift_site *s, weir_time slot, double rate)
+int sim_gates_step(struct sim_server *s, weir_time slot, double rate)
 {
-	struct pshift_gates *g = s->gates;
+	struct sim_gates *g = s->gates;
 	weir_time now = s->cluster->now, end = now + slot;
 	int r = finish(s, now);
 

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pshift-moved: the service of buckets of a simulated cluster that move while their controller is
- * gone.
+ * moved: what the buckets of a simulated cluster get that move while their controller is gone.
  *
  * METHOD  For each move: the service in the first whole QoS period after it, and in the third, as a
  *         part of the reservation. A bucket that moves again before a period ends, or when the
  *         controller has come back by then, does not count there.
  */
-#include "control/pshift/ids.h"
-#include "sim/control/pshift-cluster.h"
+#include "control/ids.h"
+#include "sim/cluster/cluster.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #define PERIODS 3 /* whole periods that are tracked; the first and the last count */
 
-struct pshift_moved {
+struct sim_moved {
 	struct watched {
 		bool moved;      /* while the controller was gone */
 		int periods;     /* ended since, including the one in which it moved */
@@ -28,7 +27,7 @@ struct pshift_moved {
 	} part[2];
 };
 
-int pshift_moved_begin(struct pshift_cluster *c)
+int sim_moved_begin(struct sim_cluster *c)
 {
 	c->moved = calloc(1, sizeof(*c->moved));
 	if (!c->moved)
@@ -38,7 +37,7 @@ int pshift_moved_begin(struct pshift_cluster *c)
 	return c->moved->buckets ? 0 : -ENOMEM;
 }
 
-void pshift_moved_end(struct pshift_cluster *c)
+void sim_moved_end(struct sim_cluster *c)
 {
 	if (!c->moved)
 		return;
@@ -46,31 +45,31 @@ void pshift_moved_end(struct pshift_cluster *c)
 	free(c->moved);
 }
 
-static bool is_gone(const struct pshift_cluster *c)
+static bool is_gone(const struct sim_cluster *c)
 {
 	return c->config.back > c->config.kill + 1 && c->now >= c->config.kill &&
 	       c->now < c->config.back;
 }
 
-static uint64_t served(const struct pshift_cluster *c, uint32_t bucket)
+static uint64_t served(const struct sim_cluster *c, uint32_t bucket)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t s = 0; s < c->config.servers; s++) {
-		size_t at = pshift_ids_find(c->pairs, (uint64_t)bucket << 32 | s);
+		size_t at = ids_find(c->pairs, (uint64_t)bucket << 32 | s);
 
 		if (at != SIZE_MAX)
-			sum += c->sites[s].places[at].served;
+			sum += c->servers[s].places[at].served;
 	}
 	return sum;
 }
 
-void pshift_moved_note(struct pshift_cluster *c, uint32_t bucket)
+void sim_moved_note(struct sim_cluster *c, uint32_t bucket)
 {
 	c->moved->buckets[bucket] = (struct watched){.moved = is_gone(c)};
 }
 
-static void count(struct pshift_cluster *c, uint32_t bucket, bool last, uint64_t n)
+static void count(struct sim_cluster *c, uint32_t bucket, bool last, uint64_t n)
 {
 	double part = (double)n / (double)c->buckets[bucket].reservation;
 
@@ -79,7 +78,7 @@ static void count(struct pshift_cluster *c, uint32_t bucket, bool last, uint64_t
 	c->moved->part[last].least = fmin(c->moved->part[last].least, part);
 }
 
-void pshift_moved_period(struct pshift_cluster *c)
+void sim_moved_period(struct sim_cluster *c)
 {
 	for (uint32_t i = 0; is_gone(c) && i < c->config.buckets; i++) {
 		struct watched *b = &c->moved->buckets[i];
@@ -95,21 +94,21 @@ void pshift_moved_period(struct pshift_cluster *c)
 	}
 }
 
-int pshift_moved_report(struct pshift_cluster *c)
+int sim_moved_report(struct sim_cluster *c)
 {
 	static const char *const names[] = {"first", "third"};
-	const struct pshift_moved *m = c->moved;
+	const struct sim_moved *m = c->moved;
 	int r = 0;
 
 	for (int k = 0; r == 0 && k < 2 && m->part[k].n; k++) {
 		double n = (double)m->part[k].n;
 
-		if ((r = metrics_putf(c->metrics, "", n, "pshift.moved.%s.count", names[k])) ||
-			(r = metrics_putf(c->metrics, "", m->part[k].sum / n,
-				 "pshift.moved.%s.mean", names[k])))
+		if ((r = metrics_putf(c->metrics, "", n, "%s.moved.%s.count", c->kind, names[k])) ||
+			(r = metrics_putf(c->metrics, "", m->part[k].sum / n, "%s.moved.%s.mean",
+				 c->kind, names[k])))
 			break;
 		r = metrics_putf(
-			c->metrics, "", m->part[k].least, "pshift.moved.%s.least", names[k]);
+			c->metrics, "", m->part[k].least, "%s.moved.%s.least", c->kind, names[k]);
 	}
 	return r;
 }

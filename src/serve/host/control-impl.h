@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* control-impl: what the files of the control share. Nobody else includes it, but their tests. */
+#ifndef WEIR_SERVE_HOST_CONTROL_IMPL_H
+#define WEIR_SERVE_HOST_CONTROL_IMPL_H
+
+#include "control/controller.h"
+#include "control/ids.h"
+#include "serve/loop/daemon.h"
+#include "serve/api/http.h"
+#include "serve/host/lease-hub.h"
+#include "serve/host/control.h"
+
+struct control_server { /* by its index in the controller */
+	char name[PEER_NAME_MAX + 1];
+	struct lease_hub_server *link; /* NULL: it is not connected */
+	struct lease_report last;      /* that it sent; length 0: none yet */
+	weir_time at;                  /* when */
+	uint64_t reports, grants;      /* messages from it and to it */
+};
+
+struct control_bucket {             /* by its index in the controller */
+	char *path;                 /* of its tenant */
+	bool gone;                  /* from the policy: it has no claim any more */
+	int64_t reservation, limit; /* tokens a period; limit: LEASE_NO_LIMIT */
+};
+
+struct control {
+	struct loop *loop;
+	const struct weir_policy *policy;
+	unsigned rank; /* not 0: it stands in, and loop and policy are its gateway's */
+	struct control_options options;
+	struct daemon daemon;
+	struct peer_key key;
+	const struct cluster_lead *lead; /* the machine of the controller, and its functions */
+	void *machine;
+	struct lease_hub *hub;
+	struct http *http; /* NULL: none */
+	weir_time started;
+
+	struct control_server *servers;
+	size_t n_servers;
+	struct ids server_ids; /* by peer_hash of the name */
+	struct control_bucket *buckets;
+	size_t n_buckets;
+	struct ids bucket_ids;
+
+	char name[PEER_NAME_MAX + 1];
+	uint64_t cluster, instance;
+	uint8_t *frame; /* of what is sent */
+	size_t frame_room;
+	struct loop_timer timer;
+	bool said_start; /* that it grants … */
+	bool granted;    /* … as it did before */
+	/* How long rounds took: CPU of this thread, in a step and in sending; for `weir bench`. */
+	weir_time busy;
+	uint64_t rounds;
+	uint64_t unknown; /* reports of servers that the policy does not name */
+};
+
+/* control-policy.c: servers and buckets of l->policy into the controller. What left keeps its place,
+ * without a claim. 0 or -ENOMEM. */
+int control_policy_take(struct control *l);
+void control_policy_reload(struct control *l); /* SIGHUP; what is wrong is logged */
+
+/* control-api.c */
+int control_api_start(struct control *l, struct weir_err *err);
+
+#endif

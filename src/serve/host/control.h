@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * control: the controller of a cluster as a process: `weir control`.
+ *
+ * It listens for servers (lease-hub), hands their reports to the controller (control/cluster.h) and
+ * carries its grants back. It keeps no state on disk: servers report what they hold to the next
+ * controller.
+ *
+ *   control.c         servers, buckets, messages, rounds
+ *   control-policy.c  what the policy says, at the start and on SIGHUP
+ *   control-api.c     what can be asked: /v1/status, /metrics, /healthz
+ *
+ * One thread: the loop's.
+ */
+#ifndef WEIR_SERVE_HOST_CONTROL_H
+#define WEIR_SERVE_HOST_CONTROL_H
+
+#include <weir/err.h>
+#include "policy/policy.h"
+
+struct loop;
+struct control;
+
+struct control_options {
+	const char *name;          /* of this controller; NULL: what the machine is called */
+	const char *const *listen; /* instead of the policy's; NULL: the policy's */
+	size_t n_listen;
+	const char *const *api; /* the same of the API; NULL and n_api 0: the policy's, or none */
+	size_t n_api;
+	const char *token_file; /* of an API on TCP; NULL: the policy's */
+	/* Reads the policy again, on SIGHUP: its own from then on. 0, or a negative errno and why. */
+	int (*reread)(void *arg, struct weir_policy **ret_policy, struct weir_err *err);
+	void *reread_arg;
+};
+
+/* The policy is its own from now on, also when this fails. Listens when it returns. */
+int control_new(struct weir_policy *p, const struct control_options *o,
+	struct control **ret_control, struct weir_err *err);
+/* The same inside a gateway: a server that may stand in for a controller (control/cluster.h), on the gateway's loop. The
+ * policy is borrowed until control_policy says another. rank: 1 … */
+int control_stand_in(struct loop *loop, const struct weir_policy *p, const char *server,
+	unsigned rank, const char *listen, struct control **ret_control, struct weir_err *err);
+int control_policy(struct control *l, const struct weir_policy *p); /* 0 or -ENOMEM */
+int control_run(struct control *l); /* until SIGTERM or SIGINT; 0 or a negative errno */
+void control_free(struct control *l);
+
+/* Could it be controlled, as far as can be told without opening anything? 0 or -EINVAL and why. */
+int control_check(const struct weir_policy *p, struct weir_err *err);
+
+#endif
