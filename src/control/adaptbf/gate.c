@@ -24,6 +24,8 @@ struct leaf {
 	/* as of the last step; requests and bytes as the gate counts them, and tokens: */
 	uint64_t arrivals, dispatched, bytes;
 	double arrived, served;
+	weir_time held; /* of the gate */
+	bool rests; /* no request of it was there, or had come since the look before, and it has no rule */
 };
 
 struct table {
@@ -42,9 +44,12 @@ struct adaptbf_gate {
 	size_t n;
 	double (*cost)(void *arg, weir_node node);
 	void *cost_arg;
-	double mean;      /* recent mean cost of a request, over all leaves */
-	uint64_t counted; /* requests served while full, as of the last totals */
-	double done;      /* the same in tokens */
+	double mean;        /* what a request cost, over the leaves, lately */
+	uint64_t counted;   /* requests served while it was full, as of the last totals */
+	double done;        /* the same in tokens */
+	uint64_t submitted; /* to the gate, as of the last look */
+	bool recount;       /* leaves are others since then */
+	size_t looked;      /* leaves of which the gate's counters were read in the last look */
 };
 
 int adaptbf_gate_new(
@@ -159,6 +164,7 @@ int adaptbf_gate_leaves(struct adaptbf_gate *d, const struct adaptbf_gate_leaf *
 	table_free(&d->now);
 	d->now = *to;
 	d->n = n;
+	d->recount = true;
 	*to = (struct table){0};
 	return 0;
 }
@@ -262,37 +268,86 @@ static void count(const struct adaptbf_gate *d, struct leaf *l, const struct wei
 	l->bytes = s->bytes;
 }
 
+struct seen { /* of a look: requests that came, and that passed; what those were in tokens */
+	uint64_t came;
+	double requests, tokens;
+};
+
+static int look_at(struct adaptbf_gate *d, weir_time now, struct leaf *l, struct adaptbf_job *to,
+	struct seen *seen)
+{
+	double served = l->served;
+	uint64_t arrivals = l->arrivals, dispatched = l->dispatched;
+	struct weir_gate_stats s;
+	int r = site_stats(d->site, now, l->node, &s);
+
+	if (r)
+		return r;
+	if (s.dispatched > l->dispatched)
+		seen->requests += (double)(s.dispatched - l->dispatched);
+	seen->came += s.arrivals - arrivals;
+	count(d, l, &s);
+	seen->tokens += l->served - served;
+	l->held = weir_gate_held(d->site->gate, now, l->node);
+	/* A site with counters of its own has none of the whole gate, which would tell that a leaf has to be looked at. */
+	l->rests = !d->site->stats && !s.queued && !s.in_flight && s.arrivals == arrivals &&
+		   s.dispatched == dispatched && l->rate == NO_RULE;
+	d->looked++;
+	/* Only a job with requests needs its limits. */
+	*to = (struct adaptbf_job){l->id, l->weight, (uint64_t)l->arrived, (uint64_t)l->served,
+		d->site->hides_queue ? ADAPTBF_UNKNOWN : (int64_t)ceil(s.queued * l->cost),
+		s.queued || s.arrivals != arrivals ? most(d, now, l, &s) : 0,
+		s.queued && s.cause == WEIR_WAIT_ABOVE, l->held};
+	return 0;
+}
+
+/* Look at the leaves that rest, or at the others. */
+static int look_at_all(struct adaptbf_gate *d, weir_time now, struct adaptbf_job *list, bool rest,
+	struct seen *seen)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < d->n; i++) {
+		struct leaf *l = &d->now.leaves[i];
+
+		if (l->rests == rest)
+			r = look_at(d, now, l, &list[i], seen);
+		else if (!rest) /* as it was */
+			list[i] = (struct adaptbf_job){l->id, l->weight, (uint64_t)l->arrived,
+				(uint64_t)l->served, 0, 0, false, l->held};
+	}
+	return r;
+}
+
+/* Leaves that rest are looked at if requests came to the gate that came to none of the others. */
 static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, size_t max)
 {
 	struct adaptbf_gate *d = driver;
-	double requests = 0, tokens = 0;
+	struct seen seen = {0};
+	struct weir_gate_totals all;
+	int r;
 
 	if (d->n > max)
 		return (int64_t)d->n;
-	for (size_t i = 0; i < d->n; i++) {
-		struct leaf *l = &d->now.leaves[i];
-		double served = l->served;
-		uint64_t arrivals = l->arrivals;
-		struct weir_gate_stats s;
-		int r = site_stats(d->site, now, l->node, &s);
-
-		if (r)
-			return r;
-		if (s.dispatched > l->dispatched)
-			requests += (double)(s.dispatched - l->dispatched);
-		count(d, l, &s);
-		tokens += l->served - served;
-		/* Only a job with requests needs its limits. */
-		list[i] = (struct adaptbf_job){l->id, l->weight, (uint64_t)l->arrived,
-			(uint64_t)l->served,
-			d->site->hides_queue ? ADAPTBF_UNKNOWN : (int64_t)ceil(s.queued * l->cost),
-			s.queued || s.arrivals != arrivals ? most(d, now, l, &s) : 0,
-			s.queued && s.cause == WEIR_WAIT_ABOVE,
-			weir_gate_held(d->site->gate, now, l->node)};
-	}
-	if (requests > 0)
-		d->mean = tokens / requests;
+	weir_gate_get_totals(d->site->gate, now, &all);
+	d->looked = 0;
+	for (size_t i = 0; d->recount && i < d->n; i++)
+		d->now.leaves[i].rests = false;
+	r = look_at_all(d, now, list, false, &seen);
+	if (r == 0 && !d->recount && !d->site->stats && seen.came != all.submitted - d->submitted)
+		r = look_at_all(d, now, list, true, &seen);
+	if (r)
+		return r;
+	d->submitted = all.submitted;
+	d->recount = false;
+	if (seen.requests > 0)
+		d->mean = seen.tokens / seen.requests;
 	return (int64_t)d->n;
+}
+
+size_t adaptbf_gate_looked(const struct adaptbf_gate *d)
+{
+	return d->looked;
 }
 
 static int gate_totals(void *driver, weir_time now, struct adaptbf_totals *ret)

@@ -68,7 +68,10 @@ void adaptbf_gate_unit(struct adaptbf_gate *d, enum weir_unit unit);
 void adaptbf_gate_cost(
 	struct adaptbf_gate *d, double (*cost)(void *arg, weir_node node), void *arg);
 
-/* Remove the rules from all leaves. 0 or the gate's error. */
+/* Leaves whose counters the last step read: those that had requests, and all when a request came to another one. */
+size_t adaptbf_gate_looked(const struct adaptbf_gate *d);
+
+/* All leaves back to their own buckets. 0 or the gate's error. */
 int adaptbf_gate_release(struct adaptbf_gate *d, weir_time now);
 
 #endif

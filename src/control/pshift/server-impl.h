@@ -150,7 +150,8 @@ void pshift_demand_look_for_want(struct pshift_server *s, weir_time now);
 void pshift_demand_watch(struct pshift_server *s, weir_time now); /* at each look */
 void pshift_demand_measure(struct pshift_server *s, weir_time now);
 int pshift_demand_report(struct pshift_server *s, weir_time now);
-void pshift_demand_rest(struct pshift_server *s); /* after a measurement: who may */
+void pshift_demand_rest(
+	struct pshift_server *s); /* puts idle buckets to rest; after a measurement */
 
 /* borrow.c: R-tokens without a controller. 0 or -ENOMEM. */
 int pshift_borrow_step(struct pshift_server *s, weir_time now);

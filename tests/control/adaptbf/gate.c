@@ -300,6 +300,33 @@ static void tokens_of_bytes(void)
 	}
 }
 
+/* Idle jobs cost nothing, and one that asks for something again is noticed in the same step as ever. */
+static void idle_jobs_rest(void)
+{
+	static const uint32_t weights[JOBS] = {1, 1, 1, 1};
+	static const unsigned depths[JOBS] = {8, 0, 0, 0};
+	struct adaptbf_account account;
+	struct weir_req *r = &w.reqs[1][0];
+	weir_time now = WEIR_SEC;
+
+	begin(ADAPTBF_GATE_HOLD, weights, depths, NULL);
+	run_loops(0, now + 1);
+	CHECK_INT(adaptbf_gate_looked(w.driver), 1);
+	CHECK_INT(adaptbf_account(w.adaptbf, 2, &account), -ENOENT);
+	for (unsigned i = 0; i < 8; i++) {
+		r = &w.reqs[1][i];
+		*r = (struct weir_req){.tenant = w.nodes[1], .user = &w.served[1]};
+		CHECK_INT(weir_gate_submit(w.gate, now, &r, 1), 0);
+	}
+	run_loops(now + SERVICE, now + 100 * WEIR_MS + 1);
+	CHECK_INT(adaptbf_gate_looked(w.driver), JOBS);
+	CHECK_INT(adaptbf_account(w.adaptbf, 2, &account), 0);
+	CHECK(account.tokens > 0);
+	run_loops(now + 101 * WEIR_MS, now + 400 * WEIR_MS + 1);
+	CHECK_INT(adaptbf_gate_looked(w.driver), 2);
+	end();
+}
+
 static void impossible_arguments_are_refused(void)
 {
 	struct adaptbf_gate *d;
@@ -318,6 +345,7 @@ int main(void)
 	RUN(one_that_is_late_loses_nothing);
 	RUN(large_requests_cost_several);
 	RUN(tokens_of_bytes);
+	RUN(idle_jobs_rest);
 	RUN(impossible_arguments_are_refused);
 	return 0;
 }
