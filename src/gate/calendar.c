@@ -21,7 +21,7 @@ static uint32_t calendar_slots(uint32_t room)
 static size_t calendar_bytes(uint32_t slots)
 {
 	return slots * (sizeof(struct timer_slot) + 1) + TIMER_LISTS * sizeof(struct timer_list) +
-	       slots / 8;
+	       (marks_bits(slots) + marks_words(slots)) * sizeof(uint64_t);
 }
 
 /* Make an empty timer with this many slots. Return 0 or -ENOMEM. */
@@ -32,7 +32,8 @@ static int calendar_make(struct timer *t, uint32_t slots)
 		return -ENOMEM;
 	t->lists = (void *)(t->slots + slots);
 	t->marks.bits = (void *)(t->lists + TIMER_LISTS);
-	t->count = (void *)(t->marks.bits + slots / 64);
+	t->marks.words = t->marks.bits + marks_bits(slots);
+	t->count = (void *)(t->marks.words + marks_words(slots));
 	t->mask = slots - 1;
 	memset(t->slots, 0xff, slots * sizeof *t->slots); /* TIMER_NIL */
 	for (uint32_t k = 0; k < slots + TIMER_LISTS; k++)

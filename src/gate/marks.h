@@ -14,11 +14,20 @@
 #define MARKS_NONE UINT32_MAX
 
 struct marks {
-	uint64_t *bits;                       /* memory of the owner, zero at first; */
-	uint64_t words[MARKS_MOST / 64 / 64]; /* words of `bits` that are not 0; */
-	uint64_t top;                         /* words of `words` that are not 0; 0: the set is
-	                                         empty */
+	uint64_t *bits;  /* memory of the owner, zero at first; */
+	uint64_t *words; /* words of `bits` that are not 0; memory of the owner, too; */
+	uint64_t top;    /* words of `words` that are not 0; 0: the set is empty */
 };
+
+/* Return how many words are needed for numbers less than `most`, a multiple of 64: `bits`, and then `words`. */
+static inline size_t marks_bits(uint32_t most)
+{
+	return most / 64;
+}
+static inline size_t marks_words(uint32_t most)
+{
+	return (marks_bits(most) + 63) / 64;
+}
 
 POOL_HOT void marks_add(struct marks *m, uint32_t s)
 {
