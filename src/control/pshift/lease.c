@@ -237,6 +237,9 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 		s->end = most(s->end, end);
 		s->next = least(s->next, next);
 	}
+	if (s->state == LEASE_STATIC || s->state == LEASE_BLIND ||
+		(!same && !pshift_stands_in(m->instance)))
+		s->joined = s->period;
 	s->granted = g->period;
 	s->by = m->instance;
 	s->by_generation = g->generation;
@@ -255,11 +258,12 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 
 /* ---- tokens */
 
-/* Return the rate, in tokens a ns, at which tokens of a bucket with a limit arrive: that of its
- * entitlement, as if it were the max of one gateway, and a little more, which makes up for late
- * looks. Entitlements over all servers never exceed the limit, and so neither do these rates.
- * Faster only if a claim would not be met otherwise, after demand has moved here; slower if the cap
- * would not last. */
+/* The rate, in tokens a ns, at which tokens of a bucket with a limit come in: that of its entitlement, as if it were
+ * the max of a gateway of its own, and a little more, which makes up for looks that came late. Entitlements
+ * add up to no more than the limit over all servers, at any time, and so do these rates. Faster only where a claim
+ * would not be met else, after demand has moved here; slower where the cap would not last. What is missing of a claim
+ * in the period in which another controller took over says nothing of demand: the server had less before, or
+ * another entitlement. A server stands in only for demand that has moved, and its claims do count. */
 static double rate_of(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
 	/* Early enough to be used. */
@@ -267,7 +271,8 @@ static double rate_of(const struct pshift_server *s, const struct pshift_spot *b
 	double early = fmax(left - (double)s->length / 8, PSHIFT_PACE); /* as due_claim() */
 	double rate = (double)b->limit / (double)s->length * (1 + 1.0 / PSHIFT_CATCH_UP);
 
-	rate = fmax(rate, (double)(b->claim - b->used) / early);
+	if (s->joined != s->period)
+		rate = fmax(rate, (double)(b->claim - b->used) / early);
 	return fmax(0, fmin(rate, (double)(b->cap - b->used) / left));
 }
 

@@ -10,19 +10,18 @@
  * Between two looks the gate spends only tokens that it was granted: a driver that stalls exceeds
  * no limit, it only serves less.
  *
- * DEMAND   (§III-D) The requests that wait, and the arrivals of the last interval extrapolated to
- *          the period's end; for a closed loop (pshift.h) the server's capacity. Capacity is the
- *          caller's estimate.
- * TOKENS   Without a limit, a bucket's R-tokens are granted as they become due, an eighth of a
- *          period ahead (if no bucket has a limit: at once). With a limit, R- and L-tokens together
- *          arrive at the rate of its entitlement, and a gate holds the tokens of 20 ms, and at
- *          least 2, so that a first request never waits for this. Tokens not used in time are lost,
- *          as with the max of a single gateway: over all servers, no second has more than 1.05
- *          times the limit's part of it, plus a request at each server. A claim that would not be
- *          met at that rate, because demand has moved here, arrives faster: a second may then also
- *          have the rest of the reservation.
- * BORROW   HELD and STATIC: AdapTBF (control/adaptbf/adaptbf.h) over the entitlements, every
- *          100 ms.
+ * DEMAND   (§III-D) What waits, and what arrived in the last interval, extrapolated to the period's end; of
+ *          a closed loop (pshift.h) what the server can do. Capacity is the caller's estimate.
+ * TOKENS   Of a bucket without a limit: R-tokens are granted as they come due, an eighth of a period ahead
+ *          (where no bucket has a limit: at once). With a limit, R- and L-tokens together come in at the
+ *          rate of its entitlement, and a gate holds what comes in in 20 ms, and 2 at least, so that a first
+ *          request never waits for any of this. What was not used in time is lost, as with the max of
+ *          a single gateway: over all servers, no second has more than 1.05 times the limit's part of it,
+ *          and a request at each server. A claim that would not be met at that rate, since demand has moved
+ *          here, comes in faster: a second may then have what is left of the reservation besides. Not
+ *          in the period in which another controller takes over, unless a server stands in: what is missing
+ *          of a claim then says nothing of demand.
+ * BORROW   HELD and STATIC: AdapTBF (control/adaptbf/adaptbf) over the entitlements, every 100 ms.
  *
  * Nothing here locks or reads a clock; one thread.
  */
