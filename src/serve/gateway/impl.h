@@ -82,9 +82,8 @@ struct gateway {
 	struct weir_policy *base; /* as the file says, without what `set` changed */
 	char *file;               /* what SIGHUP reads again: the name given at the start */
 	uint64_t version;         /* 1 at the start; one more with every swap */
-	const char *text,
-		*name; /* of the file: what gateway_apply was given last; text: NUL-ended */
-	char *state;   /* folder for overrides; NULL: nothing is kept */
+	const char *text, *name;  /* of the file of the last apply; text: NUL-ended */
+	char *state;              /* folder for overrides; NULL: nothing is kept */
 	weir_policy_reader *reader;
 	void *reader_arg;
 	struct gateway_override *overrides;
