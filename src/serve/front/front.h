@@ -2,9 +2,9 @@
 /*
  * front: the interface of a front end: a protocol by which clients send requests.
  *
- * A front end is a table of functions, struct front_ops, and its line in serve/gateway/fronts.c.
- * The gateway knows nothing else of a protocol, and a protocol nothing of the gateway. The front
- * end defines the handshake, where a request ends, and the format of a reply. Everything else is
+ * A front end is a table of functions, struct front_ops, and its name in the list of meson.build. The
+ * gateway knows nothing else of a protocol, and a protocol nothing of the gateway. It says what
+ * bytes mean: the handshake, where a request ends, what a reply looks like. Everything else is
  * shared by all front ends:
  *
  *   serve/front/door.c     a new connection until its export is known: TLS, identity, time limits

@@ -81,9 +81,8 @@ struct gateway {
 	struct weir_policy *base; /* the file's policy, without overrides */
 	char *file;               /* name given at the start, reread on SIGHUP */
 	uint64_t version;         /* 1 at the start; one more with every swap */
-	const char *text,
-		*name; /* of the file: as last given to gateway_apply; text: NUL-terminated */
-	char *state;   /* folder for overrides; NULL: not kept */
+	const char *text, *name;  /* of the file of the last apply; text: NUL-ended */
+	char *state;              /* folder for overrides; NULL: nothing is kept */
 	weir_policy_reader *reader;
 	void *reader_arg;
 	struct gateway_override *overrides;
