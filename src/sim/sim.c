@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/sim.h"
 #include "sim/measure.h"
-#include "sim/cluster/cluster.h"
 #include "sim/world.h"
 #include <errno.h>
 #include <string.h>
@@ -36,7 +35,7 @@ int sim_run(const struct scenario *s, const struct sim_options *options, struct 
 	int r;
 
 	if (s->cluster)
-		return sim_cluster_run(s->cluster,
+		return s->run_cluster(s->cluster,
 			options && options->duration ? options->duration : s->duration, seed,
 			options, ret, ret_cost, err);
 	r = world_new(s, seed, &w, err);

@@ -142,7 +142,7 @@ def judged():
     for path in sorted(ROOT.glob("src/control/pshift/alloc*.[ch]")):
         if "maxflow" in path.read_text():
             yield f"{path.relative_to(ROOT)}: pShift must not use the max-flow that it is judged by"
-    judge = ROOT / "src/sim/control/pshift-judge.c"
+    judge = ROOT / "src/sim/cluster/judge.c"
     for call in re.findall(r"\bpshift_(?:new|allocate|explain|dense|top)\b", judge.read_text()):
         yield f"{judge.relative_to(ROOT)}: calls {call}, which it judges"
 

@@ -354,6 +354,7 @@ static int read_cluster(yamldoc_node root, struct scenario *s, struct weir_err *
 	s->cluster = calloc(1, sizeof(*s->cluster));
 	if (!s->cluster)
 		return no_memory(err);
+	s->run_cluster = sim_cluster_run;
 	return sim_cluster_read(yamldoc_get(root, "cluster"), s->cluster, err);
 }
 
