@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * impl: what the policy's own files share. Others include weir/policy.h; a reader of another
- * format that holds a tenants' tree (the scenario) may call policy_tree_parse below.
+ * format that contains policies (the scenario) may call policy_node_parse below.
  */
 #ifndef WEIR_POLICY_IMPL_H
 #define WEIR_POLICY_IMPL_H
@@ -24,7 +24,6 @@ struct policy_reading {
 	struct weir_policy_remarks *remarks;
 	weir_policy_reader *reader;
 	void *reader_arg;
-	const char *const *more; /* keys of a tenant that are the caller's */
 	bool no_memory;          /* sticky: what was read is not whole */
 	const char *file;        /* the last file named by policy_place, in the policy's memory */
 	size_t tenants_room, labs_room;
@@ -125,8 +124,6 @@ void policy_lab_read_resource(
 int policy_lab_tenant_read(
 	yamldoc_node map, bool change, struct policy_lab_tenant *ret, struct weir_err *err);
 
-int policy_lab_tenant_values(
-	yamldoc_node map, struct policy_lab_tenant *ret, struct weir_err *err);
 
 /* policy/check.c: everything that needs more than one value. */
 void policy_check(struct policy_reading *r);
@@ -202,11 +199,5 @@ bool policy_key_is_resources(const char *key);
  * Return 0, or -EINVAL / -ENOMEM with the first error. */
 int policy_part_read(void (*read)(struct policy_reading *r, yamldoc_node n, void *to),
 	yamldoc_node n, void *to, struct weir_err *err);
-
-/* Reads and checks a `tenants` list of someone else's document, in which a tenant may have the
- * keys `more` (NULL-terminated, or NULL) besides ours. The policy has no resources. It does not
- * need the document any more. */
-int policy_tree_parse(yamldoc_node tenants, const char *const *more,
-	struct weir_policy **ret_policy, struct weir_err *err);
 
 #endif

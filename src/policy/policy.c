@@ -469,24 +469,6 @@ int policy_part_read(void (*read)(struct policy_reading *r, yamldoc_node n, void
 	return first_error(rc, remarks, err);
 }
 
-int policy_tree_parse(yamldoc_node tenants, const char *const *more,
-	struct weir_policy **ret_policy, struct weir_err *err)
-{
-	struct weir_policy_remarks *remarks = malloc(sizeof(*remarks));
-	struct policy_reading r;
-	int rc;
-
-	if (!remarks)
-		return no_memory(err);
-	rc = begin(&r, remarks);
-	if (rc == 0) {
-		r.more = more;
-		policy_tenant_read(&r, tenants);
-		rc = end(&r, ret_policy);
-	}
-	return first_error(rc, remarks, err);
-}
-
 int weir_policy_find(const struct weir_policy *p, const char *path)
 {
 	if (p->index)

@@ -33,68 +33,7 @@ struct device_control {
 	char failed[128];       /* an error that the controller told */
 };
 
-/* ---- the map */
-
-static const char *const more[] = {"kind", "device", "rate", "learn", NULL};
-
-static const struct key *key_find(const struct key *keys, const char *name)
-{
-	while (keys->name && strcmp(keys->name, name) != 0)
-		keys++;
-	return keys->name ? keys : NULL;
-}
-
-/* The capacity is stated, or a first guess of a controller that learns it. */
-static int read_rate(yamldoc_node map, struct map *ret, struct weir_err *err)
-{
-	const struct key *guess = key_find(ret->kind->keys, "guess");
-	yamldoc_node n = yamldoc_get(map, "rate");
-	struct weir_rate rate;
-	bool learn = false;
-	int r = yamldoc_optional(yamldoc_bool(map, "learn", &learn, err));
-
-	if (r || !n.id)
-		return r;
-	if (guess && (r = guess->read(n, &ret->settings, err)))
-		return r;
-	r = yamldoc_as_rate(n, &rate, err);
-	if (r == 0 && !learn)
-		ret->capacity[rate.unit == WEIR_UNIT_BYTES] = rate.per_second;
-	return r;
-}
-
-static int check_gate(
-	const struct scenario *s, yamldoc_node map, const struct map *m, struct weir_err *err)
-{
-	const struct scenario_gate *g = s->stations[m->device].gate;
-	const char *name = s->stations[m->device].name;
-
-	if (!g || !g->policy)
-		return yamldoc_error(
-			map, err, "the device '%s' needs a 'gate' with 'tenants'", name);
-	if (m->kind->counts_bytes && m->kind->counts_bytes(m->settings.data) &&
-		g->config.cost != WEIR_UNIT_BYTES)
-		return yamldoc_error(map, err,
-			"the gate of '%s' must share bytes, too: it needs 'cost: bytes'", name);
-	return 0;
-}
-
-static int read_map(
-	const struct scenario *s, yamldoc_node map, struct map *ret, struct weir_err *err)
-{
-	const char *kind;
-	int r = yamldoc_string(map, "kind", &kind, err);
-
-	*ret = (struct map){.kind = controller_find(kind)};
-	if (r == 0)
-		r = controller_settings_block(ret->kind, map, more, &ret->settings, err);
-	if (r)
-		return r;
-	if ((r = scenario_device_of(s, map, &ret->device, err)) ||
-		(r = check_gate(s, map, ret, err)) || (r = read_rate(map, ret, err)))
-		free(ret->settings.data);
-	return r;
-}
+/* ---- settings */
 
 /* The settings of the resource's controller. */
 static int read_resource(
@@ -111,23 +50,6 @@ static int read_resource(
 	for (int i = 0; i < 2; i++)
 		ret->capacity[i] = r->capacity[i].per_second;
 	return 0;
-}
-
-static int read_config(const struct scenario *s, const struct scenario_controller *config,
-	struct map *ret, struct weir_err *err)
-{
-	return config->gate ? read_resource(config, ret, err) : read_map(s, config->node, ret, err);
-}
-
-static int control_check(
-	const struct scenario *s, const struct scenario_controller *config, struct weir_err *err)
-{
-	struct map m;
-	int r = read_config(s, config, &m, err);
-
-	if (r == 0)
-		free(m.settings.data);
-	return r;
 }
 
 /* ---- the site */
@@ -308,7 +230,7 @@ static int control_init(struct world *w, const struct scenario_controller *confi
 	struct weir_err *err)
 {
 	struct device_control *c = calloc(1, sizeof(*c));
-	int r = c ? read_config(w->scenario, config, &c->map, err) : no_memory(err);
+	int r = c ? read_resource(config, &c->map, err) : no_memory(err);
 
 	if (r) {
 		free(c);
@@ -316,8 +238,7 @@ static int control_init(struct world *w, const struct scenario_controller *confi
 	}
 	c->world = w;
 	c->station = &w->stations[c->map.device];
-	c->gate = config->gate && config->host != UINT32_MAX ? &w->gates[config->host]
-							     : c->station->gate;
+	c->gate = config->host != UINT32_MAX ? &w->gates[config->host] : c->station->gate;
 	c->due = WEIR_NEVER;
 	c->site = (struct site){.ops = &site_ops,
 		.name = w->scenario->stations[c->map.device].name,
@@ -399,7 +320,6 @@ static int control_report(void *state, struct world *w, struct metrics *m)
 
 const struct sim_controller_ops device_controller = {
 	.period = WEIR_SEC, /* not used */
-	.check = control_check,
 	.init = control_init,
 	.step = control_step,
 	.due = control_due,

@@ -18,8 +18,8 @@
 /* Reports of a host that are still on the way or may have been missed. */
 #define KEPT 8
 
-/* `without` of the map: the one part of PARDA that is switched off, so that an experiment can show what it
- * does. In the order of the words in parda-hosts.c. */
+/* `without` of the settings: the one part of PARDA that is switched off, so that an experiment can show what it
+ * does. In the order of the words in control/parda/keys.c. */
 enum without {
 	WITHOUT_NOTHING,
 	WITHOUT_AGEING,    /* a host that is silent is never forgotten */
@@ -28,11 +28,10 @@ enum without {
 	WITHOUT_HELD,      /* what limits of the device's gate hold counts as its latency */
 };
 
-struct map { /* the controller's map */
+struct map { /* the controller's settings */
 	enum without without;
 	struct parda_config config;
 	uint32_t device;
-	const char *hosts; /* which; a glob */
 	weir_time period, delay;
 	double loss;
 	struct fault *faults; /* n_faults, in order of time; allocated */

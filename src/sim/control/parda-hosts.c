@@ -9,11 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the map */
+/* ---- settings */
 
-static const char *const more[] = {"kind", "period", "device", "hosts", "unit", "window", "delay",
-	"loss", "faults", "without", NULL};
-static const char *const switches[] = {"nothing", "ageing", "windows", "weighting", "held", NULL};
 #define NEVER (1u << 20) /* periods */
 
 static int read_network(yamldoc_node map, struct map *ret, struct weir_err *err)
@@ -30,55 +27,15 @@ static int read_network(yamldoc_node map, struct map *ret, struct weir_err *err)
 	return 0;
 }
 
-static int read_without(yamldoc_node map, struct map *ret, struct weir_err *err)
-{
-	int without = WITHOUT_NOTHING;
-	int r = yamldoc_optional(yamldoc_choice(map, "without", switches, &without, err));
-
-	ret->without = (enum without)without;
-	if (ret->without == WITHOUT_AGEING)
-		ret->config.age = NEVER;
-	ret->config.unweighted = ret->without == WITHOUT_WEIGHTING;
-	return r;
-}
-
 static bool is_one(const struct scenario *s, const struct map *set, uint32_t host)
 {
-	if (!set->hosts)
-		return s->groups[s->hosts[host].group].device == set->device &&
-		       s->groups[s->hosts[host].group].gate.resource.controller ==
-			       &parda_controller;
-	return s->groups[s->hosts[host].group].device == set->device &&
-	       scenario_fits(set->hosts, s->hosts[host].name);
-}
+	const struct scenario_group *g = &s->groups[s->hosts[host].group];
 
-static int read_map(
-	const struct scenario *s, yamldoc_node map, struct map *ret, struct weir_err *err)
-{
-	struct parda_settings settings;
-	uint32_t n = 0;
-	int r;
-
-	*ret = (struct map){.hosts = "*", .period = parda_hosts_ops.period, .delay = WEIR_MS};
-	if ((r = controller_settings(&parda_controller, map, more, &settings, err)) ||
-		(r = yamldoc_optional(yamldoc_time(map, "period", &ret->period, err))) ||
-		(r = scenario_device_of(s, map, &ret->device, err)) ||
-		(r = yamldoc_optional(yamldoc_string(map, "hosts", &ret->hosts, err))))
-		return r;
-	ret->config = parda_settings_config(&settings, ret->period);
-	if ((r = yamldoc_optional(yamldoc_count(map, "unit", &ret->config.unit, err))) ||
-		(r = yamldoc_optional(yamldoc_count(map, "window", &ret->config.window, err))) ||
-		(r = read_network(map, ret, err)) || (r = read_without(map, ret, err)))
-		return r;
-	for (uint32_t i = 0; i < s->n_hosts; i++)
-		n += is_one(s, ret, i);
-	if (n == 0)
-		return yamldoc_error(map, err, "no host of that device is named '%s'", ret->hosts);
-	return parda_hosts_faults_read(s, map, ret, err);
+	return g->device == set->device && g->gate.resource.controller == &parda_controller;
 }
 
 /* The settings of the hosts' resource; messages and faults are the scenario's. */
-static int read_resource(const struct scenario *s, const struct scenario_controller *config,
+static int read_settings(const struct scenario *s, const struct scenario_controller *config,
 	struct map *ret, struct weir_err *err)
 {
 	static const char *const keys[] = {"delay", "loss", NULL};
@@ -100,18 +57,11 @@ static int read_resource(const struct scenario *s, const struct scenario_control
 	return parda_hosts_faults_read(s, root, ret, err);
 }
 
-static int read_config(const struct scenario *s, const struct scenario_controller *config,
-	struct map *ret, struct weir_err *err)
-{
-	return config->gate ? read_resource(s, config, ret, err)
-			    : read_map(s, config->node, ret, err);
-}
-
 static int hosts_check(
 	const struct scenario *s, const struct scenario_controller *config, struct weir_err *err)
 {
 	struct map read;
-	int r = read_config(s, config, &read, err);
+	int r = read_settings(s, config, &read, err);
 
 	free(read.faults);
 	return r;
@@ -216,7 +166,7 @@ static int hosts_init(struct world *w, const struct scenario_controller *config,
 	if (!c)
 		return no_memory(err);
 	c->seed = w->seed;
-	r = read_config(w->scenario, config, &c->map, err);
+	r = read_settings(w->scenario, config, &c->map, err);
 	if (r == 0) {
 		r = start_hosts(c, w);
 		if (r)

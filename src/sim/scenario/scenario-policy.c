@@ -109,13 +109,12 @@ static const char *name_beside(const struct scenario *s, const char *name, char 
 	return buf;
 }
 
-static int read_file(struct scenario *s, yamldoc_node from, struct weir_policy **ret,
-	struct weir_err *err)
+static int read_file(
+	struct scenario *s, yamldoc_node from, struct scenario_gate *g, struct weir_err *err)
 {
 	const char *name = yamldoc_text(from);
 	char shown[1024];
 	struct weir_err why = {""};
-	struct yamldoc *doc;
 	char *text;
 	size_t len;
 	int r;
@@ -125,27 +124,23 @@ static int read_file(struct scenario *s, yamldoc_node from, struct weir_policy *
 	r = s->reader(s->reader_arg, s->file, name, &text, &len, &why);
 	if (r)
 		return yamldoc_error(from, err, "%s", why.text);
-	r = yamldoc_parse(text, len, name_beside(s, name, shown, sizeof(shown)), &doc, err);
+	r = yamldoc_parse(text, len, name_beside(s, name, shown, sizeof(shown)), &g->doc, err);
 	free(text);
 	if (r)
 		return r;
-	r = policy_node_parse(yamldoc_root(doc), s->reader, s->reader_arg, ret, err);
-	yamldoc_free(doc);
-	if (r == 0 && policy_copy_everybody(*ret) < 0) {
-		weir_policy_free(*ret);
-		return no_memory(err);
-	}
-	return r;
+	g->node = yamldoc_root(g->doc);
+	r = policy_node_parse(g->node, s->reader, s->reader_arg, &g->whole, err);
+	return r == 0 && policy_copy_everybody(g->whole) < 0 ? no_memory(err) : r;
 }
 
 static int read_policy(struct scenario *s, yamldoc_node shared, yamldoc_node own,
-	yamldoc_node like, const char *device, bool main, struct weir_policy **ret,
+	yamldoc_node like, const char *device, bool main, struct scenario_gate *g,
 	struct weir_err *err)
 {
-	yamldoc_node from = own.id ? own : shared, made;
+	yamldoc_node from = own.id ? own : shared;
 
 	if (from.id && yamldoc_text(from))
-		return read_file(s, from, ret, err);
+		return read_file(s, from, g, err);
 	if (from.id && yamldoc_kind(from) != YAMLDOC_MAP)
 		return yamldoc_error(from, err, "must be a policy, or the name of its file");
 	if (own.id && yamldoc_text(shared))
@@ -155,9 +150,9 @@ static int read_policy(struct scenario *s, yamldoc_node shared, yamldoc_node own
 		return no_memory(err);
 	if (!from.id && yamldoc_make_map(s->doc, like, NULL, 0, &from))
 		return no_memory(err);
-	if (arrange(s, from, device, main, &made))
+	if (arrange(s, from, device, main, &g->node))
 		return no_memory(err);
-	return policy_node_parse(made, s->reader, s->reader_arg, ret, err);
+	return policy_node_parse(g->node, s->reader, s->reader_arg, &g->whole, err);
 }
 
 /* The gate of the policy's resource of this name, in front of a device. */
@@ -267,19 +262,29 @@ static int read_clients(yamldoc_node host, struct scenario_gate *g, struct weir_
 
 /* ---- hosts and devices */
 
+void scenario_gate_clear(struct scenario_gate *g)
+{
+	for (size_t i = 0; g->tenants && i < g->policy->n_tenants; i++)
+		scenario_workloads_free(g->tenants[i].workloads, g->tenants[i].n_workloads);
+	free(g->tenants);
+	weir_policy_free(g->whole);
+	yamldoc_free(g->doc);
+}
+
 int scenario_moved_check(yamldoc_node map, struct weir_err *err)
 {
 	static const struct {
 		const char *old, *now;
-	} moved[] = {{"window", "'depth' in the 'policy'"}, {"distance", "'run_distance' in the 'policy'"},
-		{"order", "'lab: {order: ...}' in the 'policy'"},
-		{"estimate", "'lab: {estimate: ...}' in the 'policy'"},
-		{"cost", "'cost' in the 'policy'"}, {"run", "'run' in the 'policy'"},
-		{"credit", "'credit' in the 'policy'"}, {"io_unit", "'io_unit' in the 'policy'"},
-		{"flush_cost", "'flush_cost' in the 'policy'"},
-		{"trim_cost", "'trim_cost' in the 'policy'"},
-		{"tenants", "'tenants' in the 'policy', with 'clients' beside it for workloads"},
-		{"gate", "'policy'"}, {"controllers", "'controller' in a policy"}};
+	} moved[] = {{"window", "'depth' in the policy"}, {"distance", "'run_distance' in the policy"},
+		{"order", "'lab: {order: ...}' in the policy"},
+		{"estimate", "'lab: {estimate: ...}' in the policy"},
+		{"cost", "in the policy"}, {"io_unit", "in the policy"},
+		{"flush_cost", "in the policy"}, {"trim_cost", "in the policy"},
+		{"tenants", "in the policy, and their workloads are 'clients' of the host"},
+		{"controllers", "'controller' of a resource in a policy"},
+		{"priority", "in 'lab'"}, {"deadline", "in 'lab'"}, {"profile", "in 'lab'"},
+		{"rtokens", "in 'lab'"}, {"ltokens", "in 'lab'"}, {"rgrant", "in 'lab'"},
+		{"lgrant", "in 'lab'"}};
 
 	for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++)
 		if (yamldoc_has(map, moved[i].old))
@@ -293,11 +298,9 @@ int scenario_host_policy_read(
 {
 	yamldoc_node shared = yamldoc_get(yamldoc_root(s->doc), "policy");
 	const struct scenario_station *device = &s->stations[g->device];
-	int r = scenario_moved_check(host, err);
+	int r = read_policy(s, shared, yamldoc_get(host, "policy"), host, device->name, true,
+		&g->gate, err);
 
-	if (r == 0)
-		r = read_policy(s, shared, yamldoc_get(host, "policy"), host, device->name, true,
-			&g->gate.whole, err);
 	if (r)
 		return r;
 	g->gate.policy = g->gate.whole;
@@ -320,7 +323,7 @@ int scenario_device_policy_read(
 	device->gate = g = calloc(1, sizeof(*g));
 	if (!g)
 		return no_memory(err);
-	r = read_policy(s, none, n, map, device->name, false, &g->whole, err);
+	r = read_policy(s, none, n, map, device->name, false, g, err);
 	if (r)
 		return r;
 	if (g->whole->n_tenants)
