@@ -24,8 +24,8 @@ struct policy_reading {
 	struct weir_policy_remarks *remarks;
 	weir_policy_reader *reader;
 	void *reader_arg;
-	bool no_memory;          /* sticky: what was read is not whole */
-	const char *file;        /* the last file named by policy_place, in the policy's memory */
+	bool no_memory;   /* sticky: what was read is not whole */
+	const char *file; /* the last file named by policy_place, in the policy's memory */
 	size_t tenants_room, labs_room;
 };
 
@@ -95,7 +95,8 @@ void policy_cluster_tokens(const struct weir_policy *p, size_t leaf,
 	const struct weir_bounds *bounds, struct policy_cluster_tokens *ret);
 
 /* policy/resource.c */
-bool policy_resource_has_key(const char *key);
+/* Return the key of a resource that is spelled so, or nearly so; or NULL. */
+const char *policy_resource_near(const char *key);
 void policy_resource_read(struct policy_reading *r, yamldoc_node resources);
 void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports);
 /* The key `depth` of a resource's map, a count or a map; the value of the key `capacity`. */
@@ -118,12 +119,10 @@ void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct 
 
 /* policy/lab.c: `lab` of a tenant's or a resource's map. */
 void policy_lab_read_tenant(struct policy_reading *r, yamldoc_node map, size_t tenant);
-void policy_lab_read_resource(
-	struct policy_reading *r, yamldoc_node map, struct weir_resource *to);
+void policy_lab_read_resource(struct policy_reading *r, yamldoc_node map, struct weir_resource *to);
 /* Read the map `lab` itself; `change`: a change during a run, which may grant tokens. */
 int policy_lab_tenant_read(
 	yamldoc_node map, bool change, struct policy_lab_tenant *ret, struct weir_err *err);
-
 
 /* policy/check.c: everything that needs more than one value. */
 void policy_check(struct policy_reading *r);
@@ -192,7 +191,7 @@ void policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
  * any more. `reader` as for weir_policy_parse_all. */
 int policy_node_parse(yamldoc_node root, weir_policy_reader *reader, void *reader_arg,
 	struct weir_policy **ret_policy, struct weir_err *err);
-/* Return true for a key of a resource that is not one of the top level. */
+/* Return true for a key of a resource, or one that is spelled nearly as such, which is none of the top level. */
 bool policy_key_is_resources(const char *key);
 
 /* Read some keys with the policy's readers: calls `read` with a policy that has nothing but keys for experiments, and frees it.

@@ -13,8 +13,8 @@ static const char *const ops_words[] = {"all", "reads", "writes", NULL};
 
 /* ---- a tenant */
 
-static int read_in_unit(yamldoc_node map, const char *key, enum weir_unit unit, double *ret,
-	struct weir_err *err)
+static int read_in_unit(
+	yamldoc_node map, const char *key, enum weir_unit unit, double *ret, struct weir_err *err)
 {
 	uint64_t bytes;
 	weir_time time;
@@ -131,8 +131,7 @@ static int read_priority(yamldoc_node map, struct policy_lab_tenant *to, struct 
 	return yamldoc_optional(r);
 }
 
-static int read_values(
-	yamldoc_node map, struct policy_lab_tenant *ret, struct weir_err *err)
+static int read_values(yamldoc_node map, struct policy_lab_tenant *ret, struct weir_err *err)
 {
 	int r;
 
@@ -262,7 +261,8 @@ static const char *lab_setting(const struct weir_resource *r)
 
 int policy_lab_served(const struct weir_policy *p, struct weir_err *err)
 {
-	static const char *const names[] = {"priority", "deadline", "profile", "rtokens", "ltokens"};
+	static const char *const names[] = {
+		"priority", "deadline", "profile", "rtokens", "ltokens"};
 
 	for (size_t i = 0; i < p->n_resources; i++) {
 		if (p->resources[i].depth < 1 && p->resources[i].depth != 0)

@@ -324,7 +324,11 @@ static void read_default(struct policy_reading *r, yamldoc_node n)
 
 bool policy_key_is_resources(const char *key)
 {
-	return !is_among(key, top_keys) && policy_resource_has_key(key);
+	const char *near = policy_resource_near(key);
+
+	if (!near || is_among(key, top_keys))
+		return false;
+	return strcmp(near, key) == 0 || !weir_err_near(key, top_keys);
 }
 
 static void read_top(struct policy_reading *r, yamldoc_node root)

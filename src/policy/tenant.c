@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const tenant_keys[] = {
-	"name", "weight", "min", "max", "burst", "slo", "match", "children", "lab", "servers", NULL};
+static const char *const tenant_keys[] = {"name", "weight", "min", "max", "burst", "slo", "match",
+	"children", "lab", "servers", NULL};
 static const char *const match_keys[] = {"export", "client", "uid", "tls", "path", NULL};
 
 /* ---- match */

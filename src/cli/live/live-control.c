@@ -31,8 +31,7 @@ bool live_control_moves(
 
 bool live_controlled(const struct live *l, uint32_t host)
 {
-	const struct controller *c =
-		l->s->groups[l->s->hosts[host].group].gate.resource.controller;
+	const struct controller *c = l->s->groups[l->s->hosts[host].group].gate.resource.controller;
 
 	return c && c->sets_window;
 }

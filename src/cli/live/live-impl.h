@@ -135,7 +135,7 @@ struct live_server *live_server_add(struct live *l, const char *name, int host, 
 /* ---- live-text.c: YAML of the scenario as text. */
 void live_text_node(FILE *f, yamldoc_node n);
 /* Write "key: value, " for each key of the map but those in `not`, which ends with NULL. */
-void live_text_keys(FILE *f, yamldoc_node map, const char *const *not);
+void live_text_keys(FILE *f, yamldoc_node map, const char *const * not );
 void live_text_string(FILE *f, const char *text); /* quoted */
 yamldoc_node live_text_device(const struct scenario *s, uint32_t device);
 /* Append printf output to *to, which is malloc'ed. Return 0 or -ENOMEM. */
@@ -171,8 +171,7 @@ int live_client_start(struct live *l, struct live_client *c, struct weir_err *er
 void live_client_end(struct live_client *c);
 
 /* ---- live-fault.c */
-int live_fault_plan(
-	struct live *l, struct weir_err *err); /* read the scenario's `faults` */
+int live_fault_plan(struct live *l, struct weir_err *err); /* read the scenario's `faults` */
 weir_time live_fault_next(
 	const struct live *l, weir_time now); /* time of the next change; WEIR_NEVER */
 

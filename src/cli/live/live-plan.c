@@ -152,8 +152,7 @@ static int add_tenant(struct live *l, uint32_t host, uint32_t index, struct weir
 	set_extent(l, t);
 	r = live_text_add(&t->export_, "%s/%s", l->s->hosts[host].name, p->path);
 	if (r == 0)
-		r = live_text_add(
-			&t->server_path, "%s", direct ? live_device_path(l, t) : p->path);
+		r = live_text_add(&t->server_path, "%s", direct ? live_device_path(l, t) : p->path);
 	if (r < 0)
 		return no_memory(err);
 	for (size_t i = 0; i + 1 < l->n_tenants; i++)

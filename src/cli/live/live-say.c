@@ -100,8 +100,7 @@ int live_say_adaptbf(struct live *l, const struct scenario_controller *c, double
 		{"written_off", "written_off", "tokens", 1}, {"aged", "aged", "tokens", 1},
 		{"steps", "steps", "", 1}, {"records_off", "records_off", "tokens", 1},
 		{"tokens_off", "tokens_off", "tokens", 1}};
-	const json_t *adaptbf =
-		json_object_get(resource_of(l, c->station), "adaptbf");
+	const json_t *adaptbf = json_object_get(resource_of(l, c->station), "adaptbf");
 	const json_t *jobs = json_object_get(adaptbf, "jobs");
 	int r = end ? PUT(l, adaptbf, server_values, "adaptbf.server", t, end)
 		    : PUT(l, adaptbf, server_points, "adaptbf.server", t, end);

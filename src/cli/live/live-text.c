@@ -51,10 +51,10 @@ void live_text_node(FILE *f, yamldoc_node n)
 	}
 }
 
-void live_text_keys(FILE *f, yamldoc_node map, const char *const *not)
+void live_text_keys(FILE *f, yamldoc_node map, const char *const * not )
 {
 	for (size_t i = 0; i < yamldoc_map_size(map); i++) {
-		const char *key, *const *k = not;
+		const char *key, *const *k = not ;
 		yamldoc_node value = yamldoc_map_at(map, i, &key);
 
 		while (*k && strcmp(*k, key) != 0)

@@ -113,8 +113,7 @@ static int read_tenant_change(yamldoc_node map, struct scenario_change *c, struc
 		c->at_device = true;
 	}
 	if ((r = scenario_keys(map, more, tenant_change_keys, err)) ||
-		(r = split_target(target, false, c, err)) ||
-		(r = read_knobs(map, &c->knobs, err)))
+		(r = split_target(target, false, c, err)) || (r = read_knobs(map, &c->knobs, err)))
 		return r;
 	if (!c->knobs.given)
 		return yamldoc_error(map, err, "changes nothing: give weight, max, lab …");

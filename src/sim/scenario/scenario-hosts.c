@@ -9,8 +9,8 @@
 
 #define HOSTS_MAX 100000u /* about 2 GB; more must be a mistake */
 
-static const char *const host_keys[] = {
-	"name", "count", "device", "request", "reply", "retry", "workloads", "policy", "clients", NULL};
+static const char *const host_keys[] = {"name", "count", "device", "request", "reply", "retry",
+	"workloads", "policy", "clients", NULL};
 
 static int read_device(
 	yamldoc_node map, const struct scenario *s, struct scenario_group *g, struct weir_err *err)

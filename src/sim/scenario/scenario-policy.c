@@ -36,7 +36,7 @@ static int put_resource(struct scenario *s, yamldoc_node list, yamldoc_node keys
 		found = true;
 		r = yamldoc_make_over(s->doc, items[i], keys, &items[i]);
 	}
-	if (r == 0 && !found) {
+	if (r == 0 && !found && (!n || yamldoc_map_size(keys))) {
 		r = yamldoc_make_text(s->doc, keys, name, &named.value);
 		if (r == 0)
 			r = yamldoc_make_map(s->doc, keys, &named, 1, &own);
@@ -62,11 +62,12 @@ static int make_main(struct scenario *s, yamldoc_node like, yamldoc_node *ret)
 }
 
 /* Move the resource's keys of `from` into its `resources`; add the tenant "main" if `main` and there are none. */
-static int arrange(struct scenario *s, yamldoc_node from, const char *device, bool main,
-	yamldoc_node *ret)
+static int arrange(
+	struct scenario *s, yamldoc_node from, const char *device, bool main, yamldoc_node *ret)
 {
 	size_t n = yamldoc_map_size(from), n_top = 0, n_keys = 0;
-	struct yamldoc_pair *top = calloc(2 * n + 4, sizeof(*top)), *keys = top ? top + n + 2 : NULL;
+	struct yamldoc_pair *top = calloc(2 * n + 4, sizeof(*top)),
+			    *keys = top ? top + n + 2 : NULL;
 	yamldoc_node map;
 	int r = top ? 0 : -ENOMEM;
 
@@ -83,8 +84,8 @@ static int arrange(struct scenario *s, yamldoc_node from, const char *device, bo
 		r = yamldoc_make_map(s->doc, from, keys, n_keys, &map);
 	if (r == 0) {
 		top[n_top].key = "resources";
-		r = put_resource(s, yamldoc_get(from, "resources"), map, device,
-			&top[n_top++].value);
+		r = put_resource(
+			s, yamldoc_get(from, "resources"), map, device, &top[n_top++].value);
 	}
 	if (r == 0 && main && !yamldoc_has(from, "tenants")) {
 		top[n_top].key = "tenants";
@@ -133,9 +134,8 @@ static int read_file(
 	return r == 0 && policy_copy_everybody(g->whole) < 0 ? no_memory(err) : r;
 }
 
-static int read_policy(struct scenario *s, yamldoc_node shared, yamldoc_node own,
-	yamldoc_node like, const char *device, bool main, struct scenario_gate *g,
-	struct weir_err *err)
+static int read_policy(struct scenario *s, yamldoc_node shared, yamldoc_node own, yamldoc_node like,
+	const char *device, bool main, struct scenario_gate *g, struct weir_err *err)
 {
 	yamldoc_node from = own.id ? own : shared;
 
@@ -275,16 +275,16 @@ int scenario_moved_check(yamldoc_node map, struct weir_err *err)
 {
 	static const struct {
 		const char *old, *now;
-	} moved[] = {{"window", "'depth' in the policy"}, {"distance", "'run_distance' in the policy"},
+	} moved[] = {{"window", "'depth' in the policy"},
+		{"distance", "'run_distance' in the policy"},
 		{"order", "'lab: {order: ...}' in the policy"},
-		{"estimate", "'lab: {estimate: ...}' in the policy"},
-		{"cost", "in the policy"}, {"io_unit", "in the policy"},
-		{"flush_cost", "in the policy"}, {"trim_cost", "in the policy"},
+		{"estimate", "'lab: {estimate: ...}' in the policy"}, {"cost", "in the policy"},
+		{"io_unit", "in the policy"}, {"flush_cost", "in the policy"},
+		{"trim_cost", "in the policy"},
 		{"tenants", "in the policy, and their workloads are 'clients' of the host"},
-		{"controllers", "'controller' of a resource in a policy"},
-		{"priority", "in 'lab'"}, {"deadline", "in 'lab'"}, {"profile", "in 'lab'"},
-		{"rtokens", "in 'lab'"}, {"ltokens", "in 'lab'"}, {"rgrant", "in 'lab'"},
-		{"lgrant", "in 'lab'"}};
+		{"controllers", "'controller' of a resource in a policy"}, {"priority", "in 'lab'"},
+		{"deadline", "in 'lab'"}, {"profile", "in 'lab'"}, {"rtokens", "in 'lab'"},
+		{"ltokens", "in 'lab'"}, {"rgrant", "in 'lab'"}, {"lgrant", "in 'lab'"}};
 
 	for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++)
 		if (yamldoc_has(map, moved[i].old))
@@ -298,8 +298,8 @@ int scenario_host_policy_read(
 {
 	yamldoc_node shared = yamldoc_get(yamldoc_root(s->doc), "policy");
 	const struct scenario_station *device = &s->stations[g->device];
-	int r = read_policy(s, shared, yamldoc_get(host, "policy"), host, device->name, true,
-		&g->gate, err);
+	int r = read_policy(
+		s, shared, yamldoc_get(host, "policy"), host, device->name, true, &g->gate, err);
 
 	if (r)
 		return r;

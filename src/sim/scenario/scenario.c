@@ -252,8 +252,8 @@ static int find_controllers(struct scenario *s, struct weir_err *err)
 /* ---- the file */
 
 static const char *const top_keys[] = {"name", "description", "seed", "duration", "warmup",
-	"sample", "devices", "links", "hosts", "at", "cluster", "policy", "messages",
-	"faults", NULL};
+	"sample", "devices", "links", "hosts", "at", "cluster", "policy", "messages", "faults",
+	NULL};
 
 static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
 {
@@ -323,8 +323,7 @@ int scenario_parse(const char *text, size_t len, const char *name,
 	const struct scenario_set *overrides, size_t n_overrides, struct scenario **ret,
 	struct weir_err *err)
 {
-	return scenario_parse_files(
-		text, len, name, overrides, n_overrides, NULL, NULL, ret, err);
+	return scenario_parse_files(text, len, name, overrides, n_overrides, NULL, NULL, ret, err);
 }
 
 int scenario_parse_files(const char *text, size_t len, const char *name,

@@ -16,8 +16,8 @@
 #include "sim/sim.h"
 #include "sim/station.h"
 
-#define SCENARIO_SAMPLES     1000000 /* samples per series: 16 MB; a plot shows a thousand */
-#define SCENARIO_HOPS        4       /* links on the way to the device, and as many back */
+#define SCENARIO_SAMPLES 1000000 /* samples per series: 16 MB; a plot shows a thousand */
+#define SCENARIO_HOPS    4       /* links on the way to the device, and as many back */
 
 /* The knobs of a tenant at a gate. In a change only those in `given` are set. */
 enum scenario_given { /* enum policy_lab_given has the other bits */
@@ -68,7 +68,7 @@ struct scenario_gate {
 	struct yamldoc *doc;             /* of the node, if that is not the scenario's */
 	struct weir_policy *policy;      /* the same, for its tree; NULL: one leaf per host */
 	struct scenario_tenant *tenants; /* policy->n_tenants of them */
-	unsigned given; /* keys that were given, enum scenario_gate_given */
+	unsigned given;                  /* keys that were given, enum scenario_gate_given */
 };
 enum scenario_gate_given {
 	SCENARIO_GATE_WINDOW = 1 << 0,
@@ -136,9 +136,9 @@ struct sim_controller_ops;
 struct scenario_controller { /* of a resource, or of a device whose capacity is learned */
 	const char *name;
 	const struct sim_controller_ops *ops;
-	weir_time period;  /* between steps: a phase, if the controller has phases */
-	uint32_t station;  /* its device */
-	uint32_t host;     /* whose gate it has; UINT32_MAX: the device's */
+	weir_time period;                 /* between steps: a phase, if the controller has phases */
+	uint32_t station;                 /* its device */
+	uint32_t host;                    /* whose gate it has; UINT32_MAX: the device's */
 	const struct scenario_gate *gate; /* its resource's; NULL: none */
 	struct weir_place at;
 };
