@@ -179,7 +179,7 @@ cmp -s stdout first || fail "a scenario with the same policy and loads gave anot
 refused "array1' has no model behind it: give --device array1=model:ssd" weir sim --policy "$machine" $db
 refused "no tenant 'prod/bd' (did you mean 'prod/db'?)" weir sim -p "$machine" --device model:ssd --load prod/bd:
 refused "'prod' has children" weir sim -p "$machine" --device model:ssd --load prod:outstanding=1
-refused "unknown key 'depht' (did you mean" weir sim -p "$machine" --device model:ssd --load prod/db:depht=1
+refused "unknown key 'zise' (did you mean" weir sim -p "$machine" --device model:ssd --load prod/db:zise=1
 refused "needs a --load" weir sim -p "$machine" --device model:ssd
 refused "not both" weir sim -p "$machine" $db short.yaml
 refused "go with --policy" weir sim $db short.yaml
