@@ -249,7 +249,7 @@ void policy_lab_read_resource(struct policy_reading *r, yamldoc_node map, struct
 static const char *lab_setting(const struct weir_resource *r)
 {
 	for (const struct key *k = r->controller->keys; k->name; k++) {
-		const char *at = (const char *)r->settings + k->offset;
+		const void *at = (const char *)r->settings + k->offset;
 
 		if (k->lab && k->type == KEY_WORD && *(const int *)at != (int)k->otherwise)
 			return k->name;

@@ -333,6 +333,85 @@ static void errors_name_the_place_and_the_reason(void)
 		refused(wrong[i][0], wrong[i][1]);
 }
 
+/* The file that a scenario names is `arg`. */
+static int give_policy(void *arg, const char *from, const char *name, char **ret_text,
+	size_t *ret_len, struct weir_err *err)
+{
+	CHECK_STR(from, "folder/t.yaml");
+	if (strcmp(name, "p.yaml") != 0)
+		return weir_err_set(err, -ENOENT, "%s: no such file", name);
+	*ret_text = strdup(arg);
+	*ret_len = strlen(arg);
+	return *ret_text ? 0 : -ENOMEM;
+}
+
+static int parse_files(
+	const char *text, const char *policy, struct scenario **ret, struct weir_err *err)
+{
+	return scenario_parse_files(text, strlen(text), "folder/t.yaml", NULL, 0, give_policy,
+		(void *)policy, ret, err);
+}
+
+/* A gateway's file is used as it is; an error has its place in that file. */
+static void a_policy_may_be_a_file(void)
+{
+	static const char top[] = HEAD "policy: p.yaml\nhosts: [{name: h, clients: {a/b: [{}]}}]\n";
+	static const char file[] =
+		"listen: unix:x\n"
+		"resources: [{name: s, back: 'file:x', depth: 3}, {name: t}]\n"
+		"tenants: [{name: a, children: [{name: b, match: {export: x}}]}]\n";
+	struct weir_err err = {""};
+	struct scenario *s;
+
+	if (parse_files(top, file, &s, &err))
+		FAIL("%s", err.text);
+	CHECK(s->groups[0].gate.config.window == 3);
+	CHECK_INT(s->groups[0].gate.tenants[1].n_workloads, 1);
+	scenario_free(s);
+	CHECK_INT(parse_files(top, "resources: [{name: s, dpeth: 3}]\n", &s, &err), -EINVAL);
+	CHECK(strstr(err.text, "folder/p.yaml:1:23: resources[0]: unknown key 'dpeth'"));
+	CHECK_INT(parse_files(top, "resources: [{name: x}]\ntenants: [{name: a}]\n", &s, &err),
+		-EINVAL);
+	CHECK(strstr(err.text, "folder/p.yaml:1:13: no resource of the policy is named 's'"));
+	CHECK_INT(parse_files(HEAD "policy: q.yaml\nhosts: [{name: h, workloads: []}]\n", file, &s,
+			  &err),
+		-EINVAL);
+	CHECK(strstr(err.text, "folder/t.yaml:4:9: policy: q.yaml: no such file"));
+	CHECK_INT(parse_files(HEAD "policy: p.yaml\n"
+				   "hosts: [{name: h, policy: {depth: 2}, workloads: []}]\n",
+			  file, &s, &err),
+		-EINVAL);
+	CHECK(strstr(err.text, "is a file, and cannot be changed for one of them"));
+}
+
+/* A host's policy is laid over that of all, key by key; lists are replaced. */
+static void policies_are_laid_over_each_other(void)
+{
+	struct scenario *s = parse(
+		HEAD "policy: {depth: 9, run: 4, lab: {order: fifo}, controller: parda, threshold: "
+		     "5ms,\n"
+		     "  parda: {wmax: 50, gamma: 0.5}, resources: [{name: s, credit: 7}],\n"
+		     "  tenants: [{name: a}, {name: b}]}\n"
+		     "hosts:\n"
+		     "  - {name: g, policy: {controller: none, depth: 2, tenants: [{name: c}]}}\n"
+		     "  - {name: h, policy: {resources: [{name: s, run: 8}]}}\n");
+	const struct scenario_gate *g = &s->groups[0].gate, *h = &s->groups[1].gate;
+
+	CHECK(g->config.window == 2);
+	CHECK_INT(g->config.run, 4);
+	CHECK_INT(g->config.credit, 7);
+	CHECK_INT(g->config.order, WEIR_FIFO);
+	CHECK(!g->resource.controller);
+	CHECK_INT(g->policy->n_tenants, 1);
+	CHECK_STR(g->policy->tenants[0].path, "c");
+	CHECK(h->config.window == 9);
+	CHECK_INT(h->config.run, 4); /* the short form is laid over the list */
+	CHECK_INT(h->config.credit, 0);
+	CHECK_INT(h->policy->n_tenants, 2);
+	CHECK_INT(s->n_controllers, 1);
+	scenario_free(s);
+}
+
 static int set(const char *text, const char *path, const char *value, struct scenario **ret,
 	struct weir_err *err)
 {
@@ -412,6 +491,8 @@ int main(void)
 	RUN(a_change_may_come_with_the_end);
 	RUN(a_whole_file_is_read);
 	RUN(errors_name_the_place_and_the_reason);
+	RUN(a_policy_may_be_a_file);
+	RUN(policies_are_laid_over_each_other);
 	RUN(overrides_replace_single_values);
 	RUN(overrides_keep_the_lines);
 	RUN(bad_overrides_are_refused);
