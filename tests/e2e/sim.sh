@@ -194,7 +194,7 @@ python3 - <<'END' || fail "two resources"
 import json
 values = json.load(open("stdout"))["values"]
 assert 195 < values["tenant.a.t.iops"] < 205, values["tenant.a.t.iops"]
-assert values["tenant.b.u.iops"] > 900 and values["adaptbf.server.steps"] > 100
+assert values["tenant.b.u.iops"] > 900 and values["adaptbf.b.steps"] > 100 and "adaptbf.b.u.lent" in values
 END
 refused "which resource does 'v' use? give v@RESOURCE" weir sim -p two.yaml --device model:ssd --load v:
 refused "'t' has limits, which hold over its resources together" weir sim -p two.yaml --device model:ssd \

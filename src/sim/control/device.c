@@ -29,6 +29,8 @@ struct device_control {
 	void *instance;
 	struct controller_rule *rules; /* by tenant */
 	struct rng random;
+	const char *of;         /* name of its values: the host's, or "server" at a device */
+	char **paths;           /* names of the tenants' values; NULL: their paths */
 	weir_time due, sampled; /* the next step; the last point of the series */
 	char failed[128];       /* an error that the controller told */
 };
@@ -179,6 +181,9 @@ static void control_free(void *state)
 
 	if (c->map.kind->free)
 		c->map.kind->free(c->instance);
+	for (size_t i = 0; c->paths && i < c->gate->policy.n_tenants; i++)
+		free(c->paths[i]);
+	free(c->paths);
 	free(c->map.settings.data);
 	free(c->rules);
 	free(c);
@@ -226,6 +231,21 @@ static int begin(struct device_control *c, struct weir_err *err)
 	return r;
 }
 
+/* Name the values of a host's controller after the host: there may be several hosts. */
+static int name_values(struct device_control *c)
+{
+	size_t n = c->gate->policy.n_tenants;
+
+	c->of = c->gate->host ? c->gate->host->name : "server";
+	c->paths = c->gate->host ? calloc(n + 1, sizeof(*c->paths)) : NULL;
+	for (size_t i = 0; c->paths && i < n; i++)
+		if (asprintf(&c->paths[i], "%s/%s", c->of, c->gate->policy.tenants[i].path) < 0) {
+			c->paths[i] = NULL;
+			return -ENOMEM;
+		}
+	return c->gate->host && !c->paths ? -ENOMEM : 0;
+}
+
 static int control_init(struct world *w, const struct scenario_controller *config, void **ret_state,
 	struct weir_err *err)
 {
@@ -247,7 +267,7 @@ static int control_init(struct world *w, const struct scenario_controller *confi
 		.audits = true};
 	rng_init(&c->random, w->seed, c->site.name);
 	c->rules = calloc(c->gate->policy.n_tenants + 1, sizeof(*c->rules));
-	r = c->rules ? begin(c, err) : no_memory(err);
+	r = c->rules && name_values(c) == 0 ? begin(c, err) : no_memory(err);
 	if (r) {
 		control_free(c);
 		return r;
@@ -260,7 +280,9 @@ static int control_init(struct world *w, const struct scenario_controller *confi
 
 static const char *path_of(void *arg, size_t i)
 {
-	return ((const struct device_control *)arg)->gate->policy.tenants[i].path;
+	const struct device_control *c = arg;
+
+	return c->paths ? c->paths[i] : c->gate->policy.tenants[i].path;
 }
 
 static int put_facts(struct device_control *c, struct metrics *m, double t)
@@ -273,7 +295,7 @@ static int put_facts(struct device_control *c, struct metrics *m, double t)
 	if (!c->map.kind->look)
 		return 0;
 	c->map.kind->look(c->instance, &site, true, false, &facts);
-	r = measure_facts(m, &facts, "server", t);
+	r = measure_facts(m, &facts, c->of, t);
 	arena_free(&memory);
 	return r;
 }
