@@ -126,7 +126,7 @@ refused() # TEXT COMMAND...
 printf 'duration: 1s\ndevices: [{name: s, kind: server}]\nhosts: [{name: h, polciy: {}}]\n' >bad.yaml
 refused "weir: sim: bad.yaml:3:19: hosts[0]: unknown key 'polciy' (did you mean 'policy'?)" weir sim bad.yaml
 printf 'duration: 1s\ndevices: [{name: s, kind: server}]\nhosts: [{name: h, window: 3}]\n' >old.yaml
-refused "weir: sim: old.yaml:3:9: hosts[0]: 'window' is now 'depth' in the policy" weir sim old.yaml
+refused "weir: sim: old.yaml:3:9: hosts[0]: 'window' is now 'depth' of a policy" weir sim old.yaml
 refused "no-such.yaml" weir sim no-such.yaml
 refused "needs one scenario file" weir sim
 refused "needs one scenario file" weir sim bad.yaml bad.yaml

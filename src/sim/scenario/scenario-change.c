@@ -277,7 +277,7 @@ static int read_change(
 	c->at = yamldoc_place(map);
 	if (yamldoc_kind(map) != YAMLDOC_MAP)
 		return yamldoc_error(map, err, "must be a map");
-	if ((r = scenario_moved_check(map, err)))
+	if ((r = scenario_moved_check(map, SCENARIO_CHANGE, err)))
 		return r;
 	if (yamldoc_get(map, "tenant").id || yamldoc_get(map, "device_tenant").id)
 		r = read_tenant_change(map, c, err);

@@ -64,7 +64,7 @@ static int read_group(
 
 	g->at = yamldoc_place(map);
 	g->retry = 200 * WEIR_MS; /* as TCP's retransmission timeout */
-	if ((r = yamldoc_kind(map) == YAMLDOC_MAP ? scenario_moved_check(map, err) : 0) ||
+	if ((r = scenario_moved_check(map, SCENARIO_HOST, err)) ||
 		(r = yamldoc_map(map, host_keys, err)) ||
 		(r = scenario_name_read(map, &g->name, err)) ||
 		(r = yamldoc_optional(yamldoc_int(map, "count", 1, HOSTS_MAX, &count, err))) ||

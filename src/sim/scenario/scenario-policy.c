@@ -15,6 +15,64 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- keys that have moved */
+
+#define IN(place) (1u << SCENARIO_##place)
+int scenario_moved_check(yamldoc_node map, enum scenario_place place, struct weir_err *err)
+{
+	static const struct {
+		const char *old, *now;
+		unsigned places;
+	} moved[] = {{"window", "'depth' of a policy", IN(HOST) | IN(POLICY) | IN(CHANGE)},
+		{"distance", "'run_distance' of a policy", IN(HOST) | IN(POLICY) | IN(CHANGE)},
+		{"order", "in 'lab' of a policy", IN(HOST) | IN(POLICY)},
+		{"estimate", "in 'lab' of a policy", IN(HOST) | IN(POLICY)},
+		{"cost", "in the policy", IN(HOST)}, {"run", "in the policy", IN(HOST)},
+		{"credit", "in the policy", IN(HOST)}, {"io_unit", "in the policy", IN(HOST)},
+		{"flush_cost", "in the policy", IN(HOST)}, {"trim_cost", "in the policy", IN(HOST)},
+		{"tenants", "in the policy, and their workloads are 'clients' of the host",
+			IN(HOST)},
+		{"gate", "'policy'", IN(DEVICE)},
+		{"per", "'tenants' of the policy", IN(DEVICE) | IN(POLICY)},
+		{"controllers", "'controller' of a policy", IN(TOP)},
+		{"workloads", "'clients' of the host", IN(TENANT)},
+		{"for", "'match: {export: HOST/TENANT}'", IN(TENANT)},
+		{"priority", "in 'lab'", IN(TENANT) | IN(CHANGE)},
+		{"deadline", "in 'lab'", IN(TENANT) | IN(CHANGE)},
+		{"profile", "in 'lab'", IN(TENANT) | IN(CHANGE)},
+		{"rtokens", "in 'lab'", IN(TENANT) | IN(CHANGE)},
+		{"ltokens", "in 'lab'", IN(TENANT) | IN(CHANGE)},
+		{"rgrant", "in 'lab'", IN(CHANGE)}, {"lgrant", "in 'lab'", IN(CHANGE)}};
+
+	for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++)
+		if (moved[i].places & 1u << place && yamldoc_has(map, moved[i].old))
+			return yamldoc_error(map, err, "'%s' is now %s: see weir-scenario(5)",
+				moved[i].old, moved[i].now);
+	return 0;
+}
+
+#undef IN
+
+/* The same for a list of tenants, and a policy. */
+static int check_tenants(yamldoc_node list, struct weir_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < yamldoc_size(list); i++) {
+		r = scenario_moved_check(yamldoc_at(list, i), SCENARIO_TENANT, err);
+		if (r == 0)
+			r = check_tenants(yamldoc_get(yamldoc_at(list, i), "children"), err);
+	}
+	return r;
+}
+
+static int check_policy(yamldoc_node map, struct weir_err *err)
+{
+	int r = scenario_moved_check(map, SCENARIO_POLICY, err);
+
+	return r ? r : check_tenants(yamldoc_get(map, "tenants"), err);
+}
+
 /* ---- one policy out of several maps */
 
 /* Lay the keys over the resource of this name in the list, or add a resource with them. */
@@ -143,6 +201,8 @@ static int read_policy(struct scenario *s, yamldoc_node shared, yamldoc_node own
 		return read_file(s, from, g, err);
 	if (from.id && yamldoc_kind(from) != YAMLDOC_MAP)
 		return yamldoc_error(from, err, "must be a policy, or the name of its file");
+	if ((shared.id && check_policy(shared, err)) || (own.id && check_policy(own, err)))
+		return -EINVAL;
 	if (own.id && yamldoc_text(shared))
 		return yamldoc_error(own, err,
 			"the policy of all hosts is a file, and cannot be changed for one of them");
@@ -269,28 +329,6 @@ void scenario_gate_clear(struct scenario_gate *g)
 	free(g->tenants);
 	weir_policy_free(g->whole);
 	yamldoc_free(g->doc);
-}
-
-int scenario_moved_check(yamldoc_node map, struct weir_err *err)
-{
-	static const struct {
-		const char *old, *now;
-	} moved[] = {{"window", "'depth' in the policy"},
-		{"distance", "'run_distance' in the policy"},
-		{"order", "'lab: {order: ...}' in the policy"},
-		{"estimate", "'lab: {estimate: ...}' in the policy"}, {"cost", "in the policy"},
-		{"io_unit", "in the policy"}, {"flush_cost", "in the policy"},
-		{"trim_cost", "in the policy"},
-		{"tenants", "in the policy, and their workloads are 'clients' of the host"},
-		{"controllers", "'controller' of a resource in a policy"}, {"priority", "in 'lab'"},
-		{"deadline", "in 'lab'"}, {"profile", "in 'lab'"}, {"rtokens", "in 'lab'"},
-		{"ltokens", "in 'lab'"}, {"rgrant", "in 'lab'"}, {"lgrant", "in 'lab'"}};
-
-	for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++)
-		if (yamldoc_has(map, moved[i].old))
-			return yamldoc_error(map, err, "'%s' is now %s: see weir-scenario(5)",
-				moved[i].old, moved[i].now);
-	return 0;
 }
 
 int scenario_host_policy_read(

@@ -243,9 +243,8 @@ int scenario_station_read(
 	if (!link && (r = read_kind(map, &kind, err)))
 		return r;
 	station_defaults((enum station_kind)kind, &ret->config);
-	if (!link && yamldoc_has(map, "gate"))
-		return yamldoc_error(map, err, "'gate' is now 'policy': see weir-scenario(5)");
-	if ((r = check_keys(map, ret->config.kind, err)) ||
+	if ((r = scenario_moved_check(map, SCENARIO_DEVICE, err)) ||
+		(r = check_keys(map, ret->config.kind, err)) ||
 		(r = scenario_name_read(map, &ret->name, err)))
 		return r;
 	if ((kind == STATION_ARRAY || kind == STATION_DISK) &&

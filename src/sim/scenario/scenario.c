@@ -263,7 +263,7 @@ static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
 	s->sample = WEIR_SEC;
 	s->name = s->file;
 	s->about = "";
-	if ((r = yamldoc_has(root, "controllers") ? scenario_moved_check(root, err) : 0) ||
+	if ((r = scenario_moved_check(root, SCENARIO_TOP, err)) ||
 		(r = yamldoc_map(root, top_keys, err)) ||
 		(r = yamldoc_optional(yamldoc_string(root, "name", &s->name, err))) ||
 		(r = yamldoc_optional(yamldoc_string(root, "description", &s->about, err))) ||

@@ -195,8 +195,16 @@ int scenario_device_policy_read(yamldoc_node map, struct scenario *s,
 	struct scenario_station *device, struct weir_err *err);
 
 void scenario_gate_clear(struct scenario_gate *g);
-/* Refuse a key that is now the policy's, and name the new one. */
-int scenario_moved_check(yamldoc_node map, struct weir_err *err);
+/* Refuse a key that this map had before scenarios contained policies, and name the new one. */
+enum scenario_place {
+	SCENARIO_TOP,
+	SCENARIO_DEVICE,
+	SCENARIO_HOST,
+	SCENARIO_POLICY,
+	SCENARIO_TENANT,
+	SCENARIO_CHANGE
+};
+int scenario_moved_check(yamldoc_node map, enum scenario_place place, struct weir_err *err);
 
 /* scenario-change.c: read `at:`, after hosts and stations. */
 int scenario_moments_read(yamldoc_node root, struct scenario *s, struct weir_err *err);
