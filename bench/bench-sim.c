@@ -45,18 +45,17 @@ static const char few_hosts[] =
 	"hosts:\n"
 	"  - name: h\n"
 	"    count: 4\n"
-	"    window: 32\n"
+	"    policy: {depth: 32}\n"
 	"    workloads:\n"
 	"      - {outstanding: 32, size: 16 KiB, reads: 0.7, region: 16 GiB, spread: 16 GiB}\n";
 
 #define MANY_HOSTS(device)                                                                         \
 	"duration: 300s\n"                                                                         \
 	"devices:\n"                                                                               \
-	"  - " device "\n"                                                                         \
-	"hosts:\n"                                                                                 \
+	"  - " device "\nhosts:\n"                                                                 \
 	"  - name: h\n"                                                                            \
 	"    count: 1000\n"                                                                        \
-	"    window: 6\n"                                                                          \
+	"    policy: {depth: 6}\n"                                                                 \
 	"    workloads: [{outstanding: 8, size: 4 KiB, region: 96 GiB, spread: 96 GiB}]\n"
 
 /* 760 disks with eight reads each and the whole stroke to go serve 265/s apiece. The controller and
@@ -65,26 +64,26 @@ static const char few_hosts[] =
 static const char many_array[] =
 	"duration: 300s\n"
 	"devices:\n"
-	"  - {name: d, kind: array, raid: raid0, disks: 760, cache: 0 B, active: 6000, cost: 1us, "
-	"bandwidth: 16 GB/s}\n"
+	"  - name: d\n"
+	"    kind: array\n"
+	"    raid: raid0\n"
+	"    disks: 760\n"
+	"    cache: 0 B\n"
+	"    active: 6000\n"
+	"    cost: 1us\n"
+	"    bandwidth: 16 GB/s\n"
+	"policy: {depth: 6, controller: parda, threshold: 30ms, parda: {start: depth}}\n"
 	"hosts:\n"
 	"  - name: one\n"
 	"    count: 500\n"
-	"    window: 6\n"
-	"    tenants:\n"
-	"      - name: vm\n"
-	"        weight: 1\n"
-	"        workloads: [{outstanding: 8, size: 4 KiB, region: 96 GiB, spread: 96 GiB}]\n"
+	"    policy: {tenants: [{name: vm, weight: 1}]}\n"
+	"    clients: {vm: [{outstanding: 8, size: 4 KiB, region: 96 GiB, spread: 96 GiB}]}\n"
 	"  - name: two\n"
 	"    count: 500\n"
-	"    window: 6\n"
-	"    tenants:\n"
-	"      - name: vm\n"
-	"        weight: 2\n"
-	"        workloads:\n"
-	"          - {outstanding: 12, size: 4 KiB, base: 48 TiB, region: 96 GiB, spread: 96 GiB}\n"
-	/* at full depth from the start */
-	"controllers: [{kind: parda, threshold: 30ms, start: depth}]\n";
+	"    policy: {tenants: [{name: vm, weight: 2}]}\n"
+	"    clients:\n"
+	"      vm: [{outstanding: 12, size: 4 KiB, base: 48 TiB, region: 96 GiB, spread: 96 "
+	"GiB}]\n";
 static const char many_servers[] =
 	MANY_HOSTS("{name: d, kind: server, servers: 64, rate: 200k iops}");
 
@@ -92,7 +91,8 @@ static const char many_servers[] =
 #define HOSTS_FOR_MEMORY(count)                                                                    \
 	"duration: 10s\n"                                                                          \
 	"devices: [{name: d, kind: server, servers: 64, rate: 20k iops}]\n"                        \
-	"hosts: [{name: h, count: " count ", window: 6, workloads: [{outstanding: 8}]}]\n"
+	"hosts: [{name: h, count: " count                                                          \
+	", policy: {depth: 6}, workloads: [{outstanding: 8}]}]\n"
 
 /* ---- one run, in a separate process */
 

@@ -40,7 +40,8 @@ static struct weir_policy *load_policy(const char *path, bool lab)
 		opts_fail(&verb_policy, "%s", err.text);
 		return NULL;
 	}
-	if (policy_parse_lab(text, len, name_of(path), lab, files_read_beside, NULL, &p, &remarks) < 0)
+	if (policy_parse_lab(text, len, name_of(path), lab, files_read_beside, NULL, &p, &remarks) <
+		0)
 		p = NULL;
 	free(text);
 	for (size_t i = 0; i < remarks.n_errors && i < WEIR_POLICY_REMARKS; i++)

@@ -65,8 +65,7 @@ static int parse_policy(struct serve_policy *s, bool lab, struct weir_err *err)
 	return rc;
 }
 
-int serve_policy_read(
-	const char *operand, bool lab, struct serve_policy *ret, struct weir_err *err)
+int serve_policy_read(const char *operand, bool lab, struct serve_policy *ret, struct weir_err *err)
 {
 	struct serve_policy s = {.name = operand, .back_only = is_back_name(operand)};
 	size_t len;

@@ -73,8 +73,8 @@ static const char *find_model(const struct sim_policy *a, const struct weir_reso
 	return otherwise;
 }
 
-static int put_device(FILE *f, const struct sim_policy *a, const struct weir_resource *r,
-	struct weir_err *err)
+static int put_device(
+	FILE *f, const struct sim_policy *a, const struct weir_resource *r, struct weir_err *err)
 {
 	const char *model = find_model(a, r);
 	size_t len, word;
@@ -234,8 +234,8 @@ static int put_clients(FILE *f, const struct weir_policy *p, const struct load *
 		bool first = true;
 
 		for (size_t k = 0; k < i; k++)
-			first &= loads[k].tenant != loads[i].tenant ||
-				 loads[k].resource != resource;
+			first &=
+				loads[k].tenant != loads[i].tenant || loads[k].resource != resource;
 		if (loads[i].resource != resource || !first)
 			continue;
 		fputs("      ", f);
@@ -290,8 +290,8 @@ static int put_scenario(FILE *f, const struct sim_policy *a, const struct weir_p
 	return r;
 }
 
-static int make_text(const struct sim_policy *a, const struct weir_policy *p, char **ret,
-	struct weir_err *err)
+static int make_text(
+	const struct sim_policy *a, const struct weir_policy *p, char **ret, struct weir_err *err)
 {
 	struct load *loads = calloc(a->n_loads + 1, sizeof(*loads));
 	char *text = NULL;

@@ -23,10 +23,8 @@ static const struct opt options[] = {
 	[OUT] = {"out", 'o', "DIR", "write values, series and pictures to DIR"},
 	[SET] = {"set", 0, "PATH=VALUE", "change the scenario first; may be repeated"},
 	[POLICY] = {"policy", 'p', "FILE", "run a policy file instead of a scenario"},
-	[DEVICE] = {"device", 0, "[NAME=]MODEL",
-		"with --policy: the model behind a resource, or all; may be repeated"},
-	[LOAD] = {"load", 0, "TENANT:KEYS",
-		"with --policy: a workload of a tenant; may be repeated"},
+	[DEVICE] = {"device", 0, "MODEL", "with --policy: as NAME=model:ssd; may be repeated"},
+	[LOAD] = {"load", 0, "LOAD", "with --policy: as prod/db:outstanding=8; may be repeated"},
 	[DURATION] = {"duration", 'd', "TIME", "run for TIME instead (virtual time)"},
 	[JSON] = {"json", 0, NULL, "write the values as JSON instead of a table"},
 	[QUIET] = {"quiet", 'q', NULL, "write no table"},
@@ -36,7 +34,8 @@ static int sim_main(int argc, char **argv);
 const struct verb verb_sim = {
 	.name = "sim",
 	.summary = "run a scenario on the simulator",
-	.usage = "[OPTION]... SCENARIO\n       weir sim [OPTION]... --policy FILE --load TENANT:KEY=VALUE,...",
+	.usage = "[OPTION]... SCENARIO\n       weir sim [OPTION]... --policy FILE --load "
+		 "TENANT:KEY=VALUE,...",
 	.options = options,
 	.run = sim_main,
 };
@@ -77,8 +76,7 @@ static const char **gather_values(const char *name, int argc, char **argv, size_
 
 	*ret_n = 0;
 	for (int i = 1; values && i < argc && strcmp(argv[i], "--") != 0; i++) {
-		bool is_it = strncmp(argv[i], "--", 2) == 0 &&
-			     strncmp(argv[i] + 2, name, len) == 0;
+		bool is_it = strncmp(argv[i], "--", 2) == 0 && strncmp(argv[i] + 2, name, len) == 0;
 
 		if (is_it && argv[i][2 + len] == '=')
 			values[(*ret_n)++] = argv[i] + 3 + len;
@@ -157,11 +155,12 @@ static int read_beside(
 
 static int load_scenario(const struct asked *a, char *path, struct scenario **ret)
 {
-	struct sim_policy policy = {path, a->values[DURATION], a->devices, a->n_devices, a->loads,
-		a->n_loads};
+	struct sim_policy policy = {
+		path, a->values[DURATION], a->devices, a->n_devices, a->loads, a->n_loads};
 	const char *slash = strrchr(path, '/');
 	struct weir_err err;
-	char *text, made[PATH_MAX]; /* what messages call the text that was made, beside the policy */
+	char *text,
+		made[PATH_MAX]; /* what messages call the text that was made, beside the policy */
 	size_t len;
 	int r = a->values[POLICY] ? sim_policy_text(&policy, &text, &err)
 				  : files_read(path, FILES_WRITTEN, &text, &len, &err);
@@ -170,8 +169,8 @@ static int load_scenario(const struct asked *a, char *path, struct scenario **re
 		path);
 	if (r == 0) {
 		len = a->values[POLICY] ? strlen(text) : len;
-		r = scenario_parse_files(text, len, a->values[POLICY] ? made : path, a->sets, a->n_sets, files_read_beside,
-			NULL, ret, &err);
+		r = scenario_parse_files(text, len, a->values[POLICY] ? made : path, a->sets,
+			a->n_sets, files_read_beside, NULL, ret, &err);
 		free(text);
 	}
 	if (r)
@@ -361,8 +360,7 @@ static int sim_main(int argc, char **argv)
 		else
 			r = r ? r : -1; /* --help was shown */
 		if (r == 0)
-			r = run_scenario(
-				&a, a.values[POLICY] ? (char *)a.values[POLICY] : argv[1]);
+			r = run_scenario(&a, a.values[POLICY] ? (char *)a.values[POLICY] : argv[1]);
 	}
 	free_asked(&a);
 	return r < 0 ? 0 : r;

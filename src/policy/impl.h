@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * impl: shared by the files of the policy. Others include weir/policy.h; a reader of another format
- * that contains a tree of tenants (the scenario) may call policy_tree_parse below.
+ * impl: what the policy's own files share. Others include weir/policy.h; a reader of another
+ * format that contains policies (the scenario) may call policy_node_parse below.
  */
 #ifndef WEIR_POLICY_IMPL_H
 #define WEIR_POLICY_IMPL_H
@@ -24,9 +24,8 @@ struct policy_reading {
 	struct weir_policy_remarks *remarks;
 	weir_policy_reader *reader;
 	void *reader_arg;
-	const char *const *more; /* keys of a tenant that are the caller's */
-	bool no_memory;          /* sticky: the result is incomplete */
-	const char *file;        /* the last file named by policy_place, in the policy's memory */
+	bool no_memory;   /* sticky: what was read is not whole */
+	const char *file; /* the last file named by policy_place, in the policy's memory */
 	size_t tenants_room, labs_room;
 };
 
@@ -102,7 +101,8 @@ void policy_cluster_tokens(const struct weir_policy *p, size_t leaf,
 	const struct weir_bounds *bounds, struct policy_cluster_tokens *ret);
 
 /* policy/resource.c */
-bool policy_resource_has_key(const char *key);
+/* Return the key of a resource that is spelled so, or nearly so; or NULL. */
+const char *policy_resource_near(const char *key);
 void policy_resource_read(struct policy_reading *r, yamldoc_node resources);
 void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports);
 /* Read the key `depth` of a resource's map, a count or a map; the value of the key `capacity`. */
@@ -125,14 +125,10 @@ void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct 
 
 /* policy/lab.c: `lab` of a tenant's or a resource's map. */
 void policy_lab_read_tenant(struct policy_reading *r, yamldoc_node map, size_t tenant);
-void policy_lab_read_resource(
-	struct policy_reading *r, yamldoc_node map, struct weir_resource *to);
+void policy_lab_read_resource(struct policy_reading *r, yamldoc_node map, struct weir_resource *to);
 /* Read the map `lab` itself; `change`: a change during a run, which may grant tokens. */
 int policy_lab_tenant_read(
 	yamldoc_node map, bool change, struct policy_lab_tenant *ret, struct weir_err *err);
-
-int policy_lab_tenant_values(
-	yamldoc_node map, struct policy_lab_tenant *ret, struct weir_err *err);
 
 /* policy/check.c: everything that needs more than one value. */
 void policy_check(struct policy_reading *r);
@@ -207,18 +203,12 @@ void policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
  * any more. `reader` as for weir_policy_parse_all. */
 int policy_node_parse(yamldoc_node root, weir_policy_reader *reader, void *reader_arg,
 	struct weir_policy **ret_policy, struct weir_err *err);
-/* Return true for a key of a resource that is not one of the top level. */
+/* Return true for a key of a resource, or one that is spelled nearly as such, which is none of the top level. */
 bool policy_key_is_resources(const char *key);
 
 /* Read some keys with the policy's readers: calls `read` with a policy that has nothing but keys for experiments, and frees it.
  * Return 0, or -EINVAL / -ENOMEM with the first error. */
 int policy_part_read(void (*read)(struct policy_reading *r, yamldoc_node n, void *to),
 	yamldoc_node n, void *to, struct weir_err *err);
-
-/* Reads and checks a `tenants` list of someone else's document, in which a tenant may have the
- * keys `more` (NULL-terminated, or NULL) besides ours. The policy has no resources. It does not
- * need the document any more. */
-int policy_tree_parse(yamldoc_node tenants, const char *const *more,
-	struct weir_policy **ret_policy, struct weir_err *err);
 
 #endif

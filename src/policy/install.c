@@ -231,7 +231,10 @@ void weir_policy_gate(const struct weir_resource *r, struct weir_gate_config *re
 	*ret_config = (struct weir_gate_config){
 		.order = r->lab.order,
 		.cost = r->cost,
-		.window = r->depth > 0 ? r->depth : 0, /* 0 (auto): the gate's own default until a controller says */
+		.window =
+			r->depth > 0
+				? r->depth
+				: 0, /* 0 (auto): the gate's own default until a controller says */
 		.window_bytes = r->depth_bytes,
 		.run = r->run,
 		.run_distance = r->run_distance,

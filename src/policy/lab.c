@@ -13,8 +13,8 @@ static const char *const ops_words[] = {"all", "reads", "writes", NULL};
 
 /* ---- a tenant */
 
-static int read_in_unit(yamldoc_node map, const char *key, enum weir_unit unit, double *ret,
-	struct weir_err *err)
+static int read_in_unit(
+	yamldoc_node map, const char *key, enum weir_unit unit, double *ret, struct weir_err *err)
 {
 	uint64_t bytes;
 	weir_time time;
@@ -131,8 +131,7 @@ static int read_priority(yamldoc_node map, struct policy_lab_tenant *to, struct 
 	return yamldoc_optional(r);
 }
 
-int policy_lab_tenant_values(
-	yamldoc_node map, struct policy_lab_tenant *ret, struct weir_err *err)
+static int read_values(yamldoc_node map, struct policy_lab_tenant *ret, struct weir_err *err)
 {
 	int r;
 
@@ -162,7 +161,7 @@ int policy_lab_tenant_read(
 
 	memcpy(known, keys, (sizeof(keys) / sizeof(keys[0]) - (change ? 1 : 3)) * sizeof(*keys));
 	r = yamldoc_map(map, known, err);
-	return r ? r : policy_lab_tenant_values(map, ret, err);
+	return r ? r : read_values(map, ret, err);
 }
 
 /* Return true if the map has a `lab`, and it may have one. */
@@ -246,14 +245,34 @@ void policy_lab_read_resource(struct policy_reading *r, yamldoc_node map, struct
 	to->lab.estimates = estimate.id != 0;
 }
 
+/* Return the name of a key for experiments that has another value than its default, or NULL. */
+static const char *lab_setting(const struct weir_resource *r)
+{
+	for (const struct key *k = r->controller->keys; k->name; k++) {
+		const void *at = (const char *)r->settings + k->offset;
+
+		if (k->lab && k->type == KEY_WORD && *(const int *)at != (int)k->otherwise)
+			return k->name;
+		if (k->lab && k->type == KEY_NUMBER && *(const double *)at != k->otherwise)
+			return k->name;
+	}
+	return NULL;
+}
+
 int policy_lab_served(const struct weir_policy *p, struct weir_err *err)
 {
-	static const char *const names[] = {"priority", "deadline", "profile", "rtokens", "ltokens"};
+	static const char *const names[] = {
+		"priority", "deadline", "profile", "rtokens", "ltokens"};
 
 	for (size_t i = 0; i < p->n_resources; i++) {
 		if (p->resources[i].depth < 1 && p->resources[i].depth != 0)
 			return weir_err_at(err, -EINVAL, p->resources[i].at,
 				"the gateway cannot use a 'depth' below 1");
+		if (p->resources[i].controller && p->resources[i].controller->has_peers &&
+			lab_setting(&p->resources[i]))
+			return weir_err_at(err, -EINVAL, p->resources[i].lab.at,
+				"lab: the gateway cannot use '%s' of '%s'",
+				lab_setting(&p->resources[i]), p->resources[i].controller->name);
 		if (p->resources[i].lab.estimates)
 			return weir_err_at(err, -EINVAL, p->resources[i].lab.at,
 				"lab: the gateway learns device times, and cannot use 'estimate'");

@@ -317,7 +317,11 @@ static void read_default(struct policy_reading *r, yamldoc_node n)
 
 bool policy_key_is_resources(const char *key)
 {
-	return !is_among(key, top_keys) && policy_resource_has_key(key);
+	const char *near = policy_resource_near(key);
+
+	if (!near || is_among(key, top_keys))
+		return false;
+	return strcmp(near, key) == 0 || !weir_err_near(key, top_keys);
 }
 
 static void read_top(struct policy_reading *r, yamldoc_node root)
@@ -458,24 +462,6 @@ int policy_part_read(void (*read)(struct policy_reading *r, yamldoc_node n, void
 		read(&r, n, to);
 		rc = r.no_memory ? -ENOMEM : remarks->n_errors ? -EINVAL : 0;
 		weir_policy_free(r.policy);
-	}
-	return first_error(rc, remarks, err);
-}
-
-int policy_tree_parse(yamldoc_node tenants, const char *const *more,
-	struct weir_policy **ret_policy, struct weir_err *err)
-{
-	struct weir_policy_remarks *remarks = malloc(sizeof(*remarks));
-	struct policy_reading r;
-	int rc;
-
-	if (!remarks)
-		return no_memory(err);
-	rc = begin(&r, remarks);
-	if (rc == 0) {
-		r.more = more;
-		policy_tenant_read(&r, tenants);
-		rc = end(&r, ret_policy);
 	}
 	return first_error(rc, remarks, err);
 }

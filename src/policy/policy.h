@@ -56,10 +56,10 @@ enum policy_lab_given { /* keys of a tenant's `lab` */
 	POLICY_LAB_LGRANT = 1 << 9,
 };
 
-struct policy_lab_tenant { /* `lab` of a tenant, for experiments */
-	size_t tenant;     /* index */
-	unsigned given;    /* enum policy_lab_given */
-	int priority;      /* 0 … 63; -1: none */
+struct policy_lab_tenant {  /* `lab` of a tenant, for experiments */
+	size_t tenant;      /* index */
+	unsigned given;     /* enum policy_lab_given */
+	int priority;       /* 0 … 63; -1: none */
 	weir_time deadline; /* order EDF; 0: none */
 	struct weir_bucket_spec profile[POLICY_LAB_PROFILES];
 	unsigned n_profile;
@@ -81,7 +81,7 @@ struct weir_resource {
 	const struct controller *controller; /* NULL: none */
 	const void *settings;                /* of the controller, in the policy's memory */
 	size_t settings_len;
-	double depth; /* the window until a controller sets it; 0: auto; POLICY_DEPTH_… */
+	double depth;         /* the window until a controller sets it; 0: auto; POLICY_DEPTH_… */
 	uint64_t depth_bytes; /* the window in bytes, not set by controllers; 0: none */
 	enum weir_unit cost;
 	struct weir_rate capacity[2]; /* stated, requests and bytes; per_second 0: not stated */

@@ -243,15 +243,12 @@ static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_
 	return name != NULL;
 }
 
-bool policy_resource_has_key(const char *key)
+const char *policy_resource_near(const char *key)
 {
 	const char *keys[KEYS];
 
 	policy_controller_keys(resource_keys, keys, KEYS);
-	for (size_t i = 0; keys[i]; i++)
-		if (strcmp(keys[i], key) == 0)
-			return true;
-	return false;
+	return weir_err_near(key, keys);
 }
 
 void policy_resource_read(struct policy_reading *r, yamldoc_node resources)

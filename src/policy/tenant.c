@@ -5,23 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OWN_KEYS  10
-#define MORE_KEYS 24 /* room for a caller's own; more than any has */
-static const char *const own_keys[OWN_KEYS] = {
-	"name", "weight", "min", "max", "burst", "slo", "match", "children", "lab", "servers"};
+static const char *const tenant_keys[] = {"name", "weight", "min", "max", "burst", "slo", "match",
+	"children", "lab", "servers", NULL};
 static const char *const match_keys[] = {"export", "client", "uid", "tls", "path", NULL};
-
-static void read_keys(struct policy_reading *r, yamldoc_node n)
-{
-	const char *keys[OWN_KEYS + MORE_KEYS + 1];
-	size_t used = r->more ? OWN_KEYS - 1 : OWN_KEYS; /* another's document has no cluster */
-
-	memcpy(keys, own_keys, sizeof(own_keys));
-	for (size_t i = 0; r->more && r->more[i] && i < MORE_KEYS; i++)
-		keys[used++] = r->more[i];
-	keys[used] = NULL;
-	policy_keys(r, n, keys);
-}
 
 /* ---- match */
 
@@ -159,8 +145,7 @@ static int read_one(struct policy_reading *r, yamldoc_node n, int parent)
 		policy_limit_read_bursts(r, yamldoc_get(n, "burst"), t.max, t.n_max);
 	policy_limit_read_slo(r, yamldoc_get(n, "slo"), &t);
 	read_matches(r, yamldoc_get(n, "match"), &t);
-	if (!r->more)
-		policy_cluster_read_tenant(r, yamldoc_get(n, "servers"), &t);
+	policy_cluster_read_tenant(r, yamldoc_get(n, "servers"), &t);
 	if (!policy_grow(r, (void **)&p->tenants, p->n_tenants, &r->tenants_room, sizeof(t)))
 		return -1;
 	p->tenants[p->n_tenants++] = t;
@@ -183,7 +168,7 @@ static void read_list(struct policy_reading *r, yamldoc_node list, int parent, i
 		yamldoc_node n = yamldoc_at(list, i), children;
 		int t;
 
-		read_keys(r, n);
+		policy_keys(r, n, tenant_keys);
 		t = read_one(r, n, parent);
 		if (t < 0)
 			return;

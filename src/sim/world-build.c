@@ -172,14 +172,14 @@ static int build_hosts(struct world *w, struct weir_err *err)
 
 /* ---- leaves at a device's gate */
 
-/* At a gate without tenants: add one leaf under the root per host or per tenant, as configured. */
+/* At a gate without tenants: add one leaf under the root per host. */
 static int add_leaf(
 	struct world *w, struct world_gate *g, struct world_tenant *t, struct weir_err *err)
 {
 	const struct world_tenant *before = t > w->tenants ? t - 1 : NULL;
 	int r;
 
-	if (g->config->per == SCENARIO_PER_HOST && before && before->host == t->host) {
+	if (before && before->host == t->host) {
 		t->device_node = before->device_node;
 		return 0;
 	}

@@ -592,6 +592,50 @@ static void mutations_do_no_harm(void)
 	CHECK(accepted > 1000 && accepted < 9000 && nodes > 10 * accepted);
 }
 
+/* A value that is made of others: they keep their places, and it has that of the value that it is like. */
+static void values_can_be_made(void)
+{
+	static const char text[] = "under: {a: 1, m: {x: 1, y: 2}, l: [1, 2]}\n"
+				   "over: {b: 2, m: {y: 3, z: 4}, l: [9], n: ~}\n";
+	struct yamldoc *doc;
+	struct weir_err err;
+	yamldoc_node under, over, both, list, m;
+	struct yamldoc_pair pair = {.key = "name"};
+
+	CHECK_INT(yamldoc_parse(text, sizeof(text) - 1, "m.yaml", &doc, &err), 0);
+	under = yamldoc_get(yamldoc_root(doc), "under");
+	over = yamldoc_get(yamldoc_root(doc), "over");
+	CHECK_INT(yamldoc_make_over(doc, under, over, &both), 0);
+	CHECK_INT(yamldoc_map_size(both), 5);
+	CHECK_STR(yamldoc_text(yamldoc_get(both, "a")), "1");
+	CHECK_STR(yamldoc_text(yamldoc_get(both, "b")), "2");
+	CHECK_INT(yamldoc_size(yamldoc_get(both, "l")), 1); /* a list is replaced */
+	m = yamldoc_get(both, "m");
+	CHECK_INT(yamldoc_map_size(m), 3);
+	CHECK_STR(yamldoc_text(yamldoc_get(m, "x")), "1");
+	CHECK_STR(yamldoc_text(yamldoc_get(m, "y")), "3");
+	CHECK_STR(yamldoc_text(yamldoc_get(m, "z")), "4");
+	CHECK_INT(yamldoc_map_size(under), 3); /* both are as they were */
+	CHECK_STR(yamldoc_text(yamldoc_get(yamldoc_get(under, "m"), "y")), "2");
+	yamldoc_error(yamldoc_get(m, "x"), &err, "so");
+	CHECK_STR(err.text, "m.yaml:1:22: under.m.x: so");
+	yamldoc_error(m, &err, "so");
+	CHECK_STR(err.text, "m.yaml:2:17: over.m: so");
+	/* Many, so that the document's memory moves while nodes are held. */
+	for (int i = 0; i < 1000; i++) {
+		CHECK_INT(yamldoc_make_text(doc, over, "made", &pair.value), 0);
+		CHECK_INT(yamldoc_make_map(doc, over, &pair, 1, &m), 0);
+		CHECK_INT(yamldoc_make_list(doc, under, &m, 1, &list), 0);
+	}
+	CHECK_STR(yamldoc_text(yamldoc_get(yamldoc_at(list, 0), "name")), "made");
+	CHECK_STR(yamldoc_text(yamldoc_get(both, "a")), "1");
+	CHECK_INT(yamldoc_place(list).line, 1);
+	CHECK_INT(yamldoc_make_map(doc, over, NULL, 0, &m), 0);
+	CHECK_INT(yamldoc_map_size(m), 0);
+	CHECK_INT(yamldoc_kind(m), YAMLDOC_MAP);
+	yamldoc_free(doc);
+}
+
 int main(void)
 {
 	RUN(a_document_is_read);
@@ -608,5 +652,6 @@ int main(void)
 	RUN(aliases_are_bounded);
 	RUN(large_maps_are_checked);
 	RUN(mutations_do_no_harm);
+	RUN(values_can_be_made);
 	return 0;
 }

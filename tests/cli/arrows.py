@@ -37,7 +37,6 @@ SERVE = [
 KNOWN = {
     ("sim", "sim/control"),
     ("sim", "sim/scenario"),
-    ("sim/control", "sim/scenario"),
     ("serve/resource", "serve/gateway"),
     ("serve/resource", "serve/host"),
     ("serve/gateway", "serve/host"),

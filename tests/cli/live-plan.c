@@ -57,14 +57,17 @@ static void done(struct plan *p)
 /* Return the policy of a server, read as the gateway reads it. */
 static struct weir_policy *policy(const struct plan *p, size_t server)
 {
+	static struct weir_policy_remarks remarks;
 	struct weir_policy *policy;
 	struct weir_err err;
 	char *text;
 	size_t len;
 
-	if (files_read(p->l.servers[server].file, FILES_WRITTEN, &text, &len, &err) < 0 ||
-		weir_policy_parse(text, len, p->l.servers[server].file, &policy, &err) < 0)
+	if (files_read(p->l.servers[server].file, FILES_WRITTEN, &text, &len, &err) < 0)
 		FAIL("%s", err.text);
+	if (policy_parse_lab(
+		    text, len, p->l.servers[server].file, true, NULL, NULL, &policy, &remarks) < 0)
+		FAIL("%s\n%s", remarks.errors[0].text, text);
 	free(text);
 	return policy;
 }
@@ -86,15 +89,20 @@ static void test_hosts(void)
 	struct plan p;
 	struct weir_policy *w;
 
-	make_good(&p, HEAD
-		"hosts:\n"
-		"  - {name: h, count: 2, window: {requests: 12, bytes: 512 KiB}, io_unit: 64 KiB, "
-		"tenants: [\n"
-		"      {name: prod, weight: 3, children: [\n"
-		"        {name: db, max: [\"1k iops\", \"20 MiB/s\"], workloads: [{base: 1 GiB, "
-		"region: 1 GiB, spread: 8 GiB}]}]},\n"
-		"      {name: web, workloads: [{base: 3 GiB, region: 1 GiB}, {base: 2 GiB, "
-		"region: 1 GiB}]}]}\n");
+	make_good(&p,
+		HEAD "hosts:\n"
+		     "  - name: h\n"
+		     "    count: 2\n"
+		     "    policy:\n"
+		     "      depth: {requests: 12, bytes: 512 KiB}\n"
+		     "      io_unit: 64 KiB\n"
+		     "      tenants:\n"
+		     "        - {name: prod, weight: 3, children: [{name: db, max: [1k iops, 20 "
+		     "MiB/s]}]}\n"
+		     "        - {name: web}\n"
+		     "    clients:\n"
+		     "      prod/db: [{base: 1 GiB, region: 1 GiB, spread: 8 GiB}]\n"
+		     "      web: [{base: 3 GiB, region: 1 GiB}, {base: 2 GiB, region: 1 GiB}]\n");
 	CHECK_INT(p.l.n_servers, 3);
 	CHECK_INT(p.l.n_tenants, 4);
 	CHECK_INT(p.l.n_clients, 6);
@@ -113,11 +121,11 @@ static void test_hosts(void)
 	CHECK_INT(w->exports[0].offset, UINT64_C(9) << 30); /* base and one spread */
 	CHECK_INT(w->exports[1].offset, UINT64_C(2) << 30);
 	CHECK_INT(w->exports[1].size, UINT64_C(2) << 30); /* both of its workloads' parts */
-	CHECK_STR(w->tenants[tenant_of(w, "h2.prod.db")].path, "prod/db");
-	CHECK_INT(w->tenants[tenant_of(w, "h2.prod.db")].n_max, 2);
+	CHECK_STR(w->tenants[tenant_of(w, "h2/prod/db")].path, "prod/db");
+	CHECK_INT(w->tenants[tenant_of(w, "h2/prod/db")].n_max, 2);
 	CHECK_NEAR(w->tenants[weir_policy_find(w, "prod")].weight, 3, 0);
-	CHECK_STR(w->tenants[tenant_of(w, "h2.web")].path, "web");
-	CHECK_INT(tenant_of(w, "h1.web"), -ENOENT);
+	CHECK_STR(w->tenants[tenant_of(w, "h2/web")].path, "web");
+	CHECK_INT(tenant_of(w, "h1/web"), -ENOENT);
 	weir_policy_free(w);
 	done(&p);
 }
@@ -126,12 +134,14 @@ static void test_hosts(void)
  * places. */
 static void test_around(void)
 {
-	static const char text[] = HEAD
-		"hosts:\n"
-		"  - {name: h, tenants: [{name: a, workloads: [{region: 4 GiB}]}, {name: b, "
-		"workloads: "
-		"[{base: 1 GiB, region: 1 GiB}]}, {name: c, workloads: [{region: 2 GiB}]}, {name: "
-		"idle}]}\n";
+	static const char text[] = HEAD "hosts:\n"
+					"  - name: h\n"
+					"    policy: {depth: 32, tenants: [{name: a}, {name: b}, "
+					"{name: c}, {name: idle}]}\n"
+					"    clients:\n"
+					"      a: [{region: 4 GiB}]\n"
+					"      b: [{base: 1 GiB, region: 1 GiB}]\n"
+					"      c: [{region: 2 GiB}]\n";
 	struct plan p;
 	struct device *d;
 	struct weir_policy *w;
@@ -157,15 +167,24 @@ static void test_direct(void)
 	struct plan p;
 	struct weir_policy *w;
 
-	make(&p,
-		"duration: 10s\n"
-		"devices: [{name: ost, kind: server, servers: 8, rate: 1k iops, gate: {window: 16, "
-		"tenants: [{name: x, weight: 3, for: \"*/job1\"}, {name: y, for: c2}]}}]\n"
-		"hosts:\n"
-		"  - {name: c1, window: none, tenants: [{name: job1, workloads: [{region: 1 "
-		"GiB}]}]}\n"
-		"  - {name: c2, window: none, workloads: [{region: 1 GiB}]}\n"
-		"controllers: [{kind: tbf, rules: [{match: x, rate: 100 iops}]}]\n");
+	make(&p, "duration: 10s\n"
+		 "devices:\n"
+		 "  - name: ost\n"
+		 "    kind: server\n"
+		 "    servers: 8\n"
+		 "    rate: 1k iops\n"
+		 "    policy:\n"
+		 "      depth: 16\n"
+		 "      controller: tbf\n"
+		 "      tbf: {rules: [{match: x, rate: 100 iops}]}\n"
+		 "      tenants:\n"
+		 "        - {name: x, weight: 3, match: {export: \"*/job1\"}}\n"
+		 "        - {name: y, match: {export: \"c2/*\"}}\n"
+		 "policy: {depth: none}\n"
+		 "hosts:\n"
+		 "  - {name: c1, policy: {tenants: [{name: job1}]}, clients: {job1: [{region: 1 "
+		 "GiB}]}}\n"
+		 "  - {name: c2, workloads: [{region: 1 GiB}]}\n");
 	CHECK_INT(p.status, 0);
 	CHECK_INT(p.l.n_servers, 1);
 	CHECK_INT(p.l.host_server[0], -1);
@@ -175,8 +194,8 @@ static void test_direct(void)
 	w = policy(&p, 0);
 	CHECK_NEAR(w->resources[0].depth, 16, 0);
 	CHECK(w->resources[0].controller == &tbf_controller);
-	CHECK_STR(w->tenants[tenant_of(w, "c1.job1")].path, "x");
-	CHECK_STR(w->tenants[tenant_of(w, "c2.main")].path, "y");
+	CHECK_STR(w->tenants[tenant_of(w, "c1/job1")].path, "x");
+	CHECK_STR(w->tenants[tenant_of(w, "c2/main")].path, "y");
 	CHECK(w->exports[1].offset >= w->exports[0].offset + w->exports[0].size);
 	weir_policy_free(w);
 	done(&p);
@@ -185,8 +204,9 @@ static void test_direct(void)
 /* A host with a window before a device with a gate is one export, and one tenant, of the device. */
 static void test_before_a_gate(void)
 {
-	static const char *const gates[] = {"{window: 16}",
-		"{window: 16, tenants: [{name: h1, weight: 2}, {name: rest, for: h2}]}"};
+	static const char *const gates[] = {"{depth: 16}",
+		"{depth: 16, tenants: [{name: h1, weight: 2}, {name: rest, match: {export: "
+		"h2/*}}]}"};
 
 	for (size_t i = 0; i < 2; i++) {
 		struct plan p;
@@ -195,23 +215,22 @@ static void test_before_a_gate(void)
 
 		snprintf(text, sizeof(text),
 			"duration: 10s\n"
-			"devices: [{name: ost, kind: server, gate: %s}]\n"
+			"devices: [{name: ost, kind: server, policy: %s}]\n"
 			"hosts:\n"
-			"  - {name: h, count: 2, window: 4, tenants: [{name: a, workloads: "
-			"[{region: 1 "
-			"GiB}]}, {name: b, workloads: [{region: 1 GiB}]}]}\n",
+			"  - {name: h, count: 2, policy: {depth: 4, tenants: [{name: a}, {name: "
+			"b}]}, clients: {a: [{region: 1 GiB}], b: [{region: 1 GiB}]}}\n",
 			gates[i]);
 		make_good(&p, text);
 		CHECK_INT(p.l.n_servers, 3);
 		w = policy(&p, 0);
 		CHECK_INT(w->n_exports, 2);
 		CHECK_INT(w->n_tenants, 2);
-		CHECK_STR(w->tenants[tenant_of(w, "h1")].path, "h1");
-		CHECK_STR(w->tenants[tenant_of(w, "h2")].path, i ? "rest" : "h2");
+		CHECK_STR(w->tenants[tenant_of(w, "h1/a")].path, "h1");
+		CHECK_STR(w->tenants[tenant_of(w, "h2/a")].path, i ? "rest" : "h2");
 		CHECK(w->exports[1].offset >= w->exports[0].offset + w->exports[0].size);
 		weir_policy_free(w);
 		w = policy(&p, 2);
-		CHECK(strstr(w->resources[0].back, "nbd+unix:///h2?socket="));
+		CHECK(strstr(w->resources[0].back, "nbd+unix:///h2/a?socket="));
 		weir_policy_free(w);
 		done(&p);
 	}
@@ -219,9 +238,9 @@ static void test_before_a_gate(void)
 
 #define TWO_HOSTS                                                                                  \
 	HEAD "hosts:\n"                                                                            \
-	     "  - {name: h1, window: 32, workloads: [{region: 1 GiB}]}\n"                          \
-	     "  - {name: h2, window: 32, workloads: [{region: 1 GiB}]}\n"                          \
-	     "  - {name: other, workloads: [{region: 1 GiB}]}\n"
+	     "  - {name: h1, workloads: [{region: 1 GiB}]}\n"                                      \
+	     "  - {name: h2, workloads: [{region: 1 GiB}]}\n"                                      \
+	     "  - {name: other, policy: {controller: none}, workloads: [{region: 1 GiB}]}\n"
 
 static void test_parda(void)
 {
@@ -230,15 +249,15 @@ static void test_parda(void)
 	char at[40];
 
 	make_good(&p,
-		TWO_HOSTS "controllers: [{kind: parda, threshold: 25ms, hosts: \"h*\", wmax: 24, "
-			  "epsilon: 0.5, period: 1s}]\n");
+		TWO_HOSTS "policy: {depth: 32, controller: parda, threshold: 25ms, peers: {period: "
+			  "1s}, parda: {wmax: 24, epsilon: 0.5}}\n");
 	CHECK(!p.l.relay);
 	w = policy(&p, 1);
 	CHECK(w->resources[0].controller == &parda_controller);
 	CHECK_INT(
 		((const struct parda_settings *)w->resources[0].settings)->threshold, 25 * WEIR_MS);
 	CHECK_NEAR(((const struct parda_settings *)w->resources[0].settings)->epsilon, 0.5, 0);
-	CHECK_NEAR(w->resources[0].depth, 24, 0); /* the window, and no more than wmax */
+	CHECK_NEAR(w->resources[0].depth, 32, 0);
 	CHECK_STR(w->peers.host, "h1");
 	CHECK_INT(w->peers.period, WEIR_SEC);
 	CHECK_INT(w->peers.n_to, 1);
@@ -250,7 +269,8 @@ static void test_parda(void)
 	weir_policy_free(w);
 	done(&p);
 	/* Delayed reports go through the relay. */
-	make_good(&p, TWO_HOSTS "controllers: [{kind: parda, threshold: 25ms, delay: 20ms}]\n");
+	make_good(&p, TWO_HOSTS "policy: {controller: parda, threshold: 25ms}\nmessages: {delay: "
+				"20ms}\n");
 	CHECK(p.l.relay != NULL);
 	w = policy(&p, 1);
 	snprintf(at, sizeof(at), "udp:127.0.0.1:%u", live_relay_port(p.l.relay, 0, 1));
@@ -266,29 +286,30 @@ static void test_refused(void)
 	static const struct {
 		const char *text, *why;
 	} cases[] = {
-		{HOST("order: fifo, workloads: [{}]"), "order: cannot run live"},
-		{HOST("window: 0, workloads: [{}]"), "window: cannot run live"},
-		{HOST("tenants: [{name: a, deadline: 1s, workloads: [{}]}]"),
-			"hosts[0].tenants[0].deadline: cannot run live"},
+		{HOST("policy: {depth: 0}, workloads: [{}]"), "depth: cannot run live"},
+		{HOST("policy: {lab: {estimate: {io: 2ms}}}, workloads: [{}]"),
+			"cannot use 'estimate'"},
+		{HOST("policy: {tenants: [{name: a, lab: {deadline: 1s}}]}, workloads: [{}]"),
+			"s.yaml:3:53: lab: the gateway cannot use 'deadline'"},
 		{LOAD("arrivals: hyper, rate: 10 iops, ca2: 4"), "h/main/w1 cannot run live"},
 		{LOAD("rate: 10 iops, rate_end: 20 iops, stop: 5s"), "rate_end"},
 		{LOAD("on: 1s, off: 1s"), "on and off"},
 		{LOAD("zipf: 1, sequential: 0.5"), "sequential"},
 		{LOAD("size: 512 KiB"), "256 KiB"},
-		{LOAD("size: 4 KiB") "controllers: [{kind: parda, threshold: 30ms, without: "
-				     "ageing}]\n",
-			"without: cannot run live"},
+		{LOAD("size: 4 KiB") "policy: {controller: parda, threshold: 30ms, lab: {without: "
+				     "ageing}}\n",
+			"cannot use 'without' of 'parda'"},
 		{LOAD("size: 4 KiB") "links: [{name: l}]\n", "link 'l' cannot run live"},
-		{LOAD("size: 4 KiB") "controllers: [{kind: parda, threshold: 1ms, unit: 2, "
-				     "epsilon: "
-				     "0}]\n",
-			"unit: cannot run live"},
-		{LOAD("size: 4 KiB") "controllers: [{kind: parda, threshold: 1ms}]\n"
-				     "at: {time: 1s, set: {host: h, window: 3}}\n",
+		{LOAD("size: 4 KiB") "policy: {controller: parda, threshold: 1ms, lab: {unit: 2}, "
+				     "parda: {epsilon: 0}}\n",
+			"cannot use 'unit' of 'parda'"},
+		{LOAD("size: 4 KiB") "policy: {controller: parda, threshold: 1ms}\n"
+				     "at: {time: 1s, set: {host: h, depth: 3}}\n",
 			"no window that can be changed"},
 		{LOAD("size: 4 KiB") "at: {time: 1s, set: {host: h, credit: 3}}\n",
 			"only the window"},
-		{LOAD("size: 4 KiB") "at: {time: 1s, set: {tenant: h/main, priority: 3}}\n",
+		{LOAD("size: 4 KiB") "at:\n"
+				     "  - {time: 1s, set: {tenant: h/main, lab: {priority: 3}}}\n",
 			"only weight, min and max"},
 		{LOAD("size: 4 KiB") "at: {time: 1s, set: {tenant: h/main, max: {reads: 3 "
 				     "iops}}}\n",
@@ -316,19 +337,20 @@ static void test_told_apart(void)
 	struct plan p;
 
 	make(&p, "duration: 10s\n"
-		 "devices: [{name: ost, kind: server, gate: {per: tenant}}]\n"
+		 "devices: [{name: ost, kind: server, policy: {tenants: [{name: a}, {name: b}]}}]\n"
 		 "hosts:\n"
-		 "  - {name: h, window: 4, tenants: [{name: a, workloads: [{}]}, {name: b, "
-		 "workloads: "
-		 "[{}]}]}\n");
+		 "  - {name: h, policy: {depth: 4, tenants: [{name: a}, {name: b}]}, clients: {a: "
+		 "[{}], b: [{}]}}\n");
 	CHECK_INT(p.status, -EINVAL);
 	CHECK(strstr(p.err.text, "both cannot run live"));
 	done(&p);
-	make(&p,
-		"duration: 10s\n"
-		"devices: [{name: ost, kind: server, gate: {tenants: [{name: all, for: \"*\"}]}}]\n"
-		"hosts:\n"
-		"  - {name: h, count: 2, window: none, workloads: [{}]}\n");
+	make(&p, "duration: 10s\n"
+		 "devices:\n"
+		 "  - name: ost\n"
+		 "    kind: server\n"
+		 "    policy: {depth: 32, tenants: [{name: all, match: {export: \"*\"}}]}\n"
+		 "hosts:\n"
+		 "  - {name: h, count: 2, policy: {depth: none}, workloads: [{}]}\n");
 	CHECK_INT(p.status, -EINVAL);
 	CHECK(strstr(p.err.text, "'h1/main' and 'h2/main' are one tenant"));
 	done(&p);

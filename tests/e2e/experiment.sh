@@ -51,7 +51,8 @@ devices:
 hosts:
   - name: h
     device: d
-    tenants: [{name: t, workloads: [{outstanding: 1, size: 4 KiB, region: 1 GiB}]}]
+    policy: {tenants: [{name: t}]}
+    workloads: [{outstanding: 1, size: 4 KiB, region: 1 GiB}]
 END
 claims() # BAND: write an experiment whose second claim has it
 {

@@ -18,12 +18,14 @@ sample: 1s
 devices: [{name: disk, kind: server, rate: 2k iops, servers: 4, service: fixed}]
 hosts:
   - name: h
-    window: 4
-    tenants:
-      - {name: a, weight: 2, workloads: [{outstanding: 32, size: 4 KiB, reads: 0.5, region: 64 MiB}]}
-      - {name: b, weight: 1, workloads: [{outstanding: 32, size: 4 KiB, region: 64 MiB}]}
-      - {name: c, max: 50 iops, workloads: [{rate: 400 iops, size: 4 KiB, region: 64 MiB, start: 500ms}]}
-      - {name: d, workloads: [{rate: 50 iops, size: 4 KiB, region: 64 MiB}]}
+    policy:
+      depth: 4
+      tenants: [{name: a, weight: 2}, {name: b, weight: 1}, {name: c, max: 50 iops}, {name: d}]
+    clients:
+      a: [{outstanding: 32, size: 4 KiB, reads: 0.5, region: 64 MiB}]
+      b: [{outstanding: 32, size: 4 KiB, region: 64 MiB}]
+      c: [{rate: 400 iops, size: 4 KiB, region: 64 MiB, start: 500ms}]
+      d: [{rate: 50 iops, size: 4 KiB, region: 64 MiB}]
 at:
   - {time: 1s, set: {tenant: h/c, max: 100 iops}}
   - {time: 2s, set: {workload: h/d/w1, run: false}}
@@ -33,7 +35,7 @@ END
 id: $1
 title: Shares inside a host
 source: ours
-live: {set: {"hosts[0].tenants[1].workloads[0].outstanding": 48}}
+live: {set: {"hosts[0].clients.b[0].outstanding": 48}}
 runs: [{name: r, scenario: scenario.yaml}]
 claims:
   - {what: a over b, value: r.tenant.h.a.iops / r.tenant.h.b.iops, within: 10 % of 2}
@@ -76,8 +78,8 @@ refused() # SCRIPT TEXT...: tiny's scenario, changed by the sed script, must be 
 refused 's/^hosts:/links: [{name: wire}]\nhosts:/' "link 'wire' cannot run live"
 refused 's/reads: 0.5/think: 1ms/' "scenario.yaml:" "h/a/w1 cannot run live: think"
 refused 's/size: 4 KiB, reads/size: 1 MiB, reads/' "h/a/w1 cannot run live" "256 KiB"
-refused 's/name: b,/name: b, priority: 1,/' "hosts[0].tenants[1].priority: cannot run live"
-refused 's/window: 4/window: 0.5/' "window"
+refused 's/name: b,/name: b, lab: {priority: 1},/' "lab: the gateway cannot use 'priority'"
+refused 's/depth: 4/depth: 0.5/' "depth: cannot run live"
 refused 's/{tenant: h.c, max: 100 iops}/{device: disk, rate: 10 iops}/' "this change cannot run live: the rate of a model cannot change"
 mkdir bin
 ln -s "$(command -v weir)" bin/weir

@@ -67,7 +67,7 @@ run 0 weir sim "$examples/noisy.yaml"
 [ "$(wc -L <stdout)" -le 90 ] || fail "$(wc -L <stdout) columns"
 
 # ---- overrides, more than one, and JSON
-run 0 weir sim --json --set hosts[0].window=1 --set=duration=30s "--set" "at[0].set[0].max=400 iops" \
+run 0 weir sim --json --set hosts[0].policy.depth=1 --set=duration=30s "--set" "at[0].set[0].max=400 iops" \
 	"$examples/noisy.yaml"
 python3 - <<'END' || fail "JSON"
 import json
@@ -83,7 +83,7 @@ END
 cat >idle.yaml <<END
 duration: 10s
 devices: [{name: s, kind: server, rate: 0.001 iops}]
-hosts: [{name: h, tenants: [{name: t, slo: p99 < 10ms, workloads: [{outstanding: 1}]}]}]
+hosts: [{name: h, policy: {tenants: [{name: t, slo: p99 < 10ms}]}, workloads: [{outstanding: 1}]}]
 END
 run 0 weir sim idle.yaml
 for row in 'h.t  *0  *0  *0  *–  *–  *–  *–  *–  *–  *–$' 'h.t  *–$' 'h  *0  *0  *1  *–' 'total.mean  *–  ms$'; do
@@ -123,13 +123,15 @@ refused() # TEXT COMMAND...
 	[ -s stdout ] && fail "an error goes to standard error: $*"
 	return 0
 }
-printf 'duration: 1s\ndevices: [{name: s, kind: server}]\nhosts: [{name: h, widnow: 3}]\n' >bad.yaml
-refused "weir: sim: bad.yaml:3:19: hosts[0]: unknown key 'widnow' (did you mean 'window'?)" weir sim bad.yaml
+printf 'duration: 1s\ndevices: [{name: s, kind: server}]\nhosts: [{name: h, polciy: {}}]\n' >bad.yaml
+refused "weir: sim: bad.yaml:3:19: hosts[0]: unknown key 'polciy' (did you mean 'policy'?)" weir sim bad.yaml
+printf 'duration: 1s\ndevices: [{name: s, kind: server}]\nhosts: [{name: h, window: 3}]\n' >old.yaml
+refused "weir: sim: old.yaml:3:9: hosts[0]: 'window' is now 'depth' of a policy" weir sim old.yaml
 refused "no-such.yaml" weir sim no-such.yaml
 refused "needs one scenario file" weir sim
 refused "needs one scenario file" weir sim bad.yaml bad.yaml
-refused "PATH=VALUE" weir sim --set window bad.yaml
-refused "is not in the file" weir sim --set hosts[4].window=3 bad.yaml
+refused "PATH=VALUE" weir sim --set depth bad.yaml
+refused "is not in the file" weir sim --set hosts[4].name=x bad.yaml
 for value in '[' '{' '[1] x' '"a' '{a: 1}}' '[1], b: 2'; do # an error of the value, not of the file
 	refused "--set name: '$value' is not one YAML value" weir sim --set "name=$value" "$examples/noisy.yaml"
 done
@@ -139,9 +141,76 @@ run 1 timeout 20 weir sim -q --duration 1000000h "$examples/noisy.yaml"
 has stderr "more than 1000000 samples"
 
 # ---- a gate without a window
-run 0 weir sim --set hosts[0].window=none --duration 6s "$examples/noisy.yaml"
-grep -A1 "window at the end" stdout | grep -q "none" || fail "window: none is not shown as none"
+run 0 weir sim --set hosts[0].policy.depth=none --duration 6s "$examples/noisy.yaml"
+grep -A1 "window at the end" stdout | grep -q "none" || fail "depth: none is not shown as none"
 hasnt stdout 1000000
+
+# ---- a policy file as it is, with models and loads from the command line
+machine=$WEIR_SOURCE/examples/machine.yaml
+db="--load prod/db:outstanding=16,size=8KiB"
+run 0 weir sim --json --policy "$machine" --device array1=model:array -d 20s $db \
+	--load "batch:outstanding=32,size=64 KiB" --load "prod/web:rate=2k iops" --load prod/web:outstanding=1
+python3 - <<'END' || fail "the policy's run"
+import json
+values = json.load(open("stdout"))["values"]
+assert values["tenant.array1.prod.web.iops"] > 900, values["tenant.array1.prod.web.iops"]
+assert values["tenant.array1.prod.db.iops"] > values["tenant.array1.batch.iops"]
+END
+cp stdout first
+run 0 weir sim --json --device array1=model:array -d 20s $db --load "batch:outstanding=32,size=64 KiB" \
+	--load "prod/web:rate=2k iops" --load prod/web:outstanding=1 -p "$machine"
+cmp -s stdout first || fail "the same policy and loads gave another result"
+# The same by a short scenario that names the file.
+cp "$machine" machine.yaml
+cat >short.yaml <<END
+name: $machine
+duration: 20s
+devices: [{name: array1, kind: array}]
+policy: machine.yaml
+hosts:
+  - name: array1
+    clients:
+      prod/db: [{outstanding: 16, size: 8KiB}]
+      batch: [{outstanding: 32, size: 64 KiB}]
+      prod/web: [{rate: 2k iops}, {outstanding: 1}]
+END
+run 0 weir sim --json short.yaml
+cmp -s stdout first || fail "a scenario with the same policy and loads gave another result"
+refused "array1' has no model behind it: give --device array1=model:ssd" weir sim --policy "$machine" $db
+refused "no tenant 'prod/bd' (did you mean 'prod/db'?)" weir sim -p "$machine" --device model:ssd --load prod/bd:
+refused "'prod' has children" weir sim -p "$machine" --device model:ssd --load prod:outstanding=1
+refused "unknown key 'zise' (did you mean" weir sim -p "$machine" --device model:ssd --load prod/db:zise=1
+refused "needs a --load" weir sim -p "$machine" --device model:ssd
+refused "not both" weir sim -p "$machine" $db short.yaml
+refused "go with --policy" weir sim $db short.yaml
+refused "no resource 'disk'" weir sim -p "$machine" --device model:ssd --load prod/db@disk:
+cat >two.yaml <<END
+resources: [{name: a, back: "model:server,rate=500 iops+memory:1M"}, {name: b, back: "file:x", controller: adaptbf}]
+exports: [{name: x, resource: a}, {name: y, resource: b}]
+tenants: [{name: t, max: 200 iops, match: {export: x}}, {name: u, match: {export: y}}, {name: v}]
+END
+run 0 weir sim --json -p two.yaml --device b=model:server,servers=4 -d 20s --load t:outstanding=9 --load u:outstanding=9
+python3 - <<'END' || fail "two resources"
+import json
+values = json.load(open("stdout"))["values"]
+assert 195 < values["tenant.a.t.iops"] < 205, values["tenant.a.t.iops"]
+assert values["tenant.b.u.iops"] > 900 and values["adaptbf.b.steps"] > 100 and "adaptbf.b.u.lent" in values
+END
+refused "which resource does 'v' use? give v@RESOURCE" weir sim -p two.yaml --device model:ssd --load v:
+refused "'t' has limits, which hold over its resources together" weir sim -p two.yaml --device model:ssd \
+	--load t@a: --load t@b:
+
+# ---- keys for experiments
+printf 'resources: [{name: a, back: "memory:1M", depth: 4, lab: {order: fifo}}]\n' >lab.yaml
+run 2 weir policy check lab.yaml
+has stderr "lab.yaml:1:57: resources[0].lab: is for experiments only: give --lab to accept it"
+run 0 weir policy check --lab lab.yaml
+run 2 weir serve --check lab.yaml
+has stderr "is for experiments only"
+run 0 weir serve --check --lab --listen unix:x.sock lab.yaml
+sed -i 's/order: fifo/estimate: {io: 1ms}/' lab.yaml
+run 2 weir serve --check --lab lab.yaml
+has stderr "cannot use 'estimate'"
 
 # ---- a trace is found next to its scenario, and a missing one is reported with its place
 mkdir folder

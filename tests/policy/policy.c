@@ -270,22 +270,29 @@ static void test_other_file(void)
 	CHECK(!p);
 }
 
-static void test_tree_of_another_document(void)
+static void test_policy_in_another_document(void)
 {
-	static const char text[] = "hosts: [{name: a, load: 3, children: [{name: b, load: 4}]}]\n";
-	static const char *const more[] = {"load", NULL};
+	static const char text[] =
+		"hosts: [{policy: {tenants: [{name: a, children: [{name: b}]}], "
+		"resources: [{name: r, depth: none}]}}, {policy: {tenant: 1}}]\n";
 	struct weir_policy *p = NULL;
 	struct yamldoc *doc;
 	struct weir_err err;
+	yamldoc_node hosts;
 
 	CHECK_INT(yamldoc_parse(text, sizeof(text) - 1, "s.yaml", &doc, &err), 0);
-	CHECK_INT(policy_tree_parse(yamldoc_get(yamldoc_root(doc), "hosts"), NULL, &p, &err),
+	hosts = yamldoc_get(yamldoc_root(doc), "hosts");
+	CHECK_INT(policy_node_parse(
+			  yamldoc_get(yamldoc_at(hosts, 1), "policy"), NULL, NULL, &p, &err),
 		-EINVAL);
-	CHECK(strstr(err.text, "s.yaml:1:19: hosts[0]: unknown key 'load'"));
-	CHECK_INT(policy_tree_parse(yamldoc_get(yamldoc_root(doc), "hosts"), more, &p, &err), 0);
+	CHECK(strstr(err.text, "hosts[1].policy: unknown key 'tenant' (did you mean 'tenants'?)"));
+	CHECK_INT(policy_node_parse(
+			  yamldoc_get(yamldoc_at(hosts, 0), "policy"), NULL, NULL, &p, &err),
+		0);
 	yamldoc_free(doc);
 	CHECK_STR(p->tenants[1].path, "a/b");
 	CHECK_STR(p->tenants[1].at.file, "s.yaml");
+	CHECK(p->resources[0].depth == POLICY_DEPTH_OPEN);
 	weir_policy_free(p);
 }
 
@@ -299,6 +306,6 @@ int main(void)
 	RUN(test_warnings);
 	RUN(test_more_errors_than_are_kept);
 	RUN(test_other_file);
-	RUN(test_tree_of_another_document);
+	RUN(test_policy_in_another_document);
 	return 0;
 }

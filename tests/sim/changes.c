@@ -13,10 +13,12 @@
 
 static void a_window_of_0_is_shut(void)
 {
-	struct metrics *m = run(TOP "hosts: [{name: h, window: 0, workloads: [{outstanding: 4}]}]\n"
-				    "at:\n"
-				    "  - {time: 5s, set: {host: h, window: 1}}\n"
-				    "  - {time: 10s, set: {host: h, window: 0}}\n");
+	struct metrics *m =
+		run(TOP "hosts:\n"
+			"  - {name: h, policy: {depth: 0}, workloads: [{outstanding: 4}]}\n"
+			"at:\n"
+			"  - {time: 5s, set: {host: h, depth: 1}}\n"
+			"  - {time: 10s, set: {host: h, depth: 0}}\n");
 
 	CHECK(over(m, "tenant.h.main.throughput", 0, 5) == 0);
 	CHECK_NEAR(over(m, "tenant.h.main.throughput", 5, 10), 1000, 0.01);
@@ -27,15 +29,18 @@ static void a_window_of_0_is_shut(void)
 /* Eight dies, and requests of 64 KiB: as many are inside as fit the window in bytes. */
 static void a_window_in_bytes(void)
 {
-	struct metrics *m = run(
-		"duration: 20s\n"
-		"devices: [{name: s, kind: server, servers: 8, rate: 8k iops, service: fixed}]\n"
-		"hosts: [{name: h, window: {requests: 8, bytes: 128 KiB},\n"
-		"  workloads: [{outstanding: 16, size: 64 KiB}]}]\n"
-		"at:\n"
-		"  - {time: 5s, set: {host: h, window: {bytes: 256 KiB}}}\n"
-		"  - {time: 10s, set: {host: h, window: {requests: 3}}}\n"
-		"  - {time: 15s, set: {host: h, window: {requests: none, bytes: none}}}\n");
+	struct metrics *m =
+		run("duration: 20s\n"
+		    "devices:\n"
+		    "  - {name: s, kind: server, servers: 8, rate: 8k iops, service: fixed}\n"
+		    "hosts:\n"
+		    "  - name: h\n"
+		    "    policy: {depth: {requests: 8, bytes: 128 KiB}}\n"
+		    "    workloads: [{outstanding: 16, size: 64 KiB}]\n"
+		    "at:\n"
+		    "  - {time: 5s, set: {host: h, depth: {bytes: 256 KiB}}}\n"
+		    "  - {time: 10s, set: {host: h, depth: {requests: 3}}}\n"
+		    "  - {time: 15s, set: {host: h, depth: {requests: none, bytes: none}}}\n");
 
 	CHECK_NEAR(over(m, "tenant.h.main.throughput", 1, 5), 2000, 0.01);
 	CHECK_NEAR(over(m, "tenant.h.main.throughput", 6, 10), 4000, 0.01);
@@ -46,16 +51,18 @@ static void a_window_in_bytes(void)
 
 static void deadlines(void)
 {
-	struct metrics *m = run(
-		TOP "hosts:\n"
-		    "  - name: h\n"
-		    "    window: 1\n"
-		    "    order: edf\n"
-		    "    tenants:\n"
-		    "      - {name: a, deadline: 10ms, workloads: [{outstanding: 9}]}\n"
-		    "      - {name: b, deadline: 1s, workloads: [{outstanding: 9}]}\n"
-		    "at: {time: 10s, set: [{tenant: h/a, deadline: 1s}, {tenant: h/b, deadline: "
-		    "10ms}]}\n");
+	struct metrics *m = run(TOP "hosts:\n"
+				    "  - name: h\n"
+				    "    policy:\n"
+				    "      depth: 1\n"
+				    "      lab: {order: edf}\n"
+				    "      tenants: [{name: a, lab: {deadline: 10ms}}, {name: b, "
+				    "lab: {deadline: 1s}}]\n"
+				    "    clients: {a: [{outstanding: 9}], b: [{outstanding: 9}]}\n"
+				    "at:\n"
+				    "  - time: 10s\n"
+				    "    set: [{tenant: h/a, lab: {deadline: 1s}}, {tenant: h/b, "
+				    "lab: {deadline: 10ms}}]\n");
 
 	CHECK(over(m, "tenant.h.a.latency", 2, 10) < over(m, "tenant.h.b.latency", 2, 10) / 10);
 	CHECK(over(m, "tenant.h.b.latency", 12, 20) < over(m, "tenant.h.a.latency", 12, 20) / 10);
@@ -68,13 +75,17 @@ static void profiles(void)
 	struct metrics *m = run(TOP
 		"hosts:\n"
 		"  - name: h\n"
-		"    window: 1\n"
-		"    tenants:\n"
-		"      - {name: a, priority: 0, profile: [{rate: 100 iops, size: 10}], workloads: "
-		"[{outstanding: 9}]}\n"
-		"      - {name: b, workloads: [{outstanding: 9}]}\n"
-		"at: {time: 10s, set: {tenant: h/a, profile: [{rate: 300 iops, size: 10}, {rate: "
-		"200 iops, size: 10}]}}\n");
+		"    policy:\n"
+		"      depth: 1\n"
+		"      tenants:\n"
+		"        - {name: a, lab: {priority: 0, profile: [{rate: 100 iops, size: 10}]}}\n"
+		"        - {name: b}\n"
+		"    clients: {a: [{outstanding: 9}], b: [{outstanding: 9}]}\n"
+		"at:\n"
+		"  - time: 10s\n"
+		"    set:\n"
+		"      tenant: h/a\n"
+		"      lab: {profile: [{rate: 300 iops, size: 10}, {rate: 200 iops, size: 10}]}\n");
 
 	CHECK_NEAR(over(m, "tenant.h.a.throughput", 1, 10), 550, 0.02);
 	CHECK_NEAR(over(m, "tenant.h.a.throughput", 11, 20), 600, 0.02);
@@ -84,22 +95,26 @@ static void profiles(void)
 /* R-tokens, and half of the rest; L-tokens, and nothing else. */
 static void tokens(void)
 {
-	struct metrics *r = run(TOP
-		"hosts:\n"
-		"  - name: h\n"
-		"    window: 1\n"
-		"    tenants:\n"
-		"      - {name: a, rtokens: {rate: 200 iops, size: 10}, workloads: [{outstanding: "
-		"9}]}\n"
-		"      - {name: b, workloads: [{outstanding: 9}]}\n"
-		"at: {time: 10s, set: {tenant: h/a, rtokens: {rate: 600 iops, size: 10}}}\n");
-	struct metrics *l = run(TOP
-		"hosts:\n"
-		"  - name: h\n"
-		"    tenants:\n"
-		"      - {name: a, ltokens: {rate: 100 iops, size: 10}, workloads: [{outstanding: "
-		"9}]}\n"
-		"at: {time: 10s, set: {tenant: h/a, ltokens: {rate: 300 iops, size: 10}}}\n");
+	struct metrics *r = run(TOP "hosts:\n"
+				    "  - name: h\n"
+				    "    policy:\n"
+				    "      depth: 1\n"
+				    "      tenants: [{name: a, lab: {rtokens: {rate: 200 iops, "
+				    "size: 10}}}, {name: b}]\n"
+				    "    clients: {a: [{outstanding: 9}], b: [{outstanding: 9}]}\n"
+				    "at:\n"
+				    "  - {time: 10s, set: {tenant: h/a, lab: {rtokens: {rate: 600 "
+				    "iops, size: 10}}}}\n");
+	struct metrics *l =
+		run(TOP "hosts:\n"
+			"  - name: h\n"
+			"    policy:\n"
+			"      depth: 32\n"
+			"      tenants: [{name: a, lab: {ltokens: {rate: 100 iops, size: 10}}}]\n"
+			"    clients: {a: [{outstanding: 9}]}\n"
+			"at:\n"
+			"  - {time: 10s, set: {tenant: h/a, lab: {ltokens: {rate: 300 iops, size: "
+			"10}}}}\n");
 
 	CHECK_NEAR(over(r, "tenant.h.a.throughput", 1, 10), 600, 0.02);
 	CHECK_NEAR(over(r, "tenant.h.a.throughput", 11, 20), 800, 0.02);
@@ -112,15 +127,15 @@ static void tokens(void)
 /* 4,000 R-tokens at once: all of the service until they are used up. */
 static void grants_of_rtokens(void)
 {
-	struct metrics *m = run(TOP
-		"hosts:\n"
-		"  - name: h\n"
-		"    window: 1\n"
-		"    tenants:\n"
-		"      - {name: r, rtokens: {rate: 0 iops, size: 10000}, workloads: [{outstanding: "
-		"9}]}\n"
-		"      - {name: b, workloads: [{outstanding: 9}]}\n"
-		"at: {time: 10s, set: {tenant: h/r, rgrant: 4000}}\n");
+	struct metrics *m = run(TOP "hosts:\n"
+				    "  - name: h\n"
+				    "    policy:\n"
+				    "      depth: 1\n"
+				    "      tenants: [{name: r, lab: {rtokens: {rate: 0 iops, size: "
+				    "10000}}}, {name: b}]\n"
+				    "    clients: {r: [{outstanding: 9}], b: [{outstanding: 9}]}\n"
+				    "at:\n"
+				    "  - {time: 10s, set: {tenant: h/r, lab: {rgrant: 4000}}}\n");
 
 	CHECK_NEAR(over(m, "tenant.h.r.throughput", 1, 10), 500, 0.02);
 	CHECK_NEAR(over(m, "tenant.h.r.throughput", 10, 14), 1000, 0.02);
@@ -131,24 +146,25 @@ static void grants_of_rtokens(void)
 /* A group's min is divided by weight; both change the guarantees of its members. */
 static void guarantees_of_a_group(void)
 {
-	struct metrics *m =
-		run("duration: 40s\n"
-		    "devices: [{name: s, kind: server, rate: 1k iops, service: fixed}]\n"
-		    "hosts:\n"
-		    "  - name: h\n"
-		    "    window: 1\n"
-		    "    tenants:\n"
-		    "      - name: g\n"
-		    "        weight: 0.01\n"
-		    "        min: 400 iops\n"
-		    "        children:\n"
-		    "          - {name: a, weight: 1, workloads: [{outstanding: 9}]}\n"
-		    "          - {name: b, weight: 3, workloads: [{outstanding: 9}]}\n"
-		    "      - {name: big, weight: 100, workloads: [{outstanding: 9}]}\n"
-		    "at:\n"
-		    "  - {time: 10s, set: {tenant: h/g/a, weight: 3}}\n"
-		    "  - {time: 20s, set: {tenant: h/g, min: 600 iops}}\n"
-		    "  - {time: 30s, set: {tenant: h/g/a, max: 100 iops}}\n");
+	struct metrics *m = run("duration: 40s\n"
+				"devices:\n"
+				"  - {name: s, kind: server, rate: 1k iops, service: fixed}\n"
+				"hosts:\n"
+				"  - name: h\n"
+				"    policy:\n"
+				"      depth: 1\n"
+				"      tenants:\n"
+				"        - name: g\n"
+				"          weight: 0.01\n"
+				"          min: 400 iops\n"
+				"          children: [{name: a, weight: 1}, {name: b, weight: 3}]\n"
+				"        - {name: big, weight: 100}\n"
+				"    clients: {g/a: [{outstanding: 9}], g/b: [{outstanding: 9}], "
+				"big: [{outstanding: 9}]}\n"
+				"at:\n"
+				"  - {time: 10s, set: {tenant: h/g/a, weight: 3}}\n"
+				"  - {time: 20s, set: {tenant: h/g, min: 600 iops}}\n"
+				"  - {time: 30s, set: {tenant: h/g/a, max: 100 iops}}\n");
 
 	CHECK_NEAR(over(m, "tenant.h.g.a.throughput", 2, 10), 100, 0.03);
 	CHECK_NEAR(over(m, "tenant.h.g.b.throughput", 2, 10), 300, 0.03);
@@ -162,19 +178,18 @@ static void guarantees_of_a_group(void)
  * whole run. */
 static void runs_and_distance(void)
 {
-	struct metrics *m =
-		run("duration: 40s\n"
-		    "devices: [{name: s, kind: server, rate: 1k iops, service: fixed}]\n"
-		    "hosts:\n"
-		    "  - name: h\n"
-		    "    window: 1\n"
-		    "    tenants:\n"
-		    "      - {name: many, workloads: [{outstanding: 99, region: 2 MiB}]}\n"
-		    "      - {name: one, workloads: [{base: 1 TiB}]}\n"
-		    "at:\n"
-		    "  - {time: 10s, set: {host: h, run: 50}}\n"
-		    "  - {time: 20s, set: {host: h, distance: 4 MiB}}\n"
-		    "  - {time: 30s, set: {host: h, run: 5}}\n");
+	struct metrics *m = run(
+		"duration: 40s\n"
+		"devices:\n"
+		"  - {name: s, kind: server, rate: 1k iops, service: fixed}\n"
+		"hosts:\n"
+		"  - name: h\n"
+		"    policy: {depth: 1, run_distance: 0 B, tenants: [{name: many}, {name: one}]}\n"
+		"    clients: {many: [{outstanding: 99, region: 2 MiB}], one: [{base: 1 TiB}]}\n"
+		"at:\n"
+		"  - {time: 10s, set: {host: h, run: 50}}\n"
+		"  - {time: 20s, set: {host: h, run_distance: 4 MiB}}\n"
+		"  - {time: 30s, set: {host: h, run: 5}}\n");
 
 	CHECK_NEAR(over(m, "tenant.h.one.latency_p99", 1, 10), 2, 0.01);
 	CHECK_NEAR(over(m, "tenant.h.one.latency_p99", 11, 20), 2, 0.01);
@@ -187,15 +202,15 @@ static void runs_and_distance(void)
  * as far as its credit lasts. */
 static void credit(void)
 {
-	struct metrics *m = run(TOP
-		"hosts:\n"
-		"  - name: h\n"
-		"    window: 1\n"
-		"    tenants:\n"
-		"      - {name: a, workloads: [{arrivals: uniform, rate: 40k iops, on: 1ms, off: "
-		"999ms}]}\n"
-		"      - {name: b, workloads: [{outstanding: 9}]}\n"
-		"at: {time: 10s, set: {host: h, credit: 100}}\n");
+	struct metrics *m =
+		run(TOP "hosts:\n"
+			"  - name: h\n"
+			"    policy: {depth: 1, tenants: [{name: a}, {name: b}]}\n"
+			"    clients:\n"
+			"      a: [{arrivals: uniform, rate: 40k iops, on: 1ms, off: 999ms}]\n"
+			"      b: [{outstanding: 9}]\n"
+			"at:\n"
+			"  - {time: 10s, set: {host: h, credit: 100}}\n");
 
 	CHECK_NEAR(over(m, "tenant.h.a.latency_p99", 2, 10), 80, 0.1);
 	CHECK_NEAR(over(m, "tenant.h.a.latency_p99", 12, 20), 40, 0.1);
@@ -206,9 +221,13 @@ static void credit(void)
 static void a_run_leaves_the_scenario_alone(void)
 {
 	static const char text[] =
-		TOP "hosts: [{name: h, count: 2, tenants: [{name: a, workloads: [{outstanding: "
-		    "9}]}]}]\n"
-		    "at: {time: 5s, set: {tenant: h1/a, max: 100 iops, weight: 3}}\n";
+		TOP "hosts:\n"
+		    "  - name: h\n"
+		    "    count: 2\n"
+		    "    policy: {depth: 32, tenants: [{name: a}]}\n"
+		    "    clients: {a: [{outstanding: 9}]}\n"
+		    "at:\n"
+		    "  - {time: 5s, set: {tenant: h1/a, max: 100 iops, weight: 3}}\n";
 	struct metrics *m[2];
 	struct weir_err err = {""};
 	struct scenario *s;

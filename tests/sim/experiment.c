@@ -7,11 +7,12 @@
 static const char scenario[] = "duration: 2s\n"
 			       "warmup: 500ms\n"
 			       "sample: 100ms\n"
-			       "devices: [{name: d, kind: server, rate: 1k iops, service: fixed}]\n"
+			       "devices:\n"
+			       "  - {name: d, kind: server, rate: 1k iops, service: fixed}\n"
 			       "hosts:\n"
 			       "  - name: h\n"
 			       "    device: d\n"
-			       "    window: 2\n"
+			       "    policy: {depth: 2}\n"
 			       "    workloads: [{outstanding: 8, size: 4 KiB, region: 1 GiB}]\n";
 
 static const char good[] =
@@ -254,11 +255,11 @@ static void test_live_keys(void)
 	CHECK(e->live && e->n_live_sets == 0);
 	experiment_free(e);
 	free(text);
-	text = with_live("{duration: 1s, set: {\"hosts[0].window\": 4}, warmup: 200ms}");
+	text = with_live("{duration: 1s, set: {\"hosts[0].policy.depth\": 4}, warmup: 200ms}");
 	e = parse(text);
 	CHECK(e->live);
 	CHECK_INT(e->n_live_sets, 3);
-	CHECK_STR(e->live_sets[0].path, "hosts[0].window");
+	CHECK_STR(e->live_sets[0].path, "hosts[0].policy.depth");
 	CHECK_STR(e->live_sets[0].value, "4");
 	CHECK_STR(e->live_sets[1].path, "duration");
 	CHECK_STR(e->live_sets[2].path, "warmup");
@@ -348,8 +349,9 @@ static void refuse_without(const char *entries, const char *part)
 static void test_without_keys(void)
 {
 	struct experiment *e = with_without(
-		"  - {mechanism: m, set: {\"hosts[0].window\": 0.25}, miss: [rate *, twice]}\n"
-		"  - {mechanism: m, set: {\"hosts[0].window\": 0.25}, runs: [r5*], miss: "
+		"  - {mechanism: m, set: {\"hosts[0].policy.depth\": 0.25}, miss: [rate *, "
+		"twice]}\n"
+		"  - {mechanism: m, set: {\"hosts[0].policy.depth\": 0.25}, runs: [r5*], miss: "
 		"[twice]}\n");
 
 	CHECK_INT(e->n_without, 2);
@@ -394,7 +396,7 @@ static void test_without_runs(void)
 	struct experiment *e = with_without(
 		"  - {mechanism: service, set: {\"devices[0].rate\": 2k iops}, runs: [r500], miss: "
 		"[rate 500, twice]}\n"
-		"  - {mechanism: nothing, set: {\"hosts[0].window\": 3}, miss: [rate 500]}\n"
+		"  - {mechanism: nothing, set: {\"hosts[0].policy.depth\": 3}, miss: [rate 500]}\n"
 		"  - {mechanism: time, set: {warmup: 0s, duration: 1us}, miss: [mean]}\n");
 	int reads = 0;
 	struct experiment_result *r = run_without(e, 0, &reads);

@@ -7,9 +7,8 @@ import sys
 
 SOURCE = pathlib.Path(sys.argv[1])
 PAGE = (SOURCE / "docs/man/weir-scenario.5.pod").read_text()
-READERS = [*(SOURCE / "src/sim/scenario").glob("*.c"), SOURCE / "src/sim/control/learner.c", SOURCE / "src/sim/control/hosts.c",
-           SOURCE / "src/sim/control/device.c", *(SOURCE / "src/control").glob("*/keys.c"),
-           SOURCE / "src/sim/cluster/read.c"]
+READERS = [*(SOURCE / "src/sim/scenario").glob("*.c"), SOURCE / "src/sim/control/hosts.c",
+           SOURCE / "src/sim/control/hosts-faults.c", SOURCE / "src/sim/cluster/read.c"]
 
 # Keys of the policy's own schema, which the page only names.
 POLICY = {"weight", "min", "max", "burst", "slo", "match", "children", "name"}

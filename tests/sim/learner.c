@@ -13,10 +13,10 @@
 
 static void all_windows_full_is_saturated(void)
 {
-	struct metrics *m =
-		run(DEVICE "hosts:\n"
-			   "  - {name: a, device: s, window: 4, workloads: [{outstanding: 8}]}\n"
-			   "  - {name: b, device: s, window: 4, workloads: [{outstanding: 8}]}\n");
+	struct metrics *m = run(DEVICE "policy: {depth: 4}\n"
+				       "hosts:\n"
+				       "  - {name: a, device: s, workloads: [{outstanding: 8}]}\n"
+				       "  - {name: b, device: s, workloads: [{outstanding: 8}]}\n");
 
 	CHECK_NEAR(get(m, "device.s.capacity_iops"), 500, 0.01);
 	CHECK_NEAR(get(m, "device.s.capacity_bytes"), 500 * 4096, 0.01);
@@ -28,11 +28,12 @@ static void all_windows_full_is_saturated(void)
 static void windows_full_in_turn_are_not(void)
 {
 	struct metrics *m = run(DEVICE
+		"policy: {depth: 4}\n"
 		"hosts:\n"
-		"  - {name: a, device: s, window: 4, workloads: [{outstanding: 8, on: 450ms, off: "
-		"550ms}]}\n"
-		"  - {name: b, device: s, window: 4, workloads: [{outstanding: 8, on: 450ms, off: "
-		"550ms, start: 500ms}]}\n");
+		"  - {name: a, device: s, workloads: [{outstanding: 8, on: 450ms, off: 550ms}]}\n"
+		"  - name: b\n"
+		"    device: s\n"
+		"    workloads: [{outstanding: 8, on: 450ms, off: 550ms, start: 500ms}]\n");
 
 	CHECK(get(m, "tenant.a.main.iops") > 200 && get(m, "tenant.b.main.iops") > 200);
 	CHECK(get(m, "device.s.capacity_iops") == 0);
@@ -42,11 +43,12 @@ static void windows_full_in_turn_are_not(void)
 /* Idle hosts, and those of another device, do not count. */
 static void idle_and_other_hosts_do_not_count(void)
 {
-	struct metrics *m = run(
-		DEVICE "hosts:\n"
-		       "  - {name: a, device: s, window: 4, workloads: [{outstanding: 8}]}\n"
-		       "  - {name: idle, device: s, window: 4, workloads: [{stopped: true}]}\n"
-		       "  - {name: b, device: other, window: 4, workloads: [{outstanding: 1}]}\n");
+	struct metrics *m =
+		run(DEVICE "policy: {depth: 4}\n"
+			   "hosts:\n"
+			   "  - {name: a, device: s, workloads: [{outstanding: 8}]}\n"
+			   "  - {name: idle, device: s, workloads: [{stopped: true}]}\n"
+			   "  - {name: b, device: other, workloads: [{outstanding: 1}]}\n");
 
 	CHECK_NEAR(get(m, "device.s.capacity_iops"), 500, 0.01);
 	metrics_free(m);
@@ -57,10 +59,15 @@ static void the_devices_own_gate_decides(void)
 {
 	struct metrics *m =
 		run("duration: 30s\n"
-		    "devices: [{name: s, kind: server, rate: 500 iops, service: fixed, capacity: "
-		    "auto, gate: "
-		    "{window: 4}}]\n"
-		    "hosts: [{name: a, window: none, workloads: [{outstanding: 8}]}]\n");
+		    "devices:\n"
+		    "  - name: s\n"
+		    "    kind: server\n"
+		    "    rate: 500 iops\n"
+		    "    service: fixed\n"
+		    "    capacity: auto\n"
+		    "    policy: {depth: 4}\n"
+		    "hosts:\n"
+		    "  - {name: a, policy: {depth: none}, workloads: [{outstanding: 8}]}\n");
 
 	CHECK_NEAR(get(m, "device.s.capacity_iops"), 500, 0.01);
 	metrics_free(m);

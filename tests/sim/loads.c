@@ -11,12 +11,15 @@
  * workload is stopped. */
 static void a_slot_that_pauses_survives_a_stop(void)
 {
-	struct metrics *m = run("duration: 40s\n"
-				"devices: [{name: s, kind: server, rate: 100k iops}]\n"
-				"hosts: [{name: h, workloads: [{outstanding: 4, think: 100ms}]}]\n"
-				"at:\n"
-				"  - {time: 10s, set: {workload: h/main/w1, run: false}}\n"
-				"  - {time: 20s, set: {workload: h/main/w1, run: true}}\n");
+	struct metrics *m = run(
+		"duration: 40s\n"
+		"devices:\n"
+		"  - {name: s, kind: server, rate: 100k iops}\n"
+		"hosts:\n"
+		"  - {name: h, policy: {depth: 32}, workloads: [{outstanding: 4, think: 100ms}]}\n"
+		"at:\n"
+		"  - {time: 10s, set: {workload: h/main/w1, run: false}}\n"
+		"  - {time: 20s, set: {workload: h/main/w1, run: true}}\n");
 
 	CHECK_NEAR(over(m, "tenant.h.main.throughput", 0, 10), 40, 0.1);
 	CHECK(over(m, "tenant.h.main.throughput", 11, 20) == 0);
@@ -26,15 +29,19 @@ static void a_slot_that_pauses_survives_a_stop(void)
 
 static void no_slot_is_lost_or_gained_by_stops(void)
 {
-	struct metrics *m = run("duration: 10s\nsample: 500ms\n"
-				"devices: [{name: s, kind: server, rate: 1k iops}]\n"
-				"hosts: [{name: h, workloads: [{outstanding: 6, stopped: true}]}]\n"
-				"at:\n"
-				"  - {time: 1s, set: {workload: h/main/w1, run: true}}\n"
-				"  - {time: 3s, set: {workload: h/main/w1, run: false}}\n"
-				"  - {time: 5s, set: {workload: h/main/w1, run: true}}\n"
-				"  - {time: 6s, set: {workload: h/main/w1, run: false}}\n"
-				"  - {time: 8s, set: {workload: h/main/w1, run: true}}\n");
+	struct metrics *m = run(
+		"duration: 10s\n"
+		"sample: 500ms\n"
+		"devices:\n"
+		"  - {name: s, kind: server, rate: 1k iops}\n"
+		"hosts:\n"
+		"  - {name: h, policy: {depth: 32}, workloads: [{outstanding: 6, stopped: true}]}\n"
+		"at:\n"
+		"  - {time: 1s, set: {workload: h/main/w1, run: true}}\n"
+		"  - {time: 3s, set: {workload: h/main/w1, run: false}}\n"
+		"  - {time: 5s, set: {workload: h/main/w1, run: true}}\n"
+		"  - {time: 6s, set: {workload: h/main/w1, run: false}}\n"
+		"  - {time: 8s, set: {workload: h/main/w1, run: true}}\n");
 
 	CHECK(over(m, "host.h.outstanding", 0, 1) == 0);
 	CHECK_NEAR(over(m, "host.h.outstanding", 1, 3), 6, 0.01);
@@ -47,13 +54,16 @@ static void no_slot_is_lost_or_gained_by_stops(void)
 /* Requests that would have arrived while it was stopped never arrive. */
 static void a_stopped_open_workload_is_silent(void)
 {
-	struct metrics *m = run(
-		"duration: 9s\n"
-		"devices: [{name: s, kind: server, rate: 10k iops}]\n"
-		"hosts: [{name: h, workloads: [{arrivals: uniform, rate: 100 iops, reads: 0.5}]}]\n"
-		"at:\n"
-		"  - {time: 3s, set: {workload: h/main/w1, run: false}}\n"
-		"  - {time: 6s, set: {workload: h/main/w1, run: true}}\n");
+	struct metrics *m = run("duration: 9s\n"
+				"devices:\n"
+				"  - {name: s, kind: server, rate: 10k iops}\n"
+				"hosts:\n"
+				"  - name: h\n"
+				"    policy: {depth: 32}\n"
+				"    workloads: [{arrivals: uniform, rate: 100 iops, reads: 0.5}]\n"
+				"at:\n"
+				"  - {time: 3s, set: {workload: h/main/w1, run: false}}\n"
+				"  - {time: 6s, set: {workload: h/main/w1, run: true}}\n");
 
 	CHECK_NEAR(over(m, "tenant.h.main.throughput", 0, 3), 100, 0.01);
 	CHECK(over(m, "tenant.h.main.throughput", 3, 6) < 1);
@@ -65,14 +75,18 @@ static void a_stopped_open_workload_is_silent(void)
  * not change the request. */
 static void a_pause_keeps_the_request(void)
 {
-	struct metrics *m = run(
-		"duration: 60s\n"
-		"devices: [{name: d, kind: disk, segment: 0 B, order: fifo}]\n"
-		"links: [{name: up, rate: 1 GB/s}]\n"
-		"hosts:\n"
-		"  - {name: w, request: up, workloads: [{reads: 0, think: 100ms, start: 1s, size: "
-		"8 KiB}]}\n"
-		"  - {name: r, workloads: [{think: 100ms, start: 1s, region: 140 GB}]}\n");
+	struct metrics *m =
+		run("duration: 60s\n"
+		    "devices:\n"
+		    "  - {name: d, kind: disk, segment: 0 B, order: fifo}\n"
+		    "links:\n"
+		    "  - {name: up, rate: 1 GB/s}\n"
+		    "policy: {depth: 32}\n"
+		    "hosts:\n"
+		    "  - name: w\n"
+		    "    request: up\n"
+		    "    workloads: [{reads: 0, think: 100ms, start: 1s, size: 8 KiB}]\n"
+		    "  - {name: r, workloads: [{think: 100ms, start: 1s, region: 140 GB}]}\n");
 
 	CHECK_NEAR(get(m, "link.up.bytes"), (96 + 8192) * get(m, "tenant.w.main.iops"), 0.01);
 	CHECK(get(m, "tenant.r.main.p50") > 4); /* it seeks: the requests lie apart */
@@ -85,7 +99,8 @@ static void hosts_of_a_group_lie_apart(void)
 #define SPREAD(spread)                                                                             \
 	"duration: 10s\n"                                                                          \
 	"devices: [{name: d, kind: disk}]\n"                                                       \
-	"hosts: [{name: h, count: 2, workloads: [{region: 64 KiB, spread: " spread "}]}]\n"
+	"hosts: [{name: h, count: 2, policy: {depth: 32}, workloads: [{region: 64 KiB, "           \
+	"spread: " spread "}]}]\n"
 	struct metrics *same = run(SPREAD("0 B")), *apart = run(SPREAD("100 GB"));
 
 	CHECK(get(same, "device.d.mean") < 1);
@@ -98,11 +113,14 @@ static void hosts_of_a_group_lie_apart(void)
  * whole seconds, and the last has not ended. */
 static void a_burst_lasts_until_its_phase_is_over(void)
 {
-	struct metrics *m =
-		run("duration: 10s\n"
-		    "devices: [{name: s, kind: server, rate: 100 iops, service: fixed}]\n"
-		    "hosts: [{name: h, workloads: [{arrivals: uniform, rate: 10 iops, on: 500ms, "
-		    "off: 500ms, start: 700ms}]}]\n");
+	struct metrics *m = run("duration: 10s\n"
+				"devices:\n"
+				"  - {name: s, kind: server, rate: 100 iops, service: fixed}\n"
+				"hosts:\n"
+				"  - name: h\n"
+				"    policy: {depth: 32}\n"
+				"    workloads: [{arrivals: uniform, rate: 10 iops, on: 500ms, "
+				"off: 500ms, start: 700ms}]\n");
 
 	CHECK_INT(get(m, "burst.h.main.w1.finished"), 9);
 	CHECK_INT(get(m, "burst.h.main.w1.unfinished"), 1);
@@ -116,8 +134,9 @@ static void the_devices_gate_knows_offsets(void)
 {
 #define RUNS(sequential)                                                                           \
 	"duration: 20s\nwarmup: 1s\n"                                                              \
-	"devices: [{name: s, kind: server, rate: 1k iops, service: fixed, gate: {window: 1, run: " \
-	"64, distance: 1 MiB}}]\n"                                                                 \
+	"devices: [{name: s, kind: server, rate: 1k iops, service: fixed,\n"                       \
+	"  policy: {depth: 1, run: 64, run_distance: 1 MiB}}]\n"                                   \
+	"policy: {depth: 32}\n"                                                                    \
 	"hosts:\n"                                                                                 \
 	"  - {name: many, workloads: [{outstanding: 99, sequential: " sequential "}]}\n"           \
 	"  - {name: one, workloads: [{}]}\n"
@@ -131,11 +150,16 @@ static void the_devices_gate_knows_offsets(void)
 
 static void the_devices_gate_knows_kinds(void)
 {
-	struct metrics *m = run(
-		"duration: 20s\nwarmup: 1s\n"
-		"devices: [{name: s, kind: server, rate: 1k iops, gate: {tenants: [{name: h, max: "
-		"{writes: 50 iops}}]}}]\n"
-		"hosts: [{name: h, workloads: [{reads: 0}]}]\n");
+	struct metrics *m =
+		run("duration: 20s\n"
+		    "warmup: 1s\n"
+		    "devices:\n"
+		    "  - name: s\n"
+		    "    kind: server\n"
+		    "    rate: 1k iops\n"
+		    "    policy: {depth: 32, tenants: [{name: h, max: {writes: 50 iops}}]}\n"
+		    "hosts:\n"
+		    "  - {name: h, policy: {depth: 32}, workloads: [{reads: 0}]}\n");
 
 	CHECK_NEAR(get(m, "tenant.h.main.iops"), 50, 0.02);
 	metrics_free(m);
@@ -154,8 +178,12 @@ static void trims_cost_no_bytes(void)
 {
 	static const char text[] =
 		"duration: 10s\n"
-		"devices: [{name: s, kind: server, service: fixed}]\n"
-		"hosts: [{name: h, tenants: [{name: a, max: 1 MiB/s, workloads: [{trace: f}]}]}]\n";
+		"devices:\n"
+		"  - {name: s, kind: server, service: fixed}\n"
+		"hosts:\n"
+		"  - name: h\n"
+		"    policy: {depth: 32, io_unit: 2 GiB, tenants: [{name: a, max: 1 MiB/s}]}\n"
+		"    clients: {a: [{trace: f}]}\n";
 	struct scenario *s;
 	struct metrics *m;
 	struct weir_err err;

@@ -18,13 +18,15 @@ static const char *unit(const struct metrics *m, const char *name)
 /* One request of 4 KiB at a time: 10 ms each, 20 ms from 5 s to 10 s, then 10 ms again. */
 static void series_have_their_units(void)
 {
-	struct metrics *m =
-		run("duration: 15s\nsample: 500ms\n"
-		    "devices: [{name: s, kind: server, rate: 100 iops, service: fixed}]\n"
-		    "hosts: [{name: h, window: 3, workloads: [{}]}]\n"
-		    "at:\n"
-		    "  - {time: 5s, set: {device: s, rate: 50 iops}}\n"
-		    "  - {time: 10s, set: {device: s, rate: 100 iops}}\n");
+	struct metrics *m = run("duration: 15s\n"
+				"sample: 500ms\n"
+				"devices:\n"
+				"  - {name: s, kind: server, rate: 100 iops, service: fixed}\n"
+				"hosts:\n"
+				"  - {name: h, policy: {depth: 3}, workloads: [{}]}\n"
+				"at:\n"
+				"  - {time: 5s, set: {device: s, rate: 50 iops}}\n"
+				"  - {time: 10s, set: {device: s, rate: 100 iops}}\n");
 	static const char *const times[] = {"tenant.h.main.latency", "tenant.h.main.latency_p99",
 		"host.h.latency", "device.s.latency"};
 	static const char *const rates[] = {"tenant.h.main.throughput", "host.h.throughput",
@@ -59,8 +61,10 @@ static void an_idle_sample_has_no_latency(void)
 {
 	struct metrics *m =
 		run("duration: 10s\n"
-		    "devices: [{name: s, kind: server, rate: 100 iops, service: fixed}]\n"
-		    "hosts: [{name: h, workloads: [{stop: 4500ms}]}]\n");
+		    "devices:\n"
+		    "  - {name: s, kind: server, rate: 100 iops, service: fixed}\n"
+		    "hosts:\n"
+		    "  - {name: h, policy: {depth: 32}, workloads: [{stop: 4500ms}]}\n");
 	static const char *const times[] = {"tenant.h.main.latency", "tenant.h.main.latency_p99",
 		"host.h.latency", "device.s.latency"};
 	struct metrics_entry e;
@@ -79,9 +83,12 @@ static void an_idle_sample_has_no_latency(void)
 /* Exponential service of 1 ms: the percentiles are known. */
 static void percentiles_are_those_they_are_called(void)
 {
-	struct metrics *m = run("duration: 60s\nwarmup: 1s\n"
-				"devices: [{name: s, kind: server, rate: 1k iops}]\n"
-				"hosts: [{name: h, workloads: [{}]}]\n");
+	struct metrics *m = run("duration: 60s\n"
+				"warmup: 1s\n"
+				"devices:\n"
+				"  - {name: s, kind: server, rate: 1k iops}\n"
+				"hosts:\n"
+				"  - {name: h, policy: {depth: 32}, workloads: [{}]}\n");
 
 	CHECK_NEAR(over(m, "tenant.h.main.latency_p99", 0, 60), log(100), 0.03);
 	CHECK_NEAR(get(m, "tenant.h.main.p50"), log(2), 0.03);
@@ -96,20 +103,23 @@ static void percentiles_are_those_they_are_called(void)
 /* A request is estimated at 1 ms, and 4 KiB at 1 MB/s at 4.096 ms more; unless stated, at 1 ms. */
 static void estimated_time_is_io_and_bytes(void)
 {
-	struct metrics *m = run(
-		"duration: 20s\nwarmup: 1s\n"
-		"devices: [{name: s, kind: server, rate: 10k iops}]\n"
-		"hosts:\n"
-		"  - name: h\n"
-		"    cost: time\n"
-		"    estimate: {io: 1ms, rate: 1 MB/s}\n"
-		"    tenants:\n"
-		"      - {name: a, ltokens: {share: 0.5, size: 20ms}, workloads: "
-		"[{outstanding: 4}]}\n"
-		"      - {name: b, ltokens: {share: 0.5, size: 20ms}, workloads: "
-		"[{outstanding: 4, size: 8 KiB}]}\n"
-		"  - {name: d, cost: time, tenants: [{name: a, ltokens: {share: 0.5, size: 20ms}, "
-		"workloads: [{outstanding: 4}]}]}\n");
+	struct metrics *m =
+		run("duration: 20s\n"
+		    "warmup: 1s\n"
+		    "devices:\n"
+		    "  - {name: s, kind: server, rate: 10k iops}\n"
+		    "policy: {depth: 32, cost: time}\n"
+		    "hosts:\n"
+		    "  - name: h\n"
+		    "    policy:\n"
+		    "      lab: {estimate: {io: 1ms, rate: 1 MB/s}}\n"
+		    "      tenants:\n"
+		    "        - {name: a, lab: {ltokens: {share: 0.5, size: 20ms}}}\n"
+		    "        - {name: b, lab: {ltokens: {share: 0.5, size: 20ms}}}\n"
+		    "    clients: {a: [{outstanding: 4}], b: [{outstanding: 4, size: 8 KiB}]}\n"
+		    "  - name: d\n"
+		    "    policy: {tenants: [{name: a, lab: {ltokens: {share: 0.5, size: 20ms}}}]}\n"
+		    "    clients: {a: [{outstanding: 4}]}\n");
 
 	CHECK_NEAR(get(m, "tenant.h.a.iops"), 500 / 5.096, 0.01);
 	CHECK_NEAR(get(m, "tenant.h.b.iops"), 500 / 9.192, 0.01);
@@ -121,11 +131,15 @@ static void estimated_time_is_io_and_bytes(void)
  * for nothing else. */
 static void waiting_for_tokens_is_called_so(void)
 {
-	struct metrics *m = run("duration: 20s\nwarmup: 1s\n"
-				"devices: [{name: s, kind: server, rate: 100k iops}]\n"
-				"hosts: [{name: h, tenants: [{name: a, ltokens: {rate: 100 iops, "
-				"size: 1}, workloads: "
-				"[{outstanding: 4}]}]}]\n");
+	struct metrics *m = run("duration: 20s\n"
+				"warmup: 1s\n"
+				"devices:\n"
+				"  - {name: s, kind: server, rate: 100k iops}\n"
+				"hosts:\n"
+				"  - name: h\n"
+				"    policy: {depth: 32, tenants: [{name: a, lab: {ltokens: {rate: "
+				"100 iops, size: 1}}}]}\n"
+				"    clients: {a: [{outstanding: 4}]}\n");
 
 	CHECK_NEAR(get(m, "wait.h.a.tokens"), 40, 0.02);
 	CHECK_NEAR(get(m, "wait.h.a.mean"), 40, 0.02);
@@ -135,13 +149,14 @@ static void waiting_for_tokens_is_called_so(void)
 
 /* Too many writes for the link until 2 s, and then one at a time. */
 #define FLOOD(warmup)                                                                              \
-	"duration: 10s\nwarmup: " warmup "\n"                                                      \
-	"devices: [{name: s, kind: server, rate: 10k iops}]\n"                                     \
-	"links: [{name: up, rate: 1 MB/s, buffer: 20 KiB, ecn_packets: 2}]\n"                      \
+	"duration: 10s\nwarmup: " warmup "\ndevices:\n"                                            \
+	"  - {name: s, kind: server, rate: 10k iops}\n"                                            \
+	"links:\n"                                                                                 \
+	"  - {name: up, rate: 1 MB/s, buffer: 20 KiB, ecn_packets: 2}\n"                           \
 	"hosts:\n"                                                                                 \
 	"  - name: h\n"                                                                            \
 	"    request: up\n"                                                                        \
-	"    window: 40\n"                                                                         \
+	"    policy: {depth: 40}\n"                                                                \
 	"    workloads: [{outstanding: 32, reads: 0, stop: 2s}, {reads: 0}]\n"
 
 static void drops_and_marks_are_those_after_the_warm_up(void)
@@ -160,14 +175,16 @@ static void drops_and_marks_are_those_after_the_warm_up(void)
 /* 20 requests a second for 100 a second wait in the warm-up. They are done 4 s later. */
 static void waiting_counts_from_the_end_of_the_warm_up(void)
 {
-	struct metrics *m =
-		run("duration: 20s\nwarmup: 10s\n"
-		    "devices: [{name: s, kind: server, rate: 100 iops, service: fixed}]\n"
-		    "hosts:\n"
-		    "  - name: h\n"
-		    "    window: 1\n"
-		    "    workloads: [{arrivals: uniform, rate: 200 iops, stop: 4s}, "
-		    "{arrivals: uniform, rate: 10 iops, start: 11s}]\n");
+	struct metrics *m = run("duration: 20s\n"
+				"warmup: 10s\n"
+				"devices:\n"
+				"  - {name: s, kind: server, rate: 100 iops, service: fixed}\n"
+				"hosts:\n"
+				"  - name: h\n"
+				"    policy: {depth: 1}\n"
+				"    workloads:\n"
+				"      - {arrivals: uniform, rate: 200 iops, stop: 4s}\n"
+				"      - {arrivals: uniform, rate: 10 iops, start: 11s}\n");
 
 	CHECK_INT(get(m, "tenant.h.main.ios"), 90);
 	CHECK_NEAR(get(m, "tenant.h.main.max"), 10, 0.01);
@@ -182,10 +199,12 @@ static void waiting_counts_from_the_end_of_the_warm_up(void)
 static void bursts_that_are_lost_count_as_unfinished(void)
 {
 #define BURSTS(warmup)                                                                             \
-	"duration: 3s\nwarmup: " warmup "\n"                                                       \
-	"devices: [{name: s, kind: server, rate: 10 iops, service: fixed}]\n"                      \
-	"hosts: [{name: h, window: 1, workloads: [{arrivals: uniform, rate: 1k iops, on: 10ms, "   \
-	"off: 90ms}]}]\n"
+	"duration: 3s\nwarmup: " warmup "\ndevices:\n"                                             \
+	"  - {name: s, kind: server, rate: 10 iops, service: fixed}\n"                             \
+	"hosts:\n"                                                                                 \
+	"  - name: h\n"                                                                            \
+	"    policy: {depth: 1}\n"                                                                 \
+	"    workloads: [{arrivals: uniform, rate: 1k iops, on: 10ms, off: 90ms}]\n"
 	struct metrics *all = run(BURSTS("0s")), *late = run(BURSTS("2s"));
 
 	CHECK_INT(

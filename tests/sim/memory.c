@@ -32,9 +32,12 @@ static int note_end(double fraction, void *arg)
 static double run_hosts(int hosts, double *ret_results)
 {
 	static const char text[] =
-		"duration: 10s\nwarmup: 1s\n"
-		"devices: [{name: d, kind: server, servers: 64, rate: 20k iops}]\n"
-		"hosts: [{name: h, count: %d, window: 6, workloads: [{outstanding: 8}]}]\n";
+		"duration: 10s\n"
+		"warmup: 1s\n"
+		"devices:\n"
+		"  - {name: d, kind: server, servers: 64, rate: 20k iops}\n"
+		"hosts:\n"
+		"  - {name: h, count: %d, policy: {depth: 6}, workloads: [{outstanding: 8}]}\n";
 	char filled[sizeof(text) + 10];
 	double before, end = 0;
 	struct sim_options options = {.progress = note_end, .progress_arg = &end};

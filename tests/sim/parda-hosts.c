@@ -6,11 +6,12 @@
 	"duration: 120s\nwarmup: 60s\nsample: 0s\n"                                                \
 	"devices: [{name: d, kind: server, rate: 1k iops, service: fixed%s}]\n"                    \
 	"hosts:\n"                                                                                 \
-	"  - {name: a, tenants: [{name: t, weight: 1, workloads: [{outstanding: 99}]}]}\n"         \
-	"  - {name: b, tenants: [{name: t, weight: 2, workloads: [{outstanding: 99}]}]}\n"         \
-	"  - {name: idle, tenants: [{name: t, weight: 7}]}\n"                                      \
-	"controllers: [{kind: parda%s}]\n"
-
+	"  - {name: a, policy: {tenants: [{name: t, weight: 1}]}, workloads: [{outstanding: "      \
+	"99}]}\n"                                                                                  \
+	"  - {name: b, policy: {tenants: [{name: t, weight: 2}]}, workloads: [{outstanding: "      \
+	"99}]}\n"                                                                                  \
+	"  - {name: idle, policy: {tenants: [{name: t, weight: 7}]}}\n"                            \
+	"policy: {depth: 32, controller: parda%s\n"
 static void refused(const char *map, const char *why)
 {
 	fixture_refused(TOP, "", map, why);
@@ -18,25 +19,23 @@ static void refused(const char *map, const char *why)
 
 static void test_the_map(void)
 {
-	refused("", "needs a threshold");
-	refused(", threshold: 30", "unit");
-	refused(", threshold: 0s", "more than 0");
-	refused(", threshold: 30ms, thresold: 1ms", "threshold");
-	refused(", threshold: 30ms, gamma: 1.5", "gamma");
-	refused(", threshold: 30ms, wmin: 9, wmax: 8", "wmin");
-	refused(", threshold: 30ms, device: e", "no device is named 'e'");
-	refused(", threshold: 30ms, hosts: x*", "no host of that device is named 'x*'");
-	refused(", threshold: 30ms, estimate: mine", "estimate");
-	refused(", threshold: 30ms, without: everything", "without");
-	refused(", threshold: 30ms, loss: 1.1", "loss");
-	refused(", threshold: 30ms, delay: 9s", "delay");
-	refused(", threshold: 30ms, alpha: 2", "alpha");
-	refused(", threshold: 30ms, period: 0s", "period");
-	refused(", threshold: 30ms, start: soon", "least");
-	refused(", threshold: 30ms, stranger: none", "ignore");
-	refused(", threshold: 30ms, idle: mean", "average");
-	refused(", threshold: 30ms, burst: 2h", "burst");
-	refused(", threshold: 30ms, probe: true", "threshold: auto");
+	refused("}", "needs a threshold");
+	refused(", threshold: 30}", "unit");
+	refused(", threshold: 0s}", "more than 0");
+	refused(", threshold: 30ms, parda: {thresold: 1ms}}", "threshold");
+	refused(", threshold: 30ms, parda: {gamma: 1.5}}", "gamma");
+	refused(", threshold: 30ms, parda: {wmin: 9, wmax: 8}}", "wmin");
+	refused(", threshold: 30ms, parda: {estimate: mine}}", "estimate");
+	refused(", threshold: 30ms, lab: {without: everything}}", "without");
+	refused(", threshold: 30ms}\nmessages: {loss: 1.1}", "loss");
+	refused(", threshold: 30ms}\nmessages: {delay: 9s}", "delay");
+	refused(", threshold: 30ms, parda: {alpha: 2}}", "alpha");
+	refused(", threshold: 30ms, peers: {period: 0s}}", "period");
+	refused(", threshold: 30ms, parda: {start: soon}}", "least");
+	refused(", threshold: 30ms, parda: {stranger: none}}", "ignore");
+	refused(", threshold: 30ms, parda: {idle: mean}}", "average");
+	refused(", threshold: 30ms, parda: {burst: 2h}}", "burst");
+	refused(", threshold: 30ms, parda: {probe: true}}", "threshold: auto");
 }
 
 static struct metrics *run_hosts(const char *device, const char *map)
@@ -59,22 +58,31 @@ static void check_shares(const char *device, const char *map, double latency, do
 
 static void test_shares(void)
 {
-	check_shares("", ", threshold: 30ms", 30, 64); /* wmax: its part is 70 */
-	check_shares("", ", threshold: 30ms, idle: literal, burst: 0s", 30, 1); /* wmin */
-	check_shares("", ", threshold: 30ms, idle: literal", 30,
+	check_shares("", ", threshold: 30ms}", 30, 64); /* wmax: its part is 70 */
+	check_shares("", ", threshold: 30ms, parda: {idle: literal, burst: 0s}}", 30, 1); /* wmin */
+	check_shares("", ", threshold: 30ms, parda: {idle: literal}}", 30,
 		1); /* nothing is saved before the first load */
-	check_shares("", ", threshold: 60ms, wmax: 200, burst: 0s", 60, 140);
-	check_shares("", ", threshold: 60ms, wmax: 200", 60, 200);
-	check_shares("", ", threshold: 30ms, delay: 3s, loss: 0.2", 30, 64);
-	check_shares("", ", threshold: 30ms, smoothing: io", 30, 64);
-	check_shares("", ", threshold: 30ms, smoothing: interval", 30, 64);
+	check_shares("", ", threshold: 60ms, parda: {wmax: 200, burst: 0s}}", 60, 140);
+	check_shares("", ", threshold: 60ms, parda: {wmax: 200}}", 60, 200);
+	check_shares("", ", threshold: 30ms}\nmessages: {delay: 3s, loss: 0.2}", 30, 64);
+	check_shares("", ", threshold: 30ms, parda: {smoothing: io}}", 30, 64);
+	check_shares("", ", threshold: 30ms, parda: {smoothing: interval}}", 30, 64);
 	/* 𝓛 + Σβ/C, by equation 3 */
-	check_shares("", ", threshold: 30ms, epsilon: 0, unit: 2", 36, 64);
+	check_shares("", ", threshold: 30ms, lab: {unit: 2}, parda: {epsilon: 0}}", 36, 64);
 }
 
+/* A host without the controller keeps its window, and the others do not hear of it. */
 static void test_only_some(void)
 {
-	struct metrics *m = run_hosts("", ", threshold: 30ms, hosts: \"[ab]\"");
+	struct metrics *m =
+		fixture_run("duration: 120s\nwarmup: 60s\nsample: 0s\n"
+			    "devices: [{name: d, kind: server, rate: 1k iops, service: fixed}]\n"
+			    "policy: {depth: 32, controller: parda, threshold: 30ms}\n"
+			    "hosts:\n"
+			    "  - {name: a, workloads: [{outstanding: 99}]}\n"
+			    "  - {name: b, workloads: [{outstanding: 99}]}\n"
+			    "  - {name: idle, policy: {controller: none}, workloads: []}\n",
+			"", "", 1);
 	double x;
 
 	CHECK_INT(metrics_get(m, "parda.idle.window_end", &x), -ENOENT);
@@ -83,20 +91,32 @@ static void test_only_some(void)
 	metrics_free(m);
 }
 
+/* All hosts under one controller have the same settings: the law needs one threshold. */
+static void test_different_settings(void)
+{
+	fixture_refused("duration: 1s\n"
+			"devices: [{name: d, kind: server}]\n"
+			"policy: {controller: parda, threshold: 30ms}\n"
+			"hosts:\n"
+			"  - {name: a, workloads: []}\n"
+			"  - {name: b, policy: {threshold: 20ms}, workloads: []}\n",
+		"", "", "the same one, with the same settings");
+}
+
 /* Ten requests are inside the device at once, the others wait for a slot in its gate: that is
  * the device's queue. Requests that a limit holds there are not in the device's queue. */
 static void test_a_gate_upstream(void)
 {
-	struct metrics *m = run_hosts(", gate: {window: 10}", ", threshold: 30ms, wmax: 40");
+	struct metrics *m =
+		run_hosts(", policy: {depth: 10}", ", threshold: 30ms, parda: {wmax: 40}}");
 
 	CHECK_NEAR(fixture_get(m, "parda.a.window_end"), 10, 0.05);
 	CHECK_NEAR(fixture_get(m, "parda.b.window_end"), 20, 0.05);
 	metrics_free(m);
 	m = run_hosts(
-		", gate: {window: none, tenants: [{name: x, max: 100 iops, for: a/t}, {name: y, "
-		"for: "
-		"\"*\"}]}",
-		", threshold: 30ms, wmax: 40");
+		", policy: {depth: none, tenants: [{name: x, max: 100 iops, match: {export: a/t}}, "
+		"{name: y, match: {export: \"*\"}}]}",
+		", threshold: 30ms, parda: {wmax: 40}}");
 	CHECK_NEAR(fixture_get(m, "host.a.iops"), 100, 0.02);
 	CHECK_NEAR(fixture_get(m, "parda.b.window_end"), 27, 0.1); /* 900 a second at 30 ms */
 	metrics_free(m);
@@ -107,37 +127,39 @@ static void test_a_gate_upstream(void)
 static void test_faults(void)
 {
 	struct metrics *m = run_hosts(
-		"", ", threshold: 30ms, faults: [{kind: crash, host: b, time: 60s, for: 100s}]");
+		"", ", threshold: 30ms}\nfaults: [{kind: crash, host: b, time: 60s, for: 100s}]");
 
 	CHECK(fixture_get(m, "host.b.iops") < 1);              /* requests inside came back */
 	CHECK_NEAR(fixture_get(m, "parda.a.peers_end"), 1, 0); /* idle; b was forgotten */
 	CHECK_NEAR(fixture_get(m, "parda.a.window_end"), 30, 0.05);
 	metrics_free(m);
-	check_shares("", ", threshold: 30ms, faults: [{kind: crash, host: b, time: 20s, for: 20s}]",
-		30, 64);
-	check_shares("", ", threshold: 30ms, faults: [{kind: pause, host: b, time: 20s, for: 20s}]",
-		30, 64);
 	check_shares("",
-		", threshold: 30ms, faults: [{kind: partition, host: b, time: 10s, for: 30s}]", 30,
+		", threshold: 30ms}\nfaults: [{kind: crash, host: b, time: 20s, for: 20s}]", 30,
 		64);
 	check_shares("",
-		", threshold: 30ms, faults: [{kind: clock, host: b, time: 50s, by: 3600s, back: "
-		"true}, "
-		"{kind: clock, host: a, time: 40s, by: 3600s}]",
+		", threshold: 30ms}\nfaults: [{kind: pause, host: b, time: 20s, for: 20s}]", 30,
+		64);
+	check_shares("",
+		", threshold: 30ms}\nfaults: [{kind: partition, host: b, time: 10s, for: 30s}]", 30,
+		64);
+	check_shares("",
+		", threshold: 30ms}\nfaults: [{kind: clock, host: b, time: 50s, by: 3600s, back: "
+		"true}, {kind: clock, host: a, time: 40s, by: 3600s}]",
 		30, 64);
-	refused(", threshold: 30ms, faults: [{kind: crash, host: z, time: 1s, for: 1s}]",
+	refused(", threshold: 30ms}\nfaults: [{kind: crash, host: z, time: 1s, for: 1s}]",
 		"named 'z'");
-	refused(", threshold: 30ms, faults: [{kind: crash, host: a, time: 1s}]", "for");
-	refused(", threshold: 30ms, faults: [{kind: clock, host: a, time: 1s}]", "by");
-	refused(", threshold: 30ms, faults: [{kind: fire, host: a, time: 1s, for: 1s}]", "kind");
-	refused(", threshold: 30ms, faults: {}", "list");
+	refused(", threshold: 30ms}\nfaults: [{kind: crash, host: a, time: 1s}]", "for");
+	refused(", threshold: 30ms}\nfaults: [{kind: clock, host: a, time: 1s}]", "by");
+	refused(", threshold: 30ms}\nfaults: [{kind: fire, host: a, time: 1s, for: 1s}]", "kind");
+	refused(", threshold: 30ms}\nfaults: {}", "list");
 }
 
 /* Cut off to the end, each host goes on alone: the others are forgotten. */
 static void test_cut_off(void)
 {
 	struct metrics *m = fixture_run(TOP, "",
-		", threshold: 30ms, faults: [{kind: partition, host: b, time: 10s, for: 200s}]", 1);
+		", threshold: 30ms}\nfaults: [{kind: partition, host: b, time: 10s, for: 200s}]",
+		1);
 
 	CHECK_INT(fixture_get(m, "parda.a.peers_end"), 1); /* the idle one */
 	CHECK_INT(fixture_get(m, "parda.b.peers_end"), 0);
@@ -148,13 +170,18 @@ static void test_cut_off(void)
 static void test_min(void)
 {
 	struct metrics *m =
-		fixture_run("duration: 120s\nwarmup: 60s\nsample: 0s\n"
-			    "devices: [{name: d, kind: server, rate: 1k iops, service: fixed}]\n"
+		fixture_run("duration: 120s\n"
+			    "warmup: 60s\n"
+			    "sample: 0s\n"
+			    "devices:\n"
+			    "  - {name: d, kind: server, rate: 1k iops, service: fixed}\n"
+			    "policy: {depth: 32, controller: parda, threshold: 30ms}\n"
 			    "hosts:\n"
-			    "  - {name: a, tenants: [{name: t, min: 700 iops, workloads: "
-			    "[{outstanding: 99}]}]}\n"
-			    "  - {name: b, tenants: [{name: t, workloads: [{outstanding: 99}]}]}\n"
-			    "controllers: [{kind: parda, threshold: 30ms}]\n",
+			    "  - name: a\n"
+			    "    policy: {tenants: [{name: t, min: 700 iops}]}\n"
+			    "    clients: {t: [{outstanding: 99}]}\n"
+			    "  - {name: b, policy: {tenants: [{name: t}]}, clients: {t: "
+			    "[{outstanding: 99}]}}\n",
 			"", "", 1);
 
 	CHECK(fixture_get(m, "tenant.a.t.iops") > 690);
@@ -166,15 +193,20 @@ static void test_min(void)
 static void test_start(void)
 {
 	static const char scenario[] =
-		"duration: 1s\nwarmup: 0s\nsample: 0s\n"
-		"devices: [{name: d, kind: server, rate: 1k iops, service: fixed}]\n"
-		"hosts: [{name: a, window: 32, workloads: [{outstanding: 99}]}]\n"
-		"controllers: [{kind: parda, threshold: 30ms%s%s}]\n";
+		"duration: 1s\n"
+		"warmup: 0s\n"
+		"sample: 0s\n"
+		"devices:\n"
+		"  - {name: d, kind: server, rate: 1k iops, service: fixed}\n"
+		"hosts:\n"
+		"  - name: a\n"
+		"    policy: {depth: 32, controller: parda, threshold: 30ms, parda: {%s%s}}\n"
+		"    workloads: [{outstanding: 99}]\n";
 	struct metrics *m = fixture_run(scenario, "", "", 1);
 
 	CHECK_NEAR(fixture_get(m, "device.d.mean"), 1, 0.01); /* one at a time */
 	metrics_free(m);
-	m = fixture_run(scenario, ", start: depth", "", 1);
+	m = fixture_run(scenario, "start: depth", "", 1);
 	CHECK(fixture_get(m, "device.d.mean") > 20);
 	metrics_free(m);
 }
@@ -185,6 +217,7 @@ int main(void)
 	RUN(test_the_map);
 	RUN(test_shares);
 	RUN(test_only_some);
+	RUN(test_different_settings);
 	RUN(test_a_gate_upstream);
 	RUN(test_faults);
 	RUN(test_cut_off);

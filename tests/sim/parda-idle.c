@@ -8,11 +8,14 @@
 	"duration: 140s\nwarmup: 20s\nsample: 0s\n"                                                \
 	"devices: [{name: d, kind: server, servers: 8, rate: 2k iops}]\n"                          \
 	"hosts:\n"                                                                                 \
-	"  - {name: v, window: none, tenants: [{name: t, workloads: [{rate: 10 iops},\n"           \
-	"      {arrivals: uniform, rate: %s, on: 10ms, off: 9990ms}]}%s]}\n"                       \
-	"  - {name: f, window: none, tenants: [{name: t, workloads: [{outstanding: 256}]}]}\n"
+	"  - {name: v, clients: {t: [{rate: 10 iops},\n"                                           \
+	"      {arrivals: uniform, rate: %s, on: 10ms, off: 9990ms}]%s}}\n"                        \
+	"  - {name: f, clients: {t: [{outstanding: 256}]}}\n"
 
-#define PARDA(keys) "controllers: [{kind: parda, threshold: 20ms" keys "}]\n"
+#define NONE "policy: {depth: none, tenants: [{name: t}]}\n"
+#define PARDA(keys)                                                                                \
+	"policy: {depth: none, tenants: [{name: t}], controller: parda, threshold: 20ms,\n"        \
+	"  parda: {" keys "}}\n"
 
 struct got {
 	double mean, p99, total;
@@ -30,10 +33,10 @@ static struct got run_hosts(const char *burst, const char *beside, const char *s
 
 static void compare(const char *burst, double most_mean, double most_p99)
 {
-	struct got none = run_hosts(burst, "", BESIDE_A_FLOOD);
+	struct got none = run_hosts(burst, "", BESIDE_A_FLOOD NONE);
 	struct got literal =
-		run_hosts(burst, "", BESIDE_A_FLOOD PARDA(", wmax: 256, idle: literal, burst: 0s"));
-	struct got now = run_hosts(burst, "", BESIDE_A_FLOOD PARDA(", wmax: 256"));
+		run_hosts(burst, "", BESIDE_A_FLOOD PARDA("wmax: 256, idle: literal, burst: 0s"));
+	struct got now = run_hosts(burst, "", BESIDE_A_FLOOD PARDA("wmax: 256"));
 
 	CHECK(literal.p99 > 1.5 * none.p99); /* the effect of equation 4 to the letter */
 	CHECK(now.mean <= most_mean * none.mean);
@@ -51,13 +54,14 @@ static void test_bursts(void)
  * half of the array belongs to the other host. (With `ignore` the VM gets them.) */
 static void test_no_profit(void)
 {
-	static const char beside[] = ", {name: b, workloads: [{outstanding: 256}]}";
+	static const char beside[] = ", b: [{outstanding: 256}]}, "
+				     "policy: {tenants: [{name: t}, {name: b}]";
 	struct metrics *m = fixture_run(BESIDE_A_FLOOD PARDA(""), "1 iops", beside, 1);
 	double ours = fixture_get(m, "tenant.v.b.iops"), other = fixture_get(m, "tenant.f.t.iops");
 
 	CHECK(ours < 1.45 * other); /* half of the time is within the first minute */
 	metrics_free(m);
-	m = fixture_run(BESIDE_A_FLOOD PARDA(", idle: ignore"), "1 iops", beside, 1);
+	m = fixture_run(BESIDE_A_FLOOD PARDA("idle: ignore"), "1 iops", beside, 1);
 	CHECK(fixture_get(m, "tenant.v.b.iops") > 1.7 * fixture_get(m, "tenant.f.t.iops"));
 	metrics_free(m);
 }

@@ -19,13 +19,21 @@ static const struct {
 };
 
 #define TEXT                                                                                       \
-	"duration: %s\nwarmup: %s\nsample: 0s\n"                                                   \
-	"devices: [{name: d, %s}]\n"                                                               \
+	"duration: %s\n"                                                                           \
+	"warmup: %s\n"                                                                             \
+	"sample: 0s\n"                                                                             \
+	"devices:\n"                                                                               \
+	"  - {name: d, %s}\n"                                                                      \
 	"hosts:\n"                                                                                 \
-	"  - {name: a, window: %g, tenants: [{name: t, weight: 1, workloads: [&l {outstanding: "   \
-	"200, region: 40 GiB}]}]}\n"                                                               \
-	"  - {name: b, window: %g, tenants: [{name: t, weight: 1, workloads: [*l]}]}\n"            \
-	"  - {name: c, window: %g, tenants: [{name: t, weight: 2, workloads: [*l]}]}\n"
+	"  - name: a\n"                                                                            \
+	"    policy: {depth: %g, tenants: [{name: t, weight: 1}]}\n"                               \
+	"    clients: {t: [{outstanding: 200, region: 40 GiB}]}\n"                                 \
+	"  - name: b\n"                                                                            \
+	"    policy: {depth: %g, tenants: [{name: t, weight: 1}]}\n"                               \
+	"    clients: {t: [{outstanding: 200, region: 40 GiB}]}\n"                                 \
+	"  - name: c\n"                                                                            \
+	"    policy: {depth: %g, tenants: [{name: t, weight: 2}]}\n"                               \
+	"    clients: {t: [{outstanding: 200, region: 40 GiB}]}\n"
 
 static struct metrics *run_scenario(const char *text)
 {
@@ -87,8 +95,8 @@ static void test_knee(void)
 			16.0, 16.0, 16.0);
 		end = text + strlen(text);
 		snprintf(end, sizeof(text) - strlen(text),
-			"controllers: [{kind: parda, threshold: auto, threshold_max: 400ms, wmin: "
-			"0.25, wmax: 120}]\n");
+			"policy: {controller: parda, threshold: auto, parda: {threshold_max: "
+			"400ms, wmin: 0.25, wmax: 120}}\n");
 		m = run_scenario(text);
 		found = get(m, "parda.a.knee_end");
 		printf("%s: swept %.2f ms, found %.2f ms\n", models[i].device, swept, found);

@@ -59,7 +59,7 @@ static void defaults_are_as_the_manual_says(void)
 static void a_change_may_come_with_the_end(void)
 {
 	scenario_free(parse(HEAD "hosts: [{name: h, workloads: []}]\n"
-				 "at: [{time: 10s, set: {host: h, window: 1}}]\n"));
+				 "at: [{time: 10s, set: {host: h, depth: 1}}]\n"));
 }
 
 static void a_whole_file_is_read(void)
@@ -75,7 +75,7 @@ static void a_whole_file_is_read(void)
 		"  - name: ost\n"
 		"    kind: ssd\n"
 		"    capacity: auto\n"
-		"    gate: {window: 8, tenants: [{name: x, weight: 2, for: ['h*/vm1', h*]}]}\n"
+		"    policy: {depth: 8, tenants: [{name: x, weight: 2, match: {export: h*}}]}\n"
 		"links: [{name: up, rate: 8 Gbit/s, delay: 50us, buffer: 1 MiB}, {name: down}]\n"
 		"hosts:\n"
 		"  - name: h\n"
@@ -83,21 +83,23 @@ static void a_whole_file_is_read(void)
 		"    device: ost\n"
 		"    request: [up]\n"
 		"    reply: down\n"
-		"    window: 6.5\n"
-		"    cost: bytes\n"
-		"    credit: 64 KiB\n"
-		"    tenants:\n"
-		"      - name: prod\n"
-		"        weight: 3\n"
-		"        children:\n"
-		"          - {name: db, min: 10 iops, priority: 2, profile: [{rate: 5 iops, size: "
-		"3},\n"
-		"               {rate: 1 MB/s, size: 64 KiB, ops: writes}, {share: 0.5, size: "
-		"20ms}]}\n"
-		"      - {name: vm1, max: 50 iops, workloads: [{rate: 5 iops}, {name: z}]}\n"
+		"    policy:\n"
+		"      depth: 6.5\n"
+		"      credit: 64 KiB\n"
+		"      tenants:\n"
+		"        - name: prod\n"
+		"          weight: 3\n"
+		"          children:\n"
+		"            - {name: db, min: 10 iops, lab: {priority: 2, profile: [{rate: 5 "
+		"iops,\n"
+		"               size: 3}, {rate: 1 MB/s, size: 64 KiB, ops: writes},\n"
+		"               {share: 0.5, size: 20ms}]}}\n"
+		"        - {name: vm1, max: 50 iops}\n"
+		"    clients: {vm1: [{rate: 5 iops}, {name: z}]}\n"
+		"policy: {cost: bytes}\n"
 		"at:\n"
-		"  - {time: 20s, set: {host: h2, window: 0}}\n"
-		"  - {time: 10s, set: [{tenant: 'h*/vm1', max: 9 iops, rgrant: 4},\n"
+		"  - {time: 20s, set: {host: h2, depth: 0}}\n"
+		"  - {time: 10s, set: [{tenant: 'h*/vm1', max: 9 iops, lab: {rgrant: 4}},\n"
 		"      {workload: h1/vm1/z, run: false}, {device_tenant: ost/x, weight: 5},\n"
 		"      {link: up, rate: 1 Gbit/s}]}\n");
 	const struct scenario_group *g = &s->groups[0];
@@ -181,35 +183,71 @@ static const char *const wrong[][2] = {
 		"two devices or links are named 'a'"},
 	{"duration: 1s\ndevices: [{name: a b, kind: disk}]\n", "'a b': a name is made of"},
 	{HEAD, "needs 'hosts'"},
-	{HEAD "hosts: [{name: h}]\n", "t.yaml:4:9: hosts[0]: a host needs 'tenants'"},
-	{HEAD "hosts: [{name: h, widnow: 4, workloads: []}]\n",
-		"t.yaml:4:19: hosts[0]: unknown key 'widnow' (did you mean 'window'?)"},
-	{HEAD "hosts: [{name: h, window: {byte: 4}, workloads: []}]\n",
-		"hosts[0].window: unknown key 'byte' (did you mean 'bytes'?)"},
-	{HEAD "hosts: [{name: h, window: {bytes: 8 PiB}, workloads: []}]\n",
-		"hosts[0].window.bytes: is too large"},
+	{HEAD "hosts: [{name: h, polciy: {}, workloads: []}]\n",
+		"t.yaml:4:19: hosts[0]: unknown key 'polciy' (did you mean 'policy'?)"},
+	{HEAD "hosts: [{name: h, policy: {dpeth: 4}, workloads: []}]\n",
+		"hosts[0].policy.dpeth: unknown key 'dpeth' (did you mean 'depth'?)"},
+	{HEAD "hosts: [{name: h, policy: {tenats: []}, workloads: []}]\n",
+		"unknown key 'tenats' (did you mean 'tenants'?)"},
+	{HEAD "hosts: [{name: h, policy: {depth: {byte: 4}}, workloads: []}]\n",
+		"hosts[0].policy.depth: unknown key 'byte' (did you mean 'bytes'?)"},
+	{HEAD "hosts: [{name: h, policy: {depth: {bytes: 8 PiB}}, workloads: []}]\n",
+		"hosts[0].policy.depth.bytes: must be from 1 B to 4 PiB"},
+	{HEAD "hosts: [{name: h, policy: {depth: -1}, workloads: []}]\n",
+		"t.yaml:4:35: hosts[0].policy.depth"},
+	{HEAD "policy: {depth: 70000}\nhosts: [{name: h, workloads: []}]\n",
+		"t.yaml:4:17: policy.depth: must be from 1 to 65536"},
+	{HEAD "policy: [a]\nhosts: [{name: h, workloads: []}]\n",
+		"t.yaml:4:9: policy: must be a policy, or the name of its file"},
+	{HEAD "hosts: [{name: h, policy: p.yaml, workloads: []}]\n",
+		"t.yaml:4:27: hosts[0].policy: 'p.yaml': a file cannot be read from here"},
+	{HEAD "policy: {resources: [{name: t}]}\nhosts: [{name: h, workloads: []}]\n",
+		"t.yaml:4:22: no resource of the policy is named 's', as the device is"},
+	{HEAD "hosts: [{name: h, window: 4, workloads: []}]\n",
+		"t.yaml:4:9: hosts[0]: 'window' is now 'depth' of a policy: see "
+		"weir-scenario(5)"},
+	{HEAD "hosts: [{name: h, tenants: [{name: a}]}]\n", "'tenants' is now in the policy"},
+	{HEAD "policy: {order: fifo}\nhosts: [{name: h, workloads: []}]\n",
+		"t.yaml:4:9: policy: 'order' is now in 'lab' of a policy"},
+	{HEAD "hosts: [{name: h, policy: {tenants: [{name: a, children: [{name: b, workloads: "
+	      "[]}]}]}}]\n",
+		"tenants[0].children[0]: 'workloads' is now 'clients' of the host"},
+	{"duration: 1s\ndevices: [{name: a, kind: disk, policy: {tenants: [{name: x, for: h}]}}]\n",
+		"'for' is now 'match: {export: HOST/TENANT}'"},
+	{"duration: 1s\ndevices: [{name: a, kind: disk, gate: {}}]\n", "'gate' is now 'policy'"},
+	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {host: h, window: 1}}]\n",
+		"t.yaml:5:22: at[0].set: 'window' is now 'depth' of a policy"},
+	{HEAD "hosts: [{name: h, policy: {tenants: [{name: a}]}, clients: {b: [{}]}}]\n",
+		"hosts[0].clients.b: the policy has no tenant 'b'"},
+	{HEAD "hosts: [{name: h, clients: {main: [{}]}, workloads: []}]\n", "not both"},
+	{HEAD "hosts: [{name: h, policy: {tenants: [{name: a}, {name: b}]}, workloads: []}]\n",
+		"hosts[0].workloads: there are several tenants"},
+	{HEAD "hosts: [{name: h, policy: {tenants: [{name: a, children: [{name: b}]}]}, clients: "
+	      "{a: []}}]\n",
+		"'a' has children"},
+	{HEAD "hosts: [{name: h, policy: {controller: pshift}, workloads: []}]\n", "cluster"},
 	{HEAD "hosts: [{name: h, device: x, workloads: []}]\n", "no device is named 'x'"},
 	{HEAD "hosts: [{name: h, request: s, workloads: []}]\n", "no link is named 's'"},
 	{HEAD "hosts: [{name: h, workloads: []}, {name: h, workloads: []}]\n",
 		"t.yaml:4:35: two hosts are named 'h'"},
 	{HEAD "hosts: [{name: h, count: 2, workloads: []}, {name: h2, workloads: []}]\n",
 		"two hosts are named 'h2'"},
-	{HEAD "hosts: [{name: h, per: host, workloads: []}]\n", "only a device's gate"},
-	{HEAD "hosts: [{name: h, tenants: [{name: a}], workloads: []}]\n", "not both"},
-	{HEAD "hosts: [{name: h, tenants: [{name: a, wieght: 2}]}]\n",
-		"t.yaml:4:39: hosts[0].tenants[0]: unknown key 'wieght'"},
-	{HEAD "hosts: [{name: h, tenants: [{name: a, children: [{name: b.c}]}]}]\n",
-		"hosts[0].tenants[0].children[0].name: 'b.c': a name is made of"},
-	{HEAD "hosts: [{name: h, tenants: [{name: a, weight: 0}]}]\n",
-		"hosts[0].tenants[0].weight"},
-	{HEAD "hosts: [{name: h, tenants: [{name: a, priority: 64}]}]\n",
-		"hosts[0].tenants[0].priority"},
-	{HEAD "hosts: [{name: h, tenants: [{name: a, profile: [{rate: 5 iops}]}]}]\n",
+	{HEAD "hosts: [{name: h, policy: {tenants: [{name: a, wieght: 2}]}}]\n",
+		"t.yaml:4:48: hosts[0].policy.tenants[0]: unknown key 'wieght'"},
+	{HEAD "hosts: [{name: h, policy: {tenants: [{name: a, weight: 0}]}}]\n",
+		"hosts[0].policy.tenants[0].weight"},
+	{HEAD "hosts: [{name: h, policy: {tenants: [{name: a, lab: {priority: 64}}]}}]\n",
+		"hosts[0].policy.tenants[0].lab.priority"},
+	{HEAD "hosts: [{name: h, policy: {tenants: [{name: a, lab: {profile: [{rate: 5 "
+	      "iops}]}}]}}]\n",
 		"needs a 'size'"},
-	{HEAD "hosts: [{name: h, tenants: [{name: a, ltokens: {size: 5}}]}]\n", "needs 'rate'"},
-	{HEAD "hosts: [{name: h, tenants: [{name: a, priority: 1, children: [{name: "
-	      "b}]}]}]\n",
-		"'a' has children"},
+	{HEAD "hosts: [{name: h, policy: {tenants: [{name: a, lab: {ltokens: {size: 5}}}]}}]\n",
+		"needs 'rate'"},
+	{HEAD "hosts: [{name: h, policy: {tenants: [{name: a, lab: {rgrant: 5}}]}}]\n",
+		"unknown key 'rgrant'"},
+	{HEAD "hosts: [{name: h, policy: {tenants: [{name: a, lab: {priority: 1}, children: "
+	      "[{name: b}]}]}}]\n",
+		"is for tenants without children"},
 	{HEAD "hosts: [{name: h, workloads: [{rate: 5}]}]\n", "hosts[0].workloads[0].rate"},
 	{HEAD "hosts: [{name: h, workloads: [{rate: 5 MB/s}]}]\n", "is in iops"},
 	{HEAD "hosts: [{name: h, workloads: [{reads: 2}]}]\n", "must be 0 … 1"},
@@ -237,7 +275,7 @@ static const char *const wrong[][2] = {
 		"t.yaml:4:36: hosts[0].workloads[0].on: on-off needs both phases, each > 0"},
 	{HEAD "hosts: [{name: h, workloads: [{on: 1s, off: 0s}]}]\n",
 		"t.yaml:4:45: hosts[0].workloads[0].off: on-off needs both phases, each > 0"},
-	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 11s, set: {host: h, window: 1}}]\n",
+	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 11s, set: {host: h, depth: 1}}]\n",
 		"t.yaml:5:13: at[0].time: is beyond the duration"},
 	{HEAD "hosts: [{name: h, workloads: [{arrivals: hyper, rate: 5 iops}]}]\n",
 		"t.yaml:4:42: hosts[0].workloads[0].arrivals: hyper needs 'ca2'"},
@@ -245,9 +283,9 @@ static const char *const wrong[][2] = {
 	{HEAD "hosts: [{name: h, workloads: [{sizes: []}]}]\n", "1 … 8 entries"},
 	{HEAD "hosts: [{name: h, workloads: [{name: x}, {name: x}]}]\n",
 		"two workloads of this tenant are named 'x'"},
-	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{set: {host: h, window: 1}}]\n",
+	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{set: {host: h, depth: 1}}]\n",
 		"t.yaml:5:6: at[0]: needs a 'time'"},
-	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {host: x, window: "
+	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {host: x, depth: "
 	      "1}}]\n",
 		"t.yaml:5:29: at[0].set.host: there is no host 'x'"},
 	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {tenant: h/x, weight: "
@@ -264,38 +302,34 @@ static const char *const wrong[][2] = {
 		"t.yaml:5:29: at[0].set.link: there is no link 's'"},
 	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {host: h}}]\n",
 		"changes nothing"},
-	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {window: 2}}]\n",
+	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {depth: 2}}]\n",
 		"must name what to change"},
 	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {tenant: main, "
 	      "weight: 2}}]\n",
 		"must be HOST/TENANT"},
-	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {device: s, window: "
+	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {device: s, depth: "
 	      "2}}]\n",
 		"'s' has no gate"},
 	{HEAD "hosts: [{name: h, workloads: []}]\nat: [{time: 1s, set: {device: l, rate: 2 "
 	      "iops}}]\n",
 		"t.yaml:5:31: at[0].set.device: there is no device 'l'"},
 	{HEAD "hosts: [{name: h, workloads: []}]\n"
-	      "at: [{time: 1s, set: {host: h, window: 1}}, {time: 1s, set: {host: h, "
-	      "window: 2}}]\n",
+	      "at: [{time: 1s, set: {host: h, depth: 1}}, {time: 1s, set: {host: h, "
+	      "depth: 2}}]\n",
 		"two entries for one time"},
-	{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: capacity, period: 0s}]\n",
-		"t.yaml:5:40: controllers[0].period: must be more than 0"},
-	{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: magic}]\n",
-		"t.yaml:5:22: controllers[0].kind: \"magic\": must be one of capacity, parda, "
-		"adaptbf, tbf"},
-	{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: [{kind: prada}]\n",
-		"adaptbf, tbf (did you mean parda?)"},
-	{"duration: 1s\ndevices: [{name: s, kind: server}, {name: t, kind: server}]\n"
-	 "hosts: [{name: h, device: s, workloads: []}]\ncontrollers: [{kind: capacity}]\n",
-		"t.yaml:4:15: controllers[0]: needs a 'device'"},
-	{HEAD "hosts: [{name: h, workloads: []}]\n"
-	      "controllers: [{kind: capacity, device: l}]\n",
-		"no device is named 'l'"},
-	{"duration: 1s\ndevices: [{name: s, kind: server, gate: {tenants: [{name: x}]}}]\n"
+	{HEAD "hosts: [{name: h, workloads: []}]\ncontrollers: []\n",
+		"'controllers' is now 'controller' of a policy"},
+	{HEAD "policy: {controller: prada}\nhosts: [{name: h, workloads: []}]\n",
+		"policy.controller: \"prada\": must be one of none, parda"},
+	{HEAD "policy: {threshold: 5ms}\nhosts: [{name: h, workloads: []}]\n",
+		"threshold is for 'controller: parda'"},
+	{"duration: 1s\ndevices: [{name: s, kind: server, policy: {controller: parda, "
+	 "threshold: 5ms}}]\nhosts: [{name: h, workloads: []}]\n",
+		"cannot be the controller of a device's own gate"},
+	{"duration: 1s\ndevices: [{name: s, kind: server, policy: {tenants: [{name: x}]}}]\n"
 	 "hosts: [{name: h, workloads: [{}]}]\n",
-		"t.yaml:2:11: the gate of 's' has no tenant for host 'h', tenant 'main'"},
-	{HEAD "hosts: [{name: h, cost: bytes, workloads: []}]\n"
+		"t.yaml:2:11: the policy of 's' has no tenant for 'h/main'"},
+	{HEAD "hosts: [{name: h, policy: {cost: bytes}, workloads: []}]\n"
 	      "at: [{time: 1s, set: {host: h, credit: 5}}]\n",
 		"at[0].set.credit"},
 };
@@ -304,6 +338,85 @@ static void errors_name_the_place_and_the_reason(void)
 {
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		refused(wrong[i][0], wrong[i][1]);
+}
+
+/* The file that a scenario names is `arg`. */
+static int give_policy(void *arg, const char *from, const char *name, char **ret_text,
+	size_t *ret_len, struct weir_err *err)
+{
+	CHECK_STR(from, "folder/t.yaml");
+	if (strcmp(name, "p.yaml") != 0)
+		return weir_err_set(err, -ENOENT, "%s: no such file", name);
+	*ret_text = strdup(arg);
+	*ret_len = strlen(arg);
+	return *ret_text ? 0 : -ENOMEM;
+}
+
+static int parse_files(
+	const char *text, const char *policy, struct scenario **ret, struct weir_err *err)
+{
+	return scenario_parse_files(text, strlen(text), "folder/t.yaml", NULL, 0, give_policy,
+		(void *)policy, ret, err);
+}
+
+/* A gateway's file is used as it is; an error has its place in that file. */
+static void a_policy_may_be_a_file(void)
+{
+	static const char top[] = HEAD "policy: p.yaml\nhosts: [{name: h, clients: {a/b: [{}]}}]\n";
+	static const char file[] =
+		"listen: unix:x\n"
+		"resources: [{name: s, back: 'file:x', depth: 3}, {name: t}]\n"
+		"tenants: [{name: a, children: [{name: b, match: {export: x}}]}]\n";
+	struct weir_err err = {""};
+	struct scenario *s;
+
+	if (parse_files(top, file, &s, &err))
+		FAIL("%s", err.text);
+	CHECK(s->groups[0].gate.config.window == 3);
+	CHECK_INT(s->groups[0].gate.tenants[1].n_workloads, 1);
+	scenario_free(s);
+	CHECK_INT(parse_files(top, "resources: [{name: s, dpeth: 3}]\n", &s, &err), -EINVAL);
+	CHECK(strstr(err.text, "folder/p.yaml:1:23: resources[0]: unknown key 'dpeth'"));
+	CHECK_INT(parse_files(top, "resources: [{name: x}]\ntenants: [{name: a}]\n", &s, &err),
+		-EINVAL);
+	CHECK(strstr(err.text, "folder/p.yaml:1:13: no resource of the policy is named 's'"));
+	CHECK_INT(parse_files(HEAD "policy: q.yaml\nhosts: [{name: h, workloads: []}]\n", file, &s,
+			  &err),
+		-EINVAL);
+	CHECK(strstr(err.text, "folder/t.yaml:4:9: policy: q.yaml: no such file"));
+	CHECK_INT(parse_files(HEAD "policy: p.yaml\n"
+				   "hosts: [{name: h, policy: {depth: 2}, workloads: []}]\n",
+			  file, &s, &err),
+		-EINVAL);
+	CHECK(strstr(err.text, "is a file, and cannot be changed for one of them"));
+}
+
+/* A host's policy is laid over that of all, key by key; lists are replaced. */
+static void policies_are_laid_over_each_other(void)
+{
+	struct scenario *s = parse(
+		HEAD "policy: {depth: 9, run: 4, lab: {order: fifo}, controller: parda, threshold: "
+		     "5ms,\n"
+		     "  parda: {wmax: 50, gamma: 0.5}, resources: [{name: s, credit: 7}],\n"
+		     "  tenants: [{name: a}, {name: b}]}\n"
+		     "hosts:\n"
+		     "  - {name: g, policy: {controller: none, depth: 2, tenants: [{name: c}]}}\n"
+		     "  - {name: h, policy: {resources: [{name: s, run: 8}]}}\n");
+	const struct scenario_gate *g = &s->groups[0].gate, *h = &s->groups[1].gate;
+
+	CHECK(g->config.window == 2);
+	CHECK_INT(g->config.run, 4);
+	CHECK_INT(g->config.credit, 7);
+	CHECK_INT(g->config.order, WEIR_FIFO);
+	CHECK(!g->resource.controller);
+	CHECK_INT(g->policy->n_tenants, 1);
+	CHECK_STR(g->policy->tenants[0].path, "c");
+	CHECK(h->config.window == 9);
+	CHECK_INT(h->config.run, 4); /* the short form is laid over the list */
+	CHECK_INT(h->config.credit, 0);
+	CHECK_INT(h->policy->n_tenants, 2);
+	CHECK_INT(s->n_controllers, 1);
+	scenario_free(s);
 }
 
 static int set(const char *text, const char *path, const char *value, struct scenario **ret,
@@ -316,23 +429,24 @@ static int set(const char *text, const char *path, const char *value, struct sce
 
 static void overrides_replace_single_values(void)
 {
-	static const char good[] = HEAD
-		"# é\n"
-		"hosts:\n"
-		"  - name: h\n"
-		"    window: 4   # four\n"
-		"    tenants: [{name: a, weight: \"2\", workloads: [{size: 4 KiB, reads: 1}]}]\n";
+	static const char good[] = HEAD "# é\n"
+					"hosts:\n"
+					"  - name: h\n"
+					"    policy:\n"
+					"      depth: 4   # four\n"
+					"      tenants: [{name: a, weight: \"2\"}]\n"
+					"    clients: {a: [{size: 4 KiB, reads: 1}]}\n";
 	struct scenario *s;
 	struct weir_err err;
 
-	CHECK_INT(set(good, "hosts[0].window", "16.5", &s, &err), 0);
+	CHECK_INT(set(good, "hosts[0].policy.depth", "16.5", &s, &err), 0);
 	CHECK(s->groups[0].gate.config.window == 16.5);
 	CHECK_INT(s->groups[0].gate.config.window_bytes, 0);
 	scenario_free(s);
-	CHECK_INT(set(good, "hosts[0].tenants[0].weight", "7", &s, &err), 0);
+	CHECK_INT(set(good, "hosts[0].policy.tenants[0].weight", "7", &s, &err), 0);
 	CHECK(s->groups[0].gate.policy->tenants[0].weight == 7);
 	scenario_free(s);
-	CHECK_INT(set(good, "hosts[0].tenants[0].workloads", "[{size: 8 KiB}, {}]", &s, &err), 0);
+	CHECK_INT(set(good, "hosts[0].clients.a", "[{size: 8 KiB}, {}]", &s, &err), 0);
 	CHECK_INT(s->groups[0].gate.tenants[0].n_workloads, 2);
 	scenario_free(s);
 	CHECK_INT(set(good, "duration", "3s", &s, &err), 0);
@@ -345,7 +459,7 @@ static void overrides_keep_the_lines(void)
 	static const char text[] = "duration: 1s\n"
 				   "devices: [{name: s,\n"
 				   "  kind: server}]\n"
-				   "hosts: [{name: h, widnow: 4}]\n";
+				   "hosts: [{name: h, polciy: 4}]\n";
 	struct scenario *s;
 	struct weir_err err;
 
@@ -357,7 +471,7 @@ static void bad_overrides_are_refused(void)
 {
 	static const char good[] = HEAD "hosts:\n  - {name: h, workloads: [{}]}\n";
 	static const char *const cases[][3] = {
-		{"hosts[0].window", "4", "'hosts[0].window' is not in the file"},
+		{"hosts[0].count", "4", "'hosts[0].count' is not in the file"},
 		{"hosts[3].name", "4", "'hosts[3]' is not in the file"},
 		{"hots[0].name", "4", "'hots' is not in the file"},
 		{"hosts[x]", "4", "[N] expected"},
@@ -384,6 +498,8 @@ int main(void)
 	RUN(a_change_may_come_with_the_end);
 	RUN(a_whole_file_is_read);
 	RUN(errors_name_the_place_and_the_reason);
+	RUN(a_policy_may_be_a_file);
+	RUN(policies_are_laid_over_each_other);
 	RUN(overrides_replace_single_values);
 	RUN(overrides_keep_the_lines);
 	RUN(bad_overrides_are_refused);

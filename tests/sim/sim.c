@@ -38,28 +38,29 @@ static const char mixed[] =
 	"sample: 1s\n"
 	"devices:\n"
 	"  - {name: a, kind: array, preset: cx3}\n"
-	"  - {name: f, kind: ssd, gate: {window: 16}}\n"
-	"links: [{name: l, rate: 1 Gbit/s, delay: 20us}]\n"
+	"  - {name: f, kind: ssd, policy: {depth: 16}}\n"
+	"links:\n"
+	"  - {name: l, rate: 1 Gbit/s, delay: 20us}\n"
 	"hosts:\n"
 	"  - name: h\n"
 	"    count: 2\n"
 	"    device: a\n"
-	"    window: 16\n"
-	"    tenants:\n"
-	"      - {name: x, weight: 2, workloads: [{outstanding: 16, size: 16 KiB, reads: 0.7}]}\n"
-	"      - name: y\n"
-	"        children:\n"
-	"          - {name: z, max: 100 iops, workloads: [{rate: 90 iops}, {outstanding: 4, think: "
-	"5ms}]}\n"
+	"    policy:\n"
+	"      depth: 16\n"
+	"      tenants: [{name: x, weight: 2}, {name: y, children: [{name: z, max: 100 iops}]}]\n"
+	"    clients:\n"
+	"      x: [{outstanding: 16, size: 16 KiB, reads: 0.7}]\n"
+	"      y/z: [{rate: 90 iops}, {outstanding: 4, think: 5ms}]\n"
 	"  - name: g\n"
 	"    device: f\n"
 	"    request: l\n"
 	"    reply: l\n"
-	"    window: 24\n"
-	"    workloads: [{outstanding: 4, think: 2ms, reads: 0.5, zipf: 0.9}, {arrivals: hyper, "
-	"ca2: 8, rate: "
-	"900 iops}]\n"
-	"at: [{time: 5s, set: [{host: h1, window: 4}, {workload: h2/x/w1, run: false}]}]\n";
+	"    policy: {depth: 24}\n"
+	"    workloads:\n"
+	"      - {outstanding: 4, think: 2ms, reads: 0.5, zipf: 0.9}\n"
+	"      - {arrivals: hyper, ca2: 8, rate: 900 iops}\n"
+	"at:\n"
+	"  - {time: 5s, set: [{host: h1, depth: 4}, {workload: h2/x/w1, run: false}]}\n";
 
 static void same_seed_same_bytes(void)
 {
@@ -83,10 +84,11 @@ static void a_host_added_does_not_shift_the_others(void)
 #define TWO_SERVERS                                                                                \
 	"duration: 20s\n"                                                                          \
 	"devices: [{name: s, kind: server, rate: 1k iops}, {name: t, kind: server}]\n"             \
+	"policy: {depth: 32}\n"                                                                    \
 	"hosts:\n"
 #define H1                                                                                         \
-	"  - {name: h1, device: s, tenants: [{name: v, workloads: [{rate: 700 iops}, "             \
-	"{outstanding: 2, think: 3ms, sizes: [{size: 4 KiB}, {size: 8 KiB}]}]}]}\n"
+	"  - {name: h1, device: s, policy: {tenants: [{name: v}]}, workloads: [{rate: 700 iops}, " \
+	"{outstanding: 2, think: 3ms, sizes: [{size: 4 KiB}, {size: 8 KiB}]}]}\n"
 #define H0 "  - {name: h0, device: t, count: 3, workloads: [{rate: 100 iops}]}\n"
 	struct metrics *alone = run(TWO_SERVERS H1), *after = run(TWO_SERVERS H0 H1);
 	size_t compared = 0;
@@ -162,9 +164,13 @@ static void little_and_conservation_hold(void)
 static void a_queue_is_as_theory_says(void)
 {
 	struct metrics *m =
-		run("duration: 900s\nwarmup: 10s\nsample: 100s\n"
-		    "devices: [{name: s, kind: server, rate: 1k iops}]\n"
-		    "hosts: [{name: h, window: none, workloads: [{rate: 600 iops}]}]\n");
+		run("duration: 900s\n"
+		    "warmup: 10s\n"
+		    "sample: 100s\n"
+		    "devices:\n"
+		    "  - {name: s, kind: server, rate: 1k iops}\n"
+		    "hosts:\n"
+		    "  - {name: h, policy: {depth: none}, workloads: [{rate: 600 iops}]}\n");
 
 	CHECK_NEAR(get(m, "tenant.h.main.iops"), 600, 0.01);
 	CHECK_NEAR(get(m, "tenant.h.main.mean"), 2.5, 0.02);
@@ -179,9 +185,14 @@ static void a_queue_is_as_theory_says(void)
  * of the time, which is 0.6 ms per request. The others wait for their turn. */
 static void the_wait_is_told_by_cause(void)
 {
-	struct metrics *m = run("duration: 110s\nwarmup: 10s\nsample: 100s\n"
-				"devices: [{name: s, kind: server, rate: 1k iops}]\n"
-				"hosts: [{name: h, window: 1, workloads: [{rate: 600 iops}]}]\n");
+	struct metrics *m =
+		run("duration: 110s\n"
+		    "warmup: 10s\n"
+		    "sample: 100s\n"
+		    "devices:\n"
+		    "  - {name: s, kind: server, rate: 1k iops}\n"
+		    "hosts:\n"
+		    "  - {name: h, policy: {depth: 1}, workloads: [{rate: 600 iops}]}\n");
 
 	CHECK_NEAR(get(m, "inside.h.main.mean"), 1, 0.02);
 	CHECK_NEAR(get(m, "tenant.h.main.mean"),
@@ -195,17 +206,21 @@ static void the_wait_is_told_by_cause(void)
 
 static void weights_and_max_hold(void)
 {
-	struct metrics *m =
-		run("duration: 12s\nwarmup: 2s\n"
-		    "devices: [{name: s, kind: server, rate: 10k iops}]\n"
-		    "hosts:\n"
-		    "  - name: h\n"
-		    "    window: 8\n"
-		    "    tenants:\n"
-		    "      - {name: a, weight: 1, workloads: [{outstanding: 32}]}\n"
-		    "      - {name: b, weight: 3, workloads: [{outstanding: 32}]}\n"
-		    "      - {name: c, weight: 9, max: 1k iops, workloads: [{outstanding: 32}]}\n"
-		    "      - {name: idle, weight: 50}\n");
+	struct metrics *m = run("duration: 12s\n"
+				"warmup: 2s\n"
+				"devices:\n"
+				"  - {name: s, kind: server, rate: 10k iops}\n"
+				"hosts:\n"
+				"  - name: h\n"
+				"    policy:\n"
+				"      depth: 8\n"
+				"      tenants:\n"
+				"        - {name: a, weight: 1}\n"
+				"        - {name: b, weight: 3}\n"
+				"        - {name: c, weight: 9, max: 1k iops}\n"
+				"        - {name: idle, weight: 50}\n"
+				"    clients: {a: [{outstanding: 32}], b: [{outstanding: 32}], c: "
+				"[{outstanding: 32}]}\n");
 
 	CHECK_NEAR(get(m, "tenant.h.b.iops") / get(m, "tenant.h.a.iops"), 3, 0.01);
 	CHECK(get(m, "tenant.h.c.iops") <= 1000 * 1.001);
@@ -222,10 +237,14 @@ static void weights_and_max_hold(void)
 /* Alone, a limited tenant waits for its limit only: 32 outstanding at 100 a second are 320 ms. */
 static void the_limit_alone_is_the_cause(void)
 {
-	struct metrics *m = run("duration: 40s\nwarmup: 5s\n"
-				"devices: [{name: s, kind: server, rate: 10k iops}]\n"
-				"hosts: [{name: h, tenants: [{name: a, max: 100 iops, workloads: "
-				"[{outstanding: 32}]}]}]\n");
+	struct metrics *m = run("duration: 40s\n"
+				"warmup: 5s\n"
+				"devices:\n"
+				"  - {name: s, kind: server, rate: 10k iops}\n"
+				"hosts:\n"
+				"  - name: h\n"
+				"    policy: {depth: 32, tenants: [{name: a, max: 100 iops}]}\n"
+				"    clients: {a: [{outstanding: 32}]}\n");
 
 	CHECK_NEAR(get(m, "tenant.h.a.iops"), 100, 0.005);
 	CHECK_NEAR(get(m, "tenant.h.a.mean"), 320, 0.005);
@@ -236,26 +255,26 @@ static void the_limit_alone_is_the_cause(void)
 
 static void a_change_takes_effect_at_its_time(void)
 {
-	struct metrics *m =
-		run("duration: 20s\nsample: 200ms\n"
-		    "devices: [{name: s, kind: server, rate: 10k iops}, {name: t, kind: server, "
-		    "rate: 400 iops}]\n"
-		    "hosts:\n"
-		    "  - name: h\n"
-		    "    device: s\n"
-		    "    window: 8\n"
-		    "    tenants:\n"
-		    "      - {name: a, workloads: [{outstanding: 32}]}\n"
-		    "      - {name: b, workloads: [{outstanding: 32}, {name: extra, stopped: true, "
-		    "rate: 500 iops}]}\n"
-		    "  - {name: g, device: t, window: 4, workloads: [{outstanding: 64}]}\n"
-		    "at:\n"
-		    "  - {time: 4s, set: [{tenant: h/a, weight: 4}, {host: g, window: 2.5}]}\n"
-		    "  - {time: 8s, set: [{tenant: h/a, max: 1k iops}, {device: t, rate: 100 "
-		    "iops}]}\n"
-		    "  - {time: 12s, set: {workload: 'h/b/w1', run: false}}\n"
-		    "  - {time: 14s, set: {workload: h/b/extra, run: true}}\n"
-		    "  - {time: 16s, set: {workload: h/b/*, run: true}}\n");
+	struct metrics *m = run(
+		"duration: 20s\n"
+		"sample: 200ms\n"
+		"devices:\n"
+		"  - {name: s, kind: server, rate: 10k iops}\n"
+		"  - {name: t, kind: server, rate: 400 iops}\n"
+		"hosts:\n"
+		"  - name: h\n"
+		"    device: s\n"
+		"    policy: {depth: 8, tenants: [{name: a}, {name: b}]}\n"
+		"    clients:\n"
+		"      a: [{outstanding: 32}]\n"
+		"      b: [{outstanding: 32}, {name: extra, stopped: true, rate: 500 iops}]\n"
+		"  - {name: g, device: t, policy: {depth: 4}, workloads: [{outstanding: 64}]}\n"
+		"at:\n"
+		"  - {time: 4s, set: [{tenant: h/a, weight: 4}, {host: g, depth: 2.5}]}\n"
+		"  - {time: 8s, set: [{tenant: h/a, max: 1k iops}, {device: t, rate: 100 iops}]}\n"
+		"  - {time: 12s, set: {workload: h/b/w1, run: false}}\n"
+		"  - {time: 14s, set: {workload: h/b/extra, run: true}}\n"
+		"  - {time: 16s, set: {workload: \"h/b/*\", run: true}}\n");
 
 	CHECK_NEAR(over(m, "tenant.h.a.throughput", 0.2, 4), 5000, 0.05);
 	CHECK_NEAR(over(m, "tenant.h.a.throughput", 4.2, 8), 8000, 0.05);
@@ -275,25 +294,27 @@ static void a_change_takes_effect_at_its_time(void)
 
 static void a_gate_before_the_device_shares_between_hosts(void)
 {
-	static const char text[] = "duration: 6s\nwarmup: 1s\n"
-				   "devices:\n"
-				   "  - name: s\n"
-				   "    kind: server\n"
-				   "    rate: 20k iops\n"
-				   "    gate:\n"
-				   "      window: 4\n"
-				   "      tenants:\n"
-				   "        - {name: h1, weight: 3}\n"
-				   "        - {name: small, max: 1k iops, for: ['h2/v?']}\n"
-				   "        - {name: rest, weight: 1, for: 'h*'}\n"
-				   "hosts:\n"
-				   "  - {name: h1, window: 16, workloads: [{outstanding: 16}]}\n"
-				   "  - name: h2\n"
-				   "    window: 16\n"
-				   "    tenants:\n"
-				   "      - {name: v1, workloads: [{outstanding: 4}]}\n"
-				   "      - {name: big, workloads: [{outstanding: 16}]}\n"
-				   "at: [{time: 5s, set: {device_tenant: s/h1, weight: 1}}]\n";
+	static const char text[] =
+		"duration: 6s\n"
+		"warmup: 1s\n"
+		"devices:\n"
+		"  - name: s\n"
+		"    kind: server\n"
+		"    rate: 20k iops\n"
+		"    policy:\n"
+		"      depth: 4\n"
+		"      tenants:\n"
+		"        - {name: h1, weight: 3, match: {export: \"h1/*\"}}\n"
+		"        - {name: small, max: 1k iops, match: {export: h2/v?}}\n"
+		"        - {name: rest, weight: 1, match: {export: \"h*/*\"}}\n"
+		"policy: {depth: 16}\n"
+		"hosts:\n"
+		"  - {name: h1, workloads: [{outstanding: 16}]}\n"
+		"  - name: h2\n"
+		"    policy: {tenants: [{name: v1}, {name: big}]}\n"
+		"    clients: {v1: [{outstanding: 4}], big: [{outstanding: 16}]}\n"
+		"at:\n"
+		"  - {time: 5s, set: {device_tenant: s/h1, weight: 1}}\n";
 	struct metrics *m = run(text);
 
 	CHECK_NEAR(get(m, "tenant.h2.v1.iops"), 1000, 0.01);
@@ -310,15 +331,17 @@ static void a_gate_before_the_device_shares_between_hosts(void)
 
 static void without_tenants_a_devices_gate_has_one_for_each_host(void)
 {
-#define GATED(gate)                                                                                \
+#define GATED(tenants)                                                                             \
 	"duration: 40s\nwarmup: 5s\n"                                                              \
-	"devices: [{name: s, kind: server, rate: 3k iops, gate: {" gate "}}]\n"                    \
+	"devices: [{name: s, kind: server, rate: 3k iops, policy: {depth: 4" tenants "}}]\n"       \
+	"policy: {depth: 32}\n"                                                                    \
 	"hosts:\n"                                                                                 \
 	"  - {name: h1, workloads: [{outstanding: 16}]}\n"                                         \
-	"  - {name: h2, tenants: [{name: a, workloads: [{outstanding: 16}]}, {name: b, "           \
-	"workloads: [{outstanding: 16}]}]}\n"
-	struct metrics *host = run(GATED("window: 4")),
-		       *tenant = run(GATED("window: 4, per: tenant"));
+	"  - name: h2\n"                                                                           \
+	"    policy: {tenants: [{name: a}, {name: b}]}\n"                                          \
+	"    clients: {a: [{outstanding: 16}], b: [{outstanding: 16}]}\n"
+	struct metrics *host = run(GATED("")),
+		       *tenant = run(GATED(", tenants: [{name: main}, {name: a}, {name: b}]"));
 
 	CHECK_NEAR(get(host, "host.h1.iops"), 1500, 0.02);
 	CHECK_NEAR(get(tenant, "host.h1.iops"), 1000, 0.02);
@@ -332,9 +355,12 @@ static void a_link_adds_its_time_both_ways(void)
 	 * time: header up, header and data down. */
 	static const char text[] =
 		"duration: 20s\n"
-		"devices: [{name: s, kind: server, rate: 1k iops, service: fixed}]\n"
-		"links: [{name: up, rate: 1 MB/s, delay: 5ms}, {name: down, rate: 1 MB/s, delay: "
-		"5ms}]\n"
+		"devices:\n"
+		"  - {name: s, kind: server, rate: 1k iops, service: fixed}\n"
+		"links:\n"
+		"  - {name: up, rate: 1 MB/s, delay: 5ms}\n"
+		"  - {name: down, rate: 1 MB/s, delay: 5ms}\n"
+		"policy: {depth: 32}\n"
 		"hosts:\n"
 		"  - {name: h, request: up, reply: down, workloads: [{size: 4 KiB, reads: 1}]}\n"
 		"  - {name: g, workloads: [{rate: 1 iops}]}\n";
@@ -351,10 +377,16 @@ static void a_link_adds_its_time_both_ways(void)
 static void dropped_packets_are_sent_again(void)
 {
 	struct metrics *m = run("duration: 20s\n"
-				"devices: [{name: s, kind: server, rate: 10k iops}]\n"
-				"links: [{name: up, rate: 1 MB/s, buffer: 20 KiB}]\n"
-				"hosts: [{name: h, request: up, retry: 50ms, window: 32, "
-				"workloads: [{outstanding: 32, reads: 0}]}]\n");
+				"devices:\n"
+				"  - {name: s, kind: server, rate: 10k iops}\n"
+				"links:\n"
+				"  - {name: up, rate: 1 MB/s, buffer: 20 KiB}\n"
+				"hosts:\n"
+				"  - name: h\n"
+				"    request: up\n"
+				"    retry: 50ms\n"
+				"    policy: {depth: 32}\n"
+				"    workloads: [{outstanding: 32, reads: 0}]\n");
 
 	CHECK(get(m, "link.up.drops") > 100);
 	/* The link is never idle for long: dropped requests are sent again. */
@@ -366,18 +398,24 @@ static void dropped_packets_are_sent_again(void)
 
 static void priority_goes_first_while_it_fits_its_profile(void)
 {
-	struct metrics *m =
-		run("duration: 60s\nwarmup: 2s\n"
-		    "devices: [{name: s, kind: server, rate: 1k iops, service: fixed}]\n"
-		    "hosts:\n"
-		    "  - name: h\n"
-		    "    window: 1\n"
-		    "    tenants:\n"
-		    "      - {name: good, priority: 0, profile: [{rate: 150 iops, size: 20}], "
-		    "workloads: [{rate: 100 iops}]}\n"
-		    "      - {name: bad, priority: 0, profile: [{rate: 150 iops, size: 20}], "
-		    "workloads: [{outstanding: 50}]}\n"
-		    "      - {name: rest, weight: 1, workloads: [{outstanding: 50}]}\n");
+	struct metrics *m = run(
+		"duration: 60s\n"
+		"warmup: 2s\n"
+		"devices:\n"
+		"  - {name: s, kind: server, rate: 1k iops, service: fixed}\n"
+		"hosts:\n"
+		"  - name: h\n"
+		"    policy:\n"
+		"      depth: 1\n"
+		"      tenants:\n"
+		"        - {name: good, lab: {priority: 0, profile: [{rate: 150 iops, size: "
+		"20}]}}\n"
+		"        - {name: bad, lab: {priority: 0, profile: [{rate: 150 iops, size: 20}]}}\n"
+		"        - {name: rest, weight: 1}\n"
+		"    clients:\n"
+		"      good: [{rate: 100 iops}]\n"
+		"      bad: [{outstanding: 50}]\n"
+		"      rest: [{outstanding: 50}]\n");
 
 	CHECK(get(m, "tenant.h.good.p99") < 6);
 	/* 150 by priority, and its half of the rest. */
@@ -388,21 +426,23 @@ static void priority_goes_first_while_it_fits_its_profile(void)
 
 static void tokens_are_first_claim_and_right_to_service(void)
 {
-	struct metrics *m =
-		run("duration: 60s\nsample: 1s\n"
-		    "devices: [{name: s, kind: server, rate: 1k iops, service: fixed}]\n"
-		    "hosts:\n"
-		    "  - name: h\n"
-		    "    window: 2\n"
-		    "    tenants:\n"
-		    "      - {name: r, rtokens: {rate: 600 iops, size: 60}, workloads: "
-		    "[{outstanding: 50}]}\n"
-		    "      - {name: l, ltokens: {rate: 0 iops, size: 1000}, workloads: "
-		    "[{outstanding: 50}]}\n"
-		    "      - {name: rest, workloads: [{outstanding: 50}]}\n"
-		    "at:\n"
-		    "  - {time: 10s, set: {tenant: h/l, lgrant: 1000}}\n"
-		    "  - {time: 40s, set: {tenant: h/l, lgrant: 500}}\n");
+	struct metrics *m = run("duration: 60s\n"
+				"sample: 1s\n"
+				"devices:\n"
+				"  - {name: s, kind: server, rate: 1k iops, service: fixed}\n"
+				"hosts:\n"
+				"  - name: h\n"
+				"    policy:\n"
+				"      depth: 2\n"
+				"      tenants:\n"
+				"        - {name: r, lab: {rtokens: {rate: 600 iops, size: 60}}}\n"
+				"        - {name: l, lab: {ltokens: {rate: 0 iops, size: 1000}}}\n"
+				"        - {name: rest}\n"
+				"    clients: {r: [{outstanding: 50}], l: [{outstanding: 50}], "
+				"rest: [{outstanding: 50}]}\n"
+				"at:\n"
+				"  - {time: 10s, set: {tenant: h/l, lab: {lgrant: 1000}}}\n"
+				"  - {time: 40s, set: {tenant: h/l, lab: {lgrant: 500}}}\n");
 
 	/* A bucket without a rate holds its grants, and nothing before. */
 	CHECK(over(m, "tenant.h.l.throughput", 0, 10) == 0);
@@ -416,16 +456,20 @@ static void tokens_are_first_claim_and_right_to_service(void)
 
 static void a_min_is_kept_against_weight(void)
 {
-	struct metrics *m = run(
-		"duration: 40s\nwarmup: 5s\n"
-		"devices: [{name: s, kind: server, rate: 1k iops}]\n"
-		"hosts:\n"
-		"  - name: h\n"
-		"    window: 4\n"
-		"    tenants:\n"
-		"      - {name: small, weight: 1, min: 300 iops, workloads: [{outstanding: 32}]}\n"
-		"      - {name: large, weight: 99, workloads: [{outstanding: 32}]}\n"
-		"at: [{time: 20s, set: {tenant: h/small, min: 500 iops}}]\n");
+	struct metrics *m =
+		run("duration: 40s\n"
+		    "warmup: 5s\n"
+		    "devices:\n"
+		    "  - {name: s, kind: server, rate: 1k iops}\n"
+		    "hosts:\n"
+		    "  - name: h\n"
+		    "    policy:\n"
+		    "      depth: 4\n"
+		    "      tenants: [{name: small, weight: 1, min: 300 iops}, {name: large, "
+		    "weight: 99}]\n"
+		    "    clients: {small: [{outstanding: 32}], large: [{outstanding: 32}]}\n"
+		    "at:\n"
+		    "  - {time: 20s, set: {tenant: h/small, min: 500 iops}}\n");
 
 	CHECK_NEAR(over(m, "tenant.h.small.throughput", 5, 20), 300 + 7, 0.03);
 	CHECK_NEAR(over(m, "tenant.h.small.throughput", 21, 40), 500 + 5, 0.03);
@@ -436,9 +480,12 @@ static void capacity_is_learned(void)
 {
 	struct metrics *m =
 		run("duration: 60s\n"
-		    "devices: [{name: s, kind: server, rate: 500 iops, capacity: auto}]\n"
-		    "hosts: [{name: h, window: 8, workloads: [{outstanding: 16}]}]\n"
-		    "at: [{time: 20s, set: {device: s, rate: 1k iops}}]\n");
+		    "devices:\n"
+		    "  - {name: s, kind: server, rate: 500 iops, capacity: auto}\n"
+		    "hosts:\n"
+		    "  - {name: h, policy: {depth: 8}, workloads: [{outstanding: 16}]}\n"
+		    "at:\n"
+		    "  - {time: 20s, set: {device: s, rate: 1k iops}}\n");
 
 	CHECK_NEAR(over(m, "device.s.capacity", 10, 20), 500, 0.1);
 	CHECK_NEAR(get(m, "device.s.capacity_iops"), 1000, 0.1);
@@ -450,11 +497,14 @@ static void capacity_is_learned(void)
 static void bursts_are_timed(void)
 {
 	struct metrics *m =
-		run("duration: 30s\nwarmup: 1s\n"
-		    "devices: [{name: s, kind: server, rate: 100 iops, service: fixed}]\n"
+		run("duration: 30s\n"
+		    "warmup: 1s\n"
+		    "devices:\n"
+		    "  - {name: s, kind: server, rate: 100 iops, service: fixed}\n"
 		    "hosts:\n"
-		    "  - {name: h, window: 1, workloads: [{arrivals: uniform, rate: 20k iops, on: "
-		    "1ms, off: 999ms}]}\n");
+		    "  - name: h\n"
+		    "    policy: {depth: 1}\n"
+		    "    workloads: [{arrivals: uniform, rate: 20k iops, on: 1ms, off: 999ms}]\n");
 
 	CHECK_INT(get(m, "burst.h.main.w1.finished"), 29); /* 1 s … 29 s; that of 0 s is warm-up */
 	CHECK_INT(get(m, "burst.h.main.w1.unfinished"), 0);
@@ -464,10 +514,13 @@ static void bursts_are_timed(void)
 
 static void an_slo_is_compared(void)
 {
-	struct metrics *m =
-		run("duration: 20s\n"
-		    "devices: [{name: s, kind: server, rate: 100 iops, service: fixed}]\n"
-		    "hosts: [{name: h, tenants: [{name: a, slo: p99 < 20ms, workloads: [{}]}]}]\n");
+	struct metrics *m = run("duration: 20s\n"
+				"devices:\n"
+				"  - {name: s, kind: server, rate: 100 iops, service: fixed}\n"
+				"hosts:\n"
+				"  - name: h\n"
+				"    policy: {depth: 32, tenants: [{name: a, slo: p99 < 20ms}]}\n"
+				"    clients: {a: [{}]}\n");
 
 	CHECK_NEAR(get(m, "slo.h.a.ratio"), 0.5, 0.01);
 	metrics_free(m);
@@ -489,10 +542,14 @@ static int give_trace(
 
 static void traces_are_read_through_the_caller(void)
 {
-	static const char text[] =
-		"duration: 10s\nsample: 1s\n"
-		"devices: [{name: s, kind: server}]\n"
-		"hosts: [{name: h, workloads: [{trace: t.trace}, {trace: NAME, loop: true}]}]\n";
+	static const char text[] = "duration: 10s\n"
+				   "sample: 1s\n"
+				   "devices:\n"
+				   "  - {name: s, kind: server}\n"
+				   "hosts:\n"
+				   "  - name: h\n"
+				   "    policy: {depth: 32, io_unit: 2 GiB}\n"
+				   "    workloads: [{trace: t.trace}, {trace: NAME, loop: true}]\n";
 	struct scenario_set good = {"hosts[0].workloads[1].trace", "t.trace"};
 	struct scenario *s;
 	struct metrics *m;
@@ -502,7 +559,7 @@ static void traces_are_read_through_the_caller(void)
 	CHECK_INT(scenario_parse(text, strlen(text), "t.yaml", NULL, 0, &s, &err), 0);
 	CHECK_INT(sim_run(s, NULL, &m, NULL, &err), -ENOENT);
 	CHECK_INT(scenario_load(s, give_trace, &reads, &err), -ENOENT);
-	CHECK(strstr(err.text, "t.yaml:4:") && strstr(err.text, "NAME: no such file"));
+	CHECK(strstr(err.text, "t.yaml:8:") && strstr(err.text, "NAME: no such file"));
 	scenario_free(s);
 
 	CHECK_INT(scenario_parse(text, strlen(text), "t.yaml", &good, 1, &s, &err), 0);
@@ -533,11 +590,17 @@ static int give_flushes(
  * capacity. */
 static void flushes_have_the_configured_cost(void)
 {
-	static const char text[] =
-		"duration: 10s\n"
-		"devices: [{name: s, kind: server}]\n"
-		"hosts: [{name: h, flush_cost: 20, tenants: [{name: a, max: 100 iops, workloads: "
-		"[{trace: f}]}]}]\n";
+	static const char text[] = "duration: 10s\n"
+				   "devices:\n"
+				   "  - {name: s, kind: server}\n"
+				   "hosts:\n"
+				   "  - name: h\n"
+				   "    policy:\n"
+				   "      depth: 32\n"
+				   "      flush_cost: 20\n"
+				   "      io_unit: 2 GiB\n"
+				   "      tenants: [{name: a, max: 100 iops}]\n"
+				   "    clients: {a: [{trace: f}]}\n";
 	struct scenario *s;
 	struct metrics *m;
 	struct weir_err err;
@@ -559,9 +622,12 @@ static int stop_at_half(double fraction, void *arg)
 
 static void a_run_can_be_stopped_and_shortened(void)
 {
-	static const char text[] = "duration: 10s\nwarmup: 5s\n"
-				   "devices: [{name: s, kind: server}]\n"
-				   "hosts: [{name: h, workloads: [{}]}]\n";
+	static const char text[] = "duration: 10s\n"
+				   "warmup: 5s\n"
+				   "devices:\n"
+				   "  - {name: s, kind: server}\n"
+				   "hosts:\n"
+				   "  - {name: h, policy: {depth: 32}, workloads: [{}]}\n";
 	double fraction = 0;
 	struct sim_options options = {.progress = stop_at_half, .progress_arg = &fraction};
 	struct sim_cost cost = {0, 0};
@@ -586,9 +652,12 @@ static void a_run_can_be_stopped_and_shortened(void)
 static void a_change_that_the_gate_refuses_ends_the_run(void)
 {
 	static const char text[] = "duration: 10s\n"
-				   "devices: [{name: s, kind: server}]\n"
-				   "hosts: [{name: h, workloads: [{}]}]\n"
-				   "at: {time: 3s, set: {tenant: h/main, rgrant: 5}}\n";
+				   "devices:\n"
+				   "  - {name: s, kind: server}\n"
+				   "hosts:\n"
+				   "  - {name: h, policy: {depth: 32}, workloads: [{}]}\n"
+				   "at:\n"
+				   "  - {time: 3s, set: {tenant: h/main, lab: {rgrant: 5}}}\n";
 	struct scenario *s;
 	struct metrics *m;
 	struct weir_err err;

@@ -6,9 +6,15 @@
 #include <errno.h>
 
 #define TOP                                                                                        \
-	"duration: 10s\nsample: 0s\n"                                                              \
-	"devices: [{name: s, kind: server, rate: 10k iops}]\n"                                     \
-	"hosts: [{name: h, count: %d, workloads: [{traces: f%s}]}]\n"
+	"duration: 10s\n"                                                                          \
+	"sample: 0s\n"                                                                             \
+	"devices:\n"                                                                               \
+	"  - {name: s, kind: server, rate: 10k iops}\n"                                            \
+	"hosts:\n"                                                                                 \
+	"  - name: h\n"                                                                            \
+	"    count: %d\n"                                                                          \
+	"    policy: {depth: 32, io_unit: 2 GiB}\n"                                                \
+	"    workloads: [{traces: f%s}]\n"
 
 static int reads; /* of files of the folder */
 
@@ -136,17 +142,24 @@ static void refuse(const char *keys, int code, const char *why)
 
 static void test_refused(void)
 {
-	static const char both[] =
-		"duration: 1s\ndevices: [{name: s, kind: server}]\nhosts: [{name: h, "
-		"workloads: [{traces: f, trace: g}]}]\n";
-	static const char alone[] =
-		"duration: 1s\ndevices: [{name: s, kind: server}]\nhosts: [{name: h, "
-		"workloads: [{trace: g, rate_most: 5 iops}]}]\n";
+	static const char both[] = "duration: 1s\n"
+				   "devices:\n"
+				   "  - {name: s, kind: server}\n"
+				   "hosts:\n"
+				   "  - {name: h, policy: {depth: 32, io_unit: 2 GiB}, workloads: "
+				   "[{traces: f, trace: g}]}\n";
+	static const char alone[] = "duration: 1s\n"
+				    "devices:\n"
+				    "  - {name: s, kind: server}\n"
+				    "hosts:\n"
+				    "  - name: h\n"
+				    "    policy: {depth: 32, io_unit: 2 GiB}\n"
+				    "    workloads: [{trace: g, rate_most: 5 iops}]\n";
 	struct weir_err err = {""};
 	struct scenario *s;
 
 	list = "notes\n";
-	refuse("", -ENOENT, "t.yaml:4:");
+	refuse("", -ENOENT, "t.yaml:9:");
 	list = "";
 	refuse("", -ENOENT, "f: the folder has no trace");
 	CHECK_INT(scenario_parse(both, strlen(both), "t", NULL, 0, &s, &err), -EINVAL);

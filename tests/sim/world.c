@@ -58,9 +58,8 @@ static void make_device(struct maker *m)
 			"kind: ssd\n    channels: 1\n    dies: 2",
 			"kind: array\n    preset: cx3-small"));
 	if (pick(m, 2))
-		append(m, "    gate: {window: %s, order: %s, per: %s}\n",
-			ONE_OF(m, "1", "3.5", "40"), ONE_OF(m, "fair", "fifo"),
-			ONE_OF(m, "host", "tenant"));
+		append(m, "    policy: {depth: %s, lab: {order: %s}}\n",
+			ONE_OF(m, "1", "3.5", "40"), ONE_OF(m, "fair", "fifo"));
 	m->links = (int)pick(m, 3);
 	if (m->links)
 		append(m, "links:\n");
@@ -97,7 +96,7 @@ static void make_workload(struct maker *m)
 
 static void make_tenant(struct maker *m, int host, int tenant)
 {
-	append(m, "      - {name: t%d, weight: %u", tenant, 1 + pick(m, 9));
+	append(m, "        - {name: t%d, weight: %u", tenant, 1 + pick(m, 9));
 	if (pick(m, 3) == 0) {
 		unsigned max = 50 + pick(m, 300);
 		struct limit *l = &m->limits[m->n_limits++];
@@ -110,16 +109,21 @@ static void make_tenant(struct maker *m, int host, int tenant)
 		append(m, ", min: 20 iops");
 	if (pick(m, 4) == 0)
 		append(m,
-			", priority: %u, profile: [{rate: 80 iops, size: 5}, {rate: 1 MB/s, size: "
-			"8 KiB}]",
+			", lab: {priority: %u, profile: [{rate: 80 iops, size: 5}, {rate: 1 MB/s, "
+			"size: 8 KiB}]}",
 			pick(m, 3));
-	append(m, ", workloads: [");
+	append(m, "}\n");
+}
+
+static void make_clients(struct maker *m, int tenant)
+{
+	append(m, "      t%d: [", tenant);
 	make_workload(m);
 	if (pick(m, 2)) {
 		append(m, ", ");
 		make_workload(m);
 	}
-	append(m, "]}\n");
+	append(m, "]\n");
 }
 
 static void make_host(struct maker *m, int host)
@@ -128,19 +132,23 @@ static void make_host(struct maker *m, int host)
 	unsigned tenants = 1 + pick(m, 4);
 
 	append(m,
-		"  - name: h%d\n    window: %s\n    order: %s\n    run: %u\n    distance: 1 MiB\n",
+		"  - name: h%d\n    policy:\n      depth: %s\n      lab: {order: %s}\n"
+		"      run: %u\n      run_distance: 1 MiB\n",
 		host, window, ONE_OF(m, "fair", "fair", "fifo", "edf"), pick(m, 3) * 4);
-	append(m, "    cost: %s\n", ONE_OF(m, "requests", "bytes", "time"));
-	if (m->links)
-		append(m, "    retry: 20ms\n    request: l%u\n    reply: l%u\n",
-			pick(m, (unsigned)m->links), pick(m, (unsigned)m->links));
+	append(m, "      cost: %s\n", ONE_OF(m, "requests", "bytes", "time"));
 	if (window[0] != 'n') {
 		snprintf(m->windows[m->n_windows].host, sizeof(m->windows[0].host), "h%d", host);
 		m->windows[m->n_windows++].most = atof(window);
 	}
-	append(m, "    tenants:\n");
+	append(m, "      tenants:\n");
 	for (unsigned t = 0; t < tenants; t++)
 		make_tenant(m, host, (int)t);
+	if (m->links)
+		append(m, "    retry: 20ms\n    request: l%u\n    reply: l%u\n",
+			pick(m, (unsigned)m->links), pick(m, (unsigned)m->links));
+	append(m, "    clients:\n");
+	for (unsigned t = 0; t < tenants; t++)
+		make_clients(m, (int)t);
 }
 
 static void make_changes(struct maker *m)
@@ -151,7 +159,7 @@ static void make_changes(struct maker *m)
 		"5}]}\n"
 		"  - {time: 1300ms, set: {workload: h0/*/w1, run: false}}\n"
 		"  - {time: 1500ms, set: [{workload: '*/*/*', run: true}, {tenant: '*/t0', "
-		"priority: 1}]}\n");
+		"lab: {priority: 1}}]}\n");
 }
 
 static void make_world(struct maker *m, uint64_t seed)

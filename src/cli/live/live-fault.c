@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-fault: `faults` of a scenario's PARDA: for a crash the host's gateway is killed, with its
+ * live-fault: `faults` of a scenario: for a crash the host's gateway is killed, with its
  * clients, and both are restarted when the fault ends (live.c). Other kinds cannot run live.
  */
 #include "base/no-memory.h"
@@ -32,9 +32,9 @@ static int read_one(struct live *l, yamldoc_node map, struct weir_err *err)
 	return 0;
 }
 
-int live_fault_plan(struct live *l, yamldoc_node map, struct weir_err *err)
+int live_fault_plan(struct live *l, struct weir_err *err)
 {
-	yamldoc_node list = yamldoc_get(map, "faults");
+	yamldoc_node list = yamldoc_get(yamldoc_root(l->s->doc), "faults");
 	size_t n = list.id ? yamldoc_size(list) : 0;
 	struct live_fault *more = realloc(l->faults, (l->n_faults + n + 1) * sizeof(*more));
 	int r = 0;

@@ -23,7 +23,7 @@ int live_words_add(struct live_words *w, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3))); /* 0 or -ENOMEM */
 void live_words_free(struct live_words *w);
 
-#define LIVE_WINDOW_MAX 65536 /* the largest depth of a policy; `none` in a scenario is more */
+#define LIVE_WINDOW_MAX 65536 /* the largest depth of a policy without --lab */
 #define LIVE_DEPTH      80    /* bytes of a depth as text of a policy */
 
 /* One `weir serve`. The devices' come first, in the scenario's order; then the hosts'. */
@@ -34,7 +34,6 @@ struct live_server {
 	uint32_t device;      /* index: its own, or that behind it */
 	double depth;         /* the window */
 	uint64_t depth_bytes; /* the same in bytes; 0: none */
-	char *keys;           /* further keys of its resource, as YAML; NULL: none */
 	char *top;            /* further keys at the top, as YAML; NULL: none */
 	uint64_t size;        /* bytes: the end of the last of its exports */
 	uint64_t offset;      /* of a host: start of its export on a device that has a gate */
@@ -128,33 +127,26 @@ int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_er
 /* ---- live-plan.c: set up servers, tenants and clients, and write the policies. */
 int live_plan(struct live *l, struct weir_err *err);
 void live_plan_free(struct live *l);
+/* Return the path of a host's tenant at its device's gate. */
+const char *live_device_path(const struct live *l, const struct live_tenant *t);
 /* Return the next of l->servers, which has room for it, with its paths set. */
 struct live_server *live_server_add(struct live *l, const char *name, int host, uint32_t device);
 
-/* ---- live-text.c: convert YAML of the scenario to YAML of a policy. */
-struct live_key {
-	const char *key; /* of the scenario; NULL ends the table */
-	const char *as;  /* its name in the policy; NULL: not copied, handled elsewhere */
-};
-/*
- * Write "key: value, " for each key in the table, in the map's order; refuse a key that is not in
- * the table, since it cannot run live. Return 0 or -EINVAL.
- */
-int live_text_keys(FILE *f, yamldoc_node map, const struct live_key *keys, struct weir_err *err);
+/* ---- live-text.c: YAML of the scenario as text. */
+void live_text_node(FILE *f, yamldoc_node n);
+/* Write "key: value, " for each key of the map but those in `not`, which ends with NULL. */
+void live_text_keys(FILE *f, yamldoc_node map, const char *const * not );
 void live_text_string(FILE *f, const char *text); /* quoted */
-/* Return the node of a host's group, and of a device. */
-yamldoc_node live_text_host(const struct scenario *s, uint32_t group);
 yamldoc_node live_text_device(const struct scenario *s, uint32_t device);
 /* Append printf output to *to, which is malloc'ed. Return 0 or -ENOMEM. */
 int live_text_add(char **to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- live-control.c: set keys of servers, for each controller of the scenario. */
+/* ---- live-control.c: peers, the relay and faults of controllers that hear other hosts. */
 int live_control(struct live *l, struct weir_err *err);
 int live_control_key(
 	const struct live *l, struct weir_err *err);       /* write DIR/key, which all share */
 bool live_controlled(const struct live *l, uint32_t host); /* a controller moves its window */
-uint32_t live_control_device(const struct scenario *s, const struct scenario_controller *c);
-bool live_control_moves(/* of parda: the host's window */
+bool live_control_moves(/* a controller of hosts: the host's window */
 	const struct scenario *s, const struct scenario_controller *c, uint32_t host);
 /*
  * Record the controllers' values in the last status as metrics: points of series at `t` (s), or at
@@ -167,6 +159,8 @@ typedef int live_say(struct live *l, const struct scenario_controller *c, double
 live_say live_say_parda, live_say_adaptbf, live_say_capacity;
 
 /* ---- live-policy.c: write the file of each server. */
+/* The gate of a server; NULL: a device without one. */
+const struct scenario_gate *live_gate(const struct live *l, const struct live_server *v);
 int live_policy_write(struct live *l, struct weir_err *err);
 
 /* ---- live-client.c */
@@ -177,8 +171,7 @@ int live_client_start(struct live *l, struct live_client *c, struct weir_err *er
 void live_client_end(struct live_client *c);
 
 /* ---- live-fault.c */
-int live_fault_plan(
-	struct live *l, yamldoc_node map, struct weir_err *err); /* read a controller's `faults` */
+int live_fault_plan(struct live *l, struct weir_err *err); /* read the scenario's `faults` */
 weir_time live_fault_next(
 	const struct live *l, weir_time now); /* time of the next change; WEIR_NEVER */
 

@@ -8,7 +8,7 @@
  *   a host whose gate is open,    none: its clients go to the device's gateway, since a gateway
  *   before a device with a gate   in between would make them one client
  *   a workload                    a client on an export of its tenant
- *   a controller                  keys of the gateways that it controls (live-control.c)
+ *   a controller                  the same keys in the policy of the same gateway
  *
  * OFFSETS A gateway distinguishes tenants by their exports, and exports must not overlap; but
  *         tenants may use the same part of a device. Beyond a model's end its offsets wrap around,
@@ -30,10 +30,10 @@ static const struct scenario_group *group_of(const struct live *l, uint32_t host
 
 static double window_of(const struct scenario_gate *g)
 {
-	return g->given & SCENARIO_GATE_WINDOW ? g->config.window : 32;
+	return g->config.window;
 }
 
-/* Return true for `window: none` without a window in bytes. */
+/* Return true for `depth: none` without a window in bytes. */
 static bool is_open(const struct scenario_gate *g)
 {
 	return window_of(g) > LIVE_WINDOW_MAX && !g->config.window_bytes;
@@ -68,14 +68,11 @@ static void add_server(
 	v->depth_bytes = g ? g->config.window_bytes : 0;
 }
 
-static int check_window(yamldoc_node map, const struct scenario_gate *g, struct weir_err *err)
+static int check_window(const struct scenario_gate *g, struct weir_err *err)
 {
-	if (window_of(g) < 1)
-		return yamldoc_error(map, err, "window: cannot run live: it must be 1 or more");
-	if (yamldoc_get(map, "order").id && g->config.order != WEIR_FAIR && !is_open(g))
-		return yamldoc_error(yamldoc_get(map, "order"), err,
-			"cannot run live: gateways have only the order 'fair'");
-	return 0;
+	return window_of(g) < 1 ? weir_err_at(err, -EINVAL, g->resource.at,
+					  "depth: cannot run live: it must be 1 or more")
+				: policy_lab_served(g->whole, err);
 }
 
 static int add_servers(struct live *l, struct weir_err *err)
@@ -100,8 +97,7 @@ static int add_servers(struct live *l, struct weir_err *err)
 	for (uint32_t i = 0; r == 0 && i < s->n_devices; i++) {
 		add_server(l, s->stations[i].name, -1, i, s->stations[i].gate);
 		if (s->stations[i].gate)
-			r = check_window(yamldoc_get(live_text_device(s, i), "gate"),
-				s->stations[i].gate, err);
+			r = check_window(s->stations[i].gate, err);
 	}
 	for (uint32_t i = 0; r == 0 && i < s->n_hosts; i++) {
 		const struct scenario_group *g = group_of(l, i);
@@ -109,25 +105,20 @@ static int add_servers(struct live *l, struct weir_err *err)
 		l->host_server[i] = needs_no_gateway(l, i) ? -1 : (int)l->n_servers;
 		if (l->host_server[i] >= 0)
 			add_server(l, s->hosts[i].name, (int)i, g->device, &g->gate);
-		r = check_window(live_text_host(s, s->hosts[i].group), &g->gate, err);
+		r = check_window(&g->gate, err);
 	}
 	return r;
 }
 
 /* ---- tenants */
 
-/* Return the path of a host's tenant at the device's gate. */
-static int device_path(const struct live *l, uint32_t host, const char *path, char **ret)
+const char *live_device_path(const struct live *l, const struct live_tenant *t)
 {
-	const struct scenario_gate *g = l->s->stations[group_of(l, host)->device].gate;
-	const char *name = l->s->hosts[host].name;
-	int leaf = scenario_leaf_for(g, name, path);
+	const struct scenario_gate *g = l->s->stations[group_of(l, t->host)->device].gate;
+	const char *host = l->s->hosts[t->host].name;
+	int leaf = scenario_leaf_for(g, host, t->path);
 
-	*ret = NULL;
-	if (g->policy && g->policy->n_tenants)
-		return live_text_add(ret, "%s", g->policy->tenants[leaf].path);
-	return g->per == SCENARIO_PER_HOST ? live_text_add(ret, "%s", name)
-					   : live_text_add(ret, "%s.%s", name, path);
+	return leaf < 0 ? host : g->policy->tenants[leaf].path;
 }
 
 /* Set the part of the device that a tenant's workloads use. */
@@ -159,13 +150,9 @@ static int add_tenant(struct live *l, uint32_t host, uint32_t index, struct weir
 	t->server = direct ? group_of(l, host)->device : (size_t)l->host_server[host];
 	l->n_tenants++;
 	set_extent(l, t);
-	/* Names contain no dots. */
-	r = live_text_add(&t->export_, "%s.%s", l->s->hosts[host].name, p->path);
-	for (char *c = t->export_; r == 0 && *c; c++)
-		*c = *c == '/' ? '.' : *c;
+	r = live_text_add(&t->export_, "%s/%s", l->s->hosts[host].name, p->path);
 	if (r == 0)
-		r = direct ? device_path(l, host, p->path, &t->server_path)
-			   : live_text_add(&t->server_path, "%s", p->path);
+		r = live_text_add(&t->server_path, "%s", direct ? live_device_path(l, t) : p->path);
 	if (r < 0)
 		return no_memory(err);
 	for (size_t i = 0; i + 1 < l->n_tenants; i++)
@@ -309,9 +296,8 @@ static int check_together(const struct live *l, struct weir_err *err)
 			continue;
 		for (size_t k = 0; k < i; k++)
 			if (l->tenants[k].host == t->host &&
-				(st->gate->per == SCENARIO_PER_TENANT ||
-					scenario_leaf_for(st->gate, host, l->tenants[k].path) !=
-						scenario_leaf_for(st->gate, host, t->path)))
+				scenario_leaf_for(st->gate, host, l->tenants[k].path) !=
+					scenario_leaf_for(st->gate, host, t->path))
 				return weir_err_at(err, -EINVAL, g->at,
 					"host '%s' has a window, and the gate of '%s' "
 					"distinguishes "
@@ -382,7 +368,6 @@ void live_plan_free(struct live *l)
 {
 	for (size_t i = 0; i < l->n_servers; i++) {
 		free(l->servers[i].own_name);
-		free(l->servers[i].keys);
 		free(l->servers[i].top);
 	}
 	for (size_t i = 0; i < l->n_tenants; i++) {

@@ -6,18 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Keys of a host's gate, and of a device's own. Keys that are not copied are written from the
- * parsed scenario, or checked by live-plan.c.
- */
-static const struct live_key gate_keys[] = {{"name", NULL}, {"count", NULL}, {"device", NULL},
-	{"retry", NULL}, {"workloads", NULL}, {"tenants", NULL}, {"window", NULL}, {"order", NULL},
-	{"per", NULL}, {"io_unit", NULL}, {"cost", "cost"}, {"run", "run"},
-	{"distance", "run_distance"}, {"credit", "credit"}, {"flush_cost", "flush_cost"},
-	{"trim_cost", "trim_cost"}, {NULL, NULL}};
-static const struct live_key tenant_keys[] = {{"children", NULL}, {"match", NULL}, {"for", NULL},
-	{"workloads", NULL}, {"name", "name"}, {"weight", "weight"}, {"min", "min"}, {"max", "max"},
-	{"burst", "burst"}, {"slo", "slo"}, {NULL, NULL}};
+const struct scenario_gate *live_gate(const struct live *l, const struct live_server *v)
+{
+	return v->host < 0 ? l->s->stations[v->device].gate
+			   : &l->s->groups[l->s->hosts[v->host].group].gate;
+}
 
 /* ---- the model behind a device's gateway, with the scenario's keys */
 
@@ -33,7 +26,7 @@ static const char *model_kind(yamldoc_node device)
 
 static void put_model(FILE *f, const struct live *l, const struct live_server *v)
 {
-	static const char *const not [] = {"name", "kind", "preset", "gate", "capacity", NULL};
+	static const char *const not [] = {"name", "kind", "preset", "policy", "capacity", NULL};
 	yamldoc_node device = live_text_device(l->s, v->device);
 
 	fprintf(f, "model:%s", model_kind(device));
@@ -51,6 +44,15 @@ static void put_model(FILE *f, const struct live *l, const struct live_server *v
 
 /* ---- resources and exports */
 
+/* Return the name of a host's export at a device with a gate: its first tenant's, since all its tenants are one there. */
+static const char *live_host_export(const struct live *l, const struct live_server *v)
+{
+	for (size_t i = 0; i < l->n_tenants; i++)
+		if (l->tenants[i].host == (uint32_t)v->host)
+			return l->tenants[i].export_;
+	return v->name;
+}
+
 const char *live_depth(const struct live_server *v, char text[LIVE_DEPTH])
 {
 	if (v->depth_bytes)
@@ -61,31 +63,36 @@ const char *live_depth(const struct live_server *v, char text[LIVE_DEPTH])
 	return text;
 }
 
-static int put_resource(
-	FILE *f, const struct live *l, const struct live_server *v, struct weir_err *err)
+/* Return the map of a server's resource in its policy; id 0: none. */
+static yamldoc_node resource_node(const struct live *l, const struct live_server *v)
 {
+	const struct scenario_gate *g = live_gate(l, v);
+	yamldoc_node list = g ? yamldoc_get(g->node, "resources") : (yamldoc_node){0};
+
+	for (size_t i = 0; i < yamldoc_size(list); i++) {
+		const char *name = yamldoc_text(yamldoc_get(yamldoc_at(list, i), "name"));
+
+		if (name && strcmp(name, l->s->stations[v->device].name) == 0)
+			return yamldoc_at(list, i);
+	}
+	return (yamldoc_node){0};
+}
+
+static void put_resource(FILE *f, const struct live *l, const struct live_server *v)
+{
+	static const char *const not [] = {"name", "back", "depth", NULL};
 	const struct scenario_station *st = &l->s->stations[v->device];
-	const struct live_server *up = &l->servers[v->device];
-	const struct scenario_gate *g =
-		v->host < 0 ? st->gate : &l->s->groups[l->s->hosts[v->host].group].gate;
-	yamldoc_node map = v->host < 0 ? yamldoc_get(live_text_device(l->s, v->device), "gate")
-				       : live_text_host(l->s, l->s->hosts[v->host].group);
 	char depth[LIVE_DEPTH];
-	int r;
 
 	fprintf(f, "resources:\n  - {name: \"%s\", back: \"", st->name);
 	if (v->host < 0)
 		put_model(f, l, v);
 	else
-		fprintf(f, "nbd+unix:///%s?socket=%s", st->gate ? v->name : st->name, up->socket);
+		fprintf(f, "nbd+unix:///%s?socket=%s", st->gate ? live_host_export(l, v) : st->name,
+			l->servers[v->device].socket);
 	fprintf(f, "\", depth: %s, ", live_depth(v, depth));
-	if (g && g->resource.io_unit)
-		fprintf(f, "io_unit: %" PRIu64 " B, ", (uint64_t)g->resource.io_unit);
-	else
-		fputs("io_unit: 2 GiB, ", f); /* the largest: each request counts one */
-	r = live_text_keys(f, map, gate_keys, err);
-	fprintf(f, "%s}\n", v->keys ? v->keys : "");
-	return r;
+	live_text_keys(f, resource_node(l, v), not );
+	fputs("}\n", f);
 }
 
 static void put_export(FILE *f, const char *name, uint64_t offset, uint64_t size)
@@ -111,128 +118,99 @@ static void put_exports(FILE *f, const struct live *l, size_t server)
 				f, l->tenants[i].export_, l->tenants[i].offset, l->tenants[i].size);
 	for (size_t i = l->s->n_devices; v->host < 0 && i < l->n_servers; i++)
 		if (l->servers[i].device == v->device)
-			put_export(f, l->servers[i].name, l->servers[i].offset, l->servers[i].size);
+			put_export(f, live_host_export(l, &l->servers[i]), l->servers[i].offset,
+				l->servers[i].size);
 }
 
 /* ---- tenants */
 
-/*
- * Write the match of a leaf of this server's policy: the exports of the tenants that are counted
- * there; at a device also those of the hosts that it stands for.
- */
+/* Write the match of a leaf whose policy has none: the exports that belong to it. */
 static void put_match(FILE *f, const struct live *l, size_t server, const char *path)
 {
 	const struct live_server *v = &l->servers[server];
-	const struct scenario_gate *g = l->s->stations[v->device].gate;
 	size_t n = 0;
 
-	for (size_t i = 0; i < l->n_tenants; i++)
-		if (l->tenants[i].server == server && l->tenants[i].size &&
-			strcmp(l->tenants[i].server_path, path) == 0)
-			fprintf(f, "%s{export: \"%s\"}, ", n++ ? "" : "match: [",
-				l->tenants[i].export_);
-	for (size_t i = 0; v->host < 0 && i < l->n_tenants; i++) {
+	for (size_t i = 0; i < l->n_tenants; i++) {
 		const struct live_tenant *t = &l->tenants[i];
-		const char *host = l->s->hosts[t->host].name;
-		int leaf;
+		bool is_host = v->host < 0 && l->host_server[t->host] >= 0 &&
+			       l->servers[t->server].device == v->device;
 
-		if (l->host_server[t->host] < 0 || l->servers[t->server].device != v->device ||
-			(i && l->tenants[i - 1].host == t->host))
+		if (is_host && i && l->tenants[i - 1].host == t->host)
 			continue; /* once per host: all its tenants are one here */
-		leaf = scenario_leaf_for(g, host, t->path);
-		if (strcmp(leaf < 0 ? host : g->policy->tenants[leaf].path, path) == 0)
-			fprintf(f, "%s{export: \"%s\"}, ", n++ ? "" : "match: [", host);
+		if (is_host ? strcmp(live_device_path(l, t), path) == 0
+			    : t->server == server && t->size && strcmp(t->server_path, path) == 0)
+			fprintf(f, "%s{export: \"%s\"}, ", n++ ? "" : "match: [", t->export_);
 	}
 	fputs(n ? "]" : "", f);
 }
 
-static int put_tenants(FILE *f, const struct live *l, size_t server, yamldoc_node list,
-	const char *above, struct weir_err *err)
+static void put_tenants(
+	FILE *f, const struct live *l, size_t server, yamldoc_node list, const char *above)
 {
-	int r = 0;
+	static const char *const not [] = {"children", NULL};
 
 	fputs("[", f);
-	for (size_t i = 0; r == 0 && i < yamldoc_size(list); i++) {
+	for (size_t i = 0; i < yamldoc_size(list); i++) {
 		yamldoc_node map = yamldoc_at(list, i), children = yamldoc_get(map, "children");
 		char path[1024];
 
 		snprintf(path, sizeof(path), "%s%s%s", above, *above ? "/" : "",
 			yamldoc_text(yamldoc_get(map, "name")));
 		fputs(i ? ",\n  {" : "{", f);
-		r = live_text_keys(f, map, tenant_keys, err);
+		live_text_keys(f, map, not );
 		if (yamldoc_size(children)) {
 			fputs("children: ", f);
-			r = r ? r : put_tenants(f, l, server, children, path, err);
-		} else {
+			put_tenants(f, l, server, children, path);
+		} else if (!yamldoc_has(map, "match")) {
 			put_match(f, l, server, path);
 		}
 		fputs("}", f);
 	}
 	fputs("]", f);
-	return r;
 }
 
-/*
- * Write the tenants of a gate without a list of tenants: one for each host, or for each tenant of
- * each host.
- */
+/* Write the tenants of a gate without a list of tenants: one for each host. */
 static void put_default_tenants(FILE *f, const struct live *l, size_t server)
 {
-	bool per_host = l->s->stations[l->servers[server].device].gate->per == SCENARIO_PER_HOST;
-
 	fputs("[", f);
 	for (size_t i = 0; i < l->n_tenants; i++) {
 		const struct live_tenant *t = &l->tenants[i];
-		const char *host = l->s->hosts[t->host].name;
-		bool direct = l->host_server[t->host] < 0;
-		const char *path = direct && !per_host ? t->server_path : host;
 
 		if (l->servers[t->server].device != l->servers[server].device ||
-			(!direct && i && l->tenants[i - 1].host == t->host))
+			(i && l->tenants[i - 1].host == t->host))
 			continue;
-		fprintf(f, "{name: \"%s\", ", path);
-		put_match(f, l, server, path);
+		fprintf(f, "{name: \"%s\", ", l->s->hosts[t->host].name);
+		put_match(f, l, server, l->s->hosts[t->host].name);
 		fputs("}, ", f);
 	}
 	fputs("]", f);
 }
 
-static int put_tree(FILE *f, const struct live *l, size_t server, struct weir_err *err)
+static void put_tree(FILE *f, const struct live *l, size_t server)
 {
-	const struct live_server *v = &l->servers[server];
-	yamldoc_node map = v->host < 0 ? yamldoc_get(live_text_device(l->s, v->device), "gate")
-				       : live_text_host(l->s, l->s->hosts[v->host].group);
-	yamldoc_node list = yamldoc_get(map, "tenants");
-	int r = 0;
+	const struct scenario_gate *g = live_gate(l, &l->servers[server]);
 
-	if (v->host < 0 && !l->s->stations[v->device].gate)
-		return 0; /* all clients are one tenant */
+	if (!g)
+		return; /* all clients are one tenant */
 	fputs("tenants:\n  ", f);
-	if (list.id) {
-		r = put_tenants(f, l, server, list, "", err);
-	} else if (v->host < 0) {
+	if (g->policy)
+		put_tenants(f, l, server, yamldoc_get(g->node, "tenants"), "");
+	else
 		put_default_tenants(f, l, server);
-	} else {
-		fputs("[{name: main, ", f);
-		put_match(f, l, server, "main");
-		fputs("}]", f);
-	}
 	fputs("\n", f);
-	return r;
 }
 
 /* ---- the file */
 
-static int put_policy(FILE *f, const struct live *l, size_t server, struct weir_err *err)
+static void put_policy(FILE *f, const struct live *l, size_t server)
 {
 	const struct live_server *v = &l->servers[server];
-	int r;
 
 	fprintf(f, "listen: \"unix:%s\"\napi: \"unix:%s\"\nthreads: 1\nlog: warning\n%s", v->socket,
 		v->api, v->top ? v->top : "");
-	r = put_resource(f, l, v, err);
+	put_resource(f, l, v);
 	put_exports(f, l, server);
-	return r ? r : put_tree(f, l, server, err);
+	put_tree(f, l, server);
 }
 
 int live_policy_write(struct live *l, struct weir_err *err)
@@ -244,8 +222,10 @@ int live_policy_write(struct live *l, struct weir_err *err)
 		FILE *f;
 
 		r = files_create(path, &f, err);
-		if (r == 0)
-			r = files_close(f, path, put_policy(f, l, i, err), err);
+		if (r == 0) {
+			put_policy(f, l, i);
+			r = files_close(f, path, 0, err);
+		}
 	}
 	return r;
 }

@@ -100,8 +100,7 @@ int live_say_adaptbf(struct live *l, const struct scenario_controller *c, double
 		{"written_off", "written_off", "tokens", 1}, {"aged", "aged", "tokens", 1},
 		{"steps", "steps", "", 1}, {"records_off", "records_off", "tokens", 1},
 		{"tokens_off", "tokens_off", "tokens", 1}};
-	const json_t *adaptbf =
-		json_object_get(resource_of(l, live_control_device(l->s, c)), "adaptbf");
+	const json_t *adaptbf = json_object_get(resource_of(l, c->station), "adaptbf");
 	const json_t *jobs = json_object_get(adaptbf, "jobs");
 	int r = end ? PUT(l, adaptbf, server_values, "adaptbf.server", t, end)
 		    : PUT(l, adaptbf, server_points, "adaptbf.server", t, end);
@@ -125,7 +124,7 @@ int live_say_capacity(struct live *l, const struct scenario_controller *c, doubl
 {
 	static const struct saying values[] = {
 		{"iops", "capacity_iops", "iops", 1}, {"bytes", "capacity_bytes", "B/s", 1}};
-	uint32_t device = live_control_device(l->s, c);
+	uint32_t device = c->station;
 	char prefix[256];
 
 	snprintf(prefix, sizeof(prefix), "device.%s", l->s->stations[device].name);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-text: copy parts of a scenario's file, as text, into a policy.
- *
- * The keys of a tenant's limits, of a device and of a controller are the same in both files. They
- * are copied as text, so that no value is parsed, rounded and written again; a key that the table
- * of a part does not name is refused with its place.
+ * live-text: write parts of a scenario's policies, as text, into a gateway's policy. No value is
+ * parsed, rounded and written again.
  */
 #include "cli/live/live-impl.h"
 #include <errno.h>
@@ -23,7 +20,7 @@ void live_text_string(FILE *f, const char *text)
 	fputc('"', f);
 }
 
-static void put_node(FILE *f, yamldoc_node n)
+void live_text_node(FILE *f, yamldoc_node n)
 {
 	const char *key;
 
@@ -35,7 +32,7 @@ static void put_node(FILE *f, yamldoc_node n)
 		fputc('[', f);
 		for (size_t i = 0; i < yamldoc_size(n); i++) {
 			fputs(i ? ", " : "", f);
-			put_node(f, yamldoc_at(n, i));
+			live_text_node(f, yamldoc_at(n, i));
 		}
 		fputc(']', f);
 		return;
@@ -45,7 +42,7 @@ static void put_node(FILE *f, yamldoc_node n)
 			yamldoc_node value = yamldoc_map_at(n, i, &key);
 
 			fprintf(f, "%s%s: ", i ? ", " : "", key);
-			put_node(f, value);
+			live_text_node(f, value);
 		}
 		fputc('}', f);
 		return;
@@ -54,29 +51,20 @@ static void put_node(FILE *f, yamldoc_node n)
 	}
 }
 
-int live_text_keys(FILE *f, yamldoc_node map, const struct live_key *keys, struct weir_err *err)
+void live_text_keys(FILE *f, yamldoc_node map, const char *const * not )
 {
 	for (size_t i = 0; i < yamldoc_map_size(map); i++) {
-		const struct live_key *k = keys;
-		const char *key;
+		const char *key, *const *k = not ;
 		yamldoc_node value = yamldoc_map_at(map, i, &key);
 
-		while (k->key && strcmp(k->key, key) != 0)
+		while (*k && strcmp(*k, key) != 0)
 			k++;
-		if (!k->key)
-			return yamldoc_error(value, err, "cannot run live");
-		if (!k->as || yamldoc_kind(value) == YAMLDOC_NONE)
+		if (*k)
 			continue;
-		fprintf(f, "%s: ", k->as);
-		put_node(f, value);
+		fprintf(f, "%s: ", key);
+		live_text_node(f, value);
 		fputs(", ", f);
 	}
-	return 0;
-}
-
-yamldoc_node live_text_host(const struct scenario *s, uint32_t group)
-{
-	return yamldoc_at(yamldoc_get(yamldoc_root(s->doc), "hosts"), group);
 }
 
 yamldoc_node live_text_device(const struct scenario *s, uint32_t device)

@@ -49,7 +49,7 @@ bool live_interrupted(void)
 
 int live_server_start(struct live_server *v, struct weir_err *err)
 {
-	const char *argv[] = {"weir", "serve", v->file, NULL};
+	const char *argv[] = {"weir", "serve", "--lab", v->file, NULL};
 	struct weir_err why;
 	int r = peer_start(&v->peer, argv, -1, v->socket, v->log, &why);
 

@@ -6,8 +6,7 @@
  * period. Here stands only the plug: a table of functions, found by name. To add one: write its
  * ops in a file of its own, and name it in the table of controller.c. world.c stays as it is.
  *
- * A scenario starts it with `controllers: [{kind: NAME, period: 2s, …}]`; `capacity` also starts
- * for each device that says `capacity: auto`.
+ * A resource of a policy names it; `capacity` starts for each device that says `capacity: auto`.
  */
 #ifndef WEIR_SIM_CONTROL_CONTROLLER_H
 #define WEIR_SIM_CONTROL_CONTROLLER_H
@@ -26,8 +25,7 @@ struct sim_controller_ops {
 	/* Check its settings when the scenario is read, after devices and hosts; may be NULL. */
 	int (*check)(const struct scenario *s, const struct scenario_controller *config,
 		struct weir_err *err);
-	/* Once, at time 0, when the world stands. config->node is its map (id 0: it has none),
-	 * config->station the device that asked for it. */
+	/* Once, at time 0, when the world is built. config->gate has the settings. */
 	int (*init)(struct world *w, const struct scenario_controller *config, void **ret_state,
 		struct weir_err *err);
 	/* Every period, or every phase of it. Non-zero ends the run with that error. */
@@ -38,16 +36,5 @@ struct sim_controller_ops {
 	int (*report)(void *state, struct world *w, struct metrics *m);
 	void (*free)(void *state);
 };
-
-/* NULL when there is none of that name. */
-const struct sim_controller_ops *sim_controller_find(const char *name);
-/* The one that the map names by `kind`; -ENOENT where it has none, -EINVAL with those there are. */
-int controller_choose(
-	yamldoc_node map, const struct sim_controller_ops **ret, struct weir_err *err);
-
-/* Read the settings of a controller from a scenario's map, in which `more` keys are the simulator's, into a block that the
- * caller frees. */
-int controller_settings_block(const struct controller *c, yamldoc_node map, const char *const *more,
-	struct settings *ret, struct weir_err *err);
 
 #endif

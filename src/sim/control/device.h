@@ -2,8 +2,7 @@
 /*
  * device: any controller (control/controller.h) at the gate of a simulated device, which is its site.
  *
- * A scenario's map has the keys of the controller's settings, and besides: `device`, which may be left out if there is
- * only one; `rate`, the device's capacity; `learn`, if that is a guess.
+ * The same controller may stand at the gate of a host, which then is its site.
  */
 #ifndef WEIR_SIM_CONTROL_DEVICE_H
 #define WEIR_SIM_CONTROL_DEVICE_H

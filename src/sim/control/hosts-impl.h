@@ -17,11 +17,10 @@
 /* Reports of a host that are still on the way or may have been missed. */
 #define KEPT 8
 
-struct map { /* of the controller */
+struct map { /* the settings of the controller, and of the network between the hosts */
 	const struct controller *kind;
-	struct settings settings; /* allocated */
+	const void *settings;
 	uint32_t device;
-	const char *hosts; /* a glob; NULL: those whose resource has the controller */
 	weir_time period, delay;
 	double loss;
 	struct fault *faults; /* n_faults, in order of time; allocated */

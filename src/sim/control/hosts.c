@@ -6,10 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the map */
-
-static const char *const more[] = {
-	"kind", "period", "device", "hosts", "delay", "loss", "faults", NULL};
+/* ---- settings */
 
 static int read_network(yamldoc_node map, struct map *ret, struct weir_err *err)
 {
@@ -27,57 +24,13 @@ static int read_network(yamldoc_node map, struct map *ret, struct weir_err *err)
 
 static bool is_one(const struct scenario *s, const struct map *set, uint32_t host)
 {
-	if (!set->hosts)
-		return s->groups[s->hosts[host].group].device == set->device &&
-		       s->groups[s->hosts[host].group].gate.resource.controller == set->kind;
-	return s->groups[s->hosts[host].group].device == set->device &&
-	       scenario_fits(set->hosts, s->hosts[host].name);
+	const struct scenario_group *g = &s->groups[s->hosts[host].group];
+
+	return g->device == set->device && g->gate.resource.controller == set->kind;
 }
 
-static void map_free(struct map *m)
-{
-	free(m->settings.data);
-	free(m->faults);
-}
-
-static int read_site(
-	const struct scenario *s, yamldoc_node map, struct map *ret, struct weir_err *err)
-{
-	uint32_t n = 0;
-	int r;
-
-	if ((r = yamldoc_optional(yamldoc_time(map, "period", &ret->period, err))) ||
-		(r = scenario_device_of(s, map, &ret->device, err)) ||
-		(r = yamldoc_optional(yamldoc_string(map, "hosts", &ret->hosts, err))) ||
-		(r = read_network(map, ret, err)))
-		return r;
-	for (uint32_t i = 0; i < s->n_hosts; i++)
-		n += is_one(s, ret, i);
-	if (n == 0)
-		return yamldoc_error(map, err, "no host of that device is named '%s'", ret->hosts);
-	return hosts_faults_read(s, map, ret, err);
-}
-
-static int read_map(
-	const struct scenario *s, yamldoc_node map, struct map *ret, struct weir_err *err)
-{
-	const char *kind;
-	int r = yamldoc_string(map, "kind", &kind, err);
-
-	*ret = (struct map){.hosts = "*", .period = hosts_controller.period, .delay = WEIR_MS};
-	if (r == 0) {
-		ret->kind = controller_find(kind);
-		r = controller_settings_block(ret->kind, map, more, &ret->settings, err);
-	}
-	if (r == 0)
-		r = read_site(s, map, ret, err);
-	if (r)
-		map_free(ret);
-	return r;
-}
-
-/* Each host's resource has its settings; messages and faults are the scenario's. */
-static int read_resource(const struct scenario *s, const struct scenario_controller *config,
+/* The settings of the hosts' resource; messages and faults are the scenario's. */
+static int read_settings(const struct scenario *s, const struct scenario_controller *config,
 	struct map *ret, struct weir_err *err)
 {
 	static const char *const keys[] = {"delay", "loss", NULL};
@@ -85,6 +38,7 @@ static int read_resource(const struct scenario *s, const struct scenario_control
 	int r;
 
 	*ret = (struct map){.kind = config->gate->resource.controller,
+		.settings = config->gate->resource.settings,
 		.device = config->station,
 		.period = config->gate->whole->peers.period,
 		.delay = WEIR_MS};
@@ -94,21 +48,13 @@ static int read_resource(const struct scenario *s, const struct scenario_control
 	return hosts_faults_read(s, root, ret, err);
 }
 
-static int read_config(const struct scenario *s, const struct scenario_controller *config,
-	struct map *ret, struct weir_err *err)
-{
-	return config->gate ? read_resource(s, config, ret, err)
-			    : read_map(s, config->node, ret, err);
-}
-
 static int hosts_check(
 	const struct scenario *s, const struct scenario_controller *config, struct weir_err *err)
 {
 	struct map read;
-	int r = read_config(s, config, &read, err);
+	int r = read_settings(s, config, &read, err);
 
-	if (r == 0)
-		map_free(&read);
+	free(read.faults);
 	return r;
 }
 
@@ -162,7 +108,7 @@ static void hosts_free(void *state)
 	free(c->sequence);
 	free(c->hosts);
 	free(c->rows);
-	map_free(&c->map);
+	free(c->map.faults);
 	free(c);
 }
 
@@ -183,15 +129,12 @@ int hosts_begin(struct host *h, struct weir_err *err)
 
 static int start_host(struct hosts *c, struct host *h, struct world *w, struct weir_err *err)
 {
-	const struct scenario *s = w->scenario;
-	const struct scenario_gate *g = &s->groups[s->hosts[h->world - w->hosts].group].gate;
-
 	h->hosts = c;
 	h->site = (struct sim_site){.site = {.ops = &c->ops, .name = h->world->name},
 		.world = w,
 		.gate = h->world->gate,
 		.kind = c->map.kind,
-		.settings = c->map.hosts ? c->map.settings.data : g->resource.settings};
+		.settings = c->map.settings};
 	rng_init(&h->site.random, w->seed, h->world->name);
 	h->seen = calloc(h->world->n_tenants, sizeof(*h->seen));
 	return h->seen ? hosts_begin(h, err) : no_memory(err);
@@ -227,7 +170,7 @@ static int hosts_init(struct world *w, const struct scenario_controller *config,
 	struct weir_err *err)
 {
 	struct hosts *c = calloc(1, sizeof(*c));
-	int r = c ? read_config(w->scenario, config, &c->map, err) : no_memory(err);
+	int r = c ? read_settings(w->scenario, config, &c->map, err) : no_memory(err);
 
 	if (r) {
 		free(c);
@@ -306,7 +249,7 @@ static int step_host(struct host *h, struct weir_err *err)
 	steps = h->site.kind->steps(h->site.instance);
 	if (steps != h->steps && w->scenario->sample)
 		r = sim_site_facts(
-			&h->site, h->world->name, w->measure->metrics, (double)w->now / 1e9);
+			&h->site, h->world->name, NULL, w->measure->metrics, (double)w->now / 1e9);
 	h->steps = steps;
 	return r ? weir_err_set(
 			   err, r, "%s: the series of '%s'", h->site.kind->name, h->world->name)
@@ -355,7 +298,7 @@ static int hosts_report(void *state, struct world *w, struct metrics *m)
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < c->n; i++)
-		r = sim_site_facts(&c->hosts[i].site, c->hosts[i].world->name, m, -1);
+		r = sim_site_facts(&c->hosts[i].site, c->hosts[i].world->name, NULL, m, -1);
 	return r;
 }
 

@@ -11,33 +11,15 @@ struct learner {
 	uint32_t station;
 };
 
-static const char *const keys[] = {"kind", "period", "device", NULL};
-
-static int learner_check(
-	const struct scenario *s, const struct scenario_controller *config, struct weir_err *err)
-{
-	uint32_t station;
-	int r = yamldoc_map(config->node, keys, err);
-
-	return r ? r : scenario_device_of(s, config->node, &station, err);
-}
-
 static int learner_init(struct world *w, const struct scenario_controller *config, void **ret_state,
 	struct weir_err *err)
 {
 	struct learner *l = calloc(1, sizeof(*l));
-	int r = 0;
 
 	if (!l)
 		return no_memory(err);
 	capacity_init(&l->capacity, NULL);
 	l->station = config->station;
-	if (config->node.id)
-		r = scenario_device_of(w->scenario, config->node, &l->station, err);
-	if (r) {
-		free(l);
-		return r;
-	}
 	*ret_state = l;
 	return 0;
 }
@@ -88,8 +70,7 @@ static int learner_report(void *state, struct world *w, struct metrics *m)
 
 const struct sim_controller_ops learner_capacity = {
 	.name = "capacity",
-	.period = 100 * WEIR_MS, /* capacity_step makes its own intervals */
-	.check = learner_check,
+	.period = 100 * WEIR_MS, /* capacity makes its own intervals out of them */
 	.init = learner_init,
 	.step = learner_step,
 	.report = learner_report,

@@ -215,22 +215,37 @@ int sim_site_step(struct sim_site *s, struct weir_err *err)
 
 /* ---- facts */
 
+struct naming { /* of tenants */
+	const struct sim_site *site;
+	const char *host; /* NULL: paths as they are */
+	struct arena *memory;
+};
+
 static const char *path_of(void *arg, size_t i)
 {
-	return ((const struct sim_site *)arg)->gate->policy.tenants[i].path;
+	const struct naming *n = arg;
+	const char *path = n->site->gate->policy.tenants[i].path;
+	size_t len = n->host ? strlen(n->host) + strlen(path) + 2 : 0;
+	char *text = len ? arena_take(n->memory, len, 1) : NULL;
+
+	if (text)
+		snprintf(text, len, "%s/%s", n->host, path);
+	return text ? text : path;
 }
 
-int sim_site_facts(const struct sim_site *s, const char *subject, struct metrics *m, double t)
+int sim_site_facts(const struct sim_site *s, const char *subject, const char *host,
+	struct metrics *m, double t)
 {
 	struct arena memory = {0};
-	struct facts_site site = {&memory, path_of, (void *)(uintptr_t)s};
+	struct naming naming = {s, host, &memory};
+	struct facts_site site = {&memory, path_of, &naming};
 	struct facts facts = {0};
 	int r;
 
 	if (!s->kind->look)
 		return 0;
 	s->kind->look(s->instance, &site, true, false, &facts);
-	r = measure_facts(m, &facts, subject, t);
+	r = memory.failed ? -ENOMEM : measure_facts(m, &facts, subject, t);
 	arena_free(&memory);
 	return r;
 }

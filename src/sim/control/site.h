@@ -33,7 +33,8 @@ int sim_site_begin(struct sim_site *s, struct weir_err *err);
 void sim_site_end(struct sim_site *s);
 /* -EINVAL: something failed. */
 int sim_site_step(struct sim_site *s, struct weir_err *err);
-/* Put the facts, of this subject; t < 0: those of the end. */
-int sim_site_facts(const struct sim_site *s, const char *subject, struct metrics *m, double t);
+/* Put the facts, of this subject; t < 0: those of the end. `host`: prefix of the tenants' paths; NULL: none. */
+int sim_site_facts(const struct sim_site *s, const char *subject, const char *host,
+	struct metrics *m, double t);
 
 #endif

@@ -32,6 +32,15 @@ static void append_sets(
 		to[(*n)++] = from[i];
 }
 
+/* Read a policy that a scenario names, as its traces are read. */
+static int read_policy(void *arg, const char *from, const char *name, char **ret_text,
+	size_t *ret_len, struct weir_err *err)
+{
+	const struct experiment_options *o = arg;
+
+	return o->read(name, o->read_arg, ret_text, ret_len, err);
+}
+
 /* Parse the scenario with the changes of the run, if live of the experiment, and of `without`. */
 static int parse_scenario(const struct experiment *e, const struct experiment_run *run,
 	const struct experiment_options *o, const char *text, size_t len, struct scenario **ret,
@@ -49,7 +58,8 @@ static int parse_scenario(const struct experiment *e, const struct experiment_ru
 	append_sets(sets, &n, run->sets, run->n_sets);
 	append_sets(sets, &n, e->live_sets, o->live ? e->n_live_sets : 0);
 	append_sets(sets, &n, w ? w->sets : NULL, w ? w->n_sets : 0);
-	r = scenario_parse(text, len, run->scenario, sets, n, ret, err);
+	r = scenario_parse_files(
+		text, len, run->scenario, sets, n, read_policy, (void *)o, ret, err);
 	free(sets);
 	return r;
 }

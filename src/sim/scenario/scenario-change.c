@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const gate_change_keys[] = {"window", "run", "distance", "credit", "depth",
-	"run_distance", NULL};
+static const char *const gate_change_keys[] = {"depth", "run", "run_distance", "credit", NULL};
+static const char *const tenant_change_keys[] = {"weight", "min", "max", "burst", "lab", NULL};
 
 /* Read a resource's keys with the policy's readers. */
 static void read_resource(struct policy_reading *r, yamldoc_node map, void *to)
@@ -36,10 +36,43 @@ static void read_resource(struct policy_reading *r, yamldoc_node map, void *to)
 
 static int read_gate(yamldoc_node map, struct scenario_gate *g, struct weir_err *err)
 {
-	if (yamldoc_has(map, "window") || yamldoc_has(map, "distance"))
-		return scenario_gate_read(map, g, err);
 	g->resource.cost = g->config.cost;
 	return policy_part_read(read_resource, map, g, err);
+}
+
+/* Read a tenant's keys with the policy's readers. */
+static void read_limits(struct policy_reading *r, yamldoc_node map, void *to)
+{
+	yamldoc_node min = yamldoc_get(map, "min"), max = yamldoc_get(map, "max"),
+		     burst = yamldoc_get(map, "burst");
+	struct weir_tenant tenant = {.weight = 1};
+	struct scenario_knobs *k = to;
+
+	policy_tenant_read_weight(r, map, &tenant);
+	if (yamldoc_get(map, "weight").id)
+		k->given |= SCENARIO_WEIGHT;
+	k->weight = tenant.weight;
+	if (min.id && policy_limit_read(r, min, "min", k->min, &k->n_min))
+		k->given |= SCENARIO_MIN;
+	if (max.id && policy_limit_read(r, max, "max", k->max, &k->n_max))
+		k->given |= SCENARIO_MAX;
+	if (burst.id && max.id)
+		policy_limit_read_bursts(r, burst, k->max, k->n_max);
+	else if (burst.id)
+		policy_refuse(r, burst, "needs a 'max' beside it");
+	for (unsigned i = 0; i < WEIR_LIMITS; i++) /* places are in the policy's memory */
+		k->min[i].at = k->max[i].at = (struct weir_place){0};
+}
+
+static int read_knobs(yamldoc_node map, struct scenario_knobs *ret, struct weir_err *err)
+{
+	yamldoc_node lab = yamldoc_get(map, "lab");
+	int r = policy_part_read(read_limits, map, ret, err);
+
+	if (r == 0)
+		r = lab.id ? policy_lab_tenant_read(lab, true, &ret->lab, err) : 0;
+	ret->given |= ret->lab.given;
+	return r;
 }
 
 /* Split "h1/prod/db" into where, tenant and, with `tail`, the last part. The parts belong to the change. */
@@ -70,7 +103,7 @@ static int split_target(yamldoc_node n, bool tail, struct scenario_change *c, st
 
 static int read_tenant_change(yamldoc_node map, struct scenario_change *c, struct weir_err *err)
 {
-	static const char *const more[] = {"tenant", "device_tenant", "rgrant", "lgrant", "lab", NULL};
+	static const char *const more[] = {"tenant", "device_tenant", NULL};
 	yamldoc_node target = yamldoc_get(map, "tenant");
 	int r;
 
@@ -79,12 +112,11 @@ static int read_tenant_change(yamldoc_node map, struct scenario_change *c, struc
 		target = yamldoc_get(map, "device_tenant");
 		c->at_device = true;
 	}
-	if ((r = scenario_keys(map, more, scenario_knob_keys, err)) ||
-		(r = split_target(target, false, c, err)) ||
-		(r = scenario_knobs_read(map, &c->knobs, err)))
+	if ((r = scenario_keys(map, more, tenant_change_keys, err)) ||
+		(r = split_target(target, false, c, err)) || (r = read_knobs(map, &c->knobs, err)))
 		return r;
 	if (!c->knobs.given)
-		return yamldoc_error(map, err, "changes nothing: give weight, max, priority …");
+		return yamldoc_error(map, err, "changes nothing: give weight, max, lab …");
 	return 0;
 }
 
@@ -245,6 +277,8 @@ static int read_change(
 	c->at = yamldoc_place(map);
 	if (yamldoc_kind(map) != YAMLDOC_MAP)
 		return yamldoc_error(map, err, "must be a map");
+	if ((r = scenario_moved_check(map, SCENARIO_CHANGE, err)))
+		return r;
 	if (yamldoc_get(map, "tenant").id || yamldoc_get(map, "device_tenant").id)
 		r = read_tenant_change(map, c, err);
 	else if (yamldoc_get(map, "host").id)

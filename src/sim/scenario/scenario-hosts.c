@@ -9,8 +9,8 @@
 
 #define HOSTS_MAX 100000u /* about 2 GB; more must be a mistake */
 
-static const char *const host_keys[] = {
-	"name", "count", "device", "request", "reply", "retry", "workloads", "policy", "clients", NULL};
+static const char *const host_keys[] = {"name", "count", "device", "request", "reply", "retry",
+	"workloads", "policy", "clients", NULL};
 
 static int read_device(
 	yamldoc_node map, const struct scenario *s, struct scenario_group *g, struct weir_err *err)
@@ -56,13 +56,6 @@ static int read_hops(yamldoc_node map, const char *key, const struct scenario *s
 	return 0;
 }
 
-/* Return true for a host with a policy, of its own or that of all hosts. */
-static bool has_policy(yamldoc_node map, const struct scenario *s)
-{
-	return yamldoc_has(map, "policy") || yamldoc_has(map, "clients") ||
-	       yamldoc_has(yamldoc_root(s->doc), "policy");
-}
-
 static int read_group(
 	yamldoc_node map, struct scenario *s, struct scenario_group *g, struct weir_err *err)
 {
@@ -71,7 +64,8 @@ static int read_group(
 
 	g->at = yamldoc_place(map);
 	g->retry = 200 * WEIR_MS; /* as TCP's retransmission timeout */
-	if ((r = scenario_keys(map, host_keys, scenario_gate_keys, err)) ||
+	if ((r = scenario_moved_check(map, SCENARIO_HOST, err)) ||
+		(r = yamldoc_map(map, host_keys, err)) ||
 		(r = scenario_name_read(map, &g->name, err)) ||
 		(r = yamldoc_optional(yamldoc_int(map, "count", 1, HOSTS_MAX, &count, err))) ||
 		(r = read_device(map, s, g, err)) ||
@@ -79,18 +73,11 @@ static int read_group(
 		(r = read_hops(map, "reply", s, g->reply, &g->n_reply, err)) ||
 		(r = yamldoc_optional(yamldoc_time(map, "retry", &g->retry, err))))
 		return r;
-	if (yamldoc_get(map, "per").id)
-		return yamldoc_error(
-			yamldoc_get(map, "per"), err, "only a device's gate has this key");
 	if (g->retry <= 0)
 		return yamldoc_error(map, err, "retry: must be more than 0");
 	g->count = (uint32_t)count;
 	g->numbered = yamldoc_get(map, "count").id != 0;
-	if (has_policy(map, s))
-		return scenario_host_policy_read(map, s, g, err);
-	if ((r = scenario_gate_read(map, &g->gate, err)))
-		return r;
-	return scenario_tenants_read(map, false, &g->gate, err);
+	return scenario_host_policy_read(map, s, g, err);
 }
 
 static int by_name(const void *a, const void *b)
@@ -172,19 +159,6 @@ int scenario_hosts_read(yamldoc_node root, struct scenario *s, struct weir_err *
 
 /* ---- the tenants of hosts at a device's gate */
 
-static bool leaf_takes(const struct scenario_tenant *leaf, const char *leaf_name, const char *host,
-	const char *path)
-{
-	char both[900];
-
-	snprintf(both, sizeof(both), "%s/%s", host, path);
-	for (size_t i = 0; i < leaf->n_for; i++) {
-		if (scenario_fits(leaf->for_[i], strchr(leaf->for_[i], '/') ? both : host))
-			return true;
-	}
-	return leaf->n_for == 0 && (strcmp(leaf_name, host) == 0 || strcmp(leaf_name, path) == 0);
-}
-
 /* The tenant of an export "HOST/TENANT", by the device's policy. */
 static int match_leaf(const struct weir_policy *p, const char *host, const char *path)
 {
@@ -203,7 +177,9 @@ int scenario_leaf_for(const struct scenario_gate *g, const char *host, const cha
 		return leaf;
 	for (size_t i = 0; g->policy && i < g->policy->n_tenants; i++) {
 		const struct weir_tenant *t = &g->policy->tenants[i];
-		if (t->first_child < 0 && !t->n_match && leaf_takes(&g->tenants[i], t->name, host, path))
+
+		if (t->first_child < 0 && !t->n_match &&
+			(strcmp(t->name, host) == 0 || strcmp(t->name, path) == 0))
 			return (int)i;
 	}
 	return -ENOENT;
@@ -222,8 +198,8 @@ int scenario_leaves_check(const struct scenario *s, struct weir_err *err)
 				scenario_leaf_for(st->gate, s->hosts[h].name, path) >= 0)
 				continue;
 			return weir_err_at(err, -EINVAL, st->at,
-				"the gate of '%s' has no tenant for host '%s', tenant '%s' (give "
-				"one that name, or a 'for')",
+				"the policy of '%s' has no tenant for '%s/%s': give one that name, "
+				"or a 'match' of this export",
 				st->name, s->hosts[h].name, path);
 		}
 	}

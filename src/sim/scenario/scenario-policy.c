@@ -15,6 +15,64 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- keys that have moved */
+
+#define IN(place) (1u << SCENARIO_##place)
+int scenario_moved_check(yamldoc_node map, enum scenario_place place, struct weir_err *err)
+{
+	static const struct {
+		const char *old, *now;
+		unsigned places;
+	} moved[] = {{"window", "'depth' of a policy", IN(HOST) | IN(POLICY) | IN(CHANGE)},
+		{"distance", "'run_distance' of a policy", IN(HOST) | IN(POLICY) | IN(CHANGE)},
+		{"order", "in 'lab' of a policy", IN(HOST) | IN(POLICY)},
+		{"estimate", "in 'lab' of a policy", IN(HOST) | IN(POLICY)},
+		{"cost", "in the policy", IN(HOST)}, {"run", "in the policy", IN(HOST)},
+		{"credit", "in the policy", IN(HOST)}, {"io_unit", "in the policy", IN(HOST)},
+		{"flush_cost", "in the policy", IN(HOST)}, {"trim_cost", "in the policy", IN(HOST)},
+		{"tenants", "in the policy, and their workloads are 'clients' of the host",
+			IN(HOST)},
+		{"gate", "'policy'", IN(DEVICE)},
+		{"per", "'tenants' of the policy", IN(DEVICE) | IN(POLICY)},
+		{"controllers", "'controller' of a policy", IN(TOP)},
+		{"workloads", "'clients' of the host", IN(TENANT)},
+		{"for", "'match: {export: HOST/TENANT}'", IN(TENANT)},
+		{"priority", "in 'lab'", IN(TENANT) | IN(CHANGE)},
+		{"deadline", "in 'lab'", IN(TENANT) | IN(CHANGE)},
+		{"profile", "in 'lab'", IN(TENANT) | IN(CHANGE)},
+		{"rtokens", "in 'lab'", IN(TENANT) | IN(CHANGE)},
+		{"ltokens", "in 'lab'", IN(TENANT) | IN(CHANGE)},
+		{"rgrant", "in 'lab'", IN(CHANGE)}, {"lgrant", "in 'lab'", IN(CHANGE)}};
+
+	for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++)
+		if (moved[i].places & 1u << place && yamldoc_has(map, moved[i].old))
+			return yamldoc_error(map, err, "'%s' is now %s: see weir-scenario(5)",
+				moved[i].old, moved[i].now);
+	return 0;
+}
+
+#undef IN
+
+/* The same for a list of tenants, and a policy. */
+static int check_tenants(yamldoc_node list, struct weir_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < yamldoc_size(list); i++) {
+		r = scenario_moved_check(yamldoc_at(list, i), SCENARIO_TENANT, err);
+		if (r == 0)
+			r = check_tenants(yamldoc_get(yamldoc_at(list, i), "children"), err);
+	}
+	return r;
+}
+
+static int check_policy(yamldoc_node map, struct weir_err *err)
+{
+	int r = scenario_moved_check(map, SCENARIO_POLICY, err);
+
+	return r ? r : check_tenants(yamldoc_get(map, "tenants"), err);
+}
+
 /* ---- one policy out of several maps */
 
 /* Lay the keys over the resource of this name in the list, or add a resource with them. */
@@ -36,7 +94,7 @@ static int put_resource(struct scenario *s, yamldoc_node list, yamldoc_node keys
 		found = true;
 		r = yamldoc_make_over(s->doc, items[i], keys, &items[i]);
 	}
-	if (r == 0 && !found) {
+	if (r == 0 && !found && (!n || yamldoc_map_size(keys))) {
 		r = yamldoc_make_text(s->doc, keys, name, &named.value);
 		if (r == 0)
 			r = yamldoc_make_map(s->doc, keys, &named, 1, &own);
@@ -62,11 +120,12 @@ static int make_main(struct scenario *s, yamldoc_node like, yamldoc_node *ret)
 }
 
 /* Move the resource's keys of `from` into its `resources`; add the tenant "main" if `main` and there are none. */
-static int arrange(struct scenario *s, yamldoc_node from, const char *device, bool main,
-	yamldoc_node *ret)
+static int arrange(
+	struct scenario *s, yamldoc_node from, const char *device, bool main, yamldoc_node *ret)
 {
 	size_t n = yamldoc_map_size(from), n_top = 0, n_keys = 0;
-	struct yamldoc_pair *top = calloc(2 * n + 4, sizeof(*top)), *keys = top ? top + n + 2 : NULL;
+	struct yamldoc_pair *top = calloc(2 * n + 4, sizeof(*top)),
+			    *keys = top ? top + n + 2 : NULL;
 	yamldoc_node map;
 	int r = top ? 0 : -ENOMEM;
 
@@ -83,8 +142,8 @@ static int arrange(struct scenario *s, yamldoc_node from, const char *device, bo
 		r = yamldoc_make_map(s->doc, from, keys, n_keys, &map);
 	if (r == 0) {
 		top[n_top].key = "resources";
-		r = put_resource(s, yamldoc_get(from, "resources"), map, device,
-			&top[n_top++].value);
+		r = put_resource(
+			s, yamldoc_get(from, "resources"), map, device, &top[n_top++].value);
 	}
 	if (r == 0 && main && !yamldoc_has(from, "tenants")) {
 		top[n_top].key = "tenants";
@@ -109,13 +168,12 @@ static const char *name_beside(const struct scenario *s, const char *name, char 
 	return buf;
 }
 
-static int read_file(struct scenario *s, yamldoc_node from, struct weir_policy **ret,
-	struct weir_err *err)
+static int read_file(
+	struct scenario *s, yamldoc_node from, struct scenario_gate *g, struct weir_err *err)
 {
 	const char *name = yamldoc_text(from);
 	char shown[1024];
 	struct weir_err why = {""};
-	struct yamldoc *doc;
 	char *text;
 	size_t len;
 	int r;
@@ -125,29 +183,26 @@ static int read_file(struct scenario *s, yamldoc_node from, struct weir_policy *
 	r = s->reader(s->reader_arg, s->file, name, &text, &len, &why);
 	if (r)
 		return yamldoc_error(from, err, "%s", why.text);
-	r = yamldoc_parse(text, len, name_beside(s, name, shown, sizeof(shown)), &doc, err);
+	r = yamldoc_parse(text, len, name_beside(s, name, shown, sizeof(shown)), &g->doc, err);
 	free(text);
 	if (r)
 		return r;
-	r = policy_node_parse(yamldoc_root(doc), s->reader, s->reader_arg, ret, err);
-	yamldoc_free(doc);
-	if (r == 0 && policy_copy_everybody(*ret) < 0) {
-		weir_policy_free(*ret);
-		return no_memory(err);
-	}
-	return r;
+	g->node = yamldoc_root(g->doc);
+	r = policy_node_parse(g->node, s->reader, s->reader_arg, &g->whole, err);
+	return r == 0 && policy_copy_everybody(g->whole) < 0 ? no_memory(err) : r;
 }
 
-static int read_policy(struct scenario *s, yamldoc_node shared, yamldoc_node own,
-	yamldoc_node like, const char *device, bool main, struct weir_policy **ret,
-	struct weir_err *err)
+static int read_policy(struct scenario *s, yamldoc_node shared, yamldoc_node own, yamldoc_node like,
+	const char *device, bool main, struct scenario_gate *g, struct weir_err *err)
 {
-	yamldoc_node from = own.id ? own : shared, made;
+	yamldoc_node from = own.id ? own : shared;
 
 	if (from.id && yamldoc_text(from))
-		return read_file(s, from, ret, err);
+		return read_file(s, from, g, err);
 	if (from.id && yamldoc_kind(from) != YAMLDOC_MAP)
 		return yamldoc_error(from, err, "must be a policy, or the name of its file");
+	if ((shared.id && check_policy(shared, err)) || (own.id && check_policy(own, err)))
+		return -EINVAL;
 	if (own.id && yamldoc_text(shared))
 		return yamldoc_error(own, err,
 			"the policy of all hosts is a file, and cannot be changed for one of them");
@@ -155,9 +210,9 @@ static int read_policy(struct scenario *s, yamldoc_node shared, yamldoc_node own
 		return no_memory(err);
 	if (!from.id && yamldoc_make_map(s->doc, like, NULL, 0, &from))
 		return no_memory(err);
-	if (arrange(s, from, device, main, &made))
+	if (arrange(s, from, device, main, &g->node))
 		return no_memory(err);
-	return policy_node_parse(made, s->reader, s->reader_arg, ret, err);
+	return policy_node_parse(g->node, s->reader, s->reader_arg, &g->whole, err);
 }
 
 /* The gate of the policy's resource of this name, in front of a device. */
@@ -267,25 +322,13 @@ static int read_clients(yamldoc_node host, struct scenario_gate *g, struct weir_
 
 /* ---- hosts and devices */
 
-int scenario_moved_check(yamldoc_node map, struct weir_err *err)
+void scenario_gate_clear(struct scenario_gate *g)
 {
-	static const struct {
-		const char *old, *now;
-	} moved[] = {{"window", "'depth' in the 'policy'"}, {"distance", "'run_distance' in the 'policy'"},
-		{"order", "'lab: {order: ...}' in the 'policy'"},
-		{"estimate", "'lab: {estimate: ...}' in the 'policy'"},
-		{"cost", "'cost' in the 'policy'"}, {"run", "'run' in the 'policy'"},
-		{"credit", "'credit' in the 'policy'"}, {"io_unit", "'io_unit' in the 'policy'"},
-		{"flush_cost", "'flush_cost' in the 'policy'"},
-		{"trim_cost", "'trim_cost' in the 'policy'"},
-		{"tenants", "'tenants' in the 'policy', with 'clients' beside it for workloads"},
-		{"gate", "'policy'"}, {"controllers", "'controller' in a policy"}};
-
-	for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++)
-		if (yamldoc_has(map, moved[i].old))
-			return yamldoc_error(map, err, "'%s' is now %s: see weir-scenario(5)",
-				moved[i].old, moved[i].now);
-	return 0;
+	for (size_t i = 0; g->tenants && i < g->policy->n_tenants; i++)
+		scenario_workloads_free(g->tenants[i].workloads, g->tenants[i].n_workloads);
+	free(g->tenants);
+	weir_policy_free(g->whole);
+	yamldoc_free(g->doc);
 }
 
 int scenario_host_policy_read(
@@ -293,11 +336,9 @@ int scenario_host_policy_read(
 {
 	yamldoc_node shared = yamldoc_get(yamldoc_root(s->doc), "policy");
 	const struct scenario_station *device = &s->stations[g->device];
-	int r = scenario_moved_check(host, err);
+	int r = read_policy(
+		s, shared, yamldoc_get(host, "policy"), host, device->name, true, &g->gate, err);
 
-	if (r == 0)
-		r = read_policy(s, shared, yamldoc_get(host, "policy"), host, device->name, true,
-			&g->gate.whole, err);
 	if (r)
 		return r;
 	g->gate.policy = g->gate.whole;
@@ -320,7 +361,7 @@ int scenario_device_policy_read(
 	device->gate = g = calloc(1, sizeof(*g));
 	if (!g)
 		return no_memory(err);
-	r = read_policy(s, none, n, map, device->name, false, &g->whole, err);
+	r = read_policy(s, none, n, map, device->name, false, g, err);
 	if (r)
 		return r;
 	if (g->whole->n_tenants)

@@ -177,7 +177,6 @@ static int check_keys(yamldoc_node map, enum station_kind kind, struct weir_err 
 	keys[n++] = "name";
 	if (kind != STATION_LINK) {
 		keys[n++] = "kind";
-		keys[n++] = "gate";
 		keys[n++] = "policy";
 		keys[n++] = "capacity";
 	}
@@ -218,23 +217,6 @@ static int read_capacity(yamldoc_node map, struct scenario_station *s, struct we
 	return yamldoc_optional(yamldoc_rate(map, "capacity", &s->capacity, err));
 }
 
-static int read_gate(yamldoc_node map, struct scenario_station *s, struct weir_err *err)
-{
-	yamldoc_node n = yamldoc_get(map, "gate");
-	int r;
-
-	if (!n.id)
-		return 0;
-	if ((r = yamldoc_map(n, scenario_gate_keys, err)))
-		return r;
-	s->gate = calloc(1, sizeof(*s->gate));
-	if (!s->gate)
-		return no_memory(err);
-	if ((r = scenario_gate_read(n, s->gate, err)))
-		return r;
-	return scenario_tenants_read(n, true, s->gate, err);
-}
-
 static int read_kind(yamldoc_node map, int *ret, struct weir_err *err)
 {
 	static const char *const words[] = {
@@ -261,7 +243,8 @@ int scenario_station_read(
 	if (!link && (r = read_kind(map, &kind, err)))
 		return r;
 	station_defaults((enum station_kind)kind, &ret->config);
-	if ((r = check_keys(map, ret->config.kind, err)) ||
+	if ((r = scenario_moved_check(map, SCENARIO_DEVICE, err)) ||
+		(r = check_keys(map, ret->config.kind, err)) ||
 		(r = scenario_name_read(map, &ret->name, err)))
 		return r;
 	if ((kind == STATION_ARRAY || kind == STATION_DISK) &&
@@ -275,5 +258,5 @@ int scenario_station_read(
 	}
 	if ((r = try_model(map, &ret->config, err)))
 		return r;
-	return link ? 0 : (r = read_capacity(map, ret, err)) ? r : read_gate(map, ret, err);
+	return link ? 0 : read_capacity(map, ret, err);
 }

@@ -5,6 +5,8 @@
 #include "sim/cluster/cluster.h"
 #include "sim/control/controller.h"
 #include "sim/control/device.h"
+#include "sim/control/hosts.h"
+#include "sim/control/learner.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -64,27 +66,6 @@ int scenario_refused(
 			return yamldoc_error(yamldoc_get(map, key), err, "%s", why);
 	}
 	return yamldoc_error(map, err, "%s", text);
-}
-
-int scenario_device_of(
-	const struct scenario *s, yamldoc_node map, uint32_t *ret, struct weir_err *err)
-{
-	const char *name;
-	int r = yamldoc_string(map, "device", &name, err);
-
-	if (r == -ENOENT && s->n_devices == 1) {
-		*ret = 0;
-		return 0;
-	}
-	if (r)
-		return r == -ENOENT ? yamldoc_error(map, err, "needs a 'device'") : r;
-	for (uint32_t i = 0; i < s->n_devices; i++) {
-		if (strcmp(s->stations[i].name, name) == 0) {
-			*ret = i;
-			return 0;
-		}
-	}
-	return yamldoc_error(yamldoc_get(map, "device"), err, "no device is named '%s'", name);
 }
 
 int scenario_keys(
@@ -158,30 +139,6 @@ static int read_stations(yamldoc_node root, struct scenario *s, struct weir_err 
 
 /* ---- controllers */
 
-static int read_controller(yamldoc_node map, const struct scenario *s,
-	struct scenario_controller *c, struct weir_err *err)
-{
-	int r;
-
-	if (yamldoc_kind(map) != YAMLDOC_MAP)
-		return yamldoc_error(map, err, "must be a map");
-	r = controller_choose(map, &c->ops, err);
-	if (r)
-		return r == -ENOENT ? yamldoc_error(map, err, "a controller needs a 'kind'") : r;
-	c->node = map;
-	c->name = yamldoc_text(yamldoc_get(map, "kind"));
-	c->at = yamldoc_place(map);
-	c->station = UINT32_MAX;
-	c->period = c->ops->period;
-	if ((r = yamldoc_optional(yamldoc_time(map, "period", &c->period, err))))
-		return r;
-	if (c->period <= 0)
-		return yamldoc_error(yamldoc_get(map, "period"), err, "must be more than 0");
-	if (c->ops->phases)
-		c->period = c->period / c->ops->phases + !(c->period / c->ops->phases);
-	return c->ops->check ? c->ops->check(s, c, err) : 0;
-}
-
 /* Add the controller of a gate's resource. host: whose gate it is; UINT32_MAX: the device's, or that of several hosts. */
 static void add_controller(struct scenario *s, const struct scenario_gate *g, uint32_t station,
 	uint32_t host, const struct sim_controller_ops *ops)
@@ -217,15 +174,13 @@ static int add_host_controllers(struct scenario *s, uint32_t group, struct weir_
 static int add_hosts_controller(struct scenario *s, uint32_t device, struct weir_err *err)
 {
 	const struct scenario_gate *first = NULL;
-	const struct sim_controller_ops *ops;
 
 	for (uint32_t i = 0; i < s->n_groups; i++) {
 		const struct scenario_gate *g = &s->groups[i].gate;
 
 		if (s->groups[i].device != device || !g->resource.controller)
 			continue;
-		ops = sim_controller_find(g->resource.controller->name);
-		if (!ops) {
+		if (!g->resource.controller->has_peers) {
 			int r = add_host_controllers(s, i, err);
 
 			if (r)
@@ -233,7 +188,7 @@ static int add_hosts_controller(struct scenario *s, uint32_t device, struct weir
 			continue;
 		}
 		if (!first)
-			add_controller(s, first = g, device, UINT32_MAX, ops);
+			add_controller(s, first = g, device, UINT32_MAX, &hosts_controller);
 		else if (first->resource.controller != g->resource.controller ||
 			 first->whole->peers.period != g->whole->peers.period ||
 			 first->resource.settings_len != g->resource.settings_len ||
@@ -264,22 +219,13 @@ static int add_device_controller(struct scenario *s, uint32_t device, struct wei
 	return 0;
 }
 
-static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_err *err)
+static int find_controllers(struct scenario *s, struct weir_err *err)
 {
-	yamldoc_node list = yamldoc_get(root, "controllers");
-	size_t n;
 	int r;
 
-	if ((r = scenario_list(root, "controllers", &n, err)))
-		return r;
-	s->controllers = calloc(n + 3 * s->n_devices + s->n_hosts, sizeof(*s->controllers));
+	s->controllers = calloc(3 * s->n_devices + s->n_hosts, sizeof(*s->controllers));
 	if (!s->controllers)
 		return no_memory(err);
-	for (size_t i = 0; i < n; i++) {
-		if ((r = read_controller(
-			     yamldoc_at(list, i), s, &s->controllers[s->n_controllers++], err)))
-			return r;
-	}
 	for (uint32_t i = 0; i < s->n_devices; i++)
 		if ((r = add_hosts_controller(s, i, err)))
 			return r;
@@ -287,11 +233,12 @@ static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_e
 		if ((r = add_device_controller(s, i, err)))
 			return r;
 	for (size_t i = 0; i < s->n_controllers; i++)
-		if (s->controllers[i].gate && s->controllers[i].ops->check &&
+		if (s->controllers[i].ops->check &&
 			(r = s->controllers[i].ops->check(s, &s->controllers[i], err)))
 			return r;
 	for (uint32_t i = 0; i < s->n_devices; i++) {
-		const struct sim_controller_ops *ops = sim_controller_find("capacity");
+		const struct sim_controller_ops *ops = &learner_capacity;
+
 		if (s->stations[i].capacity_auto)
 			s->controllers[s->n_controllers++] =
 				(struct scenario_controller){.name = ops->name,
@@ -306,8 +253,8 @@ static int read_controllers(yamldoc_node root, struct scenario *s, struct weir_e
 /* ---- the file */
 
 static const char *const top_keys[] = {"name", "description", "seed", "duration", "warmup",
-	"sample", "devices", "links", "hosts", "at", "controllers", "cluster", "policy", "messages",
-	"faults", NULL};
+	"sample", "devices", "links", "hosts", "at", "cluster", "policy", "messages", "faults",
+	NULL};
 
 static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
 {
@@ -317,7 +264,8 @@ static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
 	s->sample = WEIR_SEC;
 	s->name = s->file;
 	s->about = "";
-	if ((r = yamldoc_map(root, top_keys, err)) ||
+	if ((r = scenario_moved_check(root, SCENARIO_TOP, err)) ||
+		(r = yamldoc_map(root, top_keys, err)) ||
 		(r = yamldoc_optional(yamldoc_string(root, "name", &s->name, err))) ||
 		(r = yamldoc_optional(yamldoc_string(root, "description", &s->about, err))) ||
 		(r = yamldoc_optional(yamldoc_int(root, "seed", 0, INT64_MAX, &seed, err))) ||
@@ -368,7 +316,7 @@ static int read_all(struct scenario *s, struct weir_err *err)
 	if (yamldoc_kind(yamldoc_get(root, "cluster")) != YAMLDOC_NONE)
 		return read_cluster(root, s, err);
 	if ((r = read_stations(root, s, err)) || (r = scenario_hosts_read(root, s, err)) ||
-		(r = scenario_leaves_check(s, err)) || (r = read_controllers(root, s, err)))
+		(r = scenario_leaves_check(s, err)) || (r = find_controllers(s, err)))
 		return r;
 	return scenario_moments_read(root, s, err);
 }
@@ -377,8 +325,7 @@ int scenario_parse(const char *text, size_t len, const char *name,
 	const struct scenario_set *overrides, size_t n_overrides, struct scenario **ret,
 	struct weir_err *err)
 {
-	return scenario_parse_files(
-		text, len, name, overrides, n_overrides, NULL, NULL, ret, err);
+	return scenario_parse_files(text, len, name, overrides, n_overrides, NULL, NULL, ret, err);
 }
 
 int scenario_parse_files(const char *text, size_t len, const char *name,

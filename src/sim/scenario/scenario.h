@@ -16,8 +16,8 @@
 #include "sim/sim.h"
 #include "sim/station.h"
 
-#define SCENARIO_SAMPLES     1000000 /* samples per series: 16 MB; a plot shows a thousand */
-#define SCENARIO_HOPS        4       /* links on the way to the device, and as many back */
+#define SCENARIO_SAMPLES 1000000 /* samples per series: 16 MB; a plot shows a thousand */
+#define SCENARIO_HOPS    4       /* links on the way to the device, and as many back */
 
 /* The knobs of a tenant at a gate. In a change only those in `given` are set. */
 enum scenario_given { /* enum policy_lab_given has the other bits */
@@ -57,21 +57,18 @@ struct scenario_tenant { /* beside weir_tenant of the same index */
 	struct scenario_knobs knobs;
 	struct scenario_workload *workloads;
 	size_t n_workloads;
-	const char **for_; /* at a device's gate: the hosts' tenants that it takes; globs */
-	size_t n_for;
 	struct weir_place at;
 };
-
-enum scenario_per { SCENARIO_PER_HOST, SCENARIO_PER_TENANT };
 
 struct scenario_gate {
 	struct weir_gate_config config;
 	struct weir_resource resource;   /* of `whole`: the cost of requests, the controller */
 	struct weir_policy *whole;       /* owns the resource's strings and the tree */
-	struct weir_policy *policy;      /* its tree; NULL: one leaf per `per` */
+	yamldoc_node node;               /* of the same; see scenario-policy.c */
+	struct yamldoc *doc;             /* of the node, if that is not the scenario's */
+	struct weir_policy *policy;      /* the same, for its tree; NULL: one leaf per host */
 	struct scenario_tenant *tenants; /* policy->n_tenants of them */
-	enum scenario_per per;
-	unsigned given; /* keys that were given, enum scenario_gate_given */
+	unsigned given;                  /* keys that were given, enum scenario_gate_given */
 };
 enum scenario_gate_given {
 	SCENARIO_GATE_WINDOW = 1 << 0,
@@ -136,13 +133,12 @@ struct scenario_moment { /* one entry of `at:` */
 };
 
 struct sim_controller_ops;
-struct scenario_controller { /* one entry of `controllers:`, or one that a device needs */
-	const char *name;    /* its kind */
+struct scenario_controller { /* of a resource, or of a device whose capacity is learned */
+	const char *name;
 	const struct sim_controller_ops *ops;
-	weir_time period;  /* between steps: a phase, if the controller has phases */
-	yamldoc_node node; /* its map, for ops->init; id 0: none */
-	uint32_t station;  /* the device that needs it; UINT32_MAX: none */
-	uint32_t host;     /* whose gate it has; UINT32_MAX: the device's */
+	weir_time period;                 /* between steps: a phase, if the controller has phases */
+	uint32_t station;                 /* its device */
+	uint32_t host;                    /* whose gate it has; UINT32_MAX: the device's */
 	const struct scenario_gate *gate; /* its resource's; NULL: none */
 	struct weir_place at;
 };
@@ -180,15 +176,6 @@ int scenario_override(const char *text, size_t len, const char *name,
 	const struct scenario_set *sets, size_t n, char **ret_text, size_t *ret_len,
 	struct weir_err *err);
 
-/* scenario-gate.c: the keys of a gate, in a host or in a device's `gate:`. */
-extern const char *const scenario_gate_keys[];
-int scenario_gate_read(yamldoc_node map, struct scenario_gate *ret, struct weir_err *err);
-int scenario_tenants_read(
-	yamldoc_node host, bool server, struct scenario_gate *gate, struct weir_err *err);
-int scenario_knobs_read(yamldoc_node map, struct scenario_knobs *ret, struct weir_err *err);
-extern const char *const scenario_knob_keys[];
-void scenario_gate_clear(struct scenario_gate *g);
-
 /* scenario-workload.c */
 int scenario_workloads_read(
 	yamldoc_node list, struct scenario_workload **ret, size_t *ret_n, struct weir_err *err);
@@ -211,8 +198,17 @@ int scenario_host_policy_read(
 int scenario_device_policy_read(yamldoc_node map, struct scenario *s,
 	struct scenario_station *device, struct weir_err *err);
 
-/* Refuse a key that is now the policy's, and name the new one. */
-int scenario_moved_check(yamldoc_node map, struct weir_err *err);
+void scenario_gate_clear(struct scenario_gate *g);
+/* Refuse a key that this map had before scenarios contained policies, and name the new one. */
+enum scenario_place {
+	SCENARIO_TOP,
+	SCENARIO_DEVICE,
+	SCENARIO_HOST,
+	SCENARIO_POLICY,
+	SCENARIO_TENANT,
+	SCENARIO_CHANGE
+};
+int scenario_moved_check(yamldoc_node map, enum scenario_place place, struct weir_err *err);
 
 /* scenario-change.c: read `at:`, after hosts and stations. */
 int scenario_moments_read(yamldoc_node root, struct scenario *s, struct weir_err *err);
@@ -240,9 +236,6 @@ int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err)
  * that differ, ended by a pair of NULL. */
 int scenario_refused(
 	yamldoc_node map, const char *text, const char *const (*keys)[2], struct weir_err *err);
-/* Get the device that a controller's map names by `device`, which may be left out if there is only one. */
-int scenario_device_of(
-	const struct scenario *s, yamldoc_node map, uint32_t *ret, struct weir_err *err);
 /* Get the length of a list; 0 if it is absent. */
 int scenario_list(yamldoc_node root, const char *key, size_t *ret_n, struct weir_err *err);
 /* Check that every key of the map is in one of the two lists. */
