@@ -77,7 +77,8 @@ struct pshift_server {
 	enum lease_state state;
 	uint64_t period, granted;   /* see pshift.h */
 	uint64_t by, by_generation; /* the controller that told it the period: its instance, … */
-	weir_time end, next;        /* of the period: no more tokens; the next one begins */
+	uint64_t joined;     /* the period in which it was granted more than static parts again */
+	weir_time end, next; /* of the period: no more tokens; the next one begins */
 	weir_time length, interval; /* as told … */
 	weir_time
 		usual; /* … before the controller was lost, from when on it is no longer than a tenth of a period */

@@ -3,7 +3,8 @@
  * pace: a cluster's max holds over every second, too, not only over a QoS period; on the network of
  * tests/control/pshift/rig.h, in virtual time.
  *
- *   - While demand is steady, no second has more than 1.05 times the max, over all servers.
+ *   - While demand is steady, no second has more than 1.05 times the max, over all servers; also not
+ *     when a controller takes over.
  *   - After demand moved, no second has more than that and the reservation of a period: a lease.
  *   - Pacing costs nothing: a bucket that is always busy has its max, and its min.
  */
@@ -171,6 +172,29 @@ static void alone(void)
 	end();
 }
 
+/* A controller comes back, or another one takes over, at any moment of a period, while servers hold
+ * their grants or have fallen back to static parts. Demand is steady, so nothing is made up for. */
+static void takeovers(void)
+{
+	start(seed() + 4);
+	loop_at(0, 0x01);
+	loop_at(1, 0x07);
+	loop_at(2, 0x11);
+	loop_at(3, 0x08);
+	run_for(6 * LENGTH);
+	forget();
+	w.strict = false;
+	for (int k = 0; k < 8; k++) {
+		kill_control((size_t)k % CHIEFS);
+		run_for((weir_time)rng_below(&w.rng, (k % 2 ? 10 : 3) * LENGTH));
+		start_control((size_t)(k + 1) % CHIEFS);
+		run_for(5 * LENGTH + (weir_time)rng_below(&w.rng, LENGTH));
+	}
+	show("takeovers, most in a second / max");
+	at_most(1.05);
+	end();
+}
+
 int main(void)
 {
 	printf("seed %llu\n", (unsigned long long)seed());
@@ -178,5 +202,6 @@ int main(void)
 	RUN(open_loops);
 	RUN(moves);
 	RUN(alone);
+	RUN(takeovers);
 	return 0;
 }
