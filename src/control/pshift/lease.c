@@ -72,11 +72,17 @@ static void go_static(struct pshift_server *s)
 	}
 }
 
-/* Set the tokens of the period that begins now, without a new grant. */
+/* It holds no more than static parts. */
+static bool is_late(const struct pshift_server *s)
+{
+	return s->granted && s->period > s->granted + s->hold;
+}
+
+/* What it has in the period that begins now, told nothing new. */
 static void entitle(struct pshift_server *s)
 {
 	enum lease_state state = state_in(s, s->period);
-	bool late = s->granted && s->period > s->granted + s->hold;
+	bool late = is_late(s);
 
 	/* The controller no longer knows the true holdings: it must ask again. */
 	if (late && s->controller && !s->left) {
@@ -207,11 +213,12 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 	const struct lease_grant *g = &m->grant;
 	weir_time end = g->echo + pshift_shorter(g->left), next = now + pshift_longer(g->togo);
 
-	bool same = s->by == m->instance && s->by_generation == g->generation;
+	bool same = s->by == m->instance && s->by_generation == g->generation, had_less;
 
 	if (!acceptable(s, now, m, end))
 		return false;
 	s->answer |= s->state != LEASE_LEASED || g->period > s->granted; /* a lease, renewed */
+	had_less = s->state == LEASE_STATIC || s->state == LEASE_BLIND || is_late(s);
 	s->hold = g->hold;
 	s->gap = g->gap;
 	s->length = g->length;
@@ -237,8 +244,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 		s->end = most(s->end, end);
 		s->next = least(s->next, next);
 	}
-	if (s->state == LEASE_STATIC || s->state == LEASE_BLIND ||
-		(!same && !pshift_stands_in(m->instance)))
+	if (had_less)
 		s->joined = s->period;
 	s->granted = g->period;
 	s->by = m->instance;
@@ -262,8 +268,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
  * the max of a gateway of its own, and a little more, which makes up for looks that came late. Entitlements
  * add up to no more than the limit over all servers, at any time, and so do these rates. Faster only where a claim
  * would not be met else, after demand has moved here; slower where the cap would not last. What is missing of a claim
- * in the period in which another controller took over says nothing of demand: the server had less before, or
- * another entitlement. A server stands in only for demand that has moved, and its claims do count. */
+ * in the period in which a server that had only static parts is granted more says nothing of demand. */
 static double rate_of(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
 	/* Early enough to be used. */

@@ -84,9 +84,8 @@ struct pshift_server {
 	enum lease_state state;
 	uint64_t period, granted;   /* see pshift.h */
 	uint64_t by, by_generation; /* the controller that told it the period: its instance, … */
-	uint64_t
-		joined; /* the period in which that was another one than before, or the first one */
-	weir_time end, next;        /* of the period: no more tokens; the next one begins */
+	uint64_t joined;     /* the period in which it was granted more than static parts again */
+	weir_time end, next; /* of the period: no more tokens; the next one begins */
 	weir_time length, interval; /* as told … */
 	/* … before the controller was lost; since then at most a tenth of a period */
 	weir_time usual;

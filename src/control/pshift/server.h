@@ -19,8 +19,8 @@
  *          a single gateway: over all servers, no second has more than 1.05 times the limit's part of it,
  *          and a request at each server. A claim that would not be met at that rate, since demand has moved
  *          here, comes in faster: a second may then have what is left of the reservation besides. Not
- *          in the period in which another controller takes over, unless a server stands in: what is missing
- *          of a claim then says nothing of demand.
+ *          in the period in which a server that had only static parts is granted more: what is missing of a
+ *          claim then says nothing of demand.
  * BORROW   HELD and STATIC: AdapTBF (control/adaptbf/adaptbf) over the entitlements, every 100 ms.
  *
  * Nothing here locks or reads a clock; one thread.
