@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "gate/calendar.h"
+/*
+ * The memory of a timer, and how it grows. Nothing here is on the hot path.
+ *
+ * METHOD  The calendar has about one slot per timer. When the number of timers grows a longer calendar is made, and
+ *         the entries that are set are transferred in order: O(timers + slots).
+ */
+#include "gate/timer.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,11 +2,10 @@
 /*
  * lane-impl: internals of a lane, shared by its files only.
  *
- *   lane.c        children that begin and cease to wait
- *   lane-serve.h  children that are served: V and tags; lane-serve.c
+ *   lane.c        children that begin and cease to wait, and are served; the orders FIFO and EDF
+ *   lane-serve.h  the service of a leaf, inline: V and tags
  *   lane-group.c  the place of each child, and the choice of the next
  *   lane-bank.c   children that lack kinds of requests
- *   lane-keyed.c  the orders FIFO and EDF
  */
 #ifndef WEIR_GATE_LANE_IMPL_H
 #define WEIR_GATE_LANE_IMPL_H

@@ -201,7 +201,8 @@ POOL_HOT uint32_t lane_first_of(struct lane *l, const struct lane_home *h, bool 
 	uint32_t e = l->rings[l->best].slot[q->first].head;
 	uint64_t tag = plain ? lane_leaf(h, l, e)->tag : lane_at(l, lane_entry(h, l, e));
 
-	return __builtin_expect((int64_t)(tag - q->start) >> q->shift <= 0, 1) ? e : lane_find(l, h);
+	return __builtin_expect((int64_t)(tag - q->start) >> q->shift <= 0, 1) ? e
+									       : lane_find(l, h);
 }
 POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h)
 {

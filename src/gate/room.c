@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/room.h"
 #include "gate/ahead.h"
-#include "gate/calendar.h"
 #include <errno.h>
 #include <string.h>
 

@@ -278,7 +278,8 @@ POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *n
 	} else if (!limits_narrow(node->own, head)) {
 		stand_look_many(*s, n, node, s->now);
 	} else if (limits_held_pair(node->own, head, s->now - node->limits.stamp)) {
-		stand_held(s->g, n, node, limits_until_pair(&node->limits, node->own, head), s->now);
+		stand_held(
+			s->g, n, node, limits_until_pair(&node->limits, node->own, head), s->now);
 	} else {
 		stand_admitted(s, n, node, s->now);
 		stand_fetch(node);

@@ -74,8 +74,7 @@ static int64_t timer_first_of(const struct timer *t, unsigned level, int64_t fro
 }
 
 /* The same over all levels above 0; *ret_level is that slot's level, or 0 if a lower level has entries, too. */
-static __attribute__((noinline)) int64_t timer_first_any(
-	const struct timer *t, unsigned *ret_level)
+static __attribute__((noinline)) int64_t timer_first_any(const struct timer *t, unsigned *ret_level)
 {
 	int64_t first = TIMER_NONE;
 

@@ -204,7 +204,15 @@ POOL_HOT void timer_cells(const struct timer *t, uint32_t after, uint32_t ret[TI
 /* Return a time no later than the first expiry; WEIR_NEVER if nothing is set. */
 weir_time timer_next(struct timer *t);
 
-/* ---- internal, for calendar.h */
+/* ---- the memory of a timer, and how it grows (calendar.c); not on the hot path */
+
+/* Note that the entries have moved, and make room for this many; new ones have tick -1. The timer is zeroed at
+ * first. Return 0, or -ENOMEM, then the timer is unchanged. */
+int calendar_fit(struct timer *t, struct timer_entry *entries, uint32_t room);
+void calendar_free(struct timer *t); /* the entries are the caller's */
+size_t calendar_memory(const struct timer *t);
+
+/* ---- internal, for calendar.c */
 
 #define TIMER_LISTS ((TIMER_LEVELS - 1) * TIMER_FAR) /* besides the calendar's */
 

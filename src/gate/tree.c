@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Adding and removing nodes and their lanes. Nothing here is on the hot path. */
 #include "gate/above.h"
-#include "gate/calendar.h"
 #include "gate/kind.h"
 #include "gate/pending.h"
 #include "gate/room.h"

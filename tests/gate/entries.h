@@ -3,7 +3,7 @@
 #ifndef WEIR_TESTS_GATE_ENTRIES_H
 #define WEIR_TESTS_GATE_ENTRIES_H
 
-#include "gate/calendar.h"
+#include "gate/timer.h"
 #include "law.h"
 
 /* An entry is part of something larger. */
