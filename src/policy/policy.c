@@ -157,7 +157,8 @@ static void refuse_nulls(struct policy_reading *r, yamldoc_node n, const char *c
 		yamldoc_node value = yamldoc_map_at(n, i, &key);
 
 		if (yamldoc_kind(value) == YAMLDOC_NONE && is_among(key, keys))
-			policy_refuse(r, value, "says nothing; leave the key out if that is meant");
+			policy_refuse(
+				r, value, "has no value; leave the key out if that is intended");
 	}
 }
 

@@ -93,14 +93,14 @@ static void receive(void *arg, struct lease_guest *g, struct lease_message *m)
 
 	if (at == SIZE_MAX) {
 		l->unknown++;
-		lease_hub_drop(g, "it is none of the cluster's servers");
+		lease_hub_drop(g, "it is not a server of the cluster");
 		return;
 	}
 	seat(l, &l->servers[at], g);
 	v = pshift_control_receive(l->control, loop_clock(), m);
 	if (v == PEER_BROKEN || v == PEER_NOISE) {
 		l->servers[at].guest = NULL;
-		lease_hub_drop(g, "what it says makes no sense");
+		lease_hub_drop(g, "its report is inconsistent");
 		return;
 	}
 	l->servers[at].last = m->report;
@@ -179,8 +179,8 @@ static int open_hub(struct lessor *l, struct weir_err *err)
 	}
 	if (config.n_addresses > 1 && !c->n_listen && !l->options.n_listen)
 		return weir_err_at(err, -EINVAL, c->at,
-			"there are several controllers: 'listen' or --listen must say where this "
-			"one is");
+			"there are several controllers: 'listen' or --listen must give the address "
+			"of this one");
 	return lease_hub_new(&config, &l->hub, err);
 }
 
