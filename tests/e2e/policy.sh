@@ -44,7 +44,7 @@ refused 3:7 "'carrier:pigeon': peers are"
 printf 'tenants: [{name: a}]\npeers: {to: "udp:10.0.0.2:7000", listen: "udp-multicast:239.192.7.1:7000", key: k}\n' >names.yaml
 refused 2:42 "must be \"udp:HOST:PORT\""
 printf 'tenants: [{name: a}]\npeers: ["file:/shared/peers", "udp:10.0.0.3:7000"]\n' >names.yaml
-refused 2:9 "cannot stand beside others"
+refused 2:9 "cannot be combined with others"
 printf 'tenants: [{name: a}]\nresources: [{name: d, back: "memroy:1G"}]\n' >names.yaml
 refused 2:29 "memroy"
 for port in 99999 x; do
