@@ -278,7 +278,7 @@ static void read_other(struct policy_reading *r, yamldoc_node from)
 	/* Truncated, or not yet written: do not take it for a policy in which all clients are
 	 * equal. */
 	if (yamldoc_kind(root) == YAMLDOC_MAP && yamldoc_map_size(root) == 0)
-		policy_refuse(r, from, "%s says nothing", name);
+		policy_refuse(r, from, "%s is empty", name);
 	if (yamldoc_kind(root) == YAMLDOC_MAP && policy_keys(r, root, keys)) {
 		read_version(r, root);
 		root = yamldoc_get(root, "tenants");

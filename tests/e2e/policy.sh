@@ -76,7 +76,7 @@ run 2 weir policy check there/main.yaml
 has stderr "there/more.yaml:1:22: "
 : >there/more.yaml
 run 2 weir policy check there/main.yaml
-has stderr "there/main.yaml:1:10: tenants: there/more.yaml says nothing"
+has stderr "there/main.yaml:1:10: tenants: there/more.yaml is empty"
 rm there/more.yaml
 run 2 weir policy check there/main.yaml
 has stderr "there/main.yaml:1:10: tenants: there/more.yaml: No such file or directory"

@@ -585,7 +585,7 @@ static void keys_and_names(void)
 	write_key(path, "long", text, 4097, 0600);
 	not_opened("a", path, -EINVAL, "4096");
 	write_key(path, "open", text, 32, 0604);
-	not_opened("a", path, -EPERM, "everybody");
+	not_opened("a", path, -EPERM, "by all users");
 	not_opened("a", folder, -EINVAL, "not a file");
 	not_opened("", key, -EINVAL, "name");
 	not_opened("a b", key, -EINVAL, "name");
