@@ -8,10 +8,10 @@
  *         the most, 8.
  * METHOD  One step a period. A host that never stops has n ≈ w and saves nothing: its window is w.
  *         One that uses all of its window after a pause has M w at first, and the excess falls by
- *         1/e every B / (M − 1): 9 s with B a minute. What it had above its part by then is w B at
- *         most: what it left.
- *         More than 8 serves bursts of thousands of requests better, and everybody else worse while
- *         they last: on recorded traces 4 kept each host's p99 below 1.1 times that without
+ *         1/e every B / (M − 1): 9 s with B a minute. By then it had at most w B above its part, the
+ *         slots that it had left.
+ *         More than 8 serves bursts of thousands of requests better, and all others worse while they
+ *         last: on recorded traces 4 kept each host's p99 below 1.1 times that without
  *         control, 8 below 0.95.
  * EXAMPLE w = 50, B = 60 s, idle for 20 s: s is 900 slots × s of at most 3000, and the window is 50
  *         (1 + 7 · 0.3) = 155.

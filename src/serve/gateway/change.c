@@ -170,7 +170,7 @@ static int begin_swap(struct gateway_change *c)
 	return c->states ? 0 : no_memory(&c->err);
 }
 
-/* ---- at once: for who can wait */
+/* ---- at once, for callers that can wait */
 
 static int act_call(void *arg, struct worker *w)
 {

@@ -133,7 +133,7 @@ static void sweep(struct loop_timer *t, weir_time now)
 	loop_set(h->config.loop, t, now + UNPROVEN / 4);
 }
 
-/* ---- who comes */
+/* ---- new connections */
 
 static int admit(struct lease_hub *h, int fd)
 {

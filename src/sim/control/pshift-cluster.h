@@ -77,7 +77,7 @@ int pshift_cluster_run(const struct pshift_cluster_config *config, weir_time dur
 	uint64_t seed, const struct sim_options *options, struct metrics **ret,
 	struct sim_cost *ret_cost, struct weir_err *err);
 
-/* ---- for its own files, and for whoever has real servers in the place of the simulated ones: they
+/* ---- for its own files, and for live runs with real servers instead of simulated ones: they
  * draw from the same seed the same demand, and are judged by the same judge. */
 
 #define PSHIFT_CLUSTER   1  /* its number in messages */
