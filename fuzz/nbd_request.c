@@ -68,9 +68,9 @@ static void give(struct requests *s, const uint8_t *p, size_t n)
 		if (s->skip) {
 			part = s->skip < n ? (size_t)s->skip : n;
 			s->skip -= part;
-		} else if (
-			s->have == 0 &&
-			n >= NBD_REQUEST_SIZE) { /* the usual case: the header is decoded in place */
+		} else if (s->have == 0 &&
+			   /* the usual case: the header is decoded in place */
+			   n >= NBD_REQUEST_SIZE) {
 			part = NBD_REQUEST_SIZE;
 			take_request(s, p);
 		} else {

@@ -102,8 +102,7 @@ static void check_slos(struct policy_reading *r)
 	if (n > 1)
 		snprintf(more, sizeof(more), " and of %zu more", n - 1);
 	if (first)
-		policy_warn_at(r, first->slo_at,
-			"nothing acts on the slo of '%s'%s: it is measured and reported only",
+		policy_warn_at(r, first->slo_at, "the slo of '%s'%s is only measured and reported",
 			first->path, more);
 }
 

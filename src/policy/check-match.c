@@ -78,8 +78,8 @@ static bool check_alike(struct policy_reading *r, const struct keyed *all, size_
 				continue;
 			if (++*pairs > PAIRS_MAX) {
 				policy_refuse_at(r, all[i].match->at,
-					"too many matches like this one to compare each with each: "
-					"begin or end their patterns with what differs");
+					"too many similar matches to compare them all: let their "
+					"patterns differ at the beginning or the end");
 				return false;
 			}
 			if (check_pair(r, &t[all[j].tenant], &t[all[i].tenant], all[j].match,
@@ -172,8 +172,7 @@ static void warn_match(struct policy_reading *r, const struct weir_tenant *t, bo
 	const struct weir_policy *p = r->policy;
 
 	if (any && t->first_child < 0 && !t->n_match && !t->is_default)
-		policy_warn_at(
-			r, t->at, "'%s' has no match, so no request is ever its own", t->path);
+		policy_warn_at(r, t->at, "'%s' has no match, so it never gets a request", t->path);
 	/* A cluster's tenants are in one file for all of its machines. */
 	for (unsigned k = 0; k < t->n_match && p->n_exports && !p->cluster.n_servers; k++) {
 		const char *glob = t->match[k].export_;

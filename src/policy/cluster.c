@@ -123,7 +123,8 @@ void policy_cluster_read(struct policy_reading *r, yamldoc_node root)
 	if (r->remarks->n_errors > errors)
 		return;
 	if (!to->key)
-		policy_refuse(r, n, "needs a key: the name of a file that all of them have");
+		policy_refuse(r, n,
+			"needs a key: the name of a file with the same content on all machines");
 	if (!to->n_controllers)
 		policy_refuse(r, n, "needs its controller, as in 'controller: tcp:10.0.0.1:7400'");
 	if (to->n_controllers > CONTROLLERS)
@@ -144,7 +145,7 @@ void policy_cluster_read_tenant(struct policy_reading *r, yamldoc_node n, struct
 	if (!n.id || policy_took(r, yamldoc_list(n, &err), &err) != 0)
 		return;
 	if (!r->policy->cluster.n_servers) {
-		policy_refuse(r, n, "is for tenants of a cluster, and there is none");
+		policy_refuse(r, n, "is for tenants of a cluster, but the policy has none");
 		return;
 	}
 	t->servers = policy_alloc(r, (yamldoc_size(n) + 1) * sizeof(*t->servers));
@@ -152,7 +153,7 @@ void policy_cluster_read_tenant(struct policy_reading *r, yamldoc_node n, struct
 		const char *name = yamldoc_text(yamldoc_at(n, i));
 
 		if (!name || !is_server(&r->policy->cluster, name))
-			policy_refuse(r, yamldoc_at(n, i), "is none of the cluster's servers");
+			policy_refuse(r, yamldoc_at(n, i), "is not a server of the cluster");
 		else if ((t->servers[t->n_servers] = policy_string(r, name)))
 			t->n_servers++;
 	}
@@ -161,7 +162,7 @@ void policy_cluster_read_tenant(struct policy_reading *r, yamldoc_node n, struct
 			if (strcmp(t->servers[i], t->servers[k]) == 0)
 				policy_refuse(r, n, "names '%s' twice", t->servers[i]);
 	if (!yamldoc_size(n))
-		policy_refuse(r, n, "must name one at least; leave it out for all of them");
+		policy_refuse(r, n, "must name at least one; leave it out for all of them");
 }
 
 /* ---- what then cannot be */
@@ -175,8 +176,8 @@ static void check_resource(struct policy_reading *r, const struct weir_resource 
 		policy_refuse_at(
 			r, res->at, "controller %s needs a 'cluster'", res->controller->name);
 	else if (takes_part && !is_server(c, res->name))
-		policy_refuse_at(r, res->at, "'%s' is none of the cluster's servers: name it there",
-			res->name);
+		policy_refuse_at(
+			r, res->at, "'%s' is not a server of the cluster: add it there", res->name);
 	else if (!takes_part && c->n_servers)
 		policy_refuse_at(r, res->at,
 			"in a cluster every resource has 'controller: %s': a max is over all of "
@@ -222,8 +223,7 @@ static void check_exports(struct policy_reading *r, size_t leaf)
 			if (policy_cluster_at(p, leaf, p->resources[to->resource].name))
 				continue;
 			policy_refuse_at(r, to->at,
-				"export '%s' is on '%s', which is none of the servers of tenant "
-				"'%s'",
+				"export '%s' is on '%s', which is not a server of tenant '%s'",
 				to->name, p->resources[to->resource].name, t->path);
 		}
 	}
@@ -247,7 +247,7 @@ void policy_cluster_check(struct policy_reading *r)
 				t->path);
 		if (t->first_child >= 0 && t->n_servers)
 			policy_refuse_at(
-				r, t->at, "'%s' has children: they have the servers", t->path);
+				r, t->at, "'%s' has children: give 'servers' to them", t->path);
 		check_exports(r, i);
 	}
 }

@@ -44,7 +44,7 @@ static bool walk_classes(struct policy_reading *r, yamldoc_node n, each_rate *ea
 		return walk_rates(r, n, WEIR_OPS_ALL, each, arg);
 	policy_keys(r, n, class_keys);
 	if (yamldoc_map_size(n) == 0)
-		policy_refuse(r, n, "says nothing; leave the key out if that is meant");
+		policy_refuse(r, n, "has no value; leave the key out if that is intended");
 	good = r->remarks->n_errors == errors;
 	for (int i = 0; class_keys[i]; i++) {
 		yamldoc_node rates = yamldoc_get(n, class_keys[i]);
@@ -183,7 +183,7 @@ static bool add_burst(struct policy_reading *r, yamldoc_node n, uint8_t ops, voi
 			rate, (struct weir_rate){max->rate, rate.unit}, its, most, sizeof(its));
 		policy_refuse(r, n, "a burst must be more than the max, %s", most);
 	} else if ((rate.per_second - max->rate) * ((double)span / WEIR_SEC) > POLICY_BUCKET_MAX) {
-		policy_refuse(r, n, "more than can be counted; make it slower or shorter");
+		policy_refuse(r, n, "too large: use a lower rate or a shorter time");
 	} else {
 		max->burst_rate = rate.per_second;
 		max->burst_for = span;

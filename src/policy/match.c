@@ -230,10 +230,10 @@ static const char *why_bad(int field, const char *pattern)
 	if (!p)
 		return "a pattern with a '[' that is not closed, or a '\\' at its end";
 	if (field == CLIENT && !can_be_address(pattern))
-		return "no client can have this address; 10.0.0.7, fd00::7, 10.0.0.0/24 or 10.0.* "
-		       "would do";
+		return "no client can have this address; valid are 10.0.0.7, fd00::7, 10.0.0.0/24 "
+		       "or 10.0.*";
 	if (field == UID && !can_be_number(pattern))
-		return "no user can have this number; 1000 or 10?? would do";
+		return "no user can have this number; valid are 1000 or 10??";
 	return NULL;
 }
 

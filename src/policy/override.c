@@ -268,7 +268,7 @@ int policy_override_set(
 	/* Only one line, and no comment: exactly the value is kept and shown. */
 	for (const char *c = value; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == '#')
-			return weir_err_set(err, -EINVAL, "%s: not in one line, or with a #", key);
+			return weir_err_set(err, -EINVAL, "%s: must be one line without a #", key);
 	remarks = calloc(1, sizeof(*remarks));
 	if (!remarks)
 		return no_memory(err);

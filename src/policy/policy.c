@@ -150,7 +150,8 @@ static void refuse_nulls(struct policy_reading *r, yamldoc_node n, const char *c
 		yamldoc_node value = yamldoc_map_at(n, i, &key);
 
 		if (yamldoc_kind(value) == YAMLDOC_NONE && is_among(key, keys))
-			policy_refuse(r, value, "says nothing; leave the key out if that is meant");
+			policy_refuse(
+				r, value, "has no value; leave the key out if that is intended");
 	}
 }
 
@@ -270,7 +271,7 @@ static void read_other(struct policy_reading *r, yamldoc_node from)
 	/* Truncated, or not yet written: do not take it for a policy in which all clients are
 	 * equal. */
 	if (yamldoc_kind(root) == YAMLDOC_MAP && yamldoc_map_size(root) == 0)
-		policy_refuse(r, from, "%s says nothing", name);
+		policy_refuse(r, from, "%s is empty", name);
 	if (yamldoc_kind(root) == YAMLDOC_MAP && policy_keys(r, root, keys)) {
 		read_version(r, root);
 		root = yamldoc_get(root, "tenants");

@@ -211,7 +211,7 @@ static void imply_cost(struct policy_reading *r, yamldoc_node n, struct weir_res
 	if (yamldoc_has(n, "cost"))
 		policy_warn_at(r, policy_place(r, yamldoc_get(n, "cost")),
 			"tokens count bytes, but weights share %s: tenants with small requests may "
-			"not get what their tokens are for; leave 'cost' out, or say bytes",
+			"not be able to use their tokens; leave 'cost' out, or set it to bytes",
 			cost_words[to->cost]);
 	else
 		to->cost = WEIR_UNIT_BYTES;

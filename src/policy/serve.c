@@ -40,7 +40,7 @@ static const char *socket_text(struct policy_reading *r, yamldoc_node n, char te
 		return NULL;
 	}
 	if (strchr(path, '?') || (group && strpbrk(group, "?&"))) {
-		policy_refuse(r, n, "'?' and '&' are not possible in it");
+		policy_refuse(r, n, "must not contain '?' or '&'");
 		return NULL;
 	}
 	snprintf(text, ADDRESS_MAX, "unix:%.*s%s%s%s%s", ADDRESS_PATH, path, mode ? "?mode=" : "",
@@ -123,7 +123,7 @@ static void read_server_tls(struct policy_reading *r, yamldoc_node n)
 
 	read_tls(r, n, tls_keys, tls);
 	if (n.id && r->remarks->n_errors == errors && !tls->cert && !tls->psk)
-		policy_refuse(r, n, "needs cert and key, or psk, to prove who the gateway is");
+		policy_refuse(r, n, "needs cert and key, or psk, to identify the gateway");
 }
 
 /* ---- the top level */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* arena: zeroed and aligned memory, freed at once (the sanitizers see that all of it is); sizes that overflow. */
+/* arena: zeroed and aligned memory, freed at once (the sanitizers see that all of it is); sizes
+ * that overflow. */
 #include "base/arena.h"
 #include "test.h"
 #include <stdint.h>

@@ -15,7 +15,8 @@ static int ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Return the value at rank ⌈percent · n⌉, with percent in hundredths of a percent: integers only. */
+/* Return the value at rank ⌈percent · n⌉, with percent in hundredths of a percent: integers
+ * only. */
 static uint64_t exact(size_t n, unsigned percent_x100)
 {
 	size_t rank = ((size_t)percent_x100 * n + 9999) / 10000;

@@ -86,7 +86,8 @@ static void below_is_unbiased(void)
 {
 	struct rng r;
 	unsigned counts[7] = {0};
-	/* ¾ of 2⁶⁴: plain remainders would favour the low third, plain scaling every third value. */
+	/* ¾ of 2⁶⁴: plain remainders would favour the low third, plain scaling every third
+	 * value. */
 	uint64_t n = UINT64_C(3) << 62;
 	unsigned thirds[3] = {0}, remainders[3] = {0};
 

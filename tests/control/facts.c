@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* facts: every description keeps the rules that the views rely on; values of every type; rows that a controller fills. */
+/* facts: every description keeps the rules that the views rely on; values of every type; rows that
+ * a controller fills. */
 #include "control/adaptbf/facts.h"
 #include "control/facts.h"
 #include "control/parda/facts.h"

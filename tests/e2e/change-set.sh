@@ -110,7 +110,7 @@ serve nowhere --api "unix:$here/api.sock" --state "$here/no/such/folder" apart/m
 has nowhere.log 'warning state-unwritable folder='
 has nowhere.log 'why="No such file or directory"'
 run 1 weir set a.weight 3
-has stderr 'cannot keep what was set in'
+has stderr 'cannot write overrides to'
 serve_stop nowhere
 mkdir fresh
 serve fresh --api "unix:$here/api.sock" --state "$here/fresh/state" apart/main.yaml

@@ -73,7 +73,7 @@ stays=$!
 sleep 0.5
 policy 3 1 | sed '/name: c, offset/d; /name: c, match/d' >without.yaml
 run 0 weir policy apply without.yaml
-has stdout "export c: gone; its clients are cut off"
+has stdout "export c: removed; its clients are disconnected"
 ! wait "$gone" || fail "a client of a removed export was not disconnected"
 wait "$stays" || fail "a client was affected by another's export: $(cat a.out)"
 run 0 weir policy apply next.yaml

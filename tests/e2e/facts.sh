@@ -44,7 +44,7 @@ at() # EXPORT GATEWAY
 {
 	echo "nbd+unix:///$1?socket=$PWD/$2.sock"
 }
-ledger() # what AdapTBF says of its loans
+ledger() # print the loans of AdapTBF
 {
 	curl -s --unix-socket mixed.api http://localhost/v1/ledger | tr -d ' \n'
 }

@@ -5,7 +5,7 @@ data=$WEIR_SOURCE/tests/data/policy
 
 # Every good file is accepted, in one call; the warnings are exactly those that the files name.
 run 0 weir policy check "$data"/good/*.yaml "$WEIR_SOURCE/examples/machine.yaml"
-has stderr "machine.yaml:17:37: nothing acts on the slo of 'prod/db': it is measured and reported only (warning)"
+has stderr "machine.yaml:17:37: the slo of 'prod/db' is only measured and reported (warning)"
 [ "$(grep -c '(warning)' stderr)" -eq $(($(cat "$data"/good/*.yaml | grep -c '^# warns:') + 1)) ] ||
 	fail "warnings: $(cat stderr)"
 has stdout "good/two-arrays.yaml: ok (2 tenants, 2 resources)"
@@ -38,13 +38,13 @@ refused() # LINE:COLUMN, TEXT: names.yaml is refused there, with this text
 	[ "$(wc -l <stderr)" -eq 1 ] || fail "more than a line: $(cat stderr)"
 }
 printf 'tenants: [{name: a}]\npeers: ["udp:10.0.0.2:7000", "udp:10.0.0.3"]\n' >names.yaml
-refused 2:30 "udp:10.0.0.3: where is the port?"
+refused 2:30 "udp:10.0.0.3: the port is missing"
 printf 'tenants: [{name: a}]\npeers:\n  to: "carrier:pigeon"\n  key: k\n' >names.yaml
 refused 3:7 "'carrier:pigeon': peers are"
 printf 'tenants: [{name: a}]\npeers: {to: "udp:10.0.0.2:7000", listen: "udp-multicast:239.192.7.1:7000", key: k}\n' >names.yaml
-refused 2:42 "is meant"
+refused 2:42 "must be \"udp:HOST:PORT\""
 printf 'tenants: [{name: a}]\npeers: ["file:/shared/peers", "udp:10.0.0.3:7000"]\n' >names.yaml
-refused 2:9 "cannot stand beside others"
+refused 2:9 "cannot be combined with others"
 printf 'tenants: [{name: a}]\nresources: [{name: d, back: "memroy:1G"}]\n' >names.yaml
 refused 2:29 "memroy"
 for port in 99999 x; do
@@ -76,7 +76,7 @@ run 2 weir policy check there/main.yaml
 has stderr "there/more.yaml:1:22: "
 : >there/more.yaml
 run 2 weir policy check there/main.yaml
-has stderr "there/main.yaml:1:10: tenants: there/more.yaml says nothing"
+has stderr "there/main.yaml:1:10: tenants: there/more.yaml is empty"
 rm there/more.yaml
 run 2 weir policy check there/main.yaml
 has stderr "there/main.yaml:1:10: tenants: there/more.yaml: No such file or directory"
@@ -94,8 +94,8 @@ has table "1 MiB 16 1048576"
 has table "flush 4 0"
 has table "trim 2 0"
 has table "Not enforced"
-has table "EXPORT z: c from 0 B, up to its end, only to be read"
-has table "is asked on unix:/run/weir/api.sock, tcp:127.0.0.1:9810"
+has table "EXPORT z: c from 0 B, up to its end, read-only"
+has table "has its API on unix:/run/weir/api.sock, tcp:127.0.0.1:9810"
 has table "speaks TLS only"
 
 # Numbers in full.

@@ -80,8 +80,8 @@ static void scale_does_not_matter(void)
 struct sibling {
 	weir_node node;
 	double weight;
-	uint64_t
-		last; /* total service when it was last served, or when it began to wait, if that is later */
+	/* total service when it was last served, or when it began to wait, if that is later */
+	uint64_t last;
 	unsigned queued;
 	bool busy;
 };

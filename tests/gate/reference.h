@@ -44,10 +44,10 @@ struct ref_node {
 	uint32_t parent, children;
 	int priority; /* -1: none */
 	weir_time deadline;
-	weir_time
-		fitted; /* when the last request that passed by priority fitted, or the time of a later knob */
-	weir_time
-		as_of; /* time as of which the last request was charged, or the time of a later knob */
+	/* when the last request that passed by priority fitted, or the time of a later knob */
+	weir_time fitted;
+	/* time as of which the last request was charged, or the time of a later knob */
+	weir_time as_of;
 	unsigned n_buckets;
 	struct ref_bucket b[REF_BUCKETS];
 	struct weir_req **queue;                         /* [first, end), in the order of arrival */

@@ -41,7 +41,8 @@ static void a_full_ring_loses_nothing(void)
 	weir_gate_free(g);
 }
 
-/* A node that reuses the number of a removed one has none of its records, whether they were drained or not. */
+/* A node that reuses the number of a removed one has none of its records, whether they were drained
+ * or not. */
 static void a_new_node_has_no_records(void)
 {
 	struct weir_gate_config config = {.window = 2, .histograms = 4};

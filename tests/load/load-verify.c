@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The contents a block may have after writes, flushes, losses and errors; every deviation is found. */
+/* The contents a block may have after writes, flushes, losses and errors; every deviation is
+ * found. */
 #include "load/load-verify.h"
 #include "test.h"
 #include <errno.h>

@@ -152,7 +152,7 @@ static void test_too_many(void)
 
 	CHECK(parse(ODD, by_middle, &p) < 0);
 	CHECK_INT(remarks.n_errors, 1);
-	CHECK(strstr(remarks.errors[0].text, "too many matches like this one"));
+	CHECK(strstr(remarks.errors[0].text, "too many similar matches"));
 }
 
 int main(void)

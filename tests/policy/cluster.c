@@ -153,7 +153,7 @@ static void invalid_clusters_are_refused(void)
 	refused("resources: [{name: a, controller: pshift}]\n", "needs a 'cluster'");
 	refused("cluster: {key: k, controller: \"tcp:c:1\", servers: [b]}\n"
 		"resources: [{name: a, controller: pshift}]\n",
-		"2:13: 'a' is none of the cluster's servers");
+		"2:13: 'a' is not a server of the cluster");
 	refused("cluster: {key: k, controller: \"tcp:c:1\", servers: [a]}\n"
 		"resources: [{name: a, controller: pshift}, {name: b}]\n",
 		"every resource has 'controller: pshift'");
@@ -172,9 +172,9 @@ static void invalid_clusters_are_refused(void)
 	refused("tenants: [{name: t, servers: [a]}]\n", "is for tenants of a cluster");
 	refused(HEAD "tenants: [{name: t, servers: [c]}]\n", "3:31");
 	refused(HEAD "tenants: [{name: t, servers: [a, a]}]\n", "names 'a' twice");
-	refused(HEAD "tenants: [{name: t, servers: []}]\n", "must name one at least");
+	refused(HEAD "tenants: [{name: t, servers: []}]\n", "must name at least one");
 	refused(HEAD "tenants: [{name: t, servers: [a], children: [{name: u}]}]\n",
-		"they have the servers");
+		"give 'servers' to them");
 	refused(HEAD "exports: [{name: x, resource: a}]\n"
 		     "tenants: [{name: t, servers: [b], match: {export: x}}]\n",
 		"3:11: export 'x' is on 'a'");

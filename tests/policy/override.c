@@ -117,8 +117,8 @@ static void test_mistakes(void)
 	refuses("prod.enforce", "true", -ENOENT, "no key 'enforce'");
 	refuses("prod/db.max", "5k", -EINVAL, "prod/db.max: ");
 	refuses("prod/db.max", "", -EINVAL, "prod/db.max: needs a value");
-	refuses("batch.max", "{}", -EINVAL, "batch.max: says nothing");
-	refuses("batch.max", "{all: }", -EINVAL, "batch.max.all: says nothing");
+	refuses("batch.max", "{}", -EINVAL, "batch.max: has no value");
+	refuses("batch.max", "{all: }", -EINVAL, "batch.max.all: has no value");
 	refuses("prod/db.max", "{all: 5k}", -EINVAL, "prod/db.max.all: ");
 	refuses("prod/db.max", "[5k iops, 6k iops]", -EINVAL, "prod/db.max[1]: a second max");
 	refuses("prod/db.max", "9k iops", -EINVAL,
@@ -138,8 +138,8 @@ static void test_mistakes(void)
 	refuses("array.1.depth", "{byte: 1 MiB}", -EINVAL, "array.1.depth: unknown key 'byte'");
 	refuses("array.1.capacity", "500 iops", -EINVAL, "t.yaml:2:5: the mins add up");
 	refuses("enforce", "maybe", -EINVAL, "enforce: \"maybe\": must be true or false");
-	refuses("batch.weight", "3\ntenants: x", -EINVAL, "batch.weight: not in one line");
-	refuses("batch.weight", "3 # three", -EINVAL, "batch.weight: not in one line");
+	refuses("batch.weight", "3\ntenants: x", -EINVAL, "batch.weight: must be one line");
+	refuses("batch.weight", "3 # three", -EINVAL, "batch.weight: must be one line");
 	refuses("batch.weight", "[", -EINVAL, "batch.weight: ");
 	refuses("batch.weight", "{a: *b", -EINVAL, "batch.weight: ");
 }

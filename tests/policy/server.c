@@ -181,7 +181,7 @@ static void invalid_servers_are_refused(void)
 		"match");
 	refused("resources: [{name: a, controller: tbf, tbf: {rules: [{match: '  ', rate: 1 "
 		"iops}]}}]\n",
-		"must name something");
+		"must not be empty");
 	refused("resources: [{name: a, controller: tbf, tbf: {rules: [{match: a, rate: 1 "
 		"MiB/s}]}}]\n",
 		"iops");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * device-rig: resources before device models, and clients, in virtual time. Closed-loop clients keep `depth`
- * requests outstanding and think between two; open-loop clients send at a rate, whatever comes back.
+ * device-rig: resources before device models, and clients, in virtual time. Closed-loop clients
+ * keep `depth` requests outstanding and think between two; open-loop clients send at a rate,
+ * whatever comes back.
  */
 #ifndef WEIR_TESTS_PORT_DEVICE_RIG_H
 #define WEIR_TESTS_PORT_DEVICE_RIG_H

@@ -69,7 +69,8 @@ static void deadlines(void)
 	metrics_free(m);
 }
 
-/* 100 a second by the profile and half of the other 900; then, by two buckets, 200 and half of 800. */
+/* 100 a second by the profile and half of the other 900; then, by two buckets, 200 and half of
+ * 800. */
 static void profiles(void)
 {
 	struct metrics *m = run(TOP

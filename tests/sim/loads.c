@@ -7,8 +7,8 @@
 #define get       fixture_get
 #define over      fixture_over
 
-/* 4 slots that pause for 100 ms and are served at once: 40 requests a second. Nearly all slots pause when the
- * workload is stopped. */
+/* 4 slots that pause for 100 ms and are served at once: 40 requests a second. Nearly all slots
+ * pause when the workload is stopped. */
 static void a_slot_that_pauses_survives_a_stop(void)
 {
 	struct metrics *m = run(
@@ -109,8 +109,8 @@ static void hosts_of_a_group_lie_apart(void)
 	metrics_free(apart);
 }
 
-/* 5 requests, 100 ms apart, in each on-phase; the last is done 10 ms after it came. The phases begin 700 ms after
- * whole seconds, and the last has not ended. */
+/* 5 requests, 100 ms apart, in each on-phase; the last is done 10 ms after it came. The phases
+ * begin 700 ms after whole seconds, and the last has not ended. */
 static void a_burst_lasts_until_its_phase_is_over(void)
 {
 	struct metrics *m = run("duration: 10s\n"

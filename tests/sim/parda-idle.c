@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A host that is idle between bursts, beside one that floods: PARDA must not make it worse than no control at all. */
+/* A host that is idle between bursts, beside one that floods: PARDA must not make it worse than no
+ * control at all. */
 #include "fixture.h"
 
 /* Ten requests a second and a burst of so many every ten seconds; 256 at any time. It is measured

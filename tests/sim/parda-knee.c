@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * parda-knee: `threshold: auto` comes within 20 % of the knee that a sweep over fixed windows finds, on
- * three models, and three hosts with shares keep them meanwhile.
+ * parda-knee: `threshold: auto` comes within 20 % of the knee that a sweep over fixed windows
+ * finds, on three models, and three hosts with shares keep them meanwhile.
  */
 #include "sim/metrics.h"
 #include "sim/sim.h"

@@ -69,8 +69,9 @@ static void test_limit(void)
 	metrics_free(m);
 }
 
-/* A bucket that could use all of its limit at one server has its reservation there, however many servers there are, also where that
- * is nearly or quite its limit; and of the limit all but what is kept ready at the others. */
+/* A bucket that could use all of its limit at one server has its reservation there, however many
+ * servers there are, also where that is nearly or quite its limit; and of the limit all but what is
+ * kept ready at the others. */
 static void test_limit_at_one_server(void)
 {
 #define ALONE(limit, more)                                                                         \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lease: a written message reads back the same; truncated, altered and foreign frames are refused. */
+/* lease: a written message reads back the same; truncated, altered and foreign frames are
+ * refused. */
 #include "wire/lease.h"
 #include "wire/bytes.h"
 #include "test.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* peer-guard: fresh messages are taken; late, duplicate, recorded and replayed ones change nothing. */
+/* peer-guard: fresh messages are taken; late, duplicate, recorded and replayed ones change
+ * nothing. */
 #include "test.h"
 #include "wire/peer-guard.h"
 #include "base/rng.h"

@@ -244,7 +244,7 @@ static int hear(struct adaptbf *a, weir_time now, size_t n)
 	return 0;
 }
 
-/* ---- who is active, and what they want */
+/* ---- active jobs and their demand */
 
 /* Return true if a job owes, has requests waiting and was served less than its tokens: its arrivals
  * then depend on its service, and do not show its demand. */

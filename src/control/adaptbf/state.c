@@ -198,8 +198,8 @@ int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
 	return 0;
 }
 
-static_assert(REMAINDER_BITS == 24, "ADAPTBF_ONE says so, too");
-static_assert(ADAPTBF_NOBODY == LEDGER_POOL, "who is not known is the pool's");
+static_assert(REMAINDER_BITS == 24, "ADAPTBF_ONE is the fixed-point 1");
+static_assert(ADAPTBF_NOBODY == LEDGER_POOL, "an unknown job is the pool");
 
 void adaptbf_restore_paid(struct adaptbf *a, const struct adaptbf_loan *newest_first, size_t n)
 {

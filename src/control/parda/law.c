@@ -16,8 +16,8 @@
  *         (T/γ)(1 + 1/ε), where ε = Σβ/C𝓛′. We choose ε, feed the law 𝓛′ = 𝓛/(1 + ε), and scale β
  *         so that Σβ = ε C 𝓛′. At rest C 𝓛′ (1 + ε) = C𝓛 is what is inside, so
  *             Σβ = ε/(1 + ε) · (requests inside, all hosts),
- *         which messages carry and nobody has to know C for. With it eq. 2 rests at L = 𝓛 whether
- *         or not strangers use the array too, or some windows stand at wmax.
+ *         which messages carry; C need not be known. With it eq. 2 rests at L = 𝓛 whether or not
+ *         strangers use the array too, or some windows stand at wmax.
  *         - The paper smooths with α = 0.002 and calls it the weight of the past. Taken so, per
  *         interval, it hardly smooths; as the weight of each new IO it does, by more or less
  *         with the rate of IOs. Ours is by time. All three are here.

@@ -44,7 +44,7 @@ static bool fits(const int64_t *v, size_t n)
 	return all;
 }
 
-/* ---- a stage: from those who may give to those who may take, within buckets */
+/* ---- a stage: from entries that may give to entries that may take, within buckets */
 
 /* Tokens that entries of one bucket may give and take, BLOCK at a time: then no sum overflows; it
  * is 2⁶ × 2⁵³ at most. */

@@ -50,7 +50,7 @@ static int read_rule(yamldoc_node n, struct settings *s, struct weir_err *err)
 		(r = yamldoc_rate(n, "rate", &rate, err)))
 		return r == -ENOENT ? yamldoc_error(n, err, "needs 'match' and 'rate'") : r;
 	if (strspn(match, " ") == strlen(match))
-		return yamldoc_error(yamldoc_get(n, "match"), err, "must name something");
+		return yamldoc_error(yamldoc_get(n, "match"), err, "must not be empty");
 	if (rate.unit != WEIR_UNIT_REQUESTS || !(rate.per_second >= RATE_MIN) ||
 		rate.per_second > RATE_MAX)
 		return yamldoc_error(

@@ -77,10 +77,10 @@ void api_write(json_t *j, FILE *to)
 static const struct fact tenant_facts[API_TENANT_FACTS] = {
 	{"path", AT(path)},
 	{"leaf", AT(leaf)},
-	{"weight", "weight", "As the policy has it.", AT(weight)},
+	{"weight", "weight", "Weight in the policy.", AT(weight)},
 	{"share", "share", "Entitled share of all while all are busy, 0 to 1.", AT(share)},
 	/* below: API_TENANT_LEAVES */
-	{"arrivals", "arrivals_total", "Requests that came.", AT(arrivals)},
+	{"arrivals", "arrivals_total", "Requests that arrived.", AT(arrivals)},
 	{"dispatched", AT(dispatched)},
 	{"served", "served_total", "Requests that the resource finished.", AT(served)},
 	{"bytes", "bytes_total", "Bytes of the requests that passed.", AT(bytes)},
@@ -90,18 +90,18 @@ static const struct fact tenant_facts[API_TENANT_FACTS] = {
 	{"errors", "errors_total", "Requests that failed.", AT(errors)},
 	{"queued", "queued", "Requests that wait now.", AT(queued)},
 	{"oldest_wait_s", "oldest_wait_seconds",
-		"For how long the oldest request that waits has done so; 0: none waits.",
-		.unit = FACTS_SECONDS, AT(oldest_wait)},
+		"Waiting time of the oldest waiting request; 0: none waits.", .unit = FACTS_SECONDS,
+		AT(oldest_wait)},
 	{"in_flight", "in_flight", "Requests inside the resource now.", AT(in_flight)},
 	{"clients", "clients", "Connections now.", AT(clients)},
 	{"device_s", .unit = FACTS_SECONDS, AT(device_ns)},
 	{NULL, "shadow_low",
-		"Shadow mode: enforced rates are expected above so much of those counted; 0: "
-		"enforced.",
+		"Shadow mode: least expected rate under enforcement, as a part of the counted "
+		"rate; 0: enforced.",
 		AT(shadow.low)},
 	{NULL, "shadow_high",
-		"Shadow mode: enforced rates are expected below so much of those counted; 0: "
-		"enforced.",
+		"Shadow mode: largest expected rate under enforcement, as a part of the counted "
+		"rate; 0: enforced.",
 		AT(shadow.high)},
 };
 const struct facts_table api_tenant_facts = {.facts = tenant_facts, .n_facts = API_TENANT_FACTS};

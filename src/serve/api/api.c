@@ -112,7 +112,7 @@ static void put_policy(struct api *a, struct http_request *q, struct http_reply 
 	if (tenants &&
 		(weir_units_int(tenants, &n, &err) < 0 || n < 0 || (size_t)n >= length + !n)) {
 		http_json_fail(ret, 400,
-			"tenants: must be how many of the body's last bytes are the tenants' file");
+			"tenants: must be the length of the tenants' file at the end of the body");
 		return;
 	}
 	text = http_take_body(q);
@@ -294,8 +294,7 @@ void api_route(struct api *a, struct http_request *q, struct http_reply *ret)
 			return;
 		}
 	}
-	http_json_fail(
-		ret, there ? 405 : 404, there ? "not by this method" : "there is nothing here");
+	http_json_fail(ret, there ? 405 : 404, there ? "method not allowed" : "no such path");
 	if (there)
 		ret->allow = allowed(q->path);
 }

@@ -143,9 +143,9 @@ static void write_peers(const struct snapshot *s, FILE *to)
 		{"weir_peer_sent_bytes_total", "counter", "Of those.", (double)p->sent_bytes},
 		{"weir_peer_received_bytes_total", "counter", "Datagrams, or what was read.",
 			(double)p->received_bytes},
-		{"weir_peer_failed_total", "counter", "What the system refused.",
-			(double)p->failed},
-		{"weir_peer_missed_total", "counter", "Periods that slow storage cost.",
+		{"weir_peer_failed_total", "counter",
+			"Sends, reads and writes that the system refused.", (double)p->failed},
+		{"weir_peer_missed_total", "counter", "Periods skipped because storage was slow.",
 			(double)p->missed},
 		{"weir_peer_same_name_total", "counter", "Messages of hosts with one name.",
 			(double)p->same},
@@ -156,7 +156,7 @@ static void write_peers(const struct snapshot *s, FILE *to)
 	for (size_t i = 0; i < COUNT(all); i++)
 		metrics_single(to, all[i].name, all[i].type, all[i].help, all[i].value);
 	metrics_family(to, "weir_peer_received_total", "counter",
-		"Messages, by what became of them; all but taken changed nothing.");
+		"Messages by outcome; only taken ones have an effect.");
 	for (int v = 0; v < PEER_VERDICTS; v++) {
 		fputs("weir_peer_received_total", to);
 		metrics_labels(to, "verdict", peer_verdict_name((enum peer_verdict)v), "", "");

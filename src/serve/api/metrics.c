@@ -115,18 +115,19 @@ static void write_process(const struct snapshot *s, const struct metrics_process
 	metrics_single(to, "weir_uptime_seconds", "gauge", "Since the gateway started.",
 		(double)(s->now - s->started) / 1e9);
 	metrics_single(to, "weir_policy_version", "gauge",
-		"Of the policy in force; 1 at the start.", (double)s->version);
-	metrics_single(
-		to, "weir_enforce", "gauge", "1: the policy is kept; 0: shadow mode.", s->enforce);
+		"Version of the policy in force; 1 at the start.", (double)s->version);
+	metrics_single(to, "weir_enforce", "gauge", "1: the policy is enforced; 0: shadow mode.",
+		s->enforce);
 	metrics_single(to, "weir_connections_total", "counter", "Clients that were accepted.",
 		(double)s->connections);
 	metrics_single(to, "weir_connections_refused_total", "counter",
-		"Clients that were turned away.", (double)s->refused);
+		"Clients that were refused.", (double)s->refused);
 	metrics_single(to, "weir_connections_broken_total", "counter",
-		"Clients that were cut off for breaking the protocol.", (double)s->broken);
+		"Clients that were disconnected because they broke the protocol.",
+		(double)s->broken);
 	metrics_single(
 		to, "weir_buffer_bytes", "gauge", "Payload buffers in use.", (double)s->memory);
-	metrics_single(to, "weir_buffer_limit_bytes", "gauge", "The most that may be in use.",
+	metrics_single(to, "weir_buffer_limit_bytes", "gauge", "Limit of payload buffers.",
 		(double)s->memory_budget);
 	if (!p)
 		return;
@@ -206,12 +207,12 @@ struct split {
 
 static const char *const op_names[3] = {"read", "write", "other"};
 static const struct split splits[] = {
-	{"weir_tenant_requests_total", "Requests that came, by operation.", "op", op_names, 3,
+	{"weir_tenant_requests_total", "Requests that arrived, by operation.", "op", op_names, 3,
 		offsetof(struct snapshot_tenant, reads), false},
 	{"weir_tenant_dispatched_total", "Requests that passed the gate, by class.", "class",
 		class_names, 3, offsetof(struct snapshot_tenant, by_class), false},
 	{"weir_tenant_wait_seconds_total",
-		"Seconds that requests waited, summed over requests, by what kept them.", "cause",
+		"Seconds that requests waited, summed over requests, by cause.", "cause",
 		cause_names, WEIR_CAUSES, offsetof(struct snapshot_tenant, wait_ns), true},
 };
 _Static_assert(
@@ -246,8 +247,8 @@ static const char *const limit_names[2] = {"weir_tenant_min", "weir_tenant_max"}
 
 static void head_limit(const struct metrics_cursor *c, size_t k, FILE *to)
 {
-	metrics_family(to, limit_names[k], "gauge",
-		k ? "What it may have at most, per second." : "What it is promised, per second.");
+	metrics_family(
+		to, limit_names[k], "gauge", k ? "Its max, per second." : "Its min, per second.");
 }
 
 static bool row_limit(const struct metrics_cursor *c, size_t i, size_t k, FILE *to)
@@ -342,7 +343,7 @@ static bool row_hist(const struct metrics_cursor *c, size_t i, size_t k, FILE *t
 
 static void write_resources(const struct snapshot *s, FILE *to)
 {
-	metrics_family(to, "weir_resource_info", "gauge", "Which back end stands behind it.");
+	metrics_family(to, "weir_resource_info", "gauge", "The back end of the resource.");
 	for (size_t i = 0; i < s->n_resources; i++) {
 		fputs("weir_resource_info", to);
 		metrics_labels(to, "resource", s->resources[i].name, "back", s->resources[i].back);

@@ -21,7 +21,7 @@ void policy_show_export(const struct weir_policy *p, size_t i, FILE *to)
 	fprintf(to, "%sEXPORT %s: %s from %s, %s%s\n", i ? "" : "\n", e->name,
 		p->resources[e->resource].name, weir_units_show_size(e->offset, a, sizeof(a)),
 		e->size ? weir_units_show_size(e->size, b, sizeof(b)) : "up to its end",
-		e->read_only ? ", only to be read" : "");
+		e->read_only ? ", read-only" : "");
 }
 
 void policy_show_gateway(const struct weir_policy *p, FILE *to)
@@ -32,11 +32,11 @@ void policy_show_gateway(const struct weir_policy *p, FILE *to)
 		return;
 	fprintf(to, "\nGATEWAY\n");
 	show_list("listens on ", p->listen, p->n_listen, to);
-	show_list("is asked on ", p->api, p->n_api, to);
+	show_list("has its API on ", p->api, p->n_api, to);
 	if (p->tls.cert || p->tls.psk)
 		fprintf(to, "  speaks TLS%s\n", p->tls.required ? " only" : "");
 	if (p->state)
-		fprintf(to, "  keeps what is set in %s\n", p->state);
+		fprintf(to, "  keeps overrides in %s\n", p->state);
 	if (p->recordings)
 		fprintf(to, "  records into %s\n", p->recordings);
 	if (p->threads)

@@ -347,8 +347,8 @@ static void show_end(const struct weir_policy *p, FILE *to)
 {
 	policy_show_gateway(p, to);
 	if (!p->enforce)
-		fprintf(to, "\nNot enforced: no request is held back; what would have been is "
-			    "counted.\n");
+		fprintf(to, "\nNot enforced: no request is delayed; the policy's effect is only "
+			    "estimated.\n");
 }
 
 bool policy_show_table(struct policy_show *s, size_t lines, FILE *to)
@@ -362,7 +362,7 @@ bool policy_show_table(struct policy_show *s, size_t lines, FILE *to)
 	}
 	if (s->at == tenants) {
 		if (!tenants)
-			fprintf(to, "No tenants: everybody is equal.\n");
+			fprintf(to, "No tenants: all clients are equal.\n");
 		for (size_t i = 0; i < p->n_resources; i++)
 			show_resource(&p->resources[i], to);
 		s->at++;

@@ -58,7 +58,7 @@ static int read_query(const char *uri, const char *query, bool unix_, char *path
 					"%s: the socket's path is not well formed, or too long",
 					uri);
 		} else if (len) {
-			return weir_err_set(err, -EINVAL, "%s: '%.*s' is not understood%s", uri,
+			return weir_err_set(err, -EINVAL, "%s: '%.*s' is not supported%s", uri,
 				(int)(len < 60 ? len : 60), p,
 				unix_ ? " (only socket=PATH is)" : "");
 		}
@@ -74,7 +74,7 @@ static int read_host(
 	size_t host;
 
 	if (memchr(text, '@', len))
-		return weir_err_set(err, -EINVAL, "%s: a user's name is not understood", uri);
+		return weir_err_set(err, -EINVAL, "%s: a user name is not supported", uri);
 	if (len && *text == '[') {
 		const char *close = memchr(text, ']', len);
 		if (!close || (close + 1 < end && close[1] != ':'))
@@ -107,7 +107,7 @@ static int read_unix(const char *uri, const char *path, struct nbd_uri *ret, str
 	int n;
 
 	if (!*path)
-		return weir_err_set(err, -EINVAL, "%s: where is the socket? (…?socket=PATH)", uri);
+		return weir_err_set(err, -EINVAL, "%s: the socket is missing (…?socket=PATH)", uri);
 	n = snprintf(ret->address, sizeof(ret->address), "unix:%s", path);
 	if (n < 0 || (size_t)n >= sizeof(ret->address))
 		return weir_err_set(err, -EINVAL, "%s: the socket's path is too long", uri);

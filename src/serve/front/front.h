@@ -56,7 +56,7 @@ enum front_hello {
 };
 #define FRONT_HELLO_OUT 16384 /* bytes of output at once, at most */
 
-enum front_step {      /* what a connection does next */
+enum front_step {      /* next action of a connection */
 	FRONT_HEAD,    /* parse a request */
 	FRONT_BEGIN,   /* begin `request` */
 	FRONT_MORE,    /* `head` is a read with pieces still to be made */
@@ -176,7 +176,7 @@ struct front_job {
 	bool last;         /* ends the reply to its request */
 };
 
-struct front_request {   /* what a client asked for */
+struct front_request {   /* request of a client */
 	uint64_t cookie; /* of the protocol, and its command: copied to the request's jobs */
 	uint64_t offset; /* bytes, in the export */
 	uint32_t length; /* bytes */

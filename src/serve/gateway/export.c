@@ -157,15 +157,15 @@ int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err
 
 		if (!r)
 			return weir_err_at(err, -EINVAL, spec->at,
-				"resource '%s' is new: it takes a restart", spec->name);
+				"resource '%s' is new: this needs a restart", spec->name);
 		if (!spec->back || strcmp(spec->back, r->back_name) != 0)
 			return weir_err_at(err, -EINVAL, spec->at,
-				"resource '%s' has another back end than '%s': it takes a restart",
+				"resource '%s' has another back end than '%s': this needs a "
+				"restart",
 				spec->name, r->back_name);
 	}
 	if (p->n_resources < g->n_resources)
-		return weir_err_set(
-			err, -EINVAL, "a resource is no longer there: that takes a restart");
+		return weir_err_set(err, -EINVAL, "a resource was removed: this needs a restart");
 	for (size_t i = 0; i < n_exports(g, p); i++) {
 		int rc = export_fits(g, p, i, err);
 

@@ -27,7 +27,7 @@
 #define MEMORY_LEAST   ((size_t)16 << 20) /* a worker: 64 of the largest pieces */
 #define PATIENCE       (2 * WEIR_SEC)     /* for all unreachable upstreams together */
 
-_Static_assert(WEIR_POLICY_KEEP_LEAST == BACK_KEEP_LEAST, "what the policy says is what there is");
+_Static_assert(WEIR_POLICY_KEEP_LEAST == BACK_KEEP_LEAST, "the policy checks the back end's bound");
 
 /* ---- small things that others ask for */
 

@@ -126,7 +126,8 @@ static void exports(struct changes *c)
 	}
 	for (size_t i = 0; i < c->from->n_exports; i++)
 		if (policy_index_export(c->to, c->from->exports[i].name) < 0)
-			gateway_note_add(next(c), "export %s: gone; its clients are cut off",
+			gateway_note_add(next(c),
+				"export %s: removed; its clients are disconnected",
 				c->from->exports[i].name);
 }
 
@@ -155,7 +156,7 @@ static bool same_reach(const struct weir_resource *a, const struct weir_resource
 
 static void later(struct changes *c, const char *what)
 {
-	gateway_note_add(next(c), "%s: as before until a restart", what);
+	gateway_note_add(next(c), "%s: unchanged until a restart", what);
 }
 
 static void restarts(struct changes *c)
@@ -189,7 +190,7 @@ static void resources(struct changes *c)
 			if (strcmp(c->from->resources[k].name, r->name) == 0 &&
 				!same_reach(&c->from->resources[k], r))
 				gateway_note_add(next(c),
-					"resource %s: its back end is reached as before until a "
+					"resource %s: access to its back end is unchanged until a "
 					"restart",
 					r->name);
 	}
@@ -205,7 +206,7 @@ void gateway_note_changes(
 	resources(&c);
 	exports(&c);
 	if (!same_tls(&from->tls, &to->tls))
-		gateway_note_add(next(&c), "tls: as it says, for new connections");
+		gateway_note_add(next(&c), "tls: changed for new connections");
 	restarts(&c);
 	if (c.n > LINES_MAX)
 		gateway_note_add(n, "and %zu more changes", c.n - LINES_MAX);

@@ -119,7 +119,8 @@ static void say_undone(
 			gateway_note_add(
 				note, "%s %s, which was set, is undone: %s", o->key, o->value, is);
 		else
-			gateway_note_add(note, "%s %s, which was set, is gone with what it was of",
+			gateway_note_add(note,
+				"%s %s, which was set, is removed with its tenant or resource",
 				o->key, o->value);
 	}
 }

@@ -110,7 +110,8 @@ static void leave_stuck(struct gateway *g)
 	for (size_t i = 0; i < g->n_resources; i++)
 		if (atomic_load(&g->resources[i].flushing) || !g->flushing)
 			log_event(LOG_LEVEL_ERROR, "back-stuck", "resource", g->resources[i].name,
-				"why", "requests inside do not come back; left behind", NULL);
+				"why", "requests inside do not complete; exiting without them",
+				NULL);
 	g->stuck = true;
 	loop_stop(g->loop);
 }

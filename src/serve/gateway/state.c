@@ -153,7 +153,7 @@ static int read_overrides(json_t *list, struct gateway_override **ret_list, size
 static int read_from(const char *folder, int fd, struct gateway_override **ret_list, size_t *ret_n,
 	struct weir_err *err)
 {
-	json_error_t fault = {.text = "not a list of what was set"};
+	json_error_t fault = {.text = "not a list of overrides"};
 	json_t *root = json_loadfd(fd, JSON_REJECT_DUPLICATES, &fault);
 	json_t *list = root ? json_object_get(root, "set") : NULL;
 	int rc = json_is_array(list) ? read_overrides(list, ret_list, ret_n) : -EINVAL;
@@ -218,6 +218,6 @@ int gateway_state_write(
 	free(text);
 	if (rc < 0) /* -ENOENT would suggest a missing key */
 		return weir_err_set(
-			err, -EIO, "cannot keep what was set in %s: %s", folder, strerror(-rc));
+			err, -EIO, "cannot write overrides to %s: %s", folder, strerror(-rc));
 	return 0;
 }

@@ -308,7 +308,7 @@ int cluster_fits(const struct gateway *g, const struct weir_policy *p, struct we
 	for (size_t i = 0; !other && i < is->n_stand_ins; i++)
 		other = differ(is->stand_ins[i], be->stand_ins[i]);
 	return other ? weir_err_set(err, -EINVAL,
-			       "another cluster, key, period or controller: that takes a restart")
+			       "another cluster, key, period or controller needs a restart")
 		     : 0;
 }
 

@@ -119,14 +119,13 @@ static json_t *status_json(struct control *l)
 
 static void write_servers(const struct control *l, FILE *to)
 {
-	metrics_family(to, "weir_control_server_connected", "gauge", "1: there is a connection.");
+	metrics_family(to, "weir_control_server_connected", "gauge", "1: the server is connected.");
 	for (size_t i = 0; i < l->n_servers; i++) {
 		fputs("weir_control_server_connected", to);
 		metrics_labels(to, "server", l->servers[i].name, "", "");
 		metrics_number(to, l->servers[i].link != NULL);
 	}
-	metrics_family(to, "weir_control_server_leased", "gauge",
-		"1: it said that it holds a lease, and is not on its own.");
+	metrics_family(to, "weir_control_server_leased", "gauge", "1: the server holds a lease.");
 	for (size_t i = 0; i < l->n_servers; i++) {
 		const struct control_server *s = &l->servers[i];
 
@@ -144,33 +143,34 @@ static void write_metrics(const struct control *l, FILE *to)
 	l->lead->status(l->machine, &st);
 	lease_hub_stats(l->hub, &h);
 	metrics_single(to, "weir_control_granting", "gauge",
-		"1: it grants; 0: it starts, or stands by.", st.started);
+		"1: the controller grants; 0: it starts, or is a standby.", st.started);
 	metrics_single(to, "weir_control_generation", "gauge",
-		"The later of two controllers has more.", (double)st.generation);
+		"Generation; of two controllers the later one has the higher.",
+		(double)st.generation);
 	metrics_single(
 		to, "weir_control_period", "gauge", "Number of the QoS period.", (double)st.period);
-	metrics_single(to, "weir_control_interval_seconds", "gauge", "Between two rounds.",
+	metrics_single(to, "weir_control_interval_seconds", "gauge", "Time between two rounds.",
 		(double)st.interval / 1e9);
 	metrics_single(to, "weir_control_reserved_tokens", "gauge",
-		"Asked of reservations, as far as there is demand, in a period.", (double)st.asked);
+		"Tokens of reservations with demand, per period.", (double)st.asked);
 	metrics_single(to, "weir_control_placed_tokens", "gauge",
-		"Of those, what servers can serve.", (double)st.phi);
-	metrics_single(to, "weir_control_servers_silent", "gauge", "Silent for a period.",
-		(double)st.silent);
+		"Of those, tokens that servers can serve.", (double)st.phi);
+	metrics_single(to, "weir_control_servers_silent", "gauge",
+		"Servers that were silent for a period.", (double)st.silent);
 	metrics_single(to, "weir_control_limits_waiting", "gauge",
-		"Limits of which a server has yet to give up some.", (double)st.waiting);
+		"Limits that wait until a server gives up a part.", (double)st.waiting);
 	metrics_single(to, "weir_control_rounds_total", "counter", "Times that tokens were placed.",
 		(double)st.rounds);
 	metrics_single(to, "weir_control_grants_total", "counter", "Messages to servers.",
 		(double)st.grants);
 	metrics_single(to, "weir_control_busy_seconds_total", "counter",
-		"Spent placing and sending.", (double)l->busy / 1e9);
+		"CPU time of placing and sending tokens.", (double)l->busy / 1e9);
 	metrics_single(to, "weir_control_received_bytes_total", "counter", "From servers.",
 		(double)h.conn.received_bytes);
 	metrics_single(to, "weir_control_sent_bytes_total", "counter", "To servers.",
 		(double)h.conn.sent_bytes);
 	metrics_single(to, "weir_control_refused_total", "counter",
-		"Connections that were cut off.", (double)h.refused);
+		"Connections that were closed for a fault.", (double)h.refused);
 	write_servers(l, to);
 }
 
@@ -184,9 +184,9 @@ static void handle(void *arg, struct http_request *q, struct http_reply *ret)
 	FILE *f;
 
 	if (!health && !metrics && !status) {
-		http_json_fail(ret, 404, "there is nothing here");
+		http_json_fail(ret, 404, "no such path");
 	} else if (strcmp(q->method, "GET") != 0 && strcmp(q->method, "HEAD") != 0) {
-		http_json_fail(ret, 405, "not by this method");
+		http_json_fail(ret, 405, "method not allowed");
 		ret->allow = "GET";
 	} else if (health) {
 		ret->body = strdup("ok\n");

@@ -130,21 +130,21 @@ static const char *differs(const struct control *l, const struct weir_policy *p)
 	const struct weir_policy_cluster *is = &l->policy->cluster, *be = &p->cluster;
 
 	if (strcmp(is->name, be->name) != 0 || strcmp(is->key, be->key) != 0)
-		return "another cluster or key takes a restart";
+		return "another cluster or key needs a restart";
 	if (is->period != be->period || is->interval != be->interval)
-		return "another period or interval takes a restart";
+		return "another period or interval needs a restart";
 	if (!same_list(is->listen, is->n_listen, be->listen, be->n_listen) ||
 		!same_list(is->controllers, is->n_controllers, be->controllers, be->n_controllers))
-		return "another address takes a restart";
+		return "another address needs a restart";
 	if (be->n_servers < is->n_servers)
-		return "fewer servers take a restart";
+		return "removing servers needs a restart";
 	for (size_t i = 0; i < is->n_servers; i++) {
 		bool there = false;
 
 		for (size_t k = 0; k < be->n_servers && !there; k++)
 			there = strcmp(is->servers[i], be->servers[k]) == 0;
 		if (!there)
-			return "without one of its servers it takes a restart";
+			return "removing one of its servers needs a restart";
 	}
 	return NULL;
 }

@@ -93,7 +93,7 @@ static void receive(void *arg, struct lease_hub_server *g, struct lease_message 
 
 	if (at == SIZE_MAX) {
 		l->unknown++;
-		lease_hub_drop(g, "it is none of the cluster's servers");
+		lease_hub_drop(g, "it is not a server of the cluster");
 		return;
 	}
 	attach(l, &l->servers[at], g);
@@ -179,8 +179,8 @@ static int open_hub(struct control *l, struct weir_err *err)
 	}
 	if (config.n_addresses > 1 && !c->n_listen && !l->options.n_listen)
 		return weir_err_at(err, -EINVAL, c->at,
-			"there are several controllers: 'listen' or --listen must say where this "
-			"one is");
+			"there are several controllers: 'listen' or --listen must give the address "
+			"of this one");
 	return lease_hub_new(&config, &l->hub, err);
 }
 

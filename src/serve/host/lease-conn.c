@@ -72,10 +72,10 @@ static void due(struct loop_timer *t, weir_time now)
 		return; /* it may be freed */
 	}
 	if (!c->greeted) {
-		end(c, PEER_NOISE, "it said nothing for 5 s");
+		end(c, PEER_NOISE, "no HELLO within 5 s");
 	} else if (c->out.n) {
 		c->config.stats->slow++;
-		end(c, PEER_TAKEN, "it took nothing for 5 s");
+		end(c, PEER_TAKEN, "it accepted no data for 5 s");
 	}
 }
 
@@ -91,11 +91,11 @@ static const char *fault(enum peer_verdict v)
 	case PEER_FORGED:
 		return "not sealed with this cluster's key";
 	case PEER_BROKEN:
-		return "sealed well, and yet not well formed";
+		return "malformed, although its seal is right";
 	case PEER_OLD:
-		return "a message played again";
+		return "a replayed message";
 	case PEER_OWN:
-		return "our own words come back";
+		return "our own message came back";
 	case PEER_CROWD:
 		return "out of memory";
 	default:

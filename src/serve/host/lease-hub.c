@@ -128,12 +128,12 @@ static void sweep(struct loop_timer *t, weir_time now)
 	for (g = h->servers; g; g = next) {
 		next = g->next;
 		if (!g->proven && now - g->since > UNPROVEN)
-			lease_hub_drop(g, "it did not prove for a minute that it has the key");
+			lease_hub_drop(g, "it has not proven within a minute that it has the key");
 	}
 	loop_set(h->config.loop, t, now + UNPROVEN / 4);
 }
 
-/* ---- who comes */
+/* ---- new connections */
 
 static int admit(struct lease_hub *h, int fd)
 {
@@ -182,11 +182,12 @@ static void take(struct lease_hub *h, int fd)
 		if (!g) {
 			h->stats.refused++;
 			log_event(LOG_LEVEL_ERROR, "server-refused", "why",
-				"there are as many servers as one controller takes", NULL);
+				"too many servers for one controller", NULL);
 			close(fd);
 			return;
 		}
-		lease_hub_drop(g, "others want its place, and it has not proven itself");
+		lease_hub_drop(
+			g, "replaced by another client before it had proven that it has the key");
 	}
 	if (admit(h, fd) < 0)
 		h->stats.refused++;

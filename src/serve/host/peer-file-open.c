@@ -175,8 +175,8 @@ static int say(struct weir_err *err, const char *address, int r)
 			err, r, "%s: made by another cluster, or with another key", address);
 	if (r == -EINVAL)
 		return weir_err_set(err, r,
-			"%s: holds something else, which is left alone; a place that is all zero "
-			"will do",
+			"%s: contains other data, which are left alone; a file or range of zeroes "
+			"is needed",
 			address);
 	return weir_err_set(err, r, "%s: %s", address, strerror(-r));
 }
@@ -193,8 +193,7 @@ static int probe(const char *address, const char *name, const struct peer_slots_
 	if (r == 0) {
 		room = p.back->info.size / BLOCK;
 		if (room < 2)
-			r = weir_err_set(
-				err, -ENOSPC, "%s: has not even room for two blocks", address);
+			r = weir_err_set(err, -ENOSPC, "%s: is too small for two blocks", address);
 		else if (p.back->info.read_only)
 			r = weir_err_set(err, -EROFS, "%s: is read-only", address);
 		else if (p.back->info.block_min > BLOCK)
@@ -206,8 +205,8 @@ static int probe(const char *address, const char *name, const struct peer_slots_
 		if (r <= 0)
 			r = say(err, address, r ? r : -EIO);
 		else if ((uint64_t)r + 1 > room)
-			r = weir_err_set(
-				err, -ENOSPC, "%s: was cut: its header says %d slots", address, r);
+			r = weir_err_set(err, -ENOSPC, "%s: is truncated: its header has %d slots",
+				address, r);
 	}
 	probe_close(&p);
 	free(block);

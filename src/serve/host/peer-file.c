@@ -150,7 +150,7 @@ static void write_ours(struct file *f)
 static void was_read(struct file *f)
 {
 	if (memcmp(f->all, f->header, BLOCK) != 0) {
-		failed(f, "its header is gone: somebody else uses it");
+		failed(f, "its header was overwritten by another program");
 		finish(f);
 		return;
 	}

@@ -34,9 +34,7 @@ static ssize_t read_file(const char *path, uint8_t *out, size_t room, struct wei
 		n = weir_err_set(err, -EINVAL, "key %s: not a file", path);
 	} else if (st.st_mode & (S_IROTH | S_IWOTH)) {
 		n = weir_err_set(err, -EPERM,
-			"key %s: everybody can read it or write to it; "
-			"chmod 600 would do",
-			path);
+			"key %s: readable or writable by all users; use chmod 600", path);
 	} else {
 		for (; part > 0 && (size_t)n < room; n += part) {
 			part = read(fd, out + n, room - (size_t)n);
@@ -59,8 +57,8 @@ static int check_length(const char *path, ssize_t n, struct weir_err *err)
 			"(head -c 32 /dev/urandom)",
 			path, n, KEY_LEAST);
 	if (n > KEY_MOST)
-		return weir_err_set(
-			err, -EINVAL, "key %s: has over %d bytes: is it a key?", path, KEY_MOST);
+		return weir_err_set(err, -EINVAL, "key %s: has over %d bytes, too many for a key",
+			path, KEY_MOST);
 	return 0;
 }
 

@@ -58,7 +58,7 @@ static int parse_port(const char *text, const char *port, struct address *a, str
 		return weir_err_set(
 			err, -EINVAL, "%s: only a multicast group has an interface", text);
 	if (!percent[1] || strlen(percent + 1) >= sizeof(a->interface))
-		return weir_err_set(err, -EINVAL, "%s: what interface is that?", text);
+		return weir_err_set(err, -EINVAL, "%s: missing or too long interface name", text);
 	strcpy(a->interface, percent + 1);
 	return 0;
 }
@@ -75,7 +75,7 @@ static int parse(const char *text, struct address *a, struct weir_err *err)
 	host = text + strlen(prefixes[a->kind]);
 	end = colon = strrchr(host, ':');
 	if (!colon)
-		return weir_err_set(err, -EINVAL, "%s: where is the port?", text);
+		return weir_err_set(err, -EINVAL, "%s: the port is missing", text);
 	if (host[0] == '[') {
 		host++;
 		end--;
@@ -99,10 +99,11 @@ int peer_udp_check(const char *const *addresses, struct weir_err *err)
 		r = parse(addresses[i], &a, err);
 		if (r == 0 && (!a.host[0] || strtoul(a.port, NULL, 10) == 0))
 			r = weir_err_set(
-				err, -EINVAL, "%s: to whom, and to which port?", addresses[i]);
+				err, -EINVAL, "%s: the host or the port is missing", addresses[i]);
 		if (r == 0 && a.kind != UNICAST && (i || addresses[1]))
 			r = weir_err_set(err, -EINVAL,
-				"peers: '%s' cannot stand beside others, only udp:HOST:PORT can",
+				"peers: '%s' cannot be combined with others, only udp:HOST:PORT "
+				"can",
 				addresses[i]);
 	}
 	return r;
@@ -113,7 +114,7 @@ static int parse_listen(const char *text, struct address *a, struct weir_err *er
 	int r = parse(text, a, err);
 
 	if (r == 0 && a->kind != UNICAST)
-		r = weir_err_set(err, -EINVAL, "%s: \"udp:HOST:PORT\" is meant", text);
+		r = weir_err_set(err, -EINVAL, "%s: must be \"udp:HOST:PORT\"", text);
 	return r;
 }
 
@@ -280,7 +281,7 @@ int peer_udp_sockets(const struct peer_config *config, struct peer_udp_sockets *
 	while (config->addresses[s.n_to])
 		s.n_to++;
 	if (!s.n_to)
-		return weir_err_set(err, -EINVAL, "peers: none is given");
+		return weir_err_set(err, -EINVAL, "peers: no address is given");
 	s.to = calloc(s.n_to, sizeof(*s.to));
 	r = s.to ? open_all(config, &s, err) : weir_err_set(err, -ENOMEM, "peers: out of memory");
 	if (r < 0) {

@@ -251,7 +251,7 @@ int peer_udp_open(const struct peer_config *config, struct peers **ret_peers, st
 
 	if (!config->key)
 		return weir_err_set(err, -EINVAL,
-			"peers: %s needs a key, or anybody could speak for a host",
+			"peers: %s needs a key, else any machine could forge reports",
 			config->addresses[0]);
 	u = calloc(1, sizeof(*u));
 	if (!u)

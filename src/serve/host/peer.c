@@ -18,12 +18,12 @@ static bool is_udp(const char *address)
 int peer_check(const char *const *addresses, struct weir_err *err)
 {
 	if (!addresses[0])
-		return weir_err_set(err, -EINVAL, "peers: none is given");
+		return weir_err_set(err, -EINVAL, "peers: no address is given");
 	if (is_udp(addresses[0]))
 		return peer_udp_check(addresses, err);
 	if (addresses[1])
 		return weir_err_set(err, -EINVAL,
-			"peers: '%s' cannot stand beside others, only udp:HOST:PORT can",
+			"peers: '%s' cannot be combined with others, only udp:HOST:PORT can",
 			addresses[0]);
 	return peer_file_check(addresses[0], err);
 }

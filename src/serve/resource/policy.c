@@ -217,7 +217,7 @@ static void match_clients(struct resource *r, const struct weir_policy *p)
 			c->node = policy_swap_node(&o->swap, (size_t)c->tenant);
 		else if (c->tenant < 0 && c->refused)
 			c->refused(c, stays ? "the policy has no tenant for it any more"
-					    : "its export is gone, or is another one now");
+					    : "its export was removed or changed");
 	}
 }
 
@@ -361,7 +361,7 @@ int resource_swap_start(struct resource *r, const struct resource_change *c, str
 
 	if (r->gate && spec->cost != r->spec.cost)
 		return weir_err_at(err, -EINVAL, spec->at,
-			"resource '%s' is shared by another cost: it takes a restart", r->name);
+			"another 'cost' of resource '%s' needs a restart", r->name);
 	if (!o)
 		return no_memory(err);
 	o->next = (struct resource_next){

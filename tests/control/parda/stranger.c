@@ -80,7 +80,7 @@ static void test_comes_and_goes(void)
 	}
 }
 
-/* It was there before the hosts, and stays: nobody knows what the array could do without it. */
+/* It was there before the hosts, and stays: the capacity of the array alone is not known. */
 static void check_there_before(
 	int n, const double *shares, double capacity, double disks, double requests, double noise)
 {

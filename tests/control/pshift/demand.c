@@ -98,7 +98,8 @@ static void even_is_not(void)
 	lone_end(&x);
 }
 
-/* One and a half come in an interval, and a few always wait: an interval in which two come is no sign of more. */
+/* One and a half come in an interval, and a few always wait: an interval in which two come is no
+ * sign of more. */
 static void few_are_not_more(void)
 {
 	struct lone x;

@@ -10,8 +10,9 @@
  *   - Only a controller that a majority of the servers follows grants; the servers of another go on
  *     without a controller.
  *   - Without any controller, a bucket whose demand moves has half of its reservation within a
- *     period, and all of it within three: a server stands in. The same holds while a minority of the
- *     servers is down, with a stand-in, and from the third period on with a controller that took over.
+ *     period, and all of it within three: a server stands in. The same holds while a minority of
+ *     the servers is down, with a stand-in, and from the third period on with a controller that
+ *     took over.
  *   - No limit is exceeded in any period, over all servers, under all of this at once; not by a
  *     single token.
  */
@@ -113,7 +114,8 @@ static void a_server_starts_meanwhile(void)
 	end();
 }
 
-/* All start at once, and know nothing: what was served before is of no period that is counted, and nobody waits for its end. */
+/* All start at once without any state: earlier service belongs to no counted period, and no server
+ * waits for its end. */
 static void all_start(void)
 {
 	for (uint64_t n = 140; n < 148; n++) {
@@ -310,8 +312,8 @@ static void demand_moves_without_a_controller(void)
 	}
 }
 
-/* Servers from `down` on, where bucket i has no demand, are down when a controller takes over or a server stands in; then all
- * demand of bucket i moves to server `to`. */
+/* Servers from `down` on, where bucket i has no demand, are down when a controller takes over or a
+ * server stands in; then all demand of bucket i moves to server `to`. */
 static void moves_beside_the_dead(uint64_t n, size_t i, size_t to, size_t down, bool stand_in)
 {
 	steady(n);

@@ -63,7 +63,8 @@ static void loop_at(size_t i, unsigned servers)
 	}
 }
 
-/* Start with the same max for all buckets; the first reserves all of it, the others less and less. */
+/* Start with the same max for all buckets; the first reserves all of it, the others less and
+ * less. */
 static void start(uint64_t number)
 {
 	begin(number, true);
@@ -120,8 +121,8 @@ static void steady(void)
 	end();
 }
 
-/* Arrivals at three fifths of the max, unevenly spread: tokens not used in a second are not added to
- * the next. */
+/* Arrivals at three fifths of the max, unevenly spread: tokens not used in a second are not added
+ * to the next. */
 static void open_loops(void)
 {
 	start(seed() + 1);

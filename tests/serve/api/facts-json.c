@@ -213,7 +213,8 @@ static void what_is_none(void)
 	refused("repaid", 1, "lent", NULL);
 }
 
-/* A status may come from another version: what is missing is 0, and what is not known is shown so. */
+/* A status may come from another version: what is missing is 0, and what is not known is shown
+ * so. */
 static void shown(void)
 {
 	const struct facts_table *t = &adaptbf_facts.tables[ADAPTBF_FACTS_LOANS];

@@ -234,7 +234,8 @@ static void test_trim_and_zero(void)
 	rig_close(&r);
 }
 
-/* /dev/shm supports holes but not ZERO_RANGE: zeroes are written, or refused if they must be fast. */
+/* /dev/shm supports holes but not ZERO_RANGE: zeroes are written, or refused if they must be
+ * fast. */
 static void test_zero_by_writing(void)
 {
 	char where[] = "/dev/shm/weir-back-file-XXXXXX", text[64];

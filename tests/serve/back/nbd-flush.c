@@ -226,7 +226,8 @@ static void a_failed_fua_write(void)
 	end();
 }
 
-/* The same for FUA writes: they fail, and clients see it; writes of others must still be readable. */
+/* The same for FUA writes: they fail, and clients see it; writes of others must still be
+ * readable. */
 static void reads_overtake_a_failed_fua_write(void)
 {
 	begin_flushed(SEVERAL, (struct back_config){0});

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The example of a front end, line.c, in a gateway: found by its name, with the shared handshake, TLS,
- * identity, pieces, memory limits and slow clients, and with the weights of the gate kept. */
+/* The example of a front end, line.c, in a gateway: found by its name, with the shared handshake,
+ * TLS, identity, pieces, memory limits and slow clients, and with the weights of the gate kept. */
 #include "serve/front-rig.h"
 #include "base/container.h"
 #include "serve/loop/tls.h"
@@ -289,8 +289,8 @@ static void test_requests(void)
 	try_requests(shadow);
 }
 
-/* A client that reads no replies is paused when it has its part of the memory. Others go on; and when
- * it does read, everything is there. */
+/* A client that reads no replies is paused when it has its part of the memory. Others go on; and
+ * when it does read, everything is there. */
 static void test_slow(void)
 {
 	enum { N = 64 };
@@ -333,8 +333,8 @@ static int first_offset(void *arg, struct worker *w)
 	return (int)((struct held *)arg)->first->offset;
 }
 
-/* Weights of 1 and 2, both busy, in front of a back end that takes 4 at a time: what passes does not
- * depend on time. A call waits for its turn as well. */
+/* Weights of 1 and 2, both busy, in front of a back end that takes 4 at a time: what passes does
+ * not depend on time. A call waits for its turn as well. */
 static void test_weights(void)
 {
 	enum { N = 900, SERVED = 600 };

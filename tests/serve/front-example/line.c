@@ -162,7 +162,7 @@ static size_t parse(struct front_conn *conn, const uint8_t *p, size_t n)
 	return (size_t)(end - p) + 1;
 }
 
-/* What a call does: here nothing, the text is there. */
+/* Do the call: nothing is left to do, the text is complete. */
 static void do_echo(struct request *q)
 {
 	front_called(q, 0);

@@ -149,7 +149,7 @@ static void fits(void)
 		{TWO, NULL},
 		{TWO "exports: [{name: e, resource: two, size: 8 MiB}]\n", NULL},
 		{TWO "exports: [{name: e, resource: two, size: 9 MiB}]\n", "beyond"},
-		{"resources: [{name: one, back: \"memory:16M\"}]\n", "no longer there"},
+		{"resources: [{name: one, back: \"memory:16M\"}]\n", "was removed"},
 		{TWO "  - {name: three, back: \"memory:1M\"}\n", "'three' is new"},
 		{"resources: [{name: two, back: \"memory:8M\"}, {name: one, back: "
 		 "\"memory:1M\"}]\n",

@@ -187,7 +187,7 @@ static void test_bad_changes_nothing(void)
 	refuses(g,
 		"resources: [{name: one, back: \"memory:16M\"},\n"
 		"{name: two, back: \"memory:8M\", cost: bytes}]",
-		"resource 'two' is shared by another cost: it takes a restart");
+		"another 'cost' of resource 'two' needs a restart");
 	gateway_free(g);
 }
 
@@ -245,7 +245,7 @@ static void test_apply_undoes(void)
 	CHECK_INT(set(g, "b.weight", "7", NULL, &err), 0);
 	CHECK_INT(apply(g, SECOND, false, true, &note, &err), 0);
 	says(&note, "a.max 5k iops, which was set, is undone: 4k iops");
-	says(&note, "b.weight 7, which was set, is gone");
+	says(&note, "b.weight 7, which was set, is removed");
 	for (size_t i = 0; i < note.n; i++) /* which SECOND has itself */
 		CHECK(!strstr(note.lines[i], "a.weight 5, which was set"));
 	gateway_note_free(&note);

@@ -318,7 +318,7 @@ static void left_alone(void)
 	close_host(&a);
 	not_opened(address, NULL, -EACCES, "another key");
 	poke(0, 0, "precious", 8);
-	not_opened(address, key, -EINVAL, "something else");
+	not_opened(address, key, -EINVAL, "other data");
 	peek(0, data);
 	CHECK(memcmp(data, "precious", 8) == 0);
 	fresh(); /* zeroes in place of the header, and data after it */
@@ -327,7 +327,7 @@ static void left_alone(void)
 	memset(data, 0, BLOCK);
 	poke(0, 0, data, BLOCK);
 	poke(3, 77, "precious", 8);
-	not_opened(address, key, -EINVAL, "something else");
+	not_opened(address, key, -EINVAL, "other data");
 	CHECK_INT(truncate(path, BLOCK), 0);
 	not_opened(address, key, -ENOSPC, "two blocks");
 	snprintf(bad, sizeof(bad), "file:%s/none/peers", folder);
@@ -351,7 +351,7 @@ static void slots_are_settled(void)
 	CHECK_INT(stats(&b).received_bytes, (SLOTS + 1) * BLOCK);
 	close_host(&a);
 	CHECK_INT(truncate(path, 3 * BLOCK), 0);
-	not_opened(address, key, -ENOSPC, "was cut");
+	not_opened(address, key, -ENOSPC, "is truncated");
 	close_host(&b);
 }
 

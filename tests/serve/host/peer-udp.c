@@ -540,7 +540,7 @@ static void addresses(void)
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		if (peer_check(good[i], &err) < 0)
 			FAIL("%s", err.text);
-	refused((const char *[]){NULL}, "none");
+	refused((const char *[]){NULL}, "no address");
 	refused((const char *[]){"tcp:a:1", NULL}, "peers are");
 	refused((const char *[]){"udpx:a:1", NULL}, "peers are");
 	refused((const char *[]){"udp:a", NULL}, "port");
@@ -548,14 +548,14 @@ static void addresses(void)
 	refused((const char *[]){"udp:a:65536", NULL}, "port");
 	refused((const char *[]){"udp:a:0", NULL}, "port");
 	refused((const char *[]){"udp:a:7x", NULL}, "port");
-	refused((const char *[]){"udp::7000", NULL}, "to whom");
+	refused((const char *[]){"udp::7000", NULL}, "the host or the port is missing");
 	refused((const char *[]){"udp:::1:7000", NULL}, "brackets");
 	refused((const char *[]){"udp:[::1:7000", NULL}, "']'");
 	refused((const char *[]){"udp:a:7000%eth0", NULL}, "interface");
 	refused((const char *[]){"udp-multicast:239.1.2.3:7%", NULL}, "interface");
-	refused((const char *[]){"udp:a:1", "udp-broadcast:b:1", NULL}, "beside");
-	refused((const char *[]){"udp-broadcast:b:1", "udp:a:1", NULL}, "beside");
-	refused((const char *[]){"file:/x", "udp:a:1", NULL}, "beside");
+	refused((const char *[]){"udp:a:1", "udp-broadcast:b:1", NULL}, "combined");
+	refused((const char *[]){"udp-broadcast:b:1", "udp:a:1", NULL}, "combined");
+	refused((const char *[]){"file:/x", "udp:a:1", NULL}, "combined");
 	refused((const char *[]){"udp:a:1", "file:/x", NULL}, "peers are");
 	refused((const char *[]){"file:", NULL}, "path");
 	refused((const char *[]){"file:/x?slots=5000", NULL}, "at most");
@@ -585,7 +585,7 @@ static void keys_and_names(void)
 	write_key(path, "long", text, 4097, 0600);
 	not_opened("a", path, -EINVAL, "4096");
 	write_key(path, "open", text, 32, 0604);
-	not_opened("a", path, -EPERM, "everybody");
+	not_opened("a", path, -EPERM, "by all users");
 	not_opened("a", folder, -EINVAL, "not a file");
 	not_opened("", key, -EINVAL, "name");
 	not_opened("a b", key, -EINVAL, "name");

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shadow-sweep: what shadow mode says against what enforcement gives, in random cases, in virtual time: 1 to 4 tenants with
- * weights, a max or a min, requests of 4 to 256 KiB, a depth of 4 to 64, open loops with 0.5 to 3 times what the
- * device can do together, closed loops of 1 to 64 outstanding. Without arguments some cases, which are a test.
- * `test_shadow-sweep FIRST LAST [MODEL]` prints what is missed in these cases, some seconds each.
+ * shadow-sweep: what shadow mode says against what enforcement gives, in random cases, in virtual
+ * time: 1 to 4 tenants with weights, a max or a min, requests of 4 to 256 KiB, a depth of 4 to 64,
+ * open loops with 0.5 to 3 times what the device can do together, closed loops of 1 to 64
+ * outstanding. Without arguments some cases, which are a test. `test_shadow-sweep FIRST LAST
+ * [MODEL]` prints what is missed in these cases, some seconds each.
  *
- * A figure of an open loop misses if it is off by more than 15 % (and by more than three deviations of the counts themselves), one
- * of a closed loop if enforcement lies outside the range. In cases 201 to 210, with which nothing was chosen, there missed
- * (in brackets: ranges of closed loops wider than a factor of 2):
+ * A figure of an open loop misses if it is off by more than 15 % (and by more than three deviations
+ * of the counts themselves), one of a closed loop if enforcement lies outside the range. In cases
+ * 201 to 210, with which nothing was chosen, there missed (in brackets: ranges of closed loops
+ * wider than a factor of 2):
  *                       of   server-4  server-16  ssd-4  ssd-32  array
  *   open, one size      21   0         0          0      0       0
  *   open, mixed sizes   26   0         0          0      1       0
  *   closed, one size    23   0 (0)     0 (0)      0 (3)  0 (3)   1 (6)
  *   closed, mixed sizes 16   0 (3)     0 (0)      0 (2)  0 (4)   1 (6)
- * The array is not always as good: in cases 1 to 3 open loops miss in 5 of 15 figures, by up to a third, where the load is 0.94
- * and 0.95 of what it can do and the depth below the number of its disks.
+ * The array is not always as good: in cases 1 to 3 open loops miss in 5 of 15 figures, by up to a
+ * third, where the load is 0.94 and 0.95 of what it can do and the depth below the number of its
+ * disks.
  */
 #include "serve/shadow-rig.h"
 #include <math.h>
@@ -147,7 +150,8 @@ static void sweep(struct tally *t, size_t model, uint64_t first, uint64_t last)
 	}
 }
 
-/* Cases 1 and 2 (server-4 is in shadow.c), of which only open loops on the array miss, by 15.1 %. One range in four is wider than a factor of 2. */
+/* Cases 1 and 2 (server-4 is in shadow.c), of which only open loops on the array miss, by 15.1 %.
+ * One range in four is wider than a factor of 2. */
 static void test_part(void)
 {
 	struct tally t[KINDS];
