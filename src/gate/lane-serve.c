@@ -26,6 +26,7 @@ static inline void lane_move_on(struct lane *l, double cost, bool plain)
 	l->before = l->now;
 	l->now += (uint64_t)move;
 	l->owed = owed - (double)move * weight;
+	l->top = (int64_t)(l->now - l->top) > 0 ? l->now : l->top;
 	lane_past_move(l, move);
 }
 
@@ -33,6 +34,7 @@ void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double st
 {
 	if (__builtin_expect(l->banked, 0))
 		lane_serve_bank(l, entry, cost);
+	lane_settle(l);
 	lane_tag(entry, step);
 	lane_move_on(l, cost, false);
 	if (__builtin_expect(l->banked, 0) && l->now - l->origin >= LANE_ORIGIN)
@@ -52,6 +54,8 @@ POOL_HOT void lane_alone(struct lane *l, const struct lane_home *h, struct lane_
 	l->weight = (int64_t)each;
 	l->owed = each * (double)ahead;
 	entry->tag = tag;
+	l->floor = floor;
+	lane_settle(l);
 	if (ahead > 0) {
 		unsigned shift = lane_shift(lane_key_of(lane_width(h, cost, weight), ahead));
 		uint64_t start = tag >> shift << shift;
@@ -94,6 +98,7 @@ POOL_HOT void lane_serve_leaf(struct lane *l, const struct lane_home *h, struct 
 	uint32_t next = entry->next;
 	uint64_t finish = l->groups[id].finish, own = entry->tag + (uint64_t)(int64_t)step;
 
+	lane_settle(l);
 	/* (As lane_raise, of the best group.) */
 	finish = (int64_t)(own - finish) < 0 ? own : finish;
 	finish = (int64_t)(finish - l->now) < 0 ? finish : l->now;
