@@ -150,6 +150,22 @@ void lane_emptied(struct lane *l, unsigned id, unsigned slot)
 	}
 }
 
+void lane_settle_back(struct lane *l)
+{
+	int64_t least = (int64_t)(l->floor - l->now);
+	double weight = (double)l->weight, back = l->owed / weight;
+	int64_t move = back > (double)least ? (int64_t)back : least;
+
+	if (move >= 0)
+		return;
+	l->now += (uint64_t)move;
+	l->owed = move > least ? l->owed - (double)move * weight : 0;
+	lane_past_move(l, move);
+	l->until = l->now;
+	if ((int64_t)(l->before - l->now) > 0)
+		l->before = l->now;
+}
+
 void lane_choose(struct lane *l)
 {
 	const uint64_t never = INT64_MAX, sign = UINT64_C(1) << 63;
@@ -171,6 +187,7 @@ void lane_choose(struct lane *l)
 	until += until < never;
 	if (best == LANE_NONE) {
 		l->before = l->now += until;
+		l->top = (int64_t)(l->now - l->top) > 0 ? l->now : l->top;
 		l->owed = 0;
 		lane_past_move(l, (int64_t)until);
 		lane_choose(l);

@@ -192,7 +192,7 @@ static inline uint64_t lane_begin(
 	const struct lane *l, const struct lane_entry *entry, uint64_t start, double credit)
 {
 	uint64_t early = l->before - (uint64_t)(int64_t)credit;
-	int64_t ahead = (int64_t)(entry->tag - l->now);
+	int64_t ahead = (int64_t)(entry->tag - l->top);
 
 	if ((int64_t)(early - start) < 0)
 		start = early;

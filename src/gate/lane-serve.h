@@ -30,6 +30,7 @@ static inline void lane_move_on(struct lane *l, double cost, bool plain)
 	l->before = l->now;
 	l->now += (uint64_t)move;
 	l->owed = owed - (double)move * weight;
+	l->top = (int64_t)(l->now - l->top) > 0 ? l->now : l->top;
 	lane_past_move(l, move);
 }
 
@@ -41,6 +42,7 @@ POOL_HOT void lane_serve_leaf(struct lane *l, const struct lane_home *h, struct 
 	uint32_t next = entry->next;
 	uint64_t finish = l->groups[id].finish, own = entry->tag + (uint64_t)(int64_t)step;
 
+	lane_settle(l);
 	/* (As lane_raise, of the best group.) */
 	finish = (int64_t)(own - finish) < 0 ? own : finish;
 	finish = (int64_t)(finish - l->now) < 0 ? finish : l->now;

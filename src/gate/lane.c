@@ -89,11 +89,11 @@ static inline void lane_past_out(struct lane *l, struct lane_entry *entry, doubl
  * that its next small request finishes early; newcomers must not start there, before children that wait already. */
 static inline uint64_t lane_start(struct lane *l)
 {
+	if (l->active && (int64_t)(l->now - l->until) >= 0)
+		lane_choose(l); /* (V may jump) */
 	uint64_t start = l->before;
 
 	if (l->active) {
-		if ((int64_t)(l->now - l->until) >= 0)
-			lane_choose(l);
 		uint64_t finish = l->groups[l->best].finish;
 
 		start = (int64_t)(finish - start) < 0 ? finish : start;
@@ -146,6 +146,7 @@ void lane_leave(struct lane *l, struct lane_entry *entry, double weight)
 	bool frozen = false;
 	uint64_t tag = entry->tag;
 
+	lane_settle(l);
 	if (__builtin_expect(entry->without, 0)) {
 		tag = lane_true(l, entry);
 		frozen = lane_frozen(l, entry->without);
@@ -198,7 +199,7 @@ void lane_reweigh(struct lane *l, const struct lane_home *h, struct lane_entry *
 	}
 	lane_past_out(l, entry, before * LANE_WEIGHT_ONE);
 	uint64_t start = lane_start(l);
-	int64_t ahead = (int64_t)(entry->tag - l->now), more = (int64_t)(entry->tag - start);
+	int64_t ahead = (int64_t)(entry->tag - l->top), more = (int64_t)(entry->tag - start);
 
 	if (more <= 0 || (ahead > 0 && (ahead - 1) >> entry->width))
 		return; /* as in lane_join */
@@ -214,6 +215,7 @@ void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double st
 {
 	if (__builtin_expect(l->banked, 0))
 		lane_serve_bank(l, entry, cost);
+	lane_settle(l);
 	lane_tag(entry, step);
 	lane_move_on(l, cost, false);
 	if (__builtin_expect(l->banked, 0) && l->now - l->origin >= LANE_ORIGIN)
@@ -233,6 +235,8 @@ POOL_HOT void lane_alone(struct lane *l, const struct lane_home *h, struct lane_
 	l->weight = (int64_t)each;
 	l->owed = each * (double)ahead;
 	entry->tag = tag;
+	l->floor = floor;
+	lane_settle(l);
 	if (ahead > 0) {
 		unsigned shift = lane_shift(lane_key_of(lane_width(h, cost, weight), ahead));
 		uint64_t start = tag >> shift << shift;

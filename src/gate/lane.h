@@ -10,7 +10,9 @@
  *         starts at S = max(F, E), where E is V as the last service began, or the least F of the eligible if
  *         that is earlier, but never earlier than it was before; with credit k at max(F, min(E, V − k/r)).
  *         A change of weight keeps a child's lead or lag in cost: S − E changes as 1/r.
- *         When cost c is served, V advances by c/W. A child that ceases to wait while S is ahead of V has had
+ *         When cost c is served, V advances by c/W. A child that begins to wait late takes V back, to the mean, before
+ *         the next service. (If V stood still instead, a heavy child just ahead of V would wait for a request of
+ *         each late child, however many there are.) A child that ceases to wait while S is ahead of V has had
  *         service in advance: its weight stays in W until V reaches S, or with several such children to the mean
  *         of their S. A child that is late when it ceases to wait does not push V ahead. If no child is eligible V
  *         jumps to the least S. Nothing in V depends on other children that are idle, on weights of the past, or on
@@ -109,8 +111,9 @@ struct lane {
 	uint64_t now;      /* V */
 	uint64_t before;   /* V before the last service */
 	uint64_t floor;    /* earliest start of a child that begins to wait */
-	double owed;       /* distance by which V is to advance, times W; negative: V stands still
-	                      for so long */
+	uint64_t top;      /* the latest V so far */
+	double owed;       /* distance by which V is to move, times W; negative: back, before
+	                      the next service (lane_settle) */
 	int64_t weight;    /* W */
 	int64_t past;      /* part of W: children that ceased to wait ahead of V */
 	double past_ahead; /* sum over these of weight times their lead over V */
@@ -285,17 +288,26 @@ POOL_HOT void lane_leave_last(struct lane *l, struct lane_entry *entry)
  * that waits is in no group afterwards. */
 void lane_reweigh(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double before, double weight);
+/* Take V back to the mean, if late children have begun to wait (LAW), but not before the floor. With banks V stands
+ * still instead: the mean of the few children that are allowed may be anywhere. */
+void lane_settle_back(struct lane *l);
+POOL_HOT void lane_settle(struct lane *l)
+{
+	if (l->owed < 0 && !l->banked)
+		lane_settle_back(l);
+}
 /* Raise the floor before a child is served, which moves its tag by `step`. If the lane chose the child (a run does
  * not ask) no waiting child finishes earlier, and from now on no child starts earlier than that. */
 POOL_HOT void lane_raise(struct lane *l, const struct lane_entry *entry, double step)
 {
 	uint64_t finish = l->groups[entry->group].finish,
 		 own = lane_at(l, entry) + (uint64_t)(int64_t)step;
+	bool chosen = entry->group == l->best && (int64_t)(l->now - l->until) < 0;
 
+	lane_settle(l);
 	finish = (int64_t)(own - finish) < 0 ? own : finish; /* (its group may be too wide) */
 	finish = (int64_t)(finish - l->now) < 0 ? finish : l->now;
-	if (entry->group == l->best && (int64_t)(l->now - l->until) < 0 &&
-		(int64_t)(finish - l->floor) > 0)
+	if (chosen && (int64_t)(finish - l->floor) > 0)
 		l->floor = finish;
 }
 /* Charge a child that waits and is in no group with a cost (lane_cost), which moves its tag by `step`. */

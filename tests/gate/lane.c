@@ -118,12 +118,15 @@ static uint32_t check_first(struct model *m)
 static void serve(struct model *m, uint32_t e, double cost)
 {
 	struct lane_entry *entry = &m->e[e].entry;
-	uint64_t before = m->l.now;
 	double moved = step(m, e);
 
+	lane_raise(&m->l, entry, moved);
 	lane_take(&m->l, &m->h, entry);
 	lane_serve(&m->l, entry, m->cost[e] * m->h.unit * LANE_WEIGHT_ONE, moved);
-	CHECK((int64_t)(m->l.now - before) >= 0);
+	if (!m->l.banked) /* a newcomer is served soon */
+		CHECK((int64_t)(m->l.now - m->l.floor) >= -1);
+	for (uint32_t i = 0; i < m->n; i++) /* V may have gone back */
+		m->due[i] = fmax(m->due[i], (double)(int64_t)(m->e[i].entry.tag - m->l.now));
 	m->cost[e] = cost;
 	lane_put(&m->l, &m->h, entry, e, lane_width(&m->h, cost, m->weight[e]));
 	wait_in_lane(m, e);

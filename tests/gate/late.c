@@ -67,6 +67,39 @@ static void a_raised_weight(void)
 	}
 }
 
+/* ---- the service of a tenant that has almost all the weight */
+
+#define MANY 64
+
+/* A tenant of weight 1 is served alone, then many of weight 16 begin to wait, and after `rounds`
+ * services one of weight 2^20. It is served at least once per 2 + K/s services. */
+static void heavy_beside_many(unsigned rounds)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 1});
+	weir_node light = leaf(&b, WEIR_ROOT, 1), heavy = leaf(&b, WEIR_ROOT, 1 << 20);
+
+	submit_many(&b, light, 0, 2);
+	(void)again(&b);
+	for (unsigned i = 0; i < MANY; i++)
+		submit_many(&b, leaf(&b, WEIR_ROOT, 16), 0, 2);
+	for (unsigned i = 0; i < rounds; i++)
+		(void)again(&b);
+	submit_many(&b, heavy, 0, 2);
+	for (unsigned i = 0; i < 1500; i++) {
+		unsigned others = passes_before(&b, heavy);
+
+		if (others > 7)
+			FAIL("the tenant that came after %u services waits for %u", rounds, others);
+	}
+	weir_gate_free(b.g);
+}
+
+static void the_heavy(void)
+{
+	for (unsigned rounds = 0; rounds < 1200; rounds += 16)
+		heavy_beside_many(rounds);
+}
+
 /* ---- law 6 for tenants that come and go, all of weight 1 */
 
 #define TENANTS 12
@@ -167,6 +200,7 @@ static void those_that_come_and_go(void)
 int main(void)
 {
 	RUN(a_raised_weight);
+	RUN(the_heavy);
 	RUN(those_that_come_and_go);
 	return 0;
 }
