@@ -100,7 +100,7 @@ static void receive(void *arg, struct lease_hub_server *g, struct lease_message 
 	v = l->lead->receive(l->machine, loop_clock(), m);
 	if (v == PEER_BROKEN || v == PEER_NOISE) {
 		l->servers[at].link = NULL;
-		lease_hub_drop(g, "what it says makes no sense");
+		lease_hub_drop(g, "its report is inconsistent");
 		return;
 	}
 	l->servers[at].last = m->report;

@@ -55,7 +55,8 @@ static int put_facts(const struct device_control *c, struct metrics *m, double t
 {
 	const struct world_host *host = c->site.gate->host;
 
-	return sim_site_facts(&c->site, host ? host->name : "server", host ? host->name : NULL, m, t);
+	return sim_site_facts(
+		&c->site, host ? host->name : "server", host ? host->name : NULL, m, t);
 }
 
 static int put_series(struct device_control *c)

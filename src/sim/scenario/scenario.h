@@ -159,13 +159,13 @@ struct scenario {
 	size_t n_controllers;
 	struct sim_cluster_config *cluster; /* replaces stations, hosts and the rest; or NULL */
 	/* … and is run by this. */
-	int (*run_cluster)(const struct sim_cluster_config *config, weir_time duration, uint64_t seed,
-		const struct sim_options *options, struct metrics **ret, struct sim_cost *ret_cost,
-		struct weir_err *err);
-	struct yamldoc *doc;                /* owns the strings that were not allocated here */
-	char *file;                         /* its name, for messages */
-	char *names;                        /* the hosts' names */
-	weir_policy_reader *reader;         /* of policies that are files; or NULL */
+	int (*run_cluster)(const struct sim_cluster_config *config, weir_time duration,
+		uint64_t seed, const struct sim_options *options, struct metrics **ret,
+		struct sim_cost *ret_cost, struct weir_err *err);
+	struct yamldoc *doc;        /* owns the strings that were not allocated here */
+	char *file;                 /* its name, for messages */
+	char *names;                /* the hosts' names */
+	weir_policy_reader *reader; /* of policies that are files; or NULL */
 	void *reader_arg;
 };
 

@@ -52,9 +52,10 @@ name: halve
 description: a window that is halved
 duration: 2s
 sample: 50ms
-devices: [{name: ost, kind: server, rate: 1k iops, service: fixed, servers: 1, gate: {window: 32, tenants: [{name: a}]}}]
-hosts: [{name: a, window: none, workloads: [{outstanding: 64}]}]
-controllers: [{kind: halve, threshold: 5ms, period: 50ms}]
+devices:
+  - {name: ost, kind: server, rate: 1k iops, service: fixed, servers: 1,
+     policy: {depth: 32, controller: halve, halve: {threshold: 5ms, period: 50ms}, tenants: [{name: a, match: {export: "*"}}]}}
+hosts: [{name: a, policy: {depth: none}, workloads: [{outstanding: 64}]}]
 END
 run 0 weir sim -o out sim.yaml
 grep -qx 'halve  *inside_end  *window_end  *halved' stdout || fail "no table of the controller's facts: $(cat stdout)"
