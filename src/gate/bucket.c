@@ -34,9 +34,10 @@ void bucket_init(struct bucket *b, const struct weir_bucket_spec *spec)
 		b->lack = bucket_units(b->size);
 }
 
-void bucket_inherit(struct bucket *b, const struct bucket *old)
+void bucket_inherit(struct bucket *b, const struct bucket *old, weir_time late)
 {
-	bucket_parts lack = bucket_units(b->size) - bucket_level(old);
+	bucket_parts lack = bucket_units(b->size) - bucket_level(old) +
+			    ((int64_t)b->rate - (int64_t)old->rate) * (bucket_parts)late;
 
 	b->lack = lack < 0 ? 0 : lack;
 }

@@ -206,8 +206,10 @@ static int knob_reserve(
 
 /* ---- apply */
 
-/* Let the k-th bucket of a kind, unit and mask take over the level of the k-th such bucket before. */
-static void knob_inherit(struct bucket *new, unsigned n, const struct bucket *old, unsigned n_old)
+/* Let the k-th bucket of a kind, unit and mask take over the level of the k-th such bucket before. Hold and L-buckets
+ * have the levels of `late` ns ago, which passed at the old rate. */
+static void knob_inherit(
+	struct bucket *new, unsigned n, const struct bucket *old, unsigned n_old, weir_time late)
 {
 	uint64_t taken = 0;
 
@@ -220,28 +222,31 @@ static void knob_inherit(struct bucket *new, unsigned n, const struct bucket *ol
 			if ((taken >> j & 1) || o->kind != b->kind || o->unit != b->unit ||
 				o->ops != b->ops)
 				continue;
-			bucket_inherit(b, o);
+			bucket_inherit(b, o, o->kind == WEIR_RTOKENS ? 0 : late);
 			taken |= UINT64_C(1) << j;
 			break;
 		}
 	}
 }
 
-/* Replace a node's buckets, after bringing the old levels up to now at the old rates. */
+/* Replace a node's buckets. Until now the old levels grow at the old rates. */
 static void knob_take_over(
 	struct weir_gate *g, struct node *node, struct knob_limits *new, weir_time now)
 {
 	struct limits *old = &node->limits;
+	weir_time late = 0;
 
 	if (old->n) { /* a tenant that waits loses nothing (law 4) */
 		new->l.stamp = limits_late(old->stamp, now);
 		limits_fill(old, new->l.stamp);
 		limits_fill_r(old, now);
+		late = now - new->l.stamp;
 	}
-	knob_inherit(new->l.b, new->l.n, old->b, old->n);
+	knob_inherit(new->l.b, new->l.n, old->b, old->n, late);
 	if (node->profile && new->profile) {
 		profile_fill(node->profile, now);
-		knob_inherit(new->profile->b, new->profile->n, node->profile->b, node->profile->n);
+		knob_inherit(
+			new->profile->b, new->profile->n, node->profile->b, node->profile->n, 0);
 	}
 	tree_limits_free(g, old, node->profile);
 	node->limits = new->l;

@@ -207,10 +207,27 @@ static void a_new_one_takes_over_the_level(void)
 
 	bucket_take(&old, 50);
 	bucket_fill(&old, 500);
-	bucket_inherit(&more, &old);
+	bucket_inherit(&more, &old, 0);
 	CHECK(bucket_level(&more) == bucket_level(&old));
-	bucket_inherit(&less, &old);
+	bucket_inherit(&less, &old, 0);
 	CHECK_LEVEL(less, 20);
+}
+
+/* The time since a late level passed at the old rate, whether the new one is lower or higher. */
+static void a_late_level_grows_at_the_old_rate(void)
+{
+	struct bucket old = make(1000, 100), slow = make(10, 100), fast = make(100000, 100);
+	weir_time late = 20 * WEIR_MS;
+
+	bucket_take(&old, 50);
+	bucket_inherit(&slow, &old, late);
+	bucket_inherit(&fast, &old, late);
+	bucket_fill(&old, late);
+	bucket_fill(&slow, late);
+	bucket_fill(&fast, late);
+	CHECK_LEVEL(old, 70);
+	CHECK_LEVEL(slow, 70);
+	CHECK_LEVEL(fast, 70);
 }
 
 static void bad_specs_are_refused(void)
@@ -252,6 +269,7 @@ int main(int argc, char **argv)
 	RUN(large_costs_need_only_the_size);
 	RUN(grants_may_exceed_the_size);
 	RUN(a_new_one_takes_over_the_level);
+	RUN(a_late_level_grows_at_the_old_rate);
 	RUN(bad_specs_are_refused);
 	return law_end(1000000);
 }

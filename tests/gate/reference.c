@@ -765,7 +765,10 @@ static void ref_knob_buckets(struct ref_node *n, weir_time now, const struct wei
 				continue;
 			taken[j] = true;
 			ref_bucket_fill(&old[j], from);
-			b->level = old[j].level < b->size ? old[j].level : b->size;
+			/* Until now it filled at the old rate. */
+			b->level = old[j].level +
+				   ((ref_parts)old[j].rate - (ref_parts)b->rate) * (now - from);
+			b->level = b->level < b->size ? b->level : b->size;
 			if (old[j].size != b->size)
 				break; /* intervals start again */
 			ref_bucket_excess(&old[j], now, 0);
