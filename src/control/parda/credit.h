@@ -8,9 +8,9 @@
  * nothing were there, and the host has no more of the array than its part over the time that the credit covers.
  *
  * A host that has just started has saved nothing, and its first bursts would be worse off than without control for as
- * long as the credit takes to fill. So in the first PARDA_CREDIT_FIRST with load a host saves as much as later in the
- * whole span: a host that left its window unused for so long is taken as one that does so at other times, too. One that
- * floods saves nothing then either, and without any load nothing is learned of a host: it saves as slowly as later.
+ * long as the credit takes to fill. So in the first PARDA_CREDIT_FIRST after its start a host saves as much as later in
+ * the whole span: a host that left its window unused for so long is taken as one that does so at other times, too. One
+ * that floods saves nothing then either.
  */
 #ifndef WEIR_CONTROL_PARDA_CREDIT_H
 #define WEIR_CONTROL_PARDA_CREDIT_H
@@ -18,12 +18,12 @@
 #include <weir/clock.h>
 
 #define PARDA_CREDIT_MOST 8.0 /* times the window, with all that can be saved */
-/* All clients of a host that was restarted are back by then. */
+/* Clients of a host that was restarted are back by then (PARDA_START_WAIT periods by default). */
 #define PARDA_CREDIT_FIRST (8 * WEIR_SEC)
 
 struct parda_credit {
 	weir_time span; /* at most what its window admits in this time is saved; 0: nothing */
-	weir_time age;  /* with load, since the start; PARDA_CREDIT_FIRST at most */
+	weir_time age;  /* since the host has started, PARDA_CREDIT_FIRST at most */
 	double saved;   /* slots × ns */
 	double latency, added; /* in the last step; of it, by bursts on credit */
 };
