@@ -3,10 +3,10 @@
  * control at all. */
 #include "fixture.h"
 
-/* Ten requests a second and a burst of so many every ten seconds; 256 at any time. It is measured
- * from the ten periods on in which hosts start. */
+/* Ten requests a second and a burst of so many every ten seconds; 256 at any time. Credit for
+ * bursts covers a minute: it is full when the hosts have started and another minute is over. */
 #define BESIDE_A_FLOOD                                                                             \
-	"duration: 140s\nwarmup: 20s\nsample: 0s\n"                                                \
+	"duration: 200s\nwarmup: 80s\nsample: 0s\n"                                                \
 	"devices: [{name: d, kind: server, servers: 8, rate: 2k iops}]\n"                          \
 	"hosts:\n"                                                                                 \
 	"  - {name: v, clients: {t: [{rate: 10 iops},\n"                                           \

@@ -2,8 +2,8 @@
 /*
  * SOURCE  Ours. PARDA (§3.4) gives a bounded credit to idle VMs of one host; this is one among hosts.
  * LAW     s grows by (UNUSED w − n)⁺ and falls by (n − w)⁺ per unit of time, in 0 … w B; the gate's window is
- *         w (1 + (M − 1) s / w B), at most wmax. In the first F of a host s grows B / F times as fast.
- * SYMBOLS w window by eq. 2, n requests inside on the mean, both slots; s slots × ns; B span, ns; M the most, 8; F 8 s.
+ *         w (1 + (M − 1) s / w B), at most wmax.
+ * SYMBOLS w window by eq. 2, n requests inside on the mean, both slots; s slots × ns; B span, ns; M the most, 8.
  * METHOD  One step a period. A host that never stops has n ≈ w and saves nothing: its window is w. One that uses all of
  *         its window after a pause has M w at first, and the excess falls by 1/e every B / (M − 1): 9 s with B a
  *         minute. What it had above its part by then is w B at most: what it left.
@@ -16,28 +16,11 @@
 
 #define UNUSED 0.9 /* part of a window: a host that never stops has a gap between two requests */
 
-void parda_credit_start(struct parda_credit *c)
-{
-	c->saved = 0;
-	c->age = 0;
-}
-
-/* How much of `span` counts for saving. */
-static double counted(struct parda_credit *c, weir_time span)
-{
-	weir_time first = PARDA_CREDIT_FIRST - c->age < span ? PARDA_CREDIT_FIRST - c->age : span;
-	double times = fmax(1, (double)c->span / (double)PARDA_CREDIT_FIRST);
-
-	c->age += first;
-	return (double)first * times + (double)(span - first);
-}
-
 void parda_credit_step(struct parda_credit *c, double window, double inside, weir_time span)
 {
-	double saved = fmax(0, UNUSED * window - inside) * counted(c, span);
-	double spent = fmax(0, inside - window) * (double)span;
+	double change = fmax(0, UNUSED * window - inside) - fmax(0, inside - window);
 
-	c->saved = fmax(0, fmin(c->saved + saved - spent, window * (double)c->span));
+	c->saved = fmax(0, fmin(c->saved + change * (double)span, window * (double)c->span));
 }
 
 double parda_credit_window(const struct parda_credit *c, double window, double wmax)

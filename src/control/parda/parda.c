@@ -354,7 +354,7 @@ void parda_step(
 		own.ios = (double)(m->ios || !(m->inside > 0) ? m->ios : 1) * 1e9 / (double)span;
 	}
 	if (stopped || p->start.on)
-		parda_credit_start(&p->credit);
+		p->credit.saved = 0;
 	else
 		parda_credit_step(&p->credit, p->window, own.inside, span);
 	own.shares = shares_of(p, m, stopped ? p->config.period : span);

@@ -10,7 +10,7 @@
 
 static void test_example(void)
 {
-	struct parda_credit c = {.span = MINUTE, .age = PARDA_CREDIT_FIRST};
+	struct parda_credit c = {.span = MINUTE};
 
 	parda_credit_step(&c, 50, 0, 20 * WEIR_SEC);
 	CHECK_NEAR(c.saved / 1e9, 900, 1e-6);
@@ -22,7 +22,7 @@ static void test_example(void)
 
 static void test_none_without_a_pause(void)
 {
-	struct parda_credit c = {.span = MINUTE, .age = PARDA_CREDIT_FIRST}, off = {0};
+	struct parda_credit c = {.span = MINUTE}, off = {0};
 
 	for (int i = 0; i < 1000; i++)
 		parda_credit_step(&c, 50, 48, PERIOD);
@@ -35,7 +35,7 @@ static void test_none_without_a_pause(void)
  * and nearly nothing after a minute. */
 static void test_bounded(void)
 {
-	struct parda_credit c = {.span = MINUTE, .age = PARDA_CREDIT_FIRST};
+	struct parda_credit c = {.span = MINUTE};
 	double above = 0, window = 0;
 
 	parda_credit_step(&c, 50, 0, 3600 * WEIR_SEC);
@@ -54,7 +54,7 @@ static void test_bounded(void)
 /* A smaller window allows less credit, and a window of 0 none. */
 static void test_smaller(void)
 {
-	struct parda_credit c = {.span = MINUTE, .age = PARDA_CREDIT_FIRST};
+	struct parda_credit c = {.span = MINUTE};
 
 	parda_credit_step(&c, 50, 0, 3600 * WEIR_SEC);
 	CHECK_NEAR(parda_credit_window(&c, 10, WMAX), 10 * PARDA_CREDIT_MOST, 1e-9);
@@ -64,35 +64,11 @@ static void test_smaller(void)
 	CHECK_NEAR(parda_credit_window(&c, 0, WMAX), 0, 0);
 }
 
-/* In its first seconds a host that uses nothing saves as much as later in the whole span; one that
- * floods saves nothing, in these seconds or later. A new start begins from nothing. */
-static void test_first(void)
-{
-	struct parda_credit idle = {.span = MINUTE}, flood = idle, often = idle;
-
-	parda_credit_step(&idle, 50, 0, PARDA_CREDIT_FIRST);
-	CHECK_NEAR(idle.saved / 1e9, 0.9 * 50 * 60, 1e-6);
-	parda_credit_step(&idle, 50, 0, PERIOD); /* as slowly as any other from now on */
-	CHECK_NEAR(idle.saved / 1e9, 0.9 * 50 * 62, 1e-6);
-	for (int i = 0; i < 80; i++)
-		parda_credit_step(&often, 50, 0, PARDA_CREDIT_FIRST / 80);
-	CHECK_NEAR(often.saved / 1e9, 0.9 * 50 * 60, 1e-6);
-	parda_credit_step(&often, 50, 150, PERIOD); /* spent as at any time */
-	CHECK_NEAR(often.saved / 1e9, 0.9 * 50 * 60 - 100 * 2, 1e-6);
-	parda_credit_step(&flood, 50, 49, PARDA_CREDIT_FIRST);
-	CHECK_NEAR(flood.saved, 0, 0);
-	parda_credit_start(&idle);
-	CHECK_NEAR(parda_credit_window(&idle, 50, WMAX), 50, 0);
-	parda_credit_step(&idle, 50, 0, 4 * PERIOD);
-	CHECK_NEAR(idle.saved / 1e9, 0.9 * 50 * 60, 1e-6);
-}
-
 int main(void)
 {
 	RUN(test_example);
 	RUN(test_none_without_a_pause);
 	RUN(test_bounded);
 	RUN(test_smaller);
-	RUN(test_first);
 	return 0;
 }
