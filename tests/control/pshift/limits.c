@@ -18,7 +18,7 @@ static struct world {
 	weir_time now;
 	size_t n; /* servers */
 	struct server {
-		bool silent, answers;
+		bool silent, answers, idle, partial; /* partial: it reports no holdings */
 		uint64_t instance, generation, sequence, accepted, asked, period, granted;
 		enum lease_state state;
 		int64_t cap, limit, static_part;
@@ -49,12 +49,12 @@ static void sent(void *arg, size_t server, const struct lease_message *m)
 	}
 }
 
-/* Report all holdings, and a queue without end. */
+/* Report all holdings, and a long queue unless idle. */
 static void report(size_t server)
 {
 	struct server *s = &w.servers[server];
 	struct lease_demand demand = {.bucket = 1,
-		.queue = LIMIT,
+		.queue = s->idle ? 0 : LIMIT,
 		.holds = true,
 		.cap = s->cap,
 		.limit = s->limit,
@@ -66,7 +66,7 @@ static void report(size_t server)
 		.sent = w.now,
 		.name = {'s', (char)('1' + server)},
 		.demands = &demand,
-		.n = 1,
+		.n = !s->partial,
 		.report = {.generation = s->generation,
 			.controller = s->generation ? pshift_control_instance(w.control) : 0,
 			.accepted = s->accepted,
@@ -77,7 +77,7 @@ static void report(size_t server)
 			.length = LENGTH,
 			.capacity = 10 * LIMIT,
 			.state = s->state,
-			.full = true}};
+			.full = !s->partial}};
 
 	s->answers = false;
 	pshift_control_receive(w.control, w.now, &m);
@@ -172,6 +172,23 @@ static void unknown_parts_are_held(void)
 	pshift_control_free(w.control);
 }
 
+/* The first report of server 3 is lost, so that the controller knows only that it follows: no part of
+ * the limit is taken from the others because of that. */
+static void holdings_are_reported_again(void)
+{
+	begin((const int64_t[]){125, 125, 50}, 3, PSHIFT_NONE);
+	w.servers[2].partial = w.servers[2].idle = true;
+	run(LENGTH * 3 / 16);
+	w.servers[2].partial = false;
+	report(2);
+	for (unsigned n = 0; n < 100; n++) {
+		run(STEP);
+		CHECK(w.servers[0].limit + w.servers[1].limit >= 240);
+	}
+	period();
+	pshift_control_free(w.control);
+}
+
 /* Server 1 used up to 10 tokens of period 5 and then restarted, which the new controller learns
  * after its takeover: no server may have these in that period. */
 static void a_restarted_server_is_heard_late(void)
@@ -235,6 +252,7 @@ static void a_limit_grows_beside_a_static_server(void)
 int main(void)
 {
 	RUN(unknown_parts_are_held);
+	RUN(holdings_are_reported_again);
 	RUN(a_restarted_server_is_heard_late);
 	RUN(a_server_restarts_beside_a_static_one);
 	RUN(a_limit_grows_beside_a_static_server);
