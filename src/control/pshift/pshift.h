@@ -55,7 +55,8 @@
  *         when a majority of the cluster's servers (of all in the policy) report that they follow
  *         no live controller; a controller that started later does so once, after three periods. A
  *         server follows the highest (generation, instance) that asked it, and takes grants of that
- *         one only. A controller is not live for a server if the connection was closed, or if it
+ *         one only; of the same generation a lower instance, too, if the other one sent nothing for
+ *         PSHIFT_YOUNG periods. A controller is not live for a server if the connection was closed, or if it
  *         sent nothing for one and a half periods. A controller grants as soon as a majority follow
  *         it and have reported their holdings, and only while, in period k, a majority has
  *         acknowledged messages that it sent in period k − 1 or k. Otherwise, or when it hears of a
