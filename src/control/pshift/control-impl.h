@@ -150,6 +150,8 @@ int pshift_room(void **array, size_t one, size_t n, size_t *room);
 /* hear.c: handle a report; see pshift_control_receive. */
 enum peer_verdict pshift_hear(
 	struct pshift_control *c, weir_time now, const struct lease_message *m);
+/* A bucket's limit grows: its servers may have their new static parts before they report. */
+void pshift_hear_limit(struct pshift_control *c, size_t bucket);
 /* Return the estimated use of this period by now. */
 int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e, weir_time now);
 
@@ -210,6 +212,10 @@ void pshift_limits_turn(struct pshift_control *c, size_t bucket); /* a period be
 void pshift_limits_more(struct pshift_share *b, int64_t tokens);  /* its limit grows */
 /* Record that the server of a known entry reports this limit. */
 void pshift_limits_holds(struct pshift_control *c, struct pshift_entry *e, int64_t limit);
+/* Return true if the hold of unknown grants has ended, in this period or (entitled) in each that
+ * follows: those servers have their static parts. */
+bool pshift_limits_over(
+	const struct pshift_control *c, const struct pshift_share *b, bool entitled);
 int64_t pshift_limits_unknown(const struct pshift_control *c, size_t bucket, bool entitled);
 /* Tell servers the wanted limits, as far as the books allow. */
 void pshift_limits_tell(struct pshift_control *c, size_t bucket);

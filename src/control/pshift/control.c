@@ -111,6 +111,7 @@ int64_t pshift_control_server(struct pshift_control *c, const char *name)
 int64_t pshift_control_bucket(struct pshift_control *c, const struct cluster_bucket *b)
 {
 	size_t at = ids_find(&c->ids, b->id);
+	int64_t grows;
 
 	if (b->reservation < 0 || b->reservation > LEASE_TOKENS_MAX || b->limit < 0 ||
 		(b->limit > LEASE_TOKENS_MAX && b->limit != LEASE_NO_LIMIT) || !b->parts)
@@ -127,12 +128,15 @@ int64_t pshift_control_bucket(struct pshift_control *c, const struct cluster_buc
 			.unknown = {b->limit, b->limit}};
 		c->stale_order = true;
 	}
-	/* Another controller may have granted it already. */
-	if (b->limit > c->buckets[at].limit && b->limit != LEASE_NO_LIMIT)
-		pshift_limits_more(&c->buckets[at], b->limit - c->buckets[at].limit);
+	grows = b->limit == LEASE_NO_LIMIT ? 0 : b->limit - c->buckets[at].limit;
 	c->buckets[at].reservation = b->reservation;
 	c->buckets[at].limit = b->limit;
 	c->buckets[at].parts = b->parts;
+	if (grows > 0) {
+		/* Another controller may have granted it already. */
+		pshift_limits_more(&c->buckets[at], grows);
+		pshift_hear_limit(c, at);
+	}
 	c->changed = true;
 	return (int64_t)at;
 }

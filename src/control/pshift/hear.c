@@ -88,6 +88,21 @@ int64_t pshift_used(const struct pshift_control *c, const struct pshift_entry *e
 	return used;
 }
 
+void pshift_hear_limit(struct pshift_control *c, size_t bucket)
+{
+	int64_t part = pshift_static_part(&c->buckets[bucket]);
+
+	for (size_t i = 0; i < c->n_servers; i++) {
+		struct pshift_entry *e = entry_of(c, bucket, i, false);
+
+		if (!e || e->static_part >= part)
+			continue;
+		e->static_part = part;
+		if (pshift_may_be_static(c, &c->servers[i]) && e->cap.most < part)
+			e->cap.most = part;
+	}
+}
+
 /* A server that did not report before the takeover reports its holdings: subtract them from the
  * unknown. */
 static void hear_unknown(
@@ -104,10 +119,16 @@ static void hear_unknown(
 		e->cap = e->limit;
 		e->cap.most = e->limit.most > e->static_part ? e->limit.most : e->static_part;
 	}
-	/* The previous instance's possible use of this period counts as used; also of the next, in
-	 * which servers may be at a takeover. */
-	if (r->state == LEASE_BLIND)
+	if (r->state != LEASE_BLIND)
+		return;
+	/* The previous instance's possible use of this period counts as used: its static part, or
+	 * the unknown; this also in the next period, in which servers may be at a takeover. */
+	if (pshift_limits_over(c, b, false)) {
+		b->lost += e->static_part;
+		e->cap = (struct pshift_line){0};
+	} else {
 		b->renewed = c->period + (c->period <= c->since);
+	}
 }
 
 static void hear_entry(struct pshift_control *c, weir_time now, const struct lease_report *r,

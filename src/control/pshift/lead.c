@@ -6,9 +6,10 @@
  *         send to all controllers, and asks when a majority of the servers follow no controller.
  *         Asking, it has its own generation: servers follow the highest, and of two the higher
  *         instance. It grants when all servers follow it, or a majority does and the others had an
- *         eighth of a period to answer. It becomes a standby again when it hears of a higher
- *         generation, or loses its majority. Votes age: a server's vote counts in the period in
- *         which the message that it acknowledges was sent, and in the next one.
+ *         eighth of a period to answer; a quarter, if one answered and only the report of its
+ *         holdings is missing. It becomes a standby again when it hears of a higher generation, or
+ *         loses its majority. Votes age: a server's vote counts in the period in which the message
+ *         that it acknowledges was sent, and in the next one.
  */
 #include "control/pshift/control-impl.h"
 #include <string.h>
@@ -309,15 +310,18 @@ void pshift_lead_ask(struct pshift_control *c, weir_time now)
 static bool may_start(const struct pshift_control *c, weir_time now)
 {
 	size_t all = 0, votes = 0;
+	weir_time wait = c->config.length / GATHER;
 
 	for (size_t i = 0; i < c->n_servers; i++) {
 		const struct pshift_member *s = &c->servers[i];
 
 		all += s->full && s->age <= 1;
 		votes += s->full && s->age <= 1 && may_vote(s);
+		/* It follows, and the report of its holdings was lost: it soon sends another. */
+		if (!s->full && s->age <= 1)
+			wait = c->config.length / GATHER * 2;
 	}
-	return all == c->n_servers ||
-	       (votes >= majority(c) && now - c->marked >= c->config.length / GATHER);
+	return all == c->n_servers || (votes >= majority(c) && now - c->marked >= wait);
 }
 
 /* Return true if the server serves no bucket with a limit. (A server that was admitted in this

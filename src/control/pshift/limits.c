@@ -128,10 +128,15 @@ static int64_t all_besides(const struct pshift_control *c, size_t bucket, bool e
 	return sum;
 }
 
-/* Return true if the hold of unknown grants has ended: those servers have their static parts. */
-static bool is_over(const struct pshift_control *c, const struct pshift_share *b)
+/* Return true if the unknown use of a restarted server counts. */
+static bool is_renewed(const struct pshift_control *c, const struct pshift_share *b, bool entitled)
 {
-	return c->ruled >= unknown_until(b);
+	return c->period + entitled <= b->renewed;
+}
+
+bool pshift_limits_over(const struct pshift_control *c, const struct pshift_share *b, bool entitled)
+{
+	return c->ruled + entitled > unknown_until(b);
 }
 
 static int64_t parts_of(const struct pshift_share *b)
@@ -142,10 +147,10 @@ static int64_t parts_of(const struct pshift_share *b)
 int64_t pshift_limits_unknown(const struct pshift_control *c, size_t bucket, bool entitled)
 {
 	const struct pshift_share *b = &c->buckets[bucket];
-	bool renewed = c->period + entitled <= b->renewed;
 	int64_t parts = parts_of(b), unknown;
 
-	if (!renewed && (b->parts <= b->seen || is_over(c, b)))
+	if (!is_renewed(c, b, entitled) &&
+		(b->parts <= b->seen || pshift_limits_over(c, b, entitled)))
 		return parts;
 	unknown = lesser(b->unknown[entitled], b->limit) - all_besides(c, bucket, entitled);
 	return greater(unknown, parts);
@@ -155,7 +160,7 @@ void pshift_limits_turn(struct pshift_control *c, size_t bucket)
 {
 	struct pshift_share *b = &c->buckets[bucket];
 
-	if (is_over(c, b))
+	if (pshift_limits_over(c, b, true))
 		b->unknown[1] = lesser(b->unknown[1], parts_of(b));
 	b->unknown[0] = b->unknown[1];
 }
@@ -268,13 +273,15 @@ static bool tell_wanted(
 	int64_t own = entitled ? pshift_limits_entitled(c, e) : l->most;
 	int64_t want = entitled ? e->want_limit : e->want_cap;
 	int64_t due = greater(room->due, 0);
+	bool unknown = room->unknown || is_renewed(c, &c->buckets[e->bucket], entitled);
 	int64_t may = pshift_books_lower(l, want, e->could[entitled], greater(room->over, 0) + due);
 
 	if (room->unknown)
 		may = greater(may, l->told - greater(room->more, 0) - due);
 	may = pshift_books_may(l, own, may, room->free);
 
-	if ((c->period < c->frozen || (room->unknown && besides(c, e, entitled))) && may > l->told)
+	/* A static part that counts in place of unknown holdings is not there to be granted. */
+	if ((c->period < c->frozen || (unknown && besides(c, e, entitled))) && may > l->told)
 		may = l->told;
 	if (pshift_tell_differs(may, l->told))
 		tell_line(c, e, may, room, entitled);

@@ -55,7 +55,8 @@
  *         when a majority of the cluster's servers (of all in the policy) report that they follow
  *         no live controller; a controller that started later does so once, after three periods. A
  *         server follows the highest (generation, instance) that asked it, and takes grants of that
- *         one only. A controller is not live for a server if the connection was closed, or if it
+ *         one only; of the same generation a lower instance, too, if the other one sent nothing for
+ *         PSHIFT_YOUNG periods. A controller is not live for a server if the connection was closed, or if it
  *         sent nothing for one and a half periods. A controller grants as soon as a majority follow
  *         it and have reported their holdings, and only while, in period k, a majority has
  *         acknowledged messages that it sent in period k − 1 or k. Otherwise, or when it hears of a
@@ -103,17 +104,22 @@
  *         static only after U has ended, its gain does not count beside U either. A server that
  *         restarted and has taken no grant since has h_j = 0 and is the same case: it is BLIND for
  *         hold + 2 periods, longer than j would have kept its earlier holdings. Until it has taken
- *         a grant its cap is not raised.
+ *         a grant its cap is not raised, even if j is the last server of S to answer: U then is the
+ *         possible use of its previous instance, and j's static part counts in place of it.
  *         A server that starts is BLIND. The possible use of its previous instance counts as used
  *         until the period ends, also with a controller that takes over meanwhile: the server
  *         reports that it was BLIND until the next period is over. Both instances do not use a
- *         static part in one period, and one of them counts. If no server that answers is in a
+ *         static part in one period, and one of them counts: the previous one if U has ended, so
+ *         that it counts beside the static parts of other servers. If no server that answers is in a
  *         period, the controller begins the first one: no earlier instance used anything of that.
  *         A policy that changes. A limit that grows while there is an S makes U grow by as much:
  *         another controller may have granted it. A static part counts with the greater of the
- *         server's report and this controller's policy. So while machines have different policies,
- *         service stays within the greatest limit of those in force, or in force when a lease that
- *         is still held was granted.
+ *         server's report and this controller's policy, from the moment at which that policy
+ *         changes: a silent server may have its new part before it reports. If some of the n
+ *         servers have parts s' of another policy's limit l', they have at most n (s' − s) more
+ *         than that, which is l' − l. So while machines have different policies, service stays
+ *         within the greatest limit of those in force, or in force when a lease that is still held
+ *         was granted.
  *         A service may be counted to two periods (a late look), never to none.
  *         (2) Periods have their full length; at a takeover one may be off by a message's round
  *         trip.

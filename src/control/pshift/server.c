@@ -226,6 +226,13 @@ weir_time pshift_server_due(const struct pshift_server *s)
 
 /* ---- messages */
 
+/* Return true if the controller that it follows was not heard for longer than any vote counts: it may
+ * be gone, and leave a generation that another leads. */
+static bool vote_is_old(const struct pshift_server *s, weir_time now)
+{
+	return s->lost && now - s->spoke > PSHIFT_YOUNG * pshift_longer(s->length);
+}
+
 static enum peer_verdict take_ask(
 	struct pshift_server *s, weir_time now, const struct lease_message *m)
 {
@@ -235,7 +242,8 @@ static enum peer_verdict take_ask(
 		s->full = true;
 		return PEER_TAKEN;
 	}
-	if (g < s->generation || (g == s->generation && m->instance < s->controller))
+	if (g < s->generation ||
+		(g == s->generation && m->instance < s->controller && !vote_is_old(s, now)))
 		return PEER_OLD;
 	if (g != s->generation || m->instance != s->controller)
 		s->accepted = s->asked = 0;

@@ -99,6 +99,24 @@ static void another_of_the_same_generation(void)
 	lone_end(&x);
 }
 
+/* Of two controllers with the same generation the higher instance wins; the other one again, when
+ * that has been silent for longer than a vote counts. */
+static void the_lower_of_the_same_generation(void)
+{
+	struct lease_message m = {.kind = LEASE_ASK, .instance = 1, .sequence = 1};
+	struct lone x;
+
+	begin(&x);
+	m.grant.generation = x.generation;
+	x.instance = 2;
+	lone_ask(&x);
+	lone_run(&x, (PSHIFT_YOUNG - 1) * LONE_LENGTH);
+	CHECK(pshift_server_receive(x.server, x.now, &m) == PEER_OLD);
+	lone_run(&x, 2 * LONE_LENGTH);
+	CHECK(pshift_server_receive(x.server, x.now, &m) == PEER_TAKEN);
+	lone_end(&x);
+}
+
 /* The controller returns while the server is HELD: the use in the period keeps counting. */
 static void returns(void)
 {
@@ -171,6 +189,7 @@ int main(void)
 	RUN(ends_on_time);
 	RUN(states);
 	RUN(another_of_the_same_generation);
+	RUN(the_lower_of_the_same_generation);
 	RUN(returns);
 	RUN(first_waits_for_nothing);
 	RUN(claims_come_due);
