@@ -79,6 +79,10 @@ struct cluster_lead {
 	/* A new bucket, or other numbers of a known one (a limit that falls holds from the period after the next): its
 	 * index from 0, or -EINVAL, -ENOMEM. */
 	int64_t (*bucket)(void *c, const struct cluster_bucket *b);
+	/* The same, but the numbers of a known bucket, and the reservation of a new one, wait for `enter`: a policy of many
+	 * buckets is set in steps, and comes into force at once. */
+	int64_t (*stage)(void *c, const struct cluster_bucket *b);
+	void (*enter)(void *c);
 	/* PEER_TAKEN; PEER_OLD: known already; PEER_UNPROVEN: started anew, and is asked first; PEER_NOISE: of no server of
 	 * the cluster; PEER_BROKEN: not for a controller; PEER_CROWD: no memory. */
 	enum peer_verdict (*receive)(void *c, weir_time now, const struct lease_message *m);

@@ -170,7 +170,7 @@ ask 200 'http://weir/v1/policy?show=json'
 is 'j["tenants"][1]["path"]' prod/db
 ask 400 'http://weir/v1/policy?show=picture'
 
-# ---- requests that must be refused: including a file, or two lengths
+# ---- requests that must be refused: including a file, or an uncertain length
 echo 'secret: line' >secret
 printf 'resources: [{name: disk, back: "memory:64M"}]\ntenants: %s\n' "$here/secret" >names
 ask 400 -X PUT --data-binary @names 'http://weir/v1/policy?dry=1'
@@ -179,6 +179,10 @@ hasnt reply 'secret: line'
 printf 'resources: [{name: disk, back: "memory:64M"}]\ntls: {cert: %s, key: %s}\n' "$here/secret" "$here/secret" >names
 ask 400 -X PUT --data-binary @names 'http://weir/v1/policy?dry=1'
 has reply 'tls: other files than before'
+ask 400 -X PUT -H 'Content-Length: 3' -H 'Content-Length: 3' -d abc 'http://weir/v1/policy?dry=1'
+has reply 'more than one Content-Length'
+ask 501 -X PUT -H 'Transfer-Encoding: gzip, chunked' -d abc 'http://weir/v1/policy?dry=1'
+has reply 'Transfer-Encoding must be chunked'
 
 # ---- unknown paths
 ask 404 http://weir/

@@ -36,6 +36,16 @@ static int64_t lead_bucket(void *c, const struct cluster_bucket *b)
 	return pshift_control_bucket(c, b);
 }
 
+static int64_t lead_stage(void *c, const struct cluster_bucket *b)
+{
+	return pshift_control_stage(c, b);
+}
+
+static void lead_enter(void *c)
+{
+	pshift_control_enter(c);
+}
+
 static enum peer_verdict lead_receive(void *c, weir_time now, const struct lease_message *m)
 {
 	return pshift_control_receive(c, now, m);
@@ -68,6 +78,8 @@ const struct cluster_lead pshift_lead = {
 	.instance = lead_instance,
 	.server = lead_server,
 	.bucket = lead_bucket,
+	.stage = lead_stage,
+	.enter = lead_enter,
 	.receive = lead_receive,
 	.step = lead_step,
 	.due = lead_due,

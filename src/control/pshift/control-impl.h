@@ -74,6 +74,8 @@ struct pshift_share { /* a bucket */
 	uint32_t parts;
 	uint32_t seen; /* entries */
 	bool waiting;
+	bool staged; /* `next` waits for pshift_control_enter */
+	struct cluster_bucket next;
 	/* Tokens of this period and the next that restarted servers may have used. */
 	int64_t lost, lost_next;
 	/* The most that servers without a report hold together, in this period and in each that

@@ -108,37 +108,73 @@ int64_t pshift_control_server(struct pshift_control *c, const char *name)
 	return (int64_t)c->n_servers++;
 }
 
-int64_t pshift_control_bucket(struct pshift_control *c, const struct cluster_bucket *b)
+/* Return the index of the bucket; a new one has no reservation yet. */
+static int64_t find_or_add(struct pshift_control *c, const struct cluster_bucket *b)
 {
 	size_t at = ids_find(&c->ids, b->id);
-	int64_t grows;
 
 	if (b->reservation < 0 || b->reservation > LEASE_TOKENS_MAX || b->limit < 0 ||
 		(b->limit > LEASE_TOKENS_MAX && b->limit != LEASE_NO_LIMIT) || !b->parts)
 		return -EINVAL;
-	if (at == SIZE_MAX) {
-		if (pshift_room((void **)&c->buckets, sizeof(*c->buckets), c->n_buckets,
-			    &c->room_buckets) ||
-			ids_add(&c->ids, b->id, (uint32_t)c->n_buckets))
-			return -ENOMEM;
-		at = c->n_buckets++;
-		c->buckets[at] = (struct pshift_share){.id = b->id,
-			.since = c->period,
-			.limit = b->limit,
-			.unknown = {b->limit, b->limit}};
-		c->stale_order = true;
-	}
-	grows = b->limit == LEASE_NO_LIMIT ? 0 : b->limit - c->buckets[at].limit;
-	c->buckets[at].reservation = b->reservation;
-	c->buckets[at].limit = b->limit;
-	c->buckets[at].parts = b->parts;
+	if (at != SIZE_MAX)
+		return (int64_t)at;
+	if (pshift_room(
+		    (void **)&c->buckets, sizeof(*c->buckets), c->n_buckets, &c->room_buckets) ||
+		ids_add(&c->ids, b->id, (uint32_t)c->n_buckets))
+		return -ENOMEM;
+	c->buckets[c->n_buckets] = (struct pshift_share){.id = b->id,
+		.since = c->period,
+		.limit = b->limit,
+		.parts = b->parts,
+		.unknown = {b->limit, b->limit}};
+	c->stale_order = true;
+	return (int64_t)c->n_buckets++;
+}
+
+static void set_numbers(struct pshift_control *c, size_t at, const struct cluster_bucket *b)
+{
+	struct pshift_share *s = &c->buckets[at];
+	int64_t grows = b->limit == LEASE_NO_LIMIT ? 0 : b->limit - s->limit;
+
+	s->reservation = b->reservation;
+	s->limit = b->limit;
+	s->parts = b->parts;
+	s->staged = false;
 	if (grows > 0) {
 		/* Another controller may have granted it already. */
-		pshift_limits_more(&c->buckets[at], grows);
+		pshift_limits_more(s, grows);
 		pshift_hear_limit(c, at);
 	}
+}
+
+int64_t pshift_control_bucket(struct pshift_control *c, const struct cluster_bucket *b)
+{
+	int64_t at = find_or_add(c, b);
+
+	if (at < 0)
+		return at;
+	set_numbers(c, (size_t)at, b);
 	c->changed = true;
-	return (int64_t)at;
+	return at;
+}
+
+int64_t pshift_control_stage(struct pshift_control *c, const struct cluster_bucket *b)
+{
+	int64_t at = find_or_add(c, b);
+
+	if (at < 0)
+		return at;
+	c->buckets[at].staged = true;
+	c->buckets[at].next = *b;
+	return at;
+}
+
+void pshift_control_enter(struct pshift_control *c)
+{
+	for (size_t i = 0; i < c->n_buckets; i++)
+		if (c->buckets[i].staged)
+			set_numbers(c, i, &c->buckets[i].next);
+	c->changed = true;
 }
 
 enum peer_verdict pshift_control_receive(

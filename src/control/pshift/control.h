@@ -47,6 +47,9 @@ int64_t pshift_control_server(struct pshift_control *c, const char *name);
 /* A new bucket, or other numbers of a known one (a limit that falls holds from the period after the
  * next): its index from 0, or -EINVAL, -ENOMEM. */
 int64_t pshift_control_bucket(struct pshift_control *c, const struct cluster_bucket *b);
+/* See control/cluster.h. */
+int64_t pshift_control_stage(struct pshift_control *c, const struct cluster_bucket *b);
+void pshift_control_enter(struct pshift_control *c);
 
 /* PEER_TAKEN; PEER_OLD: known already; PEER_UNPROVEN: restarted, and is asked first; PEER_NOISE:
  * from a server outside the cluster; PEER_BROKEN: not for a controller; PEER_CROWD: no memory. */

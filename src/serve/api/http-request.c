@@ -216,17 +216,38 @@ static enum MHD_Result send_reply(
 static enum MHD_Result send_refusal(struct MHD_Connection *c, unsigned status, const char *why)
 {
 	struct http_reply r = {.status = status, .body = strdup(why)};
+	bool close = status == MHD_HTTP_BAD_REQUEST || status == MHD_HTTP_NOT_IMPLEMENTED;
 
 	r.length = r.body ? strlen(r.body) : 0;
-	return send_reply(c, NULL, &r, status == MHD_HTTP_BAD_REQUEST);
+	return send_reply(c, NULL, &r, close);
 }
 
-/* Both lengths: a proxy in front may have used the other one, and split the requests
- * differently. */
-static bool two_lengths(struct MHD_Connection *c)
+static enum MHD_Result count_length(
+	void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
 {
-	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length") &&
-	       MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Transfer-Encoding");
+	unsigned *n = arg;
+
+	*n += strcasecmp(key, "Content-Length") == 0 || strcasecmp(key, "Transfer-Encoding") == 0;
+	return MHD_YES;
+}
+
+/* Check that the end of the body is certain. If not, the connection must be closed: a proxy in front may have used the
+ * other of two lengths, and split the requests differently. Return 0, or the status of the refusal. */
+static unsigned check_length(struct MHD_Connection *c, const char **ret_why)
+{
+	const char *coding = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Transfer-Encoding");
+	unsigned n = 0;
+
+	MHD_get_connection_values(c, MHD_HEADER_KIND, count_length, &n);
+	if (n > 1) {
+		*ret_why = "more than one Content-Length or Transfer-Encoding is given\n";
+		return MHD_HTTP_BAD_REQUEST;
+	}
+	if (coding && strcasecmp(coding, "chunked") != 0) {
+		*ret_why = "Transfer-Encoding must be chunked\n";
+		return MHD_HTTP_NOT_IMPLEMENTED;
+	}
+	return 0;
 }
 
 /* Check, before the body is read, whether this client may send the request. */
@@ -240,6 +261,8 @@ static enum MHD_Result begin_request(struct http *h, struct MHD_Connection *c, c
 	bool health = strcmp(path, "/healthz") == 0 && strcmp(method, "GET") == 0;
 	bool knows = of && (!of->tcp || knows_token(h, c));
 	struct exchange *x;
+	const char *why;
+	unsigned refused;
 
 	if (!of)
 		return MHD_NO;
@@ -247,9 +270,9 @@ static enum MHD_Result begin_request(struct http *h, struct MHD_Connection *c, c
 	/* an unauthenticated client's age counts from its arrival, whatever it sends */
 	if (of->proven)
 		of->since = loop_now(h->loop);
-	if (two_lengths(c))
-		return send_refusal(c, MHD_HTTP_BAD_REQUEST,
-			"both Content-Length and Transfer-Encoding are given\n");
+	refused = check_length(c, &why);
+	if (refused)
+		return send_refusal(c, refused, why);
 	if (!knows && !health)
 		return send_refusal(c, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong\n");
 	if (length && strtoull(length, NULL, 10) > HTTP_BODY_MAX)

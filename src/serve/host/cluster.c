@@ -41,6 +41,7 @@ struct cluster {
 	size_t n_servers,
 		n_links; /* links of each: to controllers, then to those that may stand in */
 	struct control *stand_ins[CLUSTER_STAND_INS]; /* servers of this gateway; NULL: none */
+	struct gateway_version *version;              /* that they read, or have read */
 };
 
 /* ---- from a resource's thread to the controllers */
@@ -233,6 +234,7 @@ static void open_stand_ins(struct cluster *c)
 {
 	const struct gateway *g = c->gateway;
 
+	c->version = gateway_version_hold(g->in_force);
 	for (unsigned k = 0; k < CLUSTER_STAND_INS; k++) {
 		char address[POLICY_CLUSTER_ADDRESS];
 		const char *server =
@@ -240,8 +242,8 @@ static void open_stand_ins(struct cluster *c)
 		struct weir_err err;
 
 		if (server && is_ours(g, server) &&
-			control_stand_in(g->loop, g->policy, server, k + 1, address,
-				&c->stand_ins[k], &err) < 0)
+			control_stand_in(g->loop, c->version->policy, c->version->bounds, server,
+				k + 1, address, &c->stand_ins[k], &err) < 0)
 			log_event(LOG_LEVEL_WARNING, "cannot-stand-in", "server", server, "why",
 				err.text, NULL);
 	}
@@ -249,10 +251,18 @@ static void open_stand_ins(struct cluster *c)
 
 void cluster_policy(struct gateway *g)
 {
-	for (unsigned k = 0; g->cluster && k < CLUSTER_STAND_INS; k++)
-		if (g->cluster->stand_ins[k] &&
-			control_policy(g->cluster->stand_ins[k], g->policy) < 0)
+	struct cluster *c = g->cluster;
+	struct gateway_version *old;
+
+	if (!c)
+		return;
+	old = c->version;
+	c->version = gateway_version_hold(g->in_force);
+	for (unsigned k = 0; k < CLUSTER_STAND_INS; k++)
+		if (c->stand_ins[k] &&
+			control_policy(c->stand_ins[k], c->version->policy, c->version->bounds) < 0)
 			log_event(LOG_LEVEL_ERROR, "stand-in", "why", "out of memory", NULL);
+	gateway_version_drop(old); /* not the last reference: the change has one */
 }
 
 int cluster_start(struct gateway *g, struct weir_err *err)
@@ -352,6 +362,7 @@ void cluster_stop(struct gateway *g)
 		lease_message_free(&c->servers[i].message);
 	}
 	free(c->servers);
+	gateway_version_drop(c->version);
 	peer_key_forget(&c->key);
 	free(c);
 	g->cluster = NULL;

@@ -32,8 +32,8 @@ static json_t *server_json(const struct control *l, const struct control_server 
 static json_t *bucket_json(const struct control_bucket *b)
 {
 	return json_pack("{s:s, s:o, s:o}", "tenant", b->path, "reservation",
-		count((uint64_t)b->reservation), "limit",
-		b->limit == LEASE_NO_LIMIT ? json_null() : count((uint64_t)b->limit));
+		count((uint64_t)b->is.reservation), "limit",
+		b->is.limit == LEASE_NO_LIMIT ? json_null() : count((uint64_t)b->is.limit));
 }
 
 struct saying {

@@ -5,6 +5,7 @@
 
 #include "control/controller.h"
 #include "control/ids.h"
+#include "policy/impl.h"
 #include "serve/loop/daemon.h"
 #include "serve/api/http.h"
 #include "serve/host/lease-hub.h"
@@ -18,10 +19,20 @@ struct control_server { /* by its index in the controller */
 	uint64_t reports, grants;      /* messages from it and to it */
 };
 
-struct control_bucket {             /* by its index in the controller */
-	char *path;                 /* of its tenant */
-	bool gone;                  /* from the policy: it has no claim any more */
-	int64_t reservation, limit; /* tokens a period; limit: LEASE_NO_LIMIT */
+struct control_bucket {       /* by its index in the controller */
+	char *path;           /* of its tenant */
+	uint64_t reading;     /* the last one that had it */
+	bool gone, next_gone; /* from the policy: it has no claim any more */
+	/* In force; and as read: tokens a period; limit: LEASE_NO_LIMIT */
+	struct policy_cluster_tokens is, next;
+};
+
+struct control_reading { /* of a policy, in steps */
+	struct loop_timer timer;
+	const struct weir_bounds *bounds; /* of its tenants; borrowed … */
+	struct weir_bounds *own;          /* … unless computed */
+	uint64_t number;
+	size_t tenants, buckets; /* done, of the policy; of those known, for the gone ones */
 };
 
 struct control {
@@ -41,8 +52,8 @@ struct control {
 	size_t n_servers;
 	struct ids server_ids; /* by peer_hash of the name */
 	struct control_bucket *buckets;
-	size_t n_buckets;
-	struct ids bucket_ids;
+	size_t n_buckets, room_buckets;
+	struct control_reading reading;
 
 	char name[PEER_NAME_MAX + 1];
 	uint64_t cluster, instance;
@@ -57,9 +68,14 @@ struct control {
 	uint64_t unknown; /* reports of servers that the policy does not name */
 };
 
-/* control-policy.c: servers and buckets of l->policy into the controller. What left keeps its place,
- * without a claim. 0 or -ENOMEM. */
-int control_policy_take(struct control *l);
+/* control-policy.c: begin to read l->policy: its servers at once, its buckets in steps, which the loop's timer does, too.
+ * Buckets that left keep their place, without a claim. Nothing else changes before the last step. bounds: of the policy,
+ * borrowed while it is read; NULL: computed. 0 or -ENOMEM. */
+int control_policy_begin(struct control *l, const struct weir_bounds *bounds);
+#define CONTROL_POLICY_STEP 2048 /* buckets a step: about a millisecond */
+int control_policy_step(
+	struct control *l); /* 1: more is to be done; 0; -ENOMEM: the old ones stay */
+void control_policy_stop(struct control *l);   /* drop what was begun */
 void control_policy_reload(struct control *l); /* SIGHUP; what is wrong is logged */
 
 /* control-api.c */

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* control-policy: servers and tenants of the policy as those of the controller. */
-#include "policy/impl.h"
+/*
+ * control-policy: servers and tenants of the policy as those of the controller.
+ *
+ * METHOD  A policy may have 100,000 tenants, and a stand-in is on its gateway's main thread. So their buckets are staged in
+ *         steps, one a round of the loop, and enter together after the last: no round is long, and no reservation of the
+ *         new policy counts beside one of the old. A policy that arrives meanwhile begins anew.
+ */
+#include "base/array.h"
+#include "base/container.h"
 #include "serve/host/control-impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -47,70 +54,143 @@ static int take_servers(struct control *l)
 
 /* ---- buckets */
 
-static int put_bucket(
-	struct control *l, const char *path, const struct policy_cluster_tokens *t, size_t parts)
+static int stage_bucket(struct control *l, const char *path, const struct policy_cluster_tokens *t,
+	size_t parts, bool gone)
 {
 	struct cluster_bucket b = {.id = peer_hash(path),
 		.reservation = t->reservation,
 		.limit = t->limit,
 		.parts = (uint32_t)parts};
-	size_t known = ids_find(&l->bucket_ids, b.id);
-	int64_t at = l->lead->bucket(l->machine, &b);
+	char *own = strdup(path); /* before the controller knows the bucket */
 	struct control_bucket *to;
+	int64_t at;
 
-	if (at < 0)
+	if (!own || array_grow(&l->buckets, &l->room_buckets, l->n_buckets + 1) < 0) {
+		free(own);
+		return -ENOMEM;
+	}
+	at = l->lead->stage(l->machine, &b);
+	if (at < 0) {
+		free(own);
 		return (int)at;
-	if (known == SIZE_MAX) {
-		void *p = realloc(l->buckets, ((size_t)at + 1) * sizeof(*l->buckets));
-
-		if (!p)
-			return -ENOMEM;
-		l->buckets = p;
-		l->buckets[at] = (struct control_bucket){.path = strdup(path)};
-		l->n_buckets = (size_t)at + 1;
-		if (!l->buckets[at].path || ids_add(&l->bucket_ids, b.id, (uint32_t)at))
-			return -ENOMEM;
 	}
 	to = &l->buckets[at];
-	to->gone = false;
-	to->reservation = t->reservation;
-	to->limit = t->limit;
+	if ((size_t)at == l->n_buckets) {
+		*to = (struct control_bucket){.path = own, .gone = true, .is = *t};
+		l->n_buckets++;
+	} else {
+		free(own);
+	}
+	to->reading = l->reading.number;
+	to->next_gone = gone;
+	to->next = *t;
 	return 0;
 }
 
-static int take_buckets(struct control *l)
+static int stage_tenant(struct control *l, size_t i)
 {
 	const struct weir_policy *p = l->policy;
-	struct weir_bounds *bounds = calloc(p->n_tenants + 1, sizeof(*bounds));
-	int rc = bounds ? weir_policy_bounds(p, bounds) : -ENOMEM;
+	struct policy_cluster_tokens t;
 
-	for (size_t i = 0; i < l->n_buckets; i++)
-		l->buckets[i].gone = true;
-	for (size_t i = 0; rc == 0 && i < p->n_tenants; i++) {
-		struct policy_cluster_tokens t;
+	if (p->tenants[i].first_child >= 0)
+		return 0;
+	policy_cluster_tokens(p, i, l->reading.bounds, &t);
+	return stage_bucket(l, p->tenants[i].path, &t, policy_cluster_parts(p, i), false);
+}
 
-		if (p->tenants[i].first_child >= 0)
-			continue;
-		policy_cluster_tokens(p, i, bounds, &t);
-		rc = put_bucket(l, p->tenants[i].path, &t, policy_cluster_parts(p, i));
+static int stage_gone(struct control *l, size_t i)
+{
+	const struct control_bucket *b = &l->buckets[i];
+	struct policy_cluster_tokens t = {0, b->is.limit};
+
+	if (b->reading == l->reading.number)
+		return 0;
+	return stage_bucket(l, b->path, &t, l->policy->cluster.n_servers, true);
+}
+
+static void enter(struct control *l)
+{
+	l->lead->enter(l->machine);
+	for (size_t i = 0; i < l->n_buckets; i++) {
+		l->buckets[i].gone = l->buckets[i].next_gone;
+		l->buckets[i].is = l->buckets[i].next;
 	}
-	for (size_t i = 0; rc == 0 && i < l->n_buckets; i++) {
-		struct policy_cluster_tokens t = {0, l->buckets[i].limit};
+}
 
-		if (!l->buckets[i].gone)
-			continue;
-		rc = put_bucket(l, l->buckets[i].path, &t, p->cluster.n_servers);
-		l->buckets[i].gone = true;
-	}
-	free(bounds);
+void control_policy_stop(struct control *l)
+{
+	if (l->reading.timer.due)
+		loop_set(l->loop, &l->reading.timer, WEIR_NEVER);
+	free(l->reading.own);
+	l->reading.own = NULL;
+	l->reading.bounds = NULL;
+}
+
+int control_policy_step(struct control *l)
+{
+	struct control_reading *r = &l->reading;
+	int rc = 0;
+
+	for (size_t n = 0; rc == 0 && n < CONTROL_POLICY_STEP; n++)
+		if (r->tenants < l->policy->n_tenants)
+			rc = stage_tenant(l, r->tenants++);
+		else if (r->buckets < l->n_buckets)
+			rc = stage_gone(l, r->buckets++);
+		else
+			break;
+	if (rc == 0 && (r->tenants < l->policy->n_tenants || r->buckets < l->n_buckets))
+		return 1;
+	if (rc == 0)
+		enter(l);
+	control_policy_stop(l);
 	return rc;
 }
 
-int control_policy_take(struct control *l)
+/* Say how a change ended; a stand-in's gateway says that the policy is another one. */
+static void say_read(const struct control *l, int rc)
 {
+	if (rc < 0)
+		log_event(LOG_LEVEL_ERROR, l->rank ? "stand-in" : "policy-refused", "why",
+			strerror(-rc), NULL);
+	else if (!l->rank)
+		log_event(LOG_LEVEL_INFO, "policy", "text", "read again", NULL);
+}
+
+/* One step a round of the loop: messages, handshakes and the API go on. */
+static void step_due(struct loop_timer *t, weir_time now)
+{
+	struct control *l = container_of(t, struct control, reading.timer);
+	int rc = control_policy_step(l);
+
+	if (rc > 0)
+		rc = loop_set(l->loop, t, loop_clock());
+	else if (rc == 0)
+		rc = loop_set(l->loop, &l->timer, l->lead->due(l->machine));
+	if (rc < 0)
+		control_policy_stop(l);
+	if (!l->reading.bounds)
+		say_read(l, rc);
+}
+
+int control_policy_begin(struct control *l, const struct weir_bounds *bounds)
+{
+	struct control_reading *r = &l->reading;
 	int rc = take_servers(l);
 
-	return rc < 0 ? rc : take_buckets(l);
+	control_policy_stop(l);
+	if (rc == 0 && !bounds) {
+		bounds = r->own = calloc(l->policy->n_tenants + 1, sizeof(*r->own));
+		rc = r->own ? weir_policy_bounds(l->policy, r->own) : -ENOMEM;
+	}
+	if (rc < 0) {
+		control_policy_stop(l);
+		return rc;
+	}
+	r->bounds = bounds;
+	r->number++;
+	r->tenants = r->buckets = 0;
+	r->timer.due = step_due;
+	return loop_set(l->loop, &r->timer, loop_clock());
 }
 
 /* ---- again */
@@ -169,12 +249,10 @@ void control_policy_reload(struct control *l)
 	}
 	if (rc == 0) {
 		l->policy = p;
-		rc = control_policy_take(l);
+		rc = control_policy_begin(l, NULL);
 		weir_policy_free((struct weir_policy *)old); /* which is its own */
 		why = rc < 0 ? strerror(-rc) : NULL;
 	}
 	if (why)
 		log_event(LOG_LEVEL_ERROR, "policy-refused", "why", why, NULL);
-	else
-		log_event(LOG_LEVEL_INFO, "policy", "text", "read again", NULL);
 }

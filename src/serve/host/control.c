@@ -184,7 +184,7 @@ static int open_hub(struct control *l, struct weir_err *err)
 	return lease_hub_new(&config, &l->hub, err);
 }
 
-static int open_control(struct control *l)
+static int open_control(struct control *l, const struct weir_bounds *bounds)
 {
 	const struct weir_policy_cluster *c = &l->policy->cluster;
 	struct cluster_lead_config config = {.name = l->name,
@@ -198,7 +198,13 @@ static int open_control(struct control *l)
 		.arg = l};
 	int rc = l->lead->new (&config, &l->machine);
 
-	return rc < 0 ? rc : control_policy_take(l);
+	if (rc == 0)
+		rc = control_policy_begin(l, bounds);
+	if (rc == 0)
+		do
+			rc = control_policy_step(l); /* all, before it listens */
+		while (rc > 0);
+	return rc;
 }
 
 static int name_control(struct control *l, struct weir_err *err)
@@ -223,13 +229,13 @@ static int name_control(struct control *l, struct weir_err *err)
 	return rc;
 }
 
-static int begin(struct control *l, struct weir_err *err)
+static int begin(struct control *l, const struct weir_bounds *bounds, struct weir_err *err)
 {
 	int rc = name_control(l, err);
 
 	if (rc < 0)
 		return rc;
-	rc = open_control(l);
+	rc = open_control(l, bounds);
 	if (rc < 0)
 		return weir_err_set(err, rc, "%s", strerror(-rc));
 	rc = open_hub(l, err);
@@ -267,7 +273,7 @@ static int start(struct control *l, struct weir_err *err)
 	}
 	if (rc < 0)
 		return weir_err_set(err, rc, "cannot wait for events: %s", strerror(-rc));
-	rc = begin(l, err);
+	rc = begin(l, NULL, err);
 	return rc < 0 ? rc : control_api_start(l, err);
 }
 
@@ -297,8 +303,9 @@ int control_new(struct weir_policy *p, const struct control_options *o,
 	return 0;
 }
 
-int control_stand_in(struct loop *loop, const struct weir_policy *p, const char *server,
-	unsigned rank, const char *listen, struct control **ret_control, struct weir_err *err)
+int control_stand_in(struct loop *loop, const struct weir_policy *p,
+	const struct weir_bounds *bounds, const char *server, unsigned rank, const char *listen,
+	struct control **ret_control, struct weir_err *err)
 {
 	struct control *l = calloc(1, sizeof(*l));
 	int rc;
@@ -311,7 +318,7 @@ int control_stand_in(struct loop *loop, const struct weir_policy *p, const char 
 	l->rank = rank;
 	l->options = (struct control_options){.name = server, .listen = &listen, .n_listen = 1};
 	l->daemon.signals.fd = -1;
-	rc = begin(l, err);
+	rc = begin(l, bounds, err);
 	/* both are the caller's */
 	l->options = (struct control_options){0};
 	if (rc < 0)
@@ -321,10 +328,10 @@ int control_stand_in(struct loop *loop, const struct weir_policy *p, const char 
 	return rc;
 }
 
-int control_policy(struct control *l, const struct weir_policy *p)
+int control_policy(struct control *l, const struct weir_policy *p, const struct weir_bounds *bounds)
 {
 	l->policy = p;
-	return control_policy_take(l);
+	return control_policy_begin(l, bounds);
 }
 
 int control_run(struct control *l)
@@ -348,6 +355,7 @@ void control_free(struct control *l)
 		return;
 	http_free(l->http);
 	lease_hub_free(l->hub);
+	control_policy_stop(l);
 	if (l->timer.due)
 		loop_set(l->loop, &l->timer, WEIR_NEVER);
 	if (!l->rank)
@@ -360,7 +368,6 @@ void control_free(struct control *l)
 	free(l->servers);
 	free(l->frame);
 	ids_free(&l->server_ids);
-	ids_free(&l->bucket_ids);
 	peer_key_forget(&l->key);
 	if (!l->rank) {
 		weir_policy_free((struct weir_policy *)l->policy); /* it is owned */

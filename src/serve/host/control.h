@@ -37,10 +37,13 @@ struct control_options {
 int control_new(struct weir_policy *p, const struct control_options *o,
 	struct control **ret_control, struct weir_err *err);
 /* The same inside a gateway: a server that may stand in for a controller (control/cluster.h), on the gateway's loop. The
- * policy is borrowed until control_policy says another. rank: 1 … */
-int control_stand_in(struct loop *loop, const struct weir_policy *p, const char *server,
-	unsigned rank, const char *listen, struct control **ret_control, struct weir_err *err);
-int control_policy(struct control *l, const struct weir_policy *p); /* 0 or -ENOMEM */
+ * policy and its bounds (weir_policy_bounds) are borrowed until control_policy gives others. rank: 1 … */
+int control_stand_in(struct loop *loop, const struct weir_policy *p,
+	const struct weir_bounds *bounds, const char *server, unsigned rank, const char *listen,
+	struct control **ret_control, struct weir_err *err);
+/* Begin to read another policy, in steps of the loop; those of before are in force until all is read. 0 or -ENOMEM. */
+int control_policy(
+	struct control *l, const struct weir_policy *p, const struct weir_bounds *bounds);
 int control_run(struct control *l); /* until SIGTERM or SIGINT; 0 or a negative errno */
 void control_free(struct control *l);
 

@@ -163,6 +163,27 @@ static void several_servers(void)
 	CHECK_STR(w.words[0], "a and b need 2500 at s1 and s2, which can do 2000: 500 short");
 }
 
+/* Staged numbers of a known bucket, and the reservation of a new one, count once they enter. */
+static void staged(void)
+{
+	const struct cluster_bucket less = {1, 100, LEASE_NO_LIMIT, 1},
+				    more = {3, 600, LEASE_NO_LIMIT, 1};
+
+	for (int entered = 0; entered < 2; entered++) {
+		begin(1, (const int64_t[]){800, 400}, 2);
+		CHECK_INT(pshift_control_stage(w.control, &less), 0);
+		CHECK_INT(pshift_control_stage(w.control, &more), 2);
+		if (entered)
+			pshift_control_enter(w.control);
+		report(0, 1000, (const int64_t[]){900, 900, 900}, 3);
+		explain();
+		CHECK_INT(w.n, 1);
+		CHECK_STR(w.words[0],
+			entered ? "a, b and c need 1100 at s1, which can do 1000: 100 short"
+				: "a and b need 1200 at s1, which can do 1000: 200 short");
+	}
+}
+
 int main(void)
 {
 	RUN(before_it_knows);
@@ -170,5 +191,6 @@ int main(void)
 	RUN(demand_is_short);
 	RUN(capacity_is_short);
 	RUN(several_servers);
+	RUN(staged);
 	return 0;
 }
