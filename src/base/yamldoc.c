@@ -4,6 +4,7 @@
  *         root, O(nodes · log of the largest map), refuses invalid documents and records each
  *         node's first parent, from which paths are built.
  */
+#include "base/field.h"
 #include "base/no-memory.h"
 #include "base/yamldoc.h"
 #include "base/yamldoc-impl.h"
@@ -302,33 +303,11 @@ const char *yamldoc_text(yamldoc_node n)
 
 /* ---- maps and lists ---- */
 
-/* Join as "a, b, c", as many as fit. */
-static char *join_words(const char *const *words, char *buf, size_t len)
+static bool is_word(const char *text, const char *const *words)
 {
-	size_t used = 0;
-
-	buf[0] = '\0';
-	for (size_t i = 0; words[i]; i++) {
-		size_t size = strlen(words[i]);
-		if (used + size + sizeof(", …") > len) {
-			snprintf(buf + used, len - used, "%s…", i ? ", " : "");
-			break;
-		}
-		used += (size_t)snprintf(buf + used, len - used, "%s%s", i ? ", " : "", words[i]);
-	}
-	return buf;
-}
-
-/* Return the index of `word`, or -1 with the nearest word (or NULL) and the list of all words. */
-static int find_word(
-	const char *word, const char *const *words, const char **ret_near, char *list, size_t len)
-{
-	for (int i = 0; words[i]; i++)
-		if (strcmp(words[i], word) == 0)
-			return i;
-	*ret_near = weir_err_near(word, words);
-	join_words(words, list, len);
-	return -1;
+	while (*words && strcmp(*words, text) != 0)
+		words++;
+	return *words;
 }
 
 int yamldoc_map_from(yamldoc_node n, const char *const *keys, size_t *from, struct weir_err *err)
@@ -341,13 +320,15 @@ int yamldoc_map_from(yamldoc_node n, const char *const *keys, size_t *from, stru
 		yamldoc_node key = {n.doc, key_of(y, i)};
 		const char *near, *text = key_text(n.doc, y, i);
 		char list[160];
-		if (find_word(text, keys, &near, list, sizeof(list)) >= 0)
+		if (is_word(text, keys))
 			continue;
 		*from = i + 1;
+		near = weir_err_near(text, keys);
 		if (near)
 			return yamldoc_error(
 				key, err, "unknown key '%.60s' (did you mean '%s'?)", text, near);
-		return yamldoc_error(key, err, "unknown key '%.60s' (known: %s)", text, list);
+		return yamldoc_error(key, err, "unknown key '%.60s' (known: %s)", text,
+			field_join(keys, list, sizeof(list)));
 	}
 	return 0;
 }
@@ -406,20 +387,13 @@ int yamldoc_choice(yamldoc_node map, const char *key, const char *const *words, 
 	struct weir_err *err)
 {
 	yamldoc_node n = yamldoc_get(map, key);
-	const char *text, *near;
-	char list[160];
-
+	struct weir_err why;
+	const char *text;
 	int r = yamldoc_as_string(n, &text, err);
-	if (r < 0)
-		return r;
-	int index = find_word(text, words, &near, list, sizeof(list));
-	if (index < 0 && near)
-		return yamldoc_error(n, err, "\"%.60s\": must be one of %s (did you mean %s?)",
-			text, list, near);
-	if (index < 0)
-		return yamldoc_error(n, err, "\"%.60s\": must be one of %s", text, list);
-	*ret_index = index;
-	return 0;
+
+	if (r == 0 && field_word(text, words, ret_index, &why) < 0)
+		r = yamldoc_error(n, err, "%s", why.text);
+	return r;
 }
 
 int yamldoc_list(yamldoc_node n, struct weir_err *err)

@@ -92,12 +92,7 @@ static int put_device(
 	word = strcspn(model, ",+");
 	fputs("  - {name: ", f);
 	put_quoted(f, r->name, strlen(r->name));
-	if (word == strlen("array-small") && strncmp(model, "array-small", word) == 0)
-		fputs(", kind: array, preset: cx3-small, ", f);
-	else if (word == strlen("disk-10k") && strncmp(model, "disk-10k", word) == 0)
-		fputs(", kind: disk, preset: 10k, ", f);
-	else
-		fprintf(f, ", kind: \"%.*s\", ", (int)word, model);
+	fprintf(f, ", kind: \"%.*s\", ", (int)word, model);
 	if (word < len) {
 		int r2 = put_pairs(f, model + word + 1, len - word - 1, err);
 

@@ -80,3 +80,22 @@ bool capacity_step(struct capacity *c, weir_time now, const struct capacity_tota
 	c->seen = now;
 	return true;
 }
+
+bool capacity_watch(struct capacity *c, weir_time now, struct weir_gate *const *gates, size_t n,
+	uint64_t requests, uint64_t bytes)
+{
+	struct capacity_totals totals = {.requests = requests, .bytes = bytes};
+	struct weir_gate_totals t;
+	int64_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		weir_gate_get_totals(gates[i], now, &t);
+		if (t.submitted == 0)
+			continue;
+		totals.full += t.full;
+		used++;
+	}
+	if (used)
+		totals.full /= used;
+	return capacity_step(c, now, &totals);
+}

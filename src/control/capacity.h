@@ -3,7 +3,7 @@
  * capacity: estimate how many requests and bytes per second a resource can serve.
  *
  * A resource shows its capacity only while it is saturated, that is, while its gate's window is
- * full. The caller passes the gate's running totals every 10 ms to 1 s; capacity_step divides the
+ * full. The site of a controller owns the estimate and calls capacity_watch every 10 ms to 1 s, which divides the
  * time into its own intervals and keeps an estimate in requests and in bytes per second. The
  * estimate keeps changing: mins, and the controllers that divide capacity, use the latest value.
  *
@@ -12,9 +12,7 @@
 #ifndef WEIR_CONTROL_CAPACITY_H
 #define WEIR_CONTROL_CAPACITY_H
 
-#include <weir/clock.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <weir/gate.h>
 
 struct capacity_config {    /* 0: the default */
 	weir_time interval; /* least length of an observation; 1 s */
@@ -39,7 +37,12 @@ struct capacity {
 
 void capacity_init(struct capacity *c, const struct capacity_config *config); /* NULL: defaults */
 
-/* Pass the totals at `now`. Return true if an interval ended and the estimate was updated. A `now`
+/* For a site: take the time during which the window was full from the gates in front of the resource, as the mean of
+ * those that had requests, and step. `requests` and `bytes` as in struct capacity_totals. O(n). */
+bool capacity_watch(struct capacity *c, weir_time now, struct weir_gate *const *gates, size_t n,
+	uint64_t requests, uint64_t bytes);
+
+/* For counters without a gate: pass the totals at `now`. Return true if an interval ended and the estimate was updated. A `now`
  * that does not advance is ignored. O(1). */
 bool capacity_step(struct capacity *c, weir_time now, const struct capacity_totals *totals);
 

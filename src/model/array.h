@@ -28,7 +28,7 @@
 
 #define ARRAY_RAID5_DISKS 33 /* most disks in RAID-5 */
 
-enum array_raid { ARRAY_RAID0 = 0, ARRAY_RAID5 = 5 };
+enum array_raid { ARRAY_RAID0, ARRAY_RAID5 };
 
 struct array_config {
 	struct spindle_config disk;

@@ -126,7 +126,7 @@ int server_new(const struct server_config *config, uint64_t seed, const char *na
 	if (!(config->rate > 0) || !isfinite(config->rate))
 		return weir_err_set(err, -EINVAL, "rate: must be > 0");
 	if (!(config->bytes_per_s >= 0) || !isfinite(config->bytes_per_s))
-		return weir_err_set(err, -EINVAL, "bytes_per_s: must not be negative");
+		return weir_err_set(err, -EINVAL, "bandwidth: must not be negative");
 	if (config->service != SERVER_EXPONENTIAL && config->service != SERVER_FIXED)
 		return weir_err_set(err, -EINVAL, "service: must be exponential or fixed");
 	s = calloc(1, sizeof(*s));

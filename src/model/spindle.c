@@ -126,10 +126,10 @@ int spindle_check(const struct spindle_config *c, struct weir_err *err)
 	if (c->cylinders < 48)
 		return weir_err_set(err, -EINVAL, "cylinders: must be at least 48");
 	if (c->capacity > (uint64_t)1 << 50)
-		return weir_err_set(err, -EINVAL, "capacity: must be at most 1 PiB");
+		return weir_err_set(err, -EINVAL, "capacity_bytes: must be at most 1 PiB");
 	if (c->capacity < (uint64_t)c->cylinders * SECTOR)
 		return weir_err_set(err, -EINVAL,
-			"capacity, cylinders: there must be 512 bytes a cylinder or more");
+			"capacity_bytes, cylinders: there must be 512 bytes a cylinder or more");
 	if (!(c->rpm >= 60 && c->rpm <= 1e6))
 		return weir_err_set(err, -EINVAL, "rpm: must be between 60 and 1000000");
 	if ((r = check_times(c, err)) || (r = check_rate("outer", c->outer, c->rpm, err)) ||

@@ -108,7 +108,8 @@ static void test_hosts(void)
 	CHECK_INT(p.l.n_clients, 6);
 	w = policy(&p, 0);
 	CHECK_INT(w->n_exports, 0);
-	CHECK(strncmp(w->resources[0].back, "model:array-small,disks=6+memory:", 33) == 0);
+	CHECK(strncmp(w->resources[0].back, "model:array,preset=cx3-small,disks=6+memory:", 44) ==
+		0);
 	CHECK_NEAR(w->resources[0].depth, 65536, 0);
 	CHECK_INT(w->resources[0].depth_bytes, 0);
 	weir_policy_free(w);

@@ -75,4 +75,4 @@ serve_stop gateway
 run 1 weir serve --listen "unix:$here/n.sock" file:nothing-here.img
 has stderr "file:nothing-here.img: No such file or directory"
 run 2 weir serve --listen "unix:$here/n.sock" "model:sdd+memory:1G"
-has stderr "did you mean 'ssd'?"
+has stderr "did you mean ssd?"

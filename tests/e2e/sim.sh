@@ -176,6 +176,8 @@ hosts:
 END
 run 0 weir sim --json short.yaml
 cmp -s stdout first || fail "a scenario with the same policy and loads gave another result"
+run 0 weir sim -p "$machine" --device model:server,latency=1ms,servers=4 $db
+run 0 weir sim -p "$machine" --device model:array-small,preset=cx3 $db
 refused "array1' has no model behind it: give --device array1=model:ssd" weir sim --policy "$machine" $db
 refused "no tenant 'prod/bd' (did you mean 'prod/db'?)" weir sim -p "$machine" --device model:ssd --load prod/bd:
 refused "'prod' has children" weir sim -p "$machine" --device model:ssd --load prod:outstanding=1

@@ -535,7 +535,7 @@ static void bad_figures_are_named(void)
 	c = good, c.disks = 2, refuses(c, "disks");
 	c = good, c.disks = ARRAY_RAID5_DISKS + 1, refuses(c, "disks");
 	c = good, c.disks = 0, c.raid = ARRAY_RAID0, refuses(c, "disks");
-	c = good, c.raid = (enum array_raid)1, refuses(c, "raid");
+	c = good, c.raid = (enum array_raid)2, refuses(c, "raid");
 	c = good, c.unit = 5000, refuses(c, "unit");
 	c = good, c.unit = 0, refuses(c, "unit");
 	c = good, c.lun = c.disk.capacity * 10, refuses(c, "lun");

@@ -147,7 +147,7 @@ static void bad_figures_are_named(void)
 	c = good, c.servers = 0, refuses(c, "servers");
 	c = good, c.rate = 0, refuses(c, "rate");
 	c = good, c.rate = NAN, refuses(c, "rate");
-	c = good, c.bytes_per_s = -1, refuses(c, "bytes_per_s");
+	c = good, c.bytes_per_s = -1, refuses(c, "bandwidth");
 	c = good, c.service = (enum server_service)7, refuses(c, "service");
 }
 

@@ -8,7 +8,8 @@ import sys
 SOURCE = pathlib.Path(sys.argv[1])
 PAGE = (SOURCE / "docs/man/weir-scenario.5.pod").read_text()
 READERS = [*(SOURCE / "src/sim/scenario").glob("*.c"), SOURCE / "src/sim/control/hosts.c",
-           SOURCE / "src/sim/control/hosts-faults.c", SOURCE / "src/sim/cluster/read.c"]
+           SOURCE / "src/sim/control/hosts-faults.c", SOURCE / "src/sim/cluster/read.c",
+           SOURCE / "src/model/station-keys.c"]
 
 # Keys of the policy's own schema, which the page only names.
 POLICY = {"weight", "min", "max", "burst", "slo", "match", "children", "name"}
@@ -22,8 +23,7 @@ def read_keys():
         for name, body in re.findall(r"\*const (\w+)\[\] = \{([^}]*)\}", text):
             if re.search(r"keys|more", name):
                 keys |= set(re.findall(r'"(\w+)"', body))
-        keys |= set(re.findall(r'\{[\s\\]*"(\w+)",[\s\\]*(?:TIME|SIZE64|SIZE32|WHOLE64|WHOLE|REAL|BYTES_RATE|IOPS|FLAG|WORD),',
-                               text))
+        keys |= set(re.findall(r'\{[\s\\]*"(\w+)",[\s\\]*FIELD_\w+', text))
         keys |= set(re.findall(r'\{\s*"(\w+)",\s*KEY_\w+', text))
         keys |= set(re.findall(r'keys\[n\+\+\] = "(\w+)"', text))
     return keys

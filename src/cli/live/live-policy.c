@@ -14,22 +14,12 @@ const struct scenario_gate *live_gate(const struct live *l, const struct live_se
 
 /* ---- the model behind a device's gateway, with the scenario's keys */
 
-static const char *model_kind(yamldoc_node device)
-{
-	const char *kind = yamldoc_text(yamldoc_get(device, "kind"));
-	const char *preset = yamldoc_text(yamldoc_get(device, "preset"));
-
-	if (preset && strcmp(preset, "cx3-small") == 0)
-		return "array-small";
-	return preset && strcmp(preset, "10k") == 0 ? "disk-10k" : kind;
-}
-
 static void put_model(FILE *f, const struct live *l, const struct live_server *v)
 {
-	static const char *const not [] = {"name", "kind", "preset", "policy", "capacity", NULL};
+	static const char *const not [] = {"name", "kind", "policy", "capacity", NULL};
 	yamldoc_node device = live_text_device(l->s, v->device);
 
-	fprintf(f, "model:%s", model_kind(device));
+	fprintf(f, "model:%s", yamldoc_text(yamldoc_get(device, "kind")));
 	for (size_t i = 0; i < yamldoc_map_size(device); i++) {
 		const char *key, *const *k = not ;
 		yamldoc_node value = yamldoc_map_at(device, i, &key);

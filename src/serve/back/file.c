@@ -84,11 +84,11 @@ static const struct back_ops file_ops = {
 struct file_options {
 	bool direct, threads, read_only, lock;
 };
-static const struct back_field file_fields[] = {
-	{"direct", BACK_FLAG, offsetof(struct file_options, direct), NULL},
-	{"threads", BACK_FLAG, offsetof(struct file_options, threads), NULL},
-	{"read_only", BACK_FLAG, offsetof(struct file_options, read_only), NULL},
-	{"lock", BACK_FLAG, offsetof(struct file_options, lock), NULL}, {NULL, 0, 0, NULL}};
+static const struct field file_fields[] = {
+	{"direct", FIELD_FLAG, offsetof(struct file_options, direct), NULL},
+	{"threads", FIELD_FLAG, offsetof(struct file_options, threads), NULL},
+	{"read_only", FIELD_FLAG, offsetof(struct file_options, read_only), NULL},
+	{"lock", FIELD_FLAG, offsetof(struct file_options, lock), NULL}, {NULL, 0, 0, NULL}};
 
 static int parse(const char *rest, struct file_options *o, struct weir_err *err)
 {

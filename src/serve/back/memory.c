@@ -325,8 +325,8 @@ static const struct back_ops memory_ops = {
 struct memory_options {
 	uint64_t most; /* bytes; 0: all */
 };
-static const struct back_field memory_fields[] = {
-	{"most", BACK_SIZE, offsetof(struct memory_options, most), NULL}, {NULL, 0, 0, NULL}};
+static const struct field memory_fields[] = {
+	{"most", FIELD_SIZE, offsetof(struct memory_options, most), NULL}, {NULL, 0, 0, NULL}};
 
 static int parse(const char *rest, uint64_t *ret_size, struct memory_options *ret_options,
 	struct weir_err *err)

@@ -322,7 +322,7 @@ static int model_open(const char *rest, const struct back_config *config, struct
 	}
 	m->back.ops = &model_ops;
 	m->back.info.rotational = d.rotational;
-	m->back.info.depth = d.depth ? d.depth : 1;
+	m->back.info.depth = d.depth;
 	m->back.info.depth_bytes = d.depth_bytes;
 	m->back.info.tells_device = m->device->ops->tells_busy;
 	m->back.behind = m->inner;

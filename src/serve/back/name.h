@@ -7,34 +7,13 @@
 #ifndef WEIR_SERVE_BACK_NAME_H
 #define WEIR_SERVE_BACK_NAME_H
 
-#include <weir/err.h>
-#include <stddef.h>
-#include <stdint.h>
-
-enum back_type {
-	BACK_TIME,       /* weir_time */
-	BACK_SIZE,       /* uint64_t, bytes */
-	BACK_SIZE32,     /* uint32_t, bytes */
-	BACK_WHOLE,      /* uint32_t */
-	BACK_REAL,       /* double */
-	BACK_BYTES_RATE, /* double, bytes/s */
-	BACK_IOPS,       /* double, requests/s; "10k" and "10k iops" are the same */
-	BACK_FLAG,       /* bool: yes no true false on off 1 0 */
-	BACK_WORD,       /* int: the index in words */
-};
-
-struct back_field { /* a table ends with key NULL */
-	const char *key;
-	enum back_type type;
-	size_t offset;            /* of the value in the target */
-	const char *const *words; /* BACK_WORD: NULL-terminated */
-};
+#include "base/field.h"
 
 /* Parse "key=value" pairs, separated by `separator` (one character), into `to`. A flag without a
  * value is set. *ret_seen (may be NULL) has bit i for fields[i]. Return 0, or -EINVAL with a
  * message that names the key; `to` may then be changed in part. */
-int back_options(const char *text, size_t len, char separator, const struct back_field *fields,
-	void *to, uint64_t *ret_seen, struct weir_err *err);
+int back_options(const char *text, size_t len, char separator, const struct field *fields, void *to,
+	uint64_t *ret_seen, struct weir_err *err);
 
 /* Return the start of the options of "WHAT?options": the last '?', or the end of the text. So a
  * file name with a '?' needs one more '?' at its end. */

@@ -26,8 +26,8 @@
 struct options {
 	uint32_t slots; /* 0: not given */
 };
-static const struct back_field fields[] = {
-	{"slots", BACK_WHOLE, offsetof(struct options, slots), NULL}, {NULL, 0, 0, NULL}};
+static const struct field fields[] = {
+	{"slots", FIELD_WHOLE, offsetof(struct options, slots), NULL}, {NULL, 0, 0, NULL}};
 
 static bool is_file(const char *address)
 {

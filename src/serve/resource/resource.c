@@ -355,14 +355,9 @@ static bool pass(struct resource *r)
 
 static void learn(struct resource *r, weir_time now)
 {
-	struct weir_gate_totals t;
-	struct capacity_totals seen = {.requests = r->served_cost, .bytes = r->served_bytes};
-
 	if (!r->gate || r->shadow || !r->spec.capacity_auto)
 		return;
-	weir_gate_get_totals(r->gate, now, &t);
-	seen.full = t.full;
-	if (capacity_step(&r->capacity, now, &seen))
+	if (capacity_watch(&r->capacity, now, &r->gate, 1, r->served_cost, r->served_bytes))
 		resource_load_mins(r, now);
 }
 

@@ -9,12 +9,14 @@
 struct learner {
 	struct capacity capacity;
 	uint32_t station;
+	struct weir_gate *gates[]; /* in front of the station; room for one of each host */
 };
 
 static int learner_init(struct world *w, const struct scenario_controller *config, void **ret_state,
 	struct weir_err *err)
 {
-	struct learner *l = calloc(1, sizeof(*l));
+	struct learner *l =
+		calloc(1, sizeof(*l) + (w->scenario->n_hosts + 1) * sizeof(l->gates[0]));
 
 	if (!l)
 		return no_memory(err);
@@ -24,36 +26,26 @@ static int learner_init(struct world *w, const struct scenario_controller *confi
 	return 0;
 }
 
-/* Return the time so far for which the window in front of the station was full. */
-static weir_time full_time(struct world *w, const struct world_station *st, weir_time now)
+/* Collect the gates in front of the station: its own, or those of its hosts. */
+static size_t find_gates(struct learner *l, struct world *w, const struct world_station *st)
 {
-	struct weir_gate_totals totals;
-	weir_time sum = 0;
-	int64_t n = 0;
+	size_t n = 0;
 
-	if (st->gate) {
-		weir_gate_get_totals(st->gate->gate, now, &totals);
-		return totals.full;
-	}
-	for (uint32_t i = 0; i < w->scenario->n_hosts; i++) {
-		if (&w->stations[w->hosts[i].group->device] != st)
-			continue;
-		weir_gate_get_totals(w->hosts[i].gate->gate, now, &totals);
-		if (totals.submitted == 0)
-			continue;
-		sum += totals.full;
-		n++;
-	}
-	return n ? sum / n : 0;
+	if (st->gate)
+		l->gates[n++] = st->gate->gate;
+	for (uint32_t i = 0; !st->gate && i < w->scenario->n_hosts; i++)
+		if (&w->stations[w->hosts[i].group->device] == st)
+			l->gates[n++] = w->hosts[i].gate->gate;
+	return n;
 }
 
 static int learner_step(void *state, struct world *w, weir_time now, struct weir_err *err)
 {
 	struct learner *l = state;
 	struct world_station *st = &w->stations[l->station];
-	struct capacity_totals totals = {st->count.done, st->count.bytes, full_time(w, st, now)};
 
-	if (capacity_step(&l->capacity, now, &totals))
+	if (capacity_watch(&l->capacity, now, l->gates, find_gates(l, w, st), st->count.done,
+		    st->count.bytes))
 		st->capacity = l->capacity.rate[WEIR_UNIT_REQUESTS];
 	return 0;
 }

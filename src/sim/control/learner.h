@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * learner: the controller `capacity`: control/capacity.h, with input from the simulated world.
+ * learner: the estimate of a simulated device with `capacity: auto`, by control/capacity.h.
  *
  * A device counts as saturated while the window of the gate in front of it is full: its own gate,
  * or, without one, the hosts' gates, averaged over those that sent requests.

@@ -220,6 +220,7 @@ static int make_gate(const struct weir_policy *p, const struct scenario_station 
 	struct scenario_gate *g, struct weir_err *err)
 {
 	const struct weir_resource *r = weir_policy_resource(p, device->name);
+	uint64_t bytes;
 
 	if (!r && p->n_resources)
 		return weir_err_at(err, -EINVAL, p->resources[0].at,
@@ -229,8 +230,11 @@ static int make_gate(const struct weir_policy *p, const struct scenario_station 
 	else
 		policy_resource_default(device->name, &g->resource);
 	weir_policy_gate(&g->resource, &g->config);
-	if (g->resource.depth == 0)
-		station_depth(&device->config, g->resource.cost, &g->config);
+	if (g->resource.depth == 0) {
+		g->config.window = station_depth(&device->config, &bytes);
+		if (g->resource.cost == WEIR_UNIT_TIME && !g->config.window_bytes)
+			g->config.window_bytes = bytes;
+	}
 	if (!p->enforce)
 		g->config.window = POLICY_DEPTH_OPEN;
 	g->given = SCENARIO_GATE_WINDOW;

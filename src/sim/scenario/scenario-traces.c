@@ -149,7 +149,7 @@ static int check_all(const struct scenario_workload *w, struct weir_err *err)
 		c.trace = &w->traces[i];
 		r = workload_new(&c, 1, "check", &made, &why);
 		if (r == -EINVAL)
-			return scenario_refused(w->node, why.text, NULL, err);
+			return scenario_refused(w->node, why.text, err);
 		if (r)
 			return weir_err_set(err, r, "%s", why.text);
 		workload_free(made);

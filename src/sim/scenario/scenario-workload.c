@@ -213,7 +213,7 @@ static int try_workload(yamldoc_node map, const struct scenario_workload *w, str
 		return 0; /* checked when the trace is loaded */
 	r = workload_new(&w->config, 1, "check", &made, &why);
 	if (r == -EINVAL)
-		return scenario_refused(map, why.text, NULL, err);
+		return scenario_refused(map, why.text, err);
 	if (r == 0)
 		workload_free(made);
 	return r;
@@ -308,7 +308,7 @@ int scenario_workload_load(
 	w->config.trace = &w->trace;
 	r = workload_new(&w->config, 1, "check", &made, &why);
 	if (r == -EINVAL)
-		return scenario_refused(w->node, why.text, NULL, err);
+		return scenario_refused(w->node, why.text, err);
 	if (r)
 		return weir_err_set(err, r, "%s", why.text);
 	workload_free(made);

@@ -47,8 +47,7 @@ int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err)
 	return 0;
 }
 
-int scenario_refused(
-	yamldoc_node map, const char *text, const char *const (*keys)[2], struct weir_err *err)
+int scenario_refused(yamldoc_node map, const char *text, struct weir_err *err)
 {
 	size_t names = strcspn(text, ":");
 	const char *why = text + names + strspn(text + names, ": ");
@@ -58,10 +57,6 @@ int scenario_refused(
 
 		len = strcspn(text + from, ",:");
 		snprintf(key, sizeof(key), "%.*s", (int)len, text + from);
-		for (const char *const(*k)[2] = keys; k && (*k)[0]; k++) {
-			if (strcmp((*k)[0], key) == 0)
-				snprintf(key, sizeof(key), "%s", (*k)[1]);
-		}
 		if (yamldoc_get(map, key).id)
 			return yamldoc_error(yamldoc_get(map, key), err, "%s", why);
 	}

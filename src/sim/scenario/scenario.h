@@ -14,7 +14,7 @@
 #include "model/trace.h"
 #include "model/workload.h"
 #include "sim/sim.h"
-#include "sim/station.h"
+#include "model/station.h"
 
 #define SCENARIO_SAMPLES 1000000 /* samples per series: 16 MB; a plot shows a thousand */
 #define SCENARIO_HOPS    4       /* links on the way to the device, and as many back */
@@ -232,10 +232,8 @@ bool scenario_fits(const char *glob, const char *name);
 int scenario_name_check(yamldoc_node name, struct weir_err *err);
 int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err);
 /* Report an error of a model, as "KEY: why" or "KEY, KEY: why" (conflicting keys): `why` at the first of the keys
- * that is in the map; the whole text at the map if none is. `keys`, or NULL: pairs of {the model's word, the file's}
- * that differ, ended by a pair of NULL. */
-int scenario_refused(
-	yamldoc_node map, const char *text, const char *const (*keys)[2], struct weir_err *err);
+ * that is in the map; the whole text at the map if none is. */
+int scenario_refused(yamldoc_node map, const char *text, struct weir_err *err);
 /* Get the length of a list; 0 if it is absent. */
 int scenario_list(yamldoc_node root, const char *key, size_t *ret_n, struct weir_err *err);
 /* Check that every key of the map is in one of the two lists. */

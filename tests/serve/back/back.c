@@ -72,25 +72,29 @@ static void test_model(void)
 {
 	bad("model:ssd", "model:ssd: needs a back end after a '+', as in 'model:ssd+memory:1G'");
 	bad("model:ssd+", "model:ssd+: needs a back end after a '+', as in 'model:ssd+memory:1G'");
-	bad("model:sdd+memory:1G", "model:sdd: no model 'sdd' (did you mean 'ssd'?)");
+	bad("model:sdd+memory:1G",
+		"model:sdd: \"sdd\": must be one of disk, array, ssd, server, disk-10k, "
+		"array-small (did you mean ssd?)");
 	bad("model:+memory:1G",
-		"model:: no model ''; valid are array, array-small, disk, disk-10k, ssd, server");
+		"model:: \"\": must be one of disk, array, ssd, server, disk-10k, array-small");
 	bad("model:ssd,chanels=4+memory:1G",
 		"model:ssd,chanels=4: unknown option 'chanels' (did you mean 'channels'?)");
 	bad("model:ssd,channels=0+memory:1G", "model:ssd,channels=0: channels: must be at least 1");
 	bad("model:server,rate=1k,latency=1ms+memory:1G",
-		"model:server,rate=1k,latency=1ms: latency and rate exclude each other");
+		"model:server,rate=1k,latency=1ms: latency, rate: only one of them may be given");
 	bad("model:server,latency=0+memory:1G", "model:server,latency=0: latency: must be > 0");
 	bad("model:server,rate=5 MB/s+memory:1G",
-		"model:server,rate=5 MB/s: rate: '5 MB/s' is not in iops");
+		"model:server,rate=5 MB/s: rate: \"5 MB/s\": must be in iops, as in '400 iops'");
 	bad("model:server,service=fixd+memory:1G",
-		"model:server,service=fixd: service: unknown 'fixd' (did you mean 'fixed'?)");
-	bad("model:array,raid=raid6+memory:1G",
-		"model:array,raid=raid6: raid: unknown 'raid6' (did you mean 'raid0'?)");
+		"model:server,service=fixd: service: \"fixd\": must be one of exponential, "
+		"fixed (did you mean fixed?)");
+	bad("model:array,raid=raid6+memory:1G", "model:array,raid=raid6: raid: \"raid6\": must be "
+						"one of raid0, raid5 (did you mean "
+						"raid0?)");
 	bad("model:ssd+memry:1G",
 		"memry:1G: there is no back end 'memry' (did you mean 'memory:'?)");
 	bad("model:server,servers=-1+memory:1G",
-		"model:server,servers=-1: servers: '-1' is not between 0 and 4294967295");
+		"model:server,servers=-1: servers: \"-1\": must be between 0 and 4294967295");
 }
 
 int main(void)

@@ -390,7 +390,7 @@ static void test_refuses(void)
 	refuses("file:x?drect=1", -EINVAL,
 		"file:x?drect=1: unknown option 'drect' (did you mean 'direct'?)");
 	refuses("file:x?direct=perhaps", -EINVAL,
-		"file:x?direct=perhaps: direct: 'perhaps' is neither yes nor no");
+		"file:x?direct=perhaps: direct: \"perhaps\": must be yes or no");
 	make(0);
 	snprintf(wanted, sizeof(wanted), "%s: is empty; set a size with 'truncate -s 1G'", name);
 	refuses(name, -EINVAL, wanted);

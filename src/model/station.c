@@ -1,16 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/station.h"
+#include "model/station.h"
 #include <errno.h>
 
-void station_defaults(enum station_kind kind, struct station_config *ret)
+const char *const station_names[] = {
+	"disk", "array", "ssd", "server", "disk-10k", "array-small", NULL};
+
+void station_named(int name, struct station_config *ret)
 {
-	*ret = (struct station_config){.kind = kind};
+	static const struct {
+		enum station_kind kind;
+		int preset;
+	} of[] = {{STATION_DISK, 0}, {STATION_ARRAY, 0}, {STATION_SSD, 0}, {STATION_SERVER, 0},
+		{STATION_DISK, 1}, {STATION_ARRAY, 1}};
+
+	station_defaults(of[name].kind, of[name].preset, ret);
+}
+
+void station_defaults(enum station_kind kind, int preset, struct station_config *ret)
+{
+	*ret = (struct station_config){.kind = kind, .preset = preset};
 	switch (kind) {
 	case STATION_DISK:
-		ret->disk = disk_defaults();
+		ret->disk.spindle = preset ? spindle_10k() : spindle_defaults();
 		break;
 	case STATION_ARRAY:
-		ret->array = array_defaults();
+		ret->array = preset ? array_cx3_small() : array_cx3();
 		break;
 	case STATION_SSD:
 		ret->ssd = ssd_defaults();
@@ -56,31 +70,28 @@ int station_set_rate(
 	return -EINVAL;
 }
 
-#define PIECE (UINT64_C(256) << 10) /* bytes of the largest request that passes a gateway's gate */
-
-void station_depth(
-	const struct station_config *config, enum weir_unit cost, struct weir_gate_config *ret_gate)
+uint32_t station_depth(const struct station_config *config, uint64_t *ret_bytes)
 {
+	const struct ssd_config *s = &config->ssd;
 	uint64_t bytes = 0;
+	uint32_t depth;
 
 	switch (config->kind) {
 	case STATION_ARRAY:
-		ret_gate->window = config->array.active;
+		depth = config->array.active;
 		break;
 	case STATION_DISK:
-		ret_gate->window = config->disk.spindle.window;
+		depth = config->disk.spindle.window;
 		break;
 	case STATION_SSD:
 		/* A page for each die, or a piece of a request, and as much again waiting. */
-		ret_gate->window = config->ssd.channels * config->ssd.dies;
-		bytes = (uint64_t)config->ssd.channels * config->ssd.dies * config->ssd.page;
-		bytes = 2 * (bytes > PIECE ? bytes : PIECE);
+		depth = s->channels * s->dies;
+		bytes = (uint64_t)depth * s->page;
+		bytes = 2 * (bytes > STATION_PIECE ? bytes : STATION_PIECE);
 		break;
 	default:
-		ret_gate->window = config->server.servers;
+		depth = config->server.servers;
 	}
-	if (ret_gate->window < 1)
-		ret_gate->window = 1;
-	if (cost == WEIR_UNIT_TIME && !ret_gate->window_bytes)
-		ret_gate->window_bytes = bytes;
+	*ret_bytes = bytes;
+	return depth ? depth : 1;
 }
