@@ -364,7 +364,7 @@ static void test_cannot_keep(void)
 	put_file(state, "in the way of the folder");
 	g = start(FIRST, true);
 	CHECK(set(g, "a.max", "5k iops", NULL, &err) < 0);
-	CHECK(strstr(err.text, "cannot keep"));
+	CHECK(strstr(err.text, "cannot write overrides"));
 	is(g, "a.max", "4k iops"); /* nothing that would not survive a restart */
 	CHECK_INT(g->version, 1);
 	gateway_free(g);
