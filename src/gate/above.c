@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/above.h"
 #include "gate/kind.h"
-#include <string.h>
 
 void above_begin(struct weir_gate *g, uint32_t n)
 {
@@ -43,20 +42,6 @@ static void above_alarm(struct weir_gate *g, uint32_t n)
 	timer_set(&g->timer, n, first);
 }
 
-/* Note which kinds inner node n stops, before the first guess changes that. */
-static void above_guess(struct weir_gate *g, uint32_t n)
-{
-	struct node_inner *in = g->nodes[n].inner;
-
-	if (in->guessed)
-		return;
-	memcpy(in->kept, in->stopped, sizeof in->kept);
-	memcpy(in->kept_until, in->until, sizeof in->kept_until);
-	in->guessed = true;
-	in->guess = g->guesses;
-	g->guesses = n + 1;
-}
-
 /* Stop inner node n, whose buckets refuse r. */
 static void above_stop(
 	struct weir_gate *g, uint32_t n, unsigned slot, const struct weir_req *r, weir_time now)
@@ -77,8 +62,6 @@ static void above_stop(
 				until[k] = when;
 	}
 	stats_turn(g, node, now);
-	if (g->guessing)
-		above_guess(g, n);
 	node->flags |= NODE_STOPPED;
 	for (unsigned k = 0; k < NODE_KIND_N; k++) {
 		if (!until[k])
@@ -133,12 +116,12 @@ void above_charge(struct weir_gate *g, uint32_t n, const struct weir_req *r, wei
 	}
 }
 
-/* Return the request that would pass first from inner node n in a slot, of those of these kinds that are not
- * stopped; NULL if there is none. */
-static const struct weir_req *above_front(
-	struct weir_gate *g, uint32_t n, unsigned slot, unsigned kinds)
+/* Return the request that would pass first from inner node n in a slot, of the kinds that are not stopped; NULL if
+ * there is none. */
+static const struct weir_req *above_front(struct weir_gate *g, uint32_t n, unsigned slot)
 {
 	struct lane *l = node_lane(g, n, slot);
+	unsigned kinds = KIND_ALL;
 
 	while (l) {
 		kinds &= ~node_stopped(g, l->node, slot);
@@ -159,41 +142,23 @@ static const struct weir_req *above_front(
 	return NULL;
 }
 
-/* Stop inner node n if it would stop the next request of these kinds below it. */
-static void above_probe_node(struct weir_gate *g, uint32_t n, unsigned kinds, weir_time now)
-{
-	const struct node *node = &g->nodes[n];
-
-	if (!node->limits.n_hold)
-		return;
-	for (unsigned slot = node->inner->priority ? 0 : NODE_RESERVED; slot <= NODE_REST; slot++) {
-		const struct weir_req *front = above_front(g, n, slot, kinds);
-
-		if (!front)
-			continue;
-		(void)above_ask(g, n, front, slot, now);
-		return;
-	}
-}
-
 void above_probe(struct weir_gate *g, uint32_t leaf, weir_time now)
 {
 	for (uint32_t n = leaf; n != WEIR_ROOT;) {
 		n = g->nodes[n].parent;
-		above_probe_node(g, n, KIND_ALL, now);
-	}
-}
+		const struct node *node = &g->nodes[n];
 
-void above_guess_again(struct weir_gate *g, uint32_t undone, weir_time now)
-{
-	while (undone) {
-		uint32_t n = undone - 1;
-		const struct node_inner *in = g->nodes[n].inner;
+		if (!node->limits.n_hold)
+			continue;
+		for (unsigned slot = node->inner->priority ? 0 : NODE_RESERVED; slot <= NODE_REST;
+			slot++) {
+			const struct weir_req *front = above_front(g, n, slot);
 
-		undone = in->guess;
-		for (unsigned k = 0; k < NODE_KIND_N; k++)
-			if (in->undone >> k & 1)
-				above_probe_node(g, n, 1u << k, now);
+			if (!front)
+				continue;
+			(void)above_ask(g, n, front, slot, now);
+			break;
+		}
 	}
 }
 
@@ -233,12 +198,10 @@ static void above_try(struct weir_gate *g, uint32_t n, weir_time due, weir_time 
 	struct node_inner *in = node->inner;
 	unsigned left = 0;
 
-	if (!(node->flags & NODE_STOPPED) && !in->guessed)
+	if (!(node->flags & NODE_STOPPED))
 		return;
 	stats_turn(g, node, now);
 	for (unsigned k = 0; k < NODE_KIND_N; k++) {
-		if (in->guessed && in->kept_until[k] <= due)
-			in->kept[k] = 0;
 		if (in->stopped[k] && in->until[k] <= due)
 			in->stopped[k] = 0;
 		left |= in->stopped[k];
@@ -248,29 +211,6 @@ static void above_try(struct weir_gate *g, uint32_t n, weir_time due, weir_time 
 	else
 		node->flags &= (uint8_t)~NODE_STOPPED;
 	above_rejoin_all(g, n);
-}
-
-uint32_t above_undo_guesses(struct weir_gate *g, weir_time now)
-{
-	uint32_t undone = g->guesses;
-
-	for (uint32_t next = undone; next;) {
-		struct node *node = &g->nodes[next - 1];
-		struct node_inner *in = node->inner;
-
-		stats_turn(g, node, now);
-		in->undone = 0;
-		for (unsigned k = 0; k < NODE_KIND_N; k++)
-			in->undone |= (uint8_t)((in->stopped[k] != in->kept[k]) << k);
-		memcpy(in->stopped, in->kept, sizeof in->stopped);
-		memcpy(in->until, in->kept_until, sizeof in->until);
-		in->guessed = false;
-		node->flags |= NODE_STOPPED;
-		above_due(g, next - 1, now);
-		next = in->guess;
-	}
-	g->guesses = 0;
-	return undone;
 }
 
 void above_due(struct weir_gate *g, uint32_t n, weir_time now)

@@ -7,9 +7,6 @@
  *         other kinds may be next (lane.h), and if there are none its lane leaves the lane above. A timer releases a
  *         kind when the request would be admitted. A request of control stops nothing but control. In the orders
  *         FIFO and EDF all kinds are stopped, so that the order is kept.
- *         While the window is full it is no request's turn. A stop is then a guess, made for the causes of waiting,
- *         and is undone when the window has room: how often weir_gate_next is called meanwhile must not change what
- *         passes.
  */
 #ifndef WEIR_GATE_ABOVE_H
 #define WEIR_GATE_ABOVE_H
@@ -26,10 +23,6 @@ void above_charge(struct weir_gate *g, uint32_t leaf, const struct weir_req *r, 
 /* Stop the ancestors of a leaf that would stop the next request below them. While the window is full no request is
  * tried; but one that an ancestor's bucket would refuse is to be counted as waiting for that bucket. */
 void above_probe(struct weir_gate *g, uint32_t leaf, weir_time now);
-/* Undo the stops that were made while the window was full. Return 1 + the first node of their list, or 0. */
-uint32_t above_undo_guesses(struct weir_gate *g, weir_time now);
-/* The window is full again, in the same call: try the nodes of that list again. */
-void above_guess_again(struct weir_gate *g, uint32_t undone, weir_time now);
 /* Handle the expiry of an inner node's timer. */
 void above_due(struct weir_gate *g, uint32_t n, weir_time now);
 /* Let an inner node's buckets be checked again. */

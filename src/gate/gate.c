@@ -124,18 +124,16 @@ static __attribute__((noinline)) size_t gate_prepare_flat(
 	return gate_prepare(&s, ret, max);
 }
 
-/* Return the bytes of the largest request for which the window in bytes has room beside `in_flight` requests. */
-static int64_t gate_bytes_room(const struct weir_gate *g, size_t in_flight)
+/* Return true if the window in bytes has room for a request of this size beside `in_flight` requests. */
+static bool gate_bytes_fit(const struct weir_gate *g, size_t in_flight, uint32_t bytes)
 {
-	if (!g->window_bytes || !in_flight)
-		return INT64_MAX;
-	return g->inside < g->window_bytes ? (int64_t)(g->window_bytes - g->inside) : 0;
+	return !g->window_bytes || !in_flight || !bytes || g->inside + bytes <= g->window_bytes;
 }
 
 /* Return true if the window in bytes holds the request whose turn it is, as of the last weir_gate_next. */
 static bool gate_bytes_full(const struct weir_gate *g)
 {
-	return g->too_large > gate_bytes_room(g, g->in_flight);
+	return !gate_bytes_fit(g, g->in_flight, g->too_large);
 }
 
 static void gate_window_change(struct weir_gate *g, weir_time now, bool full)
@@ -275,12 +273,11 @@ static size_t gate_pass_tree(
 
 	ahead_soon(g, now);
 	g->too_large = 0;
-	while (n < max) {
-		turn.room = gate_bytes_room(g, g->in_flight + n);
-		if (!turn_choose(g, &turn, now))
-			break;
-		if (turn.req->bytes > turn.room) {
-			g->too_large = turn.req->bytes;
+	while (n < max && turn_choose(g, &turn, now)) {
+		uint32_t bytes = turn.req->bytes;
+
+		if (!gate_bytes_fit(g, g->in_flight + n, bytes)) {
+			g->too_large = bytes;
 			break;
 		}
 		ret_reqs[n++] = turn_pass(&s, &turn);
@@ -335,7 +332,7 @@ static void gate_probe(struct weir_gate *g, weir_time now, struct weir_req *cons
 /* The window is full: find the leaf whose head would pass if it had more room. */
 static __attribute__((noinline)) void gate_first(struct weir_gate *g, weir_time now)
 {
-	struct turn turn = {.room = -1};
+	struct turn turn;
 
 	if (!turn_choose(g, &turn, now))
 		return;
@@ -351,7 +348,6 @@ static __attribute__((noinline)) void gate_first(struct weir_gate *g, weir_time 
 
 size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
-	uint32_t undone = 0;
 	size_t n;
 
 	now = gate_time(g, now);
@@ -364,9 +360,6 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 
 	if (max > room)
 		max = room;
-	g->guessing = room == 0;
-	if (g->guesses && room)
-		undone = above_undo_guesses(g, now);
 	if (g->flat)
 		n = gate_pass_flat(g, now, ret_reqs, max);
 	else
@@ -377,10 +370,6 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 	g->dispatched += n;
 	g->looks += (uint32_t)n;
 	gate_window_look(g, now);
-	/* (In the orders FIFO and EDF the probe may find that an entry at the front no longer waits.) */
-	g->guessing |= g->order != WEIR_FAIR;
-	if (g->full && undone)
-		above_guess_again(g, undone, now);
 	if (g->full && g->above)
 		gate_probe(g, now, ret_reqs, n);
 	if (g->full && g->queued)

@@ -69,20 +69,15 @@ enum node_flags {
 
 struct node_inner {
 	uint32_t children;
-	uint8_t stopped[NODE_KIND_N]; /* by kind: 1 + the first slot that is stopped; 0: none */
-	uint8_t kept[NODE_KIND_N];    /* the same without the stops by guess, if `guessed`; */
-	bool guessed;                 /* some kind is stopped by a guess, see above.h */
-	uint8_t undone;               /* kinds whose stops by guess were undone last */
-	uint32_t guess;               /* the next such node, as weir_gate.guesses */
-	weir_time until[NODE_KIND_N]; /* if stopped: when to try the kind again */
-	weir_time kept_until[NODE_KIND_N]; /* if kept: the same */
-	struct lane *lane[2];              /* RESERVED and REST; NULL until needed */
-	struct lane **priority;            /* NODE_PRIORITIES of them, or NULL */
-	weir_time held;                    /* clock: the node's own hold buckets stop a request */
-	weir_time above[NODE_KIND_N];      /* clocks: the kind is stopped here or above, as of
+	uint8_t stopped[NODE_KIND_N];  /* by kind: 1 + the first slot that is stopped; 0: none */
+	weir_time until[NODE_KIND_N];  /* if stopped: when to try the kind again */
+	struct lane *lane[2];          /* RESERVED and REST; NULL until needed */
+	struct lane **priority;        /* NODE_PRIORITIES of them, or NULL */
+	weir_time held;                /* clock: the node's own hold buckets stop a request */
+	weir_time above[NODE_KIND_N];  /* clocks: the kind is stopped here or above, as of
 	                                  `since` */
-	weir_time since;                   /* when `stopped` last changed */
-	weir_time above0[NODE_KIND_N];     /* the parent's `above` clocks at `since` */
+	weir_time since;               /* when `stopped` last changed */
+	weir_time above0[NODE_KIND_N]; /* the parent's `above` clocks at `since` */
 };
 
 /* The areas are sums over requests of a clock at dispatch minus the same clock at submit (stats.c). They are kept
@@ -205,13 +200,11 @@ struct weir_gate {
 	uint32_t n_pending;       /* number of pending leaves */
 	uint32_t pending_from;    /* leaf at which the next call continues */
 	uint32_t pending_last;    /* leaf added last; it may have been removed since */
-	bool above;       /* some inner node has, or had, a hold bucket: `above` clocks may run */
-	bool guessing;    /* the window is full: a stop is a guess (above.h) */
-	uint32_t guesses; /* 1 + the first inner node that is stopped by a guess; 0: none */
-	bool simple;      /* the order is FAIR, and there are no runs, window in bytes or `above`: a
+	bool above;     /* some inner node has, or had, a hold bucket: `above` clocks may run */
+	bool simple;    /* the order is FAIR, and there are no runs, window in bytes or `above`: a
 	                   head waits only for its leaf's buckets and for heads before it; */
-	bool flat;        /* and there is no inner node but the root (tree_shape) */
-	bool ranked;      /* some leaf has, or had, a priority */
+	bool flat;      /* and there is no inner node but the root (tree_shape) */
+	bool ranked;    /* some leaf has, or had, a priority */
 	bool tells;     /* some inner node's hold bucket distinguishes, or did, reads from writes */
 	uint64_t age;   /* number of the next request, in the order of arrival */
 	uint32_t looks; /* leaves that the last weir_gate_next checked */

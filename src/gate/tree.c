@@ -402,7 +402,6 @@ int weir_gate_remove(struct weir_gate *g, weir_node n)
 
 	if ((node->flags & NODE_INNER) || node->queued || node->in_flight)
 		return -EBUSY;
-	(void)above_undo_guesses(g, g->now);
 	stand_forget(g, n);
 	timer_clear(&g->timer, n);
 	tree_forget(g, n);

@@ -17,8 +17,7 @@ struct turn {
 	unsigned slot;
 	struct lane *lane; /* the parent's, in which the leaf waits */
 	struct weir_req *req;
-	int64_t room; /* bytes that may pass now; -1: no request may, the window is full */
-	bool sorted;  /* a leaf was placed elsewhere: try the slots before this one again */
+	bool sorted; /* a leaf was placed elsewhere: try the slots before this one again */
 };
 
 /* ---- choose the next */
@@ -93,15 +92,12 @@ POOL_HOT bool turn_holds(const struct node *node, unsigned slot, weir_time now)
 	       !(node->flags & NODE_KINDS) && !node_may(node, NODE_RESERVED);
 }
 
-/* The same for the leaf that turn_descend found; if so, put it into the class RESERVED. But not if the request does
- * not fit into the window: how often it is found while it waits for that must not change its class. */
-static inline bool turn_promotes(
-	struct weir_gate *g, const struct turn *turn, uint32_t n, weir_time now)
+/* The same for the leaf that turn_descend found; if so, put it into the class RESERVED. */
+static inline bool turn_promotes(struct weir_gate *g, uint32_t n, unsigned slot, weir_time now)
 {
 	const struct stand s = stand_at(g, now, false);
 
-	if (n >= TURN_SORT || !turn_holds(&g->nodes[n], turn->slot, now) ||
-		turn->req->bytes > turn->room)
+	if (n >= TURN_SORT || !turn_holds(&g->nodes[n], slot, now))
 		return false;
 	stand_enter(&s, n, &g->nodes[n], NODE_RESERVED);
 	return true;
@@ -118,7 +114,7 @@ static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time n
 				node_set_ready(g, turn->slot, false);
 			return false;
 		}
-		if (turn_promotes(g, turn, n, now)) {
+		if (turn_promotes(g, n, turn->slot, now)) {
 			turn->sorted = true;
 			return false;
 		}
