@@ -102,16 +102,16 @@ struct cluster_server_config {
 	const char *name;  /* copied; peer_name_check */
 	uint64_t cluster;  /* peer_hash of its name */
 	uint64_t instance; /* random at each start, not 0 */
-	weir_time length;  /* ns of a QoS period, until a controller says */
+	weir_time length;  /* ns of a QoS period, until a controller sets it */
 	bool fresh;        /* the cluster's first start, or this server's: need not be blind */
 	/* With very many buckets, leave those that rest out of a look: idle buckets that have all tokens that they can
 	 * have. The driver wakes them. */
 	bool rests;
-	/* What is not worth a report, as a part of what was expected; 0: 0.02, below 0: nothing is. */
+	/* Changes that are not reported, as a part of the expected value; 0: 0.02, below 0: report all. */
 	double tolerance;
-	/* Bucket `index` gets so many R- and L-tokens more at the gate, or fewer; exact. */
+	/* Add so many R- and L-tokens to bucket `index` at the gate, or remove them; exactly. */
 	void (*grant)(void *arg, size_t index, int64_t r, int64_t l);
-	/* A message for the controller: to be sent or lost before this returns. */
+	/* Send a message to the controller, or lose it, before returning. */
 	void (*send)(void *arg, const struct lease_message *m);
 	void *arg;
 };

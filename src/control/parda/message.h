@@ -2,8 +2,8 @@
 /*
  * message: a host's report as it stands in a message between hosts (wire/peer.h), and back.
  *
- * Who a report is of, and which of its reports it is, is the message's to say and not the report's;
- * so is how the resource is called.
+ * The message has the host's id, the report's sequence number and the name of the resource; the report
+ * has none of these.
  *
  * A host may reach one array by several resources, LUNs say. Each has a window, a controller and a
  * report of its own, and to the others, and to each other, they are as many hosts. Which of them it

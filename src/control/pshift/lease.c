@@ -266,9 +266,10 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 
 /* The rate, in tokens a ns, at which tokens of a bucket with a limit come in: that of its entitlement, as if it were
  * the max of a gateway of its own, and a little more, which makes up for looks that came late. Entitlements
- * add up to no more than the limit over all servers, at any time, and so do these rates. Faster only where a claim
- * would not be met else, after demand has moved here; slower where the cap would not last. What is missing of a claim
- * in the period in which a server that had only static parts is granted more says nothing of demand. */
+ * add up to no more than the limit over all servers, at any time, and so do these rates. Faster only where
+ * the claim would otherwise be missed, after demand has moved here; slower where the cap would be used up before the
+ * period ends. In the period in which a server leaves its static parts, a claim that is not used yet is no sign of
+ * demand, and the rate is not raised for it. */
 static double rate_of(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
 	/* Early enough to be used. */

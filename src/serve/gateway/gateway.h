@@ -79,13 +79,15 @@ int gateway_bypass(struct gateway *g, const char *resource, bool on, uint32_t *r
 	struct weir_err *err);
 const char *gateway_bypassed(const struct gateway *g, size_t i); /* i-th open one, or NULL */
 
-/* A change of the policy, as one version, or nothing (-EINVAL and why), while everything goes on: a thread of its own does
- * what takes long, and gates change in short steps. Changes go one after the other. `done` is called from the loop, once,
- * also when the gateway is freed before (-ESHUTDOWN); the note and err are valid during the call. */
+/* A change of the policy: one version, applied whole or not at all (-EINVAL with a message), while requests are served.
+ * A separate thread parses and compares; gates change in short steps. Changes run one after the other. `done` is called
+ * from the loop, once, also when the gateway is freed before (-ESHUTDOWN); the note and err are valid during the
+ * call. */
 struct gateway_change;
-/* A policy through the API: it may name no files but those that are in force. text: malloc'ed, taken, with room for
- * a NUL behind it; its last `tenants` bytes are the text of the file that `tenants` names. keep: what `set` changed is
- * kept; else it is undone, and the note says so. dry: only says what would change. Each: NULL: no memory. */
+/* A policy through the API: it may name only files that the policy in force names. text: malloc'ed, taken, with room
+ * for a NUL behind it; its last `tenants` bytes are the text of the file that `tenants` names. keep: values of `set`
+ * stay; else they are removed, and the note says so. dry: report the differences and change nothing. Each returns NULL
+ * without memory. */
 struct gateway_change *gateway_change_apply(
 	char *text, size_t len, size_t tenants, const char *name, bool keep, bool dry);
 /* "prod/db.max" "5k iops"; value NULL: back to what the policy says. Kept across a restart. */

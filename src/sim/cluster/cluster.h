@@ -5,17 +5,17 @@
  * A scenario with `cluster:` instead of devices and hosts is run here: thousands of buckets on tens to
  * thousands of servers, for which a gate and a request of its own each would be too much (the paper's
  * simulator, §IV-B, does as we do). The servers' and the controller's machines, and the messages between
- * them as bytes, are those of src/ctl and src/wire; what is simulated is the network (delay, loss), the
+ * them as bytes, are those of src/control and src/wire; simulated are the network (delay, loss), the
  * demand, and a server that does `capacity` requests a second in the order of Algorithm 1, slot by slot:
  * round robin among those with R-tokens, then among the rest that may be served.
  *
  *   cluster.c   time and the controller
- *   server.c      a server: what comes to it and what it does in a slot
+ *   server.c    a server: its arrivals and its service in a slot
  *   gates.c     … with gates and a device in the place of counters
  *   post.c      messages
- *   load.c      who wants what where, and when that changes
- *   moved.c     what buckets get that move while the controller is gone
- *   judge.c     what came of it, period by period, beside what any allocation could have done
+ *   load.c      the demand of each bucket at each server, and its changes
+ *   moved.c     the service of buckets that move while the controller is gone
+ *   judge.c     the service of each period, compared with the best that any allocation could give
  *   read.c      the scenario's map
  */
 #ifndef WEIR_SIM_CLUSTER_CLUSTER_H
@@ -29,13 +29,13 @@
 #include "sim/metrics.h"
 #include "sim/sim.h"
 
-/* What is switched off, so that an experiment can show what it does. In the order of the words in
- * read.c. */
+/* The part that is switched off, so that an experiment can show its effect. In the order of the words
+ * in read.c. */
 enum sim_cluster_without {
 	SIM_CLUSTER_WITHOUT_NOTHING,
 	SIM_CLUSTER_WITHOUT_SHIFTING,  /* tokens are split by demand, and stay so */
 	SIM_CLUSTER_WITHOUT_PLACEMENT, /* tokens go to servers drawn at random, not by demand */
-	SIM_CLUSTER_WITHOUT_EXPIRY,    /* what a server was granted it holds for ever */
+	SIM_CLUSTER_WITHOUT_EXPIRY,    /* a server's grants never end */
 };
 
 struct sim_cluster_config { /* weir-scenario(5), "cluster" */
@@ -76,8 +76,8 @@ int sim_cluster_run(const struct sim_cluster_config *config, weir_time duration,
 	const struct sim_options *options, struct metrics **ret, struct sim_cost *ret_cost,
 	struct weir_err *err);
 
-/* ---- for its own files, and for whoever has real servers in the place of the simulated ones: they draw
- * from the same seed the same demand, and are judged by the same judge. */
+/* ---- for its own files, and for live runs with real servers, which draw the same demand from the same
+ * seed and use the same judge. */
 
 #define SIM_CLUSTER     1  /* its number in messages */
 #define SIM_SERVER_NAME 32 /* bytes of a server's name */

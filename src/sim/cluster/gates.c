@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * gates: a server of a simulated cluster as it is live: a gate, whose leaves hold R- and L-tokens, in
- * front of a device, in virtual time. What server.c counts, this does request by request, with the
- * gate's law: fair queueing by (equal) weights in the place of a round robin.
+ * front of a device, in virtual time. server.c counts requests; this file passes each of them
+ * through the gate, whose fair queueing by (equal) weights replaces the round robin.
  *
  * METHOD  Within a slot servers do not receive messages, so each runs through it alone: requests
  *         arrive when it begins; then the next event, a completed request or one that may pass,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * controller: where the controllers of src/ctl plug into the simulated world.
+ * controller: the table of functions by which the simulated world runs controllers.
  *
- * A controller reads what the world's gates measured and sets knobs (world_gate_set), once a
- * period. Here stands only the plug: a table of functions, found by name. To add one: write its
- * ops in a file of its own, and name it in the table of controller.c. world.c stays as it is.
+ *   device.c    any controller (control/controller.h) at one gate, of a device or of a host
+ *   hosts.c     controllers of several hosts that exchange reports (has_peers)
+ *   learner.c   the capacity of a device with `capacity: auto`
  *
- * A resource of a policy names it; `capacity` starts for each device that says `capacity: auto`.
+ * The resource of a policy names its controller; scenario.c chooses among the three. A new controller
+ * changes none of them.
  */
 #ifndef WEIR_SIM_CONTROL_CONTROLLER_H
 #define WEIR_SIM_CONTROL_CONTROLLER_H
@@ -20,7 +21,7 @@ struct scenario_controller;
 
 struct sim_controller_ops {
 	const char *name;
-	weir_time period; /* unless the scenario says */
+	weir_time period; /* unless the scenario states another */
 	unsigned phases;  /* steps in a period; 0: 1 */
 	/* Check its settings when the scenario is read, after devices and hosts; may be NULL. */
 	int (*check)(const struct scenario *s, const struct scenario_controller *config,
@@ -32,7 +33,7 @@ struct sim_controller_ops {
 	int (*step)(void *state, struct world *w, weir_time now, struct weir_err *err);
 	/* The time of the next step; NULL: every period. */
 	weir_time (*due)(const void *state);
-	/* What it has to say of itself, at the end; may be NULL. */
+	/* Put the values that are reported at the end; may be NULL. */
 	int (*report)(void *state, struct world *w, struct metrics *m);
 	void (*free)(void *state);
 };

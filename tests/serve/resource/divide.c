@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * divide: the limits of a tenant over several resources, in virtual time: for any requests at any
- * of them, at least 0.95 of the binding limit is used, no limit is exceeded, and each is shared by
- * what binds at each resource.
+ * of them, at least 0.95 of the binding limit is used, no limit is exceeded, and a
+ * resource is limited only by the limit that binds its own requests.
  */
 #include "serve/device-rig.h"
 #include "model/server.h"
