@@ -2,6 +2,7 @@
 /* weir bench gate: the slowest single calls. */
 #include "base/rng.h"
 #include "bench/gate-load.h"
+#include "serve/loop/loop.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +24,10 @@ static int row_tail(struct bench *b)
 	for (unsigned run = 0; run < b->runs; run++) {
 		weir_hist_clear(h);
 		for (unsigned i = 0; i < (b->quick ? 50000u : 500000u); i++) {
-			weir_time start = bench_clock();
+			weir_time start = loop_clock();
 
 			gate_load_drive(l, 1);
-			weir_hist_record(h, (uint64_t)(bench_clock() - start));
+			weir_hist_record(h, (uint64_t)(loop_clock() - start));
 		}
 		bench_sample(&s, (double)weir_hist_percentile(h, 99.9));
 	}
@@ -103,10 +104,10 @@ static void crowd_shuffle(struct crowd *c)
 /* Record the time of a call that began at `start`; return the start of the next. */
 static weir_time crowd_note(struct crowd *c, weir_time start)
 {
-	uint32_t took = (uint32_t)(bench_clock() - start), *least = &c->times[c->calls++ % CALLS];
+	uint32_t took = (uint32_t)(loop_clock() - start), *least = &c->times[c->calls++ % CALLS];
 
 	*least = took < *least ? took : *least;
-	return bench_clock();
+	return loop_clock();
 }
 
 /* Set one knob of a tenant, and remove and add one tenant. */
@@ -115,7 +116,7 @@ static int crowd_knobs(struct crowd *c, struct weir_req *idle)
 	struct weir_knob weight = {.node = c->reqs[rng_below(&c->rng, CROWD)].tenant,
 		.kind = WEIR_KNOB_WEIGHT,
 		.value = 1 + (double)rng_below(&c->rng, 100)};
-	weir_time start = bench_clock();
+	weir_time start = loop_clock();
 	int r = weir_gate_set(c->gate, c->now, &weight, 1, NULL);
 
 	start = crowd_note(c, start);
@@ -133,7 +134,7 @@ static int crowd_knobs(struct crowd *c, struct weir_req *idle)
 static int crowd_next(struct crowd *c, weir_time *ret_wake)
 {
 	struct weir_req *reqs[GATE_LOAD_BATCH];
-	weir_time start = bench_clock();
+	weir_time start = loop_clock();
 	size_t n = weir_gate_next(c->gate, c->now, reqs, GATE_LOAD_BATCH);
 
 	start = crowd_note(c, start);
@@ -154,7 +155,7 @@ static int crowd_submit(struct crowd *c, bool look)
 
 	crowd_shuffle(c);
 	for (uint32_t i = 0; !r && i < CROWD; i += GATE_LOAD_BATCH) {
-		start = bench_clock();
+		start = loop_clock();
 		weir_gate_submit(c->gate, c->now, c->turn + i, GATE_LOAD_BATCH);
 		crowd_note(c, start);
 		if (look)

@@ -2,6 +2,7 @@
 /* weir bench gate: the cost of the gate per request, against one FIFO through the same driver
  * (gate-load.h). */
 #include "bench/gate-load.h"
+#include "serve/loop/loop.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -121,12 +122,12 @@ static weir_time first_requests(struct gate_load *l, struct weir_req *extra, uin
 
 		for (uint32_t k = 0; k < some; k++)
 			reqs[k] = &extra[i + k];
-		weir_time start = bench_clock();
+		weir_time start = loop_clock();
 
 		weir_gate_submit(l->gate, l->now, reqs, some);
 		size_t passed = weir_gate_next(l->gate, l->now, &out, 1);
 
-		spent += bench_clock() - start;
+		spent += loop_clock() - start;
 		weir_gate_done(l->gate, l->now, &out, passed);
 		if (passed && out->user != extra)
 			weir_gate_submit(l->gate, l->now, &out, 1);

@@ -17,6 +17,7 @@
 #include "cli/common/process.h"
 #include "cli/common/remote.h"
 #include "wire/peer.h"
+#include "serve/loop/loop.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -218,11 +219,11 @@ static int run_hosts(
 	if (r == 0) {
 		pause_for(WEIR_SEC); /* until all hosts know each other */
 		r = read_used(c, on, &before, err);
-		from = bench_clock();
+		from = loop_clock();
 		pause_for(span);
 	}
 	if (r == 0) {
-		double periods = (double)(bench_clock() - from) / PERIOD * HOSTS;
+		double periods = (double)(loop_clock() - from) / PERIOD * HOSTS;
 
 		r = read_used(c, on, &after, err);
 		ret->cpu = (after.cpu - before.cpu) / periods;

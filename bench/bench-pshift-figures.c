@@ -6,6 +6,7 @@
 #include "bench/reference/pshift-dense.h"
 #include "serve/loop/parallel.h"
 #include "bench/bench-pshift.h"
+#include "serve/loop/loop.h"
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -122,12 +123,12 @@ static int measure_threaded(
 {
 	struct pshift_parallel parallel = {parallel_run, pool};
 	struct pshift_options o = {.parallel = &parallel};
-	weir_time begin = bench_clock();
+	weir_time begin = loop_clock();
 	int r = 0;
 
 	for (unsigned i = 0; r == 0 && i < loops; i++)
 		r = pshift_allocate(b->pshift, &b->made.in, &o, b->rtokens, NULL, &b->result);
-	*ret_ms = (double)(bench_clock() - begin) / 1e6 / loops;
+	*ret_ms = (double)(loop_clock() - begin) / 1e6 / loops;
 	return r;
 }
 

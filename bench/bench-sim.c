@@ -23,6 +23,7 @@
 #include "sim/event.h"
 #include "sim/metrics.h"
 #include "sim/sim.h"
+#include "serve/loop/loop.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -145,7 +146,7 @@ static double windows_off(const struct metrics *m)
 static int run_here(const char *text, bool quick, struct outcome *ret)
 {
 	struct sim_options options = {0};
-	weir_time begin = bench_clock();
+	weir_time begin = loop_clock();
 	struct weir_err err = {0};
 	struct metrics *metrics;
 	struct scenario *s;
@@ -160,7 +161,7 @@ static int run_here(const char *text, bool quick, struct outcome *ret)
 	scenario_free(s);
 	if (r)
 		return r;
-	*ret = (struct outcome){.wall = (double)(bench_clock() - begin) / 1e9,
+	*ret = (struct outcome){.wall = (double)(loop_clock() - begin) / 1e9,
 		.events = (double)cost.events,
 		.ios = (double)cost.ios,
 		.off = windows_off(metrics)};
@@ -234,12 +235,12 @@ static int run_floor(uint32_t armed, bool quick, double *ret)
 	rng_init(&rng, 1, "floor");
 	for (uint32_t id = 0; id < armed; id++)
 		event_arm(&q, id, (weir_time)rng_exp(&rng, (double)WEIR_MS));
-	begin = bench_clock();
+	begin = loop_clock();
 	for (uint64_t i = 0; i < pops; i++) {
 		now = event_next(&q);
 		event_arm(&q, event_pop(&q), now + 1 + (weir_time)rng_exp(&rng, (double)WEIR_MS));
 	}
-	*ret = (double)(bench_clock() - begin) / (double)pops;
+	*ret = (double)(loop_clock() - begin) / (double)pops;
 	event_free(&q);
 	return 0;
 }

@@ -22,14 +22,6 @@ static const struct opt options[] = {
 	[OPT_COUNT] = {NULL, 0, NULL, NULL},
 };
 
-weir_time bench_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * WEIR_SEC + t.tv_nsec;
-}
-
 weir_time bench_cpu_clock(void)
 {
 	struct timespec t;
@@ -228,17 +220,13 @@ int bench_metrics(const char *name, struct metrics *m, struct weir_err *err)
 	return r;
 }
 
-static int run_verb(int argc, char **argv)
+static int bench_main(const char *const *values, char **operands, int n)
 {
-	const char *values[OPT_COUNT];
-	int operands;
-	int status = opts_parse(&verb_bench, argc, argv, values, &operands);
 	struct weir_err err = {.text = ""};
 	struct bench *b;
+	int status;
 
-	if (status >= 0)
-		return status;
-	if (operands != 1)
+	if (n != 1)
 		return opts_fail(&verb_bench,
 			"missing benchmark: gate, alloc, pshift, sim, gateway, hosts or cluster");
 	b = calloc(1, sizeof *b);
@@ -251,14 +239,14 @@ static int run_verb(int argc, char **argv)
 		free(b);
 		return opts_fail(&verb_bench, "--runs must be a number from 1 to 25");
 	}
-	pin_if_wanted(argv[1]);
-	status = run_benchmark(b, argv[1], &err);
+	pin_if_wanted(operands[0]);
+	status = run_benchmark(b, operands[0], &err);
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
 	if (status == 2) {
 		opts_fail(&verb_bench,
 			"no benchmark '%s': gate, alloc, pshift, sim, gateway, hosts or cluster",
-			argv[1]);
+			operands[0]);
 	} else if (status) {
 		opts_fail(&verb_bench, "%s", err.text[0] ? err.text : strerror(-status));
 		status = 1;
@@ -279,5 +267,5 @@ const struct verb verb_bench = {
 	.usage = "[OPTION]... gate|alloc|pshift|sim|gateway|hosts|cluster",
 	.options = options,
 	.subverbs = subverbs,
-	.run = run_verb,
+	.run = bench_main,
 };

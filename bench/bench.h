@@ -48,7 +48,6 @@ struct bench_row *bench_add(struct bench *b, const char *name, const char *unit,
 	const struct bench_samples *peer_value);
 void bench_target(struct bench_row *row, const char *target, bool met);
 
-weir_time bench_clock(void); /* the real clock, monotonic */
 /* CPU time of this thread, for work that does not wait: other processes do not count. */
 weir_time bench_cpu_clock(void);
 void bench_pin(void); /* pin this thread to its current core */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench/gate-load.h"
+#include "serve/loop/loop.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -351,10 +352,10 @@ double gate_load_time(struct gate_load *l, uint64_t requests)
 	do {
 		if (l->features & GATE_LOAD_LATE)
 			gate_load_dirty(&l->late);
-		weir_time start = bench_clock();
+		weir_time start = loop_clock();
 
 		passed = gate_load_drive(l, part);
-		spent += bench_clock() - start;
+		spent += loop_clock() - start;
 		n += passed;
 	} while (passed >= part && n < requests);
 	return (double)spent / (double)n;

@@ -72,24 +72,19 @@ static int allocate(alloc_step *step, const char *path)
 	return status;
 }
 
-static int alloc_main(int argc, char **argv)
+static int alloc_main(const char *const *values, char **operands, int n)
 {
-	const char *values[1];
-	int n, status = opts_parse(&verb_alloc, argc, argv, values, &n);
-
-	if (status >= 0)
-		return status;
 	if (n == 0)
 		return opts_fail(&verb_alloc,
 			"needs an algorithm: adaptbf, parda or pshift; see weir alloc --help");
 	if (n > 2)
 		return opts_fail(&verb_alloc, "one FILE, or none for standard input");
 	for (size_t i = 0; subverbs[i]; i++) {
-		if (strcmp(argv[1], subverbs[i]) == 0)
-			return allocate(steps[i], n == 2 ? argv[2] : "-");
+		if (strcmp(operands[0], subverbs[i]) == 0)
+			return allocate(steps[i], n == 2 ? operands[1] : "-");
 	}
-	return opts_fail(
-		&verb_alloc, "unknown algorithm '%s'; must be adaptbf, parda or pshift", argv[1]);
+	return opts_fail(&verb_alloc, "unknown algorithm '%s'; must be adaptbf, parda or pshift",
+		operands[0]);
 }
 
 const struct verb verb_alloc = {

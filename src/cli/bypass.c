@@ -8,9 +8,7 @@ extern const struct verb verb_bypass;
 enum { OFF, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
 	[OFF] = {"off", 'o', NULL, "close the gate again"},
-	[SOCKET] = REMOTE_SOCKET,
-	[URL] = REMOTE_URL,
-	[TOKEN] = REMOTE_TOKEN,
+	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
@@ -32,46 +30,37 @@ static int list_bypassed(struct remote *r)
 
 static int set_bypass(struct remote *r, const char *resource, bool on)
 {
-	char *escaped = remote_escape(resource), *path = NULL;
+	json_int_t n;
 	json_t *j;
-	int status = 1;
+	char *path = remote_path("/v1/bypass/", resource, NULL);
+	int status = remote_ask(r, on ? "PUT" : "DELETE", path, NULL, 0, &j);
 
-	if (!escaped || asprintf(&path, "/v1/bypass/%s", escaped) < 0)
-		opts_no_memory(&verb_bypass);
-	else
-		status = remote_ask(r, on ? "PUT" : "DELETE", path, NULL, 0, &j);
-	if (status < 0) {
-		json_int_t n = json_integer_value(json_object_get(j, "released"));
-
-		if (on)
-			printf("%s: open; %lld waiting request%s let through\n", resource,
-				(long long)n, n == 1 ? "" : "s");
-		else
-			printf("%s: closed\n", resource);
-		json_decref(j);
-		status = 0;
-	}
-	free(escaped);
 	free(path);
-	return status;
-}
-
-static int bypass_main(int argc, char **argv)
-{
-	const char *values[N_OPTIONS];
-	struct remote *r = NULL;
-	int n, failed, status = opts_parse(&verb_bypass, argc, argv, values, &n);
-
 	if (status >= 0)
 		return status;
+	n = json_integer_value(json_object_get(j, "released"));
+	if (on)
+		printf("%s: open; %lld waiting request%s let through\n", resource, (long long)n,
+			n == 1 ? "" : "s");
+	else
+		printf("%s: closed\n", resource);
+	json_decref(j);
+	return 0;
+}
+
+static int bypass_main(const char *const *values, char **operands, int n)
+{
+	struct remote *r = NULL;
+	int failed, status;
+
 	if (values[OFF] && n == 0)
 		return opts_fail(&verb_bypass, "--off needs a RESOURCE");
-	status = remote_open(&verb_bypass, values[SOCKET], values[URL], values[TOKEN], &r);
+	status = remote_of_options(&verb_bypass, values + SOCKET, &r);
 	if (status >= 0)
 		return status;
 	status = n ? 0 : list_bypassed(r);
-	for (int i = 1; i <= n; i++) { /* a failure does not stop the others */
-		failed = set_bypass(r, argv[i], !values[OFF]);
+	for (int i = 0; i < n; i++) { /* a failure does not stop the others */
+		failed = set_bypass(r, operands[i], !values[OFF]);
 		status = failed ? failed : status;
 	}
 	remote_close(r);

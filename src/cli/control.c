@@ -93,15 +93,12 @@ static int start_control(
 	return status;
 }
 
-static int control_main(int argc, char **argv)
+static int control_main(const char *const *values, char **operands, int n)
 {
-	const char *values[N_OPTIONS];
 	struct stay_list listen = {0}, api = {0};
 	struct control_options o = {0};
-	int n, level = -1, status = opts_parse(&verb_control, argc, argv, values, &n);
+	int level = -1, status;
 
-	if (status >= 0)
-		return status;
 	if (n != 1)
 		return opts_fail(&verb_control, "needs one FILE");
 	status = stay_level(&verb_control, values[LOG_LEVEL], &level);
@@ -118,7 +115,7 @@ static int control_main(int argc, char **argv)
 		.n_api = api.n,
 		.token_file = values[TOKEN_FILE]};
 	if (status < 0)
-		status = start_control(argv[1], &o, level, values);
+		status = start_control(operands[0], &o, level, values);
 	stay_list_free(&listen);
 	stay_list_free(&api);
 	return status;

@@ -30,7 +30,7 @@ static const struct opt options[] = {
 	[SEED] = {"seed", 's', "N", "the seed of the clients (1)"},
 	[OPTIONS] = {NULL, 0, NULL, NULL},
 };
-static int demo_main(int argc, char **argv);
+static int demo_main(const char *const *values, char **operands, int n);
 const struct verb verb_demo = {
 	.name = "demo",
 	.summary = "show a noisy neighbour, without and with a gate",
@@ -148,18 +148,14 @@ static int parse_time(const char *text, double *ret)
 	return 0;
 }
 
-static int demo_main(int argc, char **argv)
+static int demo_main(const char *const *values, char **operands, int n)
 {
-	const char *values[OPTIONS] = {NULL};
 	struct weir_err err = {"out of memory"};
 	double seconds = HALF;
 	uint64_t seed = 1;
-	int n, status = opts_parse(&verb_demo, argc, argv, values, &n);
 
-	if (status >= 0)
-		return status;
 	if (n > 0)
-		return opts_fail(&verb_demo, "takes no operand, but got '%s'", argv[1]);
+		return opts_fail(&verb_demo, "takes no operand, but got '%s'", operands[0]);
 	if (opts_seed(&verb_demo, values[SEED], &seed) || parse_time(values[SECONDS], &seconds))
 		return 2;
 	if (run_and_show(values[OUT] ? values[OUT] : "weir-demo", seconds, seed, &err) < 0) {

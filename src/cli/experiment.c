@@ -33,7 +33,7 @@ static const struct opt options[] = {
 	[OPTIONS] = {NULL, 0, NULL, NULL},
 };
 static const char *const subverbs[] = {"list", "run", NULL};
-static int experiment_main(int argc, char **argv);
+static int experiment_main(const char *const *values, char **operands, int n);
 const struct verb verb_experiment = {
 	.name = "experiment",
 	.summary = "run the papers' experiments and check their claims",
@@ -342,7 +342,8 @@ static int run_job(struct job *j, char **ids, int n)
 
 /* ---- the verb */
 
-static int run_ids(const struct experiment_ids *ids, const char **values, char **operands, int n)
+static int run_ids(
+	const struct experiment_ids *ids, const char *const *values, char **operands, int n)
 {
 	struct job j = {.ids = ids,
 		.seed = 1,
@@ -365,20 +366,18 @@ static int run_ids(const struct experiment_ids *ids, const char **values, char *
 	return status;
 }
 
-static int experiment_main(int argc, char **argv)
+static int experiment_main(const char *const *values, char **operands, int n)
 {
-	const char *values[OPTIONS] = {NULL}, *dir;
 	struct experiment_ids ids = {0};
-	int n, status = opts_parse(&verb_experiment, argc, argv, values, &n);
+	const char *dir;
 	bool runs;
+	int status;
 
-	if (status >= 0)
-		return status;
 	if (n < 1)
 		return opts_fail(&verb_experiment, "needs list or run; see weir experiment --help");
-	runs = strcmp(argv[1], "run") == 0;
-	if (!runs && strcmp(argv[1], "list") != 0)
-		return opts_fail(&verb_experiment, "'%s': must be list or run", argv[1]);
+	runs = strcmp(operands[0], "run") == 0;
+	if (!runs && strcmp(operands[0], "list") != 0)
+		return opts_fail(&verb_experiment, "'%s': must be list or run", operands[0]);
 	if (!runs && n > 1)
 		return opts_fail(&verb_experiment, "list takes no operand");
 	dir = experiment_find_dir(values[DIR_]);
@@ -386,7 +385,7 @@ static int experiment_main(int argc, char **argv)
 		return 2;
 	status = experiment_find_ids(dir, &ids);
 	if (status == 0)
-		status = runs ? run_ids(&ids, values, argv + 2, n - 1) : list_experiments(&ids);
+		status = runs ? run_ids(&ids, values, operands + 1, n - 1) : list_experiments(&ids);
 	experiment_find_free(&ids);
 	return status;
 }

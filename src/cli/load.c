@@ -80,16 +80,13 @@ static int read_threads(const char *text, unsigned *ret)
 	return -1;
 }
 
-static int load_main(int argc, char **argv)
+static int load_main(const char *const *values, char **operands, int n)
 {
 	struct load_report report = {.verb = &verb_load};
 	struct load_job defaults, *jobs;
-	const char *values[N_OPTIONS];
 	struct weir_err err;
-	int n, status = opts_parse(&verb_load, argc, argv, values, &n);
+	int status;
 
-	if (status >= 0)
-		return status;
 	if (n == 0)
 		return opts_fail(&verb_load, "needs a server's URI, such as nbd://HOST/EXPORT");
 	status = read_defaults(values, &defaults);
@@ -105,7 +102,7 @@ static int load_main(int argc, char **argv)
 		return opts_fail(&verb_load, "no memory");
 	for (int i = 0; i < n; i++) {
 		jobs[i] = defaults;
-		if (load_job_parse(&jobs[i], argv[1 + i], &err) < 0) {
+		if (load_job_parse(&jobs[i], operands[i], &err) < 0) {
 			bool named = jobs[i].name != defaults.name;
 
 			status = opts_fail(&verb_load, "%s%s%s", named ? jobs[i].name : "",

@@ -11,12 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int fail_memory(void)
-{
-	opts_no_memory(&verb_policy);
-	return 1;
-}
-
 /* ---- apply */
 
 /*
@@ -76,15 +70,16 @@ static int send_policy(
 	struct remote *r, const char *file, struct sent *s, bool keep, bool dry, json_t **ret_reply)
 {
 	char *name = strcmp(file, "-") == 0 ? strdup("standard input") : realpath(file, NULL);
-	char *escaped = name ? remote_escape(name) : NULL, *path = NULL;
+	char *path = NULL, tenants[32];
 	int status;
 
-	if (name)
+	if (name) {
 		add_files(s, name);
-	if (!escaped || asprintf(&path, "/v1/policy?keep=%d&dry=%d&name=%s&tenants=%zu", keep, dry,
-				escaped, s->tenants) < 0)
-		status = fail_memory();
-	else if (s->len > HTTP_BODY_MAX)
+		snprintf(tenants, sizeof(tenants), "%zu", s->tenants);
+		path = remote_path("/v1/policy?keep=", keep ? "1" : "0", "&dry=", dry ? "1" : "0",
+			"&name=", name, "&tenants=", tenants, NULL);
+	}
+	if (s->len > HTTP_BODY_MAX)
 		status = opts_fail(&verb_policy,
 			"%s: too large for the gateway's API; change its policy file and "
 			"send it SIGHUP",
@@ -92,12 +87,11 @@ static int send_policy(
 	else
 		status = remote_ask(r, "PUT", path, s->text, s->len, ret_reply);
 	free(name);
-	free(escaped);
 	free(path);
 	return status;
 }
 
-int policy_apply(const struct policy_live *q, const char *file, bool keep, bool dry)
+int policy_apply(const char *const *at, const char *file, bool keep, bool dry)
 {
 	struct weir_err err;
 	struct remote *r;
@@ -107,7 +101,7 @@ int policy_apply(const struct policy_live *q, const char *file, bool keep, bool 
 
 	if (files_read(file, HTTP_BODY_MAX, &s.text, &s.len, &err) < 0)
 		return opts_fail(&verb_policy, "%s", err.text);
-	status = remote_open(&verb_policy, q->socket, q->url, q->token_file, &r);
+	status = remote_of_options(&verb_policy, at, &r);
 	if (status < 0) {
 		status = send_policy(r, file, &s, keep, dry, &reply);
 		remote_close(r);
@@ -130,10 +124,10 @@ int policy_apply(const struct policy_live *q, const char *file, bool keep, bool 
 /*
  * Show the policy in force as the gateway prints it: it may be large, and is not parsed again here.
  */
-int policy_show_live(const struct policy_live *q, bool json)
+int policy_show_live(const char *const *at, bool json)
 {
 	struct remote *r;
-	int status = remote_open(&verb_policy, q->socket, q->url, q->token_file, &r);
+	int status = remote_of_options(&verb_policy, at, &r);
 
 	if (status >= 0)
 		return status;

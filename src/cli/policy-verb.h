@@ -9,12 +9,9 @@
 
 extern const struct verb verb_policy;
 
-/* policy-live.c: for a running gateway, selected as in remote.h. Both return the exit status. */
-struct policy_live {
-	const char *socket, *url, *token_file;
-};
-int policy_apply(const struct policy_live *q, const char *file, bool keep, bool dry);
-int policy_show_live(const struct policy_live *q, bool json);
+/* policy-live.c: for a running gateway; `at`: as in remote_of_options. Both return the exit status. */
+int policy_apply(const char *const *at, const char *file, bool keep, bool dry);
+int policy_show_live(const char *const *at, bool json);
 
 /* policy-keys.c: print the settings of a controller, or of all (NULL). Return the exit status. */
 int policy_keys_show(const char *name, bool pod);

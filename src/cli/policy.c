@@ -15,9 +15,7 @@ static const struct opt options[] = {
 	[LAB] = {"lab", 0, NULL, "check, show: accept keys for experiments"},
 	[KEEP] = {"keep", 'k', NULL, "apply: keep values of weir set"},
 	[DRY_RUN] = {"dry-run", 'n', NULL, "apply: only print what would change"},
-	[SOCKET] = REMOTE_SOCKET,
-	[URL] = REMOTE_URL,
-	[TOKEN] = REMOTE_TOKEN,
+	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 static const char *const subverbs[] = {"check", "show", "apply", "keys", NULL};
@@ -119,38 +117,35 @@ static int check_options(const char *const *values, bool is_show, bool is_apply,
 	return 0;
 }
 
-static int policy_main(int argc, char **argv)
+static int policy_main(const char *const *values, char **operands, int n)
 {
-	const char *values[N_OPTIONS];
-	int n, status = opts_parse(&verb_policy, argc, argv, values, &n);
 	bool is_show, is_apply;
-	struct policy_live live;
+	int status;
 
-	if (status >= 0)
-		return status;
 	if (n == 0)
 		return opts_fail(
 			&verb_policy, "needs check, show, apply or keys; see weir policy --help");
-	live = (struct policy_live){values[SOCKET], values[URL], values[TOKEN]};
-	if (strcmp(argv[1], "keys") == 0)
-		return n <= 2 ? policy_keys_show(n == 2 ? argv[2] : NULL, values[POD])
+	if (strcmp(operands[0], "keys") == 0)
+		return n <= 2 ? policy_keys_show(n == 2 ? operands[1] : NULL, values[POD])
 			      : opts_fail(&verb_policy, "keys needs one CONTROLLER, or none");
-	is_show = strcmp(argv[1], "show") == 0;
-	is_apply = strcmp(argv[1], "apply") == 0;
-	if (!is_show && !is_apply && strcmp(argv[1], "check") != 0)
-		return opts_fail(&verb_policy, "no '%s'; use check, show, apply or keys", argv[1]);
+	is_show = strcmp(operands[0], "show") == 0;
+	is_apply = strcmp(operands[0], "apply") == 0;
+	if (!is_show && !is_apply && strcmp(operands[0], "check") != 0)
+		return opts_fail(
+			&verb_policy, "no '%s'; use check, show, apply or keys", operands[0]);
 	status = check_options(values, is_show, is_apply, is_apply || (is_show && n == 1));
 	if (status)
 		return status;
 	if (is_show && n == 1)
-		return policy_show_live(&live, values[JSON]);
+		return policy_show_live(values + SOCKET, values[JSON]);
 	if (is_show)
-		return n == 2 ? show_policy(argv[2], values[JSON], values[LAB])
+		return n == 2 ? show_policy(operands[1], values[JSON], values[LAB])
 			      : opts_fail(&verb_policy, "show needs one FILE, or none");
 	if (is_apply)
-		return n == 2 ? policy_apply(&live, argv[2], values[KEEP], values[DRY_RUN])
+		return n == 2 ? policy_apply(
+					values + SOCKET, operands[1], values[KEEP], values[DRY_RUN])
 			      : opts_fail(&verb_policy, "apply needs one FILE");
-	return n >= 2 ? check_policies(n - 1, argv + 2, values[LAB])
+	return n >= 2 ? check_policies(n - 1, operands + 1, values[LAB])
 		      : opts_fail(&verb_policy, "check needs one FILE or several");
 }
 

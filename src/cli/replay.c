@@ -122,24 +122,21 @@ static int read_trace(const char *path, const char *const *values, struct trace 
 	return status;
 }
 
-static int replay_main(int argc, char **argv)
+static int replay_main(const char *const *values, char **operands, int n)
 {
 	struct load_report report = {.verb = &verb_replay, .late = true};
-	const char *values[N_OPTIONS];
 	struct load_job job;
 	struct trace trace;
-	int n, status = opts_parse(&verb_replay, argc, argv, values, &n);
+	int status;
 
-	if (status >= 0)
-		return status;
 	if (n != 2)
 		return opts_fail(&verb_replay, "needs a TRACE and a URI");
 	status = read_job(values, &job);
 	if (status < 0)
-		status = read_trace(argv[1], values, &trace);
+		status = read_trace(operands[0], values, &trace);
 	if (status >= 0)
 		return status;
-	job.uri = argv[2];
+	job.uri = operands[1];
 	job.trace = &trace;
 	report.series = values[SERIES];
 	report.json = values[JSON];

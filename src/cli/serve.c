@@ -275,23 +275,20 @@ static int check_policy(struct serve_policy *p, const char *token)
 	return rc < 0 ? serve_fail(rc, &err) : 0;
 }
 
-static int serve_main(int argc, char **argv)
+static int serve_main(const char *const *values, char **operands, int n)
 {
-	const char *values[N_OPTIONS];
 	static struct setup s;
 	struct serve_policy p;
 	struct weir_err err;
-	int n, rc, status = opts_parse(&verb_serve, argc, argv, values, &n);
+	int rc, status;
 
-	if (status >= 0)
-		return status;
 	if (n != 1)
 		return opts_fail(&verb_serve, "needs one FILE or back end, such as memory:1G");
 	status = read_options(values, &s);
 	if (status < 0 && !values[CHECK])
 		status = take_sockets(&s);
 	if (status < 0) {
-		rc = serve_policy_read(argv[1], values[LAB], &p, &err);
+		rc = serve_policy_read(operands[0], values[LAB], &p, &err);
 		if (rc < 0) {
 			status = serve_fail(rc == -ENOMEM ? rc : -EINVAL, &err);
 		} else {

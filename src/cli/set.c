@@ -9,9 +9,7 @@ extern const struct verb verb_set;
 enum { UNSET, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
 	[UNSET] = {"unset", 'u', NULL, "remove the value: the policy file's value holds again"},
-	[SOCKET] = REMOTE_SOCKET,
-	[URL] = REMOTE_URL,
-	[TOKEN] = REMOTE_TOKEN,
+	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
@@ -51,45 +49,36 @@ static int list_overrides(struct remote *r)
 
 static int change_value(struct remote *r, const char *key, const char *value)
 {
-	char *escaped = remote_escape(key), *path = NULL;
 	json_t *j;
-	int status = 1;
+	char *path = remote_path("/v1/set/", key, NULL);
+	int status =
+		remote_ask(r, value ? "PUT" : "DELETE", path, value, value ? strlen(value) : 0, &j);
 
-	if (!escaped || asprintf(&path, "/v1/set/%s", escaped) < 0)
-		opts_no_memory(&verb_set);
-	else
-		status = remote_ask(
-			r, value ? "PUT" : "DELETE", path, value, value ? strlen(value) : 0, &j);
-	if (status < 0) {
-		remote_notes(j);
-		json_decref(j);
-		status = 0;
-	}
-	free(escaped);
 	free(path);
-	return status;
-}
-
-static int set_main(int argc, char **argv)
-{
-	const char *values[N_OPTIONS];
-	struct remote *r = NULL;
-	char *value = NULL;
-	int n, status = opts_parse(&verb_set, argc, argv, values, &n);
-
 	if (status >= 0)
 		return status;
+	remote_notes(j);
+	json_decref(j);
+	return 0;
+}
+
+static int set_main(const char *const *values, char **operands, int n)
+{
+	struct remote *r = NULL;
+	char *value = NULL;
+	int status;
+
 	if (values[UNSET] ? n != 1 : n == 1)
 		return opts_fail(&verb_set,
 			values[UNSET] ? "--unset needs one KEY, such as db.max"
 				      : "needs a KEY and a VALUE, such as: db.max 5k iops");
-	status = remote_open(&verb_set, values[SOCKET], values[URL], values[TOKEN], &r);
+	status = remote_of_options(&verb_set, values + SOCKET, &r);
 	if (status >= 0)
 		return status;
-	if (n > 1 && !(value = join_words(argv + 2, n - 1)))
+	if (n > 1 && !(value = join_words(operands + 1, n - 1)))
 		status = opts_no_memory(&verb_set);
 	else
-		status = n ? change_value(r, argv[1], value) : list_overrides(r);
+		status = n ? change_value(r, operands[0], value) : list_overrides(r);
 	free(value);
 	remote_close(r);
 	return status;

@@ -30,7 +30,7 @@ static const struct opt options[] = {
 	[QUIET] = {"quiet", 'q', NULL, "write no table"},
 	[OPTIONS] = {NULL, 0, NULL, NULL},
 };
-static int sim_main(int argc, char **argv);
+static int sim_main(const char *const *values, char **operands, int n);
 const struct verb verb_sim = {
 	.name = "sim",
 	.summary = "run a scenario on the simulator",
@@ -45,7 +45,7 @@ const struct verb verb_sim = {
 /* ---- the command line */
 
 struct asked {
-	const char *values[OPTIONS];
+	const char *const *values;
 	struct scenario_set *sets;
 	size_t n_sets;
 	const char **set_texts, **devices, **loads;
@@ -53,47 +53,12 @@ struct asked {
 	struct sim_options run;
 };
 
-/* Return true if an argument is an option that takes the next one as its value. */
-static bool takes_next(const char *arg)
-{
-	if (arg[0] != '-' || strchr(arg, '='))
-		return false;
-	for (const struct opt *o = options; o->name; o++) {
-		if (!o->argument)
-			continue;
-		if (arg[1] == '-' ? strcmp(arg + 2, o->name) == 0
-				  : arg[1] == o->letter && o->letter && !arg[2])
-			return true;
-	}
-	return false;
-}
-
-/* Return the values of every option of this name, in order (opts_parse keeps only the last). NULL: no memory. */
-static const char **gather_values(const char *name, int argc, char **argv, size_t *ret_n)
-{
-	const char **values = calloc((size_t)argc + 1, sizeof(*values));
-	size_t len = strlen(name);
-
-	*ret_n = 0;
-	for (int i = 1; values && i < argc && strcmp(argv[i], "--") != 0; i++) {
-		bool is_it = strncmp(argv[i], "--", 2) == 0 && strncmp(argv[i] + 2, name, len) == 0;
-
-		if (is_it && argv[i][2 + len] == '=')
-			values[(*ret_n)++] = argv[i] + 3 + len;
-		else if (is_it && !argv[i][2 + len] && i + 1 < argc)
-			values[(*ret_n)++] = argv[++i];
-		else if (takes_next(argv[i]))
-			i++;
-	}
-	return values;
-}
-
 /* Return 0, or 2 with the reason printed. */
-static int gather_all(struct asked *a, int argc, char **argv)
+static int gather_all(struct asked *a)
 {
-	a->set_texts = gather_values("set", argc, argv, &a->n_sets);
-	a->devices = gather_values("device", argc, argv, &a->n_devices);
-	a->loads = gather_values("load", argc, argv, &a->n_loads);
+	a->set_texts = opts_all(SET, &a->n_sets);
+	a->devices = opts_all(DEVICE, &a->n_devices);
+	a->loads = opts_all(LOAD, &a->n_loads);
 	a->sets = calloc(a->n_sets + 1, sizeof(*a->sets));
 	if (!a->set_texts || !a->devices || !a->loads || !a->sets)
 		return opts_fail(&verb_sim, "out of memory");
@@ -334,7 +299,7 @@ static int run_scenario(struct asked *a, char *path)
 	return r;
 }
 
-/* Return -1 to continue, or 2 with the reason printed. */
+/* Return 0, or 2 with the reason printed. */
 static int check_operands(const struct asked *a, int operands)
 {
 	if (a->values[POLICY] && operands)
@@ -343,25 +308,20 @@ static int check_operands(const struct asked *a, int operands)
 		return opts_fail(&verb_sim, "--device and --load go with --policy");
 	if (!a->values[POLICY] && operands != 1)
 		return opts_fail(&verb_sim, "needs one scenario file, or --policy");
-	return -1;
+	return 0;
 }
 
-static int sim_main(int argc, char **argv)
+static int sim_main(const char *const *values, char **operands, int n)
 {
-	struct asked a = {0};
-	int operands, r = gather_all(&a, argc, argv);
+	struct asked a = {.values = values};
+	int r = gather_all(&a);
 
-	if (r == 0) {
-		r = opts_parse(&verb_sim, argc, argv, a.values, &operands);
-		if (r < 0)
-			r = check_operands(&a, operands);
-		if (r < 0)
-			r = read_numbers(&a);
-		else
-			r = r ? r : -1; /* --help was shown */
-		if (r == 0)
-			r = run_scenario(&a, a.values[POLICY] ? (char *)a.values[POLICY] : argv[1]);
-	}
+	if (r == 0)
+		r = check_operands(&a, n);
+	if (r == 0)
+		r = read_numbers(&a);
+	if (r == 0)
+		r = run_scenario(&a, values[POLICY] ? (char *)values[POLICY] : operands[0]);
 	free_asked(&a);
-	return r < 0 ? 0 : r;
+	return r;
 }

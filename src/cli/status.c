@@ -16,9 +16,7 @@ static const struct opt options[] = {
 	[LEDGER] = {"ledger", 'l', NULL, "show loans of tokens between tenants instead"},
 	[TENANT] = {"tenant", 't', "PREFIX", "only tenants whose path begins with PREFIX"},
 	[ALL] = {"all", 'a', NULL, "idle tenants too, if there are more than 1,000"},
-	[SOCKET] = REMOTE_SOCKET,
-	[URL] = REMOTE_URL,
-	[TOKEN] = REMOTE_TOKEN,
+	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
@@ -50,68 +48,55 @@ static int print_list(const json_t *j, void (*write)(const json_t *, FILE *))
 	return f ? 0 : 1;
 }
 
+static struct view shown;
+
+static void write_tables(const json_t *now, FILE *f)
+{
+	view_write_head(now, f);
+	fputc('\n', f);
+	view_write_resources(&shown, f);
+	fputc('\n', f);
+	view_write_tenants(&shown, f);
+	view_write_idle(&shown, f);
+	view_write_slo(now, f);
+	view_write_facts(now, f);
+}
+
 static int print_tables(const json_t *now)
 {
-	struct view v;
-	char *text = NULL;
-	size_t len;
-	FILE *f;
-	int rc;
+	int rc, status;
 
 	if (view_is_control(now))
 		return print_list(now, view_write_control);
-	rc = view_make(NULL, now, &v);
-
+	rc = view_make(NULL, now, &shown);
 	if (rc < 0) {
 		opts_fail(&verb_status, "%s",
 			rc == -ENOMEM ? "out of memory" : "the answer is not from a gateway");
 		return 1;
 	}
-	f = open_memstream(&text, &len);
-	if (f) {
-		view_write_head(now, f);
-		fputc('\n', f);
-		view_write_resources(&v, f);
-		fputc('\n', f);
-		view_write_tenants(&v, f);
-		view_write_idle(&v, f);
-		view_write_slo(now, f);
-		view_write_facts(now, f);
-		fclose(f);
-		print_plain(text);
-	}
-	free(text);
-	view_free(&v);
-	return f ? 0 : 1;
+	status = print_list(now, write_tables);
+	view_free(&shown);
+	return status;
 }
 
 /* Return the path of the request. JSON is for programs: it includes everything by default. */
 static char *path_of(const char *const *values)
 {
-	char *escaped = NULL, *path = NULL;
-
 	if (!values[CLIENTS] && !values[LEDGER] && !values[JSON])
 		return remote_status(values[TENANT], values[ALL]);
 	if (values[LEDGER])
 		return strdup("/v1/ledger");
-	escaped = remote_escape(values[TENANT] ? values[TENANT] : "");
-	if (escaped && asprintf(&path, "/v1/%s%s%s", values[CLIENTS] ? "clients" : "status",
-			       *escaped ? "?tenant=" : "", escaped) < 0)
-		path = NULL;
-	free(escaped);
-	return path;
+	return remote_path(values[CLIENTS] ? "/v1/clients" : "/v1/status", "",
+		"?tenant=", values[TENANT] && *values[TENANT] ? values[TENANT] : NULL, NULL);
 }
 
-static int status_main(int argc, char **argv)
+static int status_main(const char *const *values, char **operands, int n)
 {
-	const char *values[N_OPTIONS];
 	struct remote *r = NULL;
 	char *path;
 	json_t *j;
-	int n, status = opts_parse(&verb_status, argc, argv, values, &n);
+	int status;
 
-	if (status >= 0)
-		return status;
 	if (n)
 		return opts_fail(&verb_status, "takes no operands");
 	if (values[CLIENTS] && values[LEDGER])
@@ -119,9 +104,7 @@ static int status_main(int argc, char **argv)
 	if (values[LEDGER] && (values[TENANT] || values[ALL]))
 		return opts_fail(&verb_status, "--ledger shows all tenants");
 	path = path_of(values);
-	if (!path)
-		return opts_no_memory(&verb_status);
-	status = remote_open(&verb_status, values[SOCKET], values[URL], values[TOKEN], &r);
+	status = remote_of_options(&verb_status, values + SOCKET, &r);
 	if (status < 0 && values[JSON]) {
 		status = remote_print(r, path, stdout);
 		status = status < 0 ? 0 : status;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* top: `weir top`, show a running gateway second by second. */
-#include "base/no-memory.h"
 #include "cli/common/remote.h"
 #include "cli/view/screen.h"
 #include "cli/view/table.h"
 #include "cli/view/view.h"
+#include "serve/loop/loop.h"
 #include <weir/units.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -23,9 +23,7 @@ static const struct opt options[] = {
 	[SORT] = {"sort", 's', "BY", "policy, iops, bytes, p99 or queue"},
 	[TENANT] = {"tenant", 't', "PREFIX", "only tenants whose path begins with PREFIX"},
 	[ALL] = {"all", 'a', NULL, "idle tenants too, if there are more than 1,000"},
-	[SOCKET] = REMOTE_SOCKET,
-	[URL] = REMOTE_URL,
-	[TOKEN] = REMOTE_TOKEN,
+	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
@@ -42,27 +40,17 @@ struct top {
 	struct weir_err fault;          /* of the last update; "": none */
 };
 
-static weir_time clock_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * WEIR_SEC + t.tv_nsec;
-}
-
 /* ---- fetching */
 
 static void fetch_clients(struct top *t)
 {
-	char *escaped = remote_escape(t->filter), *path = NULL;
+	char *path = remote_path("/v1/clients?tenant=", t->filter, NULL);
 	json_t *j;
 
-	if (escaped && asprintf(&path, "/v1/clients?tenant=%s", escaped) >= 0 &&
-		remote_try(t->remote, "GET", path, NULL, 0, &j, &t->fault) == 0) {
+	if (remote_try(t->remote, "GET", path, NULL, 0, &j, &t->fault) == 0) {
 		json_decref(t->clients);
 		t->clients = j;
 	}
-	free(escaped);
 	free(path);
 }
 
@@ -73,8 +61,7 @@ static int fetch_status(struct top *t)
 	int rc;
 
 	t->fault.text[0] = 0;
-	rc = path ? remote_try(t->remote, "GET", path, NULL, 0, &j, &t->fault)
-		  : no_memory(&t->fault);
+	rc = remote_try(t->remote, "GET", path, NULL, 0, &j, &t->fault);
 	free(path);
 	if (rc < 0)
 		return rc;
@@ -351,7 +338,7 @@ static bool handle_key(struct top *t, int c)
 
 static int run_live(struct top *t)
 {
-	weir_time next = clock_now();
+	weir_time next = loop_clock();
 	enum screen_event e = SCREEN_TIME;
 	int c = 0;
 	int rc = fetch_status(t);
@@ -365,7 +352,7 @@ static int run_live(struct top *t)
 			&verb_top, "needs a terminal; --once or --batch N prints text instead");
 	while (e != SCREEN_END && (e != SCREEN_KEY || handle_key(t, c))) {
 		if (e == SCREEN_TIME) {
-			weir_time at = clock_now();
+			weir_time at = loop_clock();
 			next = next + t->interval > at ? next + t->interval : at + t->interval;
 		}
 		draw_screen(t);
@@ -407,21 +394,17 @@ static int read_options(const char *const *values, struct top *t, int64_t *batch
 	return -1;
 }
 
-static int top_main(int argc, char **argv)
+static int top_main(const char *const *values, char **operands, int n)
 {
-	const char *values[N_OPTIONS];
 	struct top t = {0};
 	int64_t batches = 0;
-	int n, status = opts_parse(&verb_top, argc, argv, values, &n);
+	int status;
 
-	if (status >= 0)
-		return status;
 	if (n)
 		return opts_fail(&verb_top, "takes no operands");
 	status = read_options(values, &t, &batches);
 	if (status < 0)
-		status = remote_open(
-			&verb_top, values[SOCKET], values[URL], values[TOKEN], &t.remote);
+		status = remote_of_options(&verb_top, values + SOCKET, &t.remote);
 	if (status < 0)
 		status = batches ? run_batch(&t, batches) : run_live(&t);
 	free_answers(&t);

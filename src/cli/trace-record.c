@@ -3,7 +3,6 @@
 #include "cli/trace-verb.h"
 #include "cli/view/progress.h"
 #include "cli/common/remote.h"
-#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -35,32 +34,24 @@ static char *name_for_gateway(const char *path)
 	return text;
 }
 
-static int start_recording(struct remote *r, const struct trace_record_request *q, char **ret_file)
+static int start_recording(struct remote *r, const char *name, const char *requests,
+	const char *duration, char **ret_file)
 {
-	char *file = name_for_gateway(q->file), *escaped = file ? remote_escape(file) : NULL;
-	char *requests = q->requests ? remote_escape(q->requests) : NULL,
-	     *duration = q->duration ? remote_escape(q->duration) : NULL, *path = NULL;
+	char *file = name_for_gateway(name);
+	char *path = file ? remote_path("/v1/record?while=" LEASE "&file=", file,
+				    "&requests=", requests, "&duration=", duration, NULL)
+			  : NULL;
 	json_t *j;
-	int status = 1;
+	int status = remote_ask(r, "POST", path, "", 0, &j);
 
-	if (!escaped || (q->requests && !requests) || (q->duration && !duration) ||
-		asprintf(&path, "/v1/record?while=" LEASE "&file=%s%s%s%s%s", escaped,
-			requests ? "&requests=" : "", requests ? requests : "",
-			duration ? "&duration=" : "", duration ? duration : "") < 0)
-		opts_no_memory(&verb_trace);
-	else
-		status = remote_ask(r, "POST", path, "", 0, &j);
+	free(file);
+	free(path);
 	if (status < 0) {
 		const char *there = json_string_value(json_object_get(j, "file"));
 
-		*ret_file = strdup(there ? there : q->file);
+		*ret_file = strdup(there ? there : name);
 		json_decref(j);
 	}
-	free(file);
-	free(escaped);
-	free(requests);
-	free(duration);
-	free(path);
 	return status;
 }
 
@@ -107,23 +98,24 @@ static int stop_recording(struct remote *r, const char *file)
 	return 0;
 }
 
-int trace_record_run(const struct trace_record_request *q)
+int trace_record_run(
+	const char *name, const char *requests, const char *duration, const char *const *at)
 {
 	struct sigaction action = {.sa_handler = on_end};
 	struct remote *r;
 	char *file = NULL;
-	int status = remote_open(&verb_trace, q->socket, q->url, q->token_file, &r);
+	int status = remote_of_options(&verb_trace, at, &r);
 
 	if (status >= 0)
 		return status;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
-	status = start_recording(r, q, &file);
+	status = start_recording(r, name, requests, duration, &file);
 	if (status < 0)
 		status = wait_for_end(r);
 	if (status < 0)
-		status = stop_recording(r, file ? file : q->file);
+		status = stop_recording(r, file ? file : name);
 	free(file);
 	remote_close(r);
 	return status;

@@ -32,12 +32,9 @@ int trace_load(
 int trace_info(const struct trace_request *q, char **paths, int n);
 int trace_convert(const struct trace_request *q, const char *in, const char *out);
 
-struct trace_record_request { /* as written; NULL: not given */
-	const char *file, *requests, *duration;
-	const char *socket, *url, *token_file; /* the gateway: remote.h */
-};
-/* Record until the limit, the end of the time, or SIGINT, SIGTERM or SIGHUP. Return the exit
- * status. */
-int trace_record_run(const struct trace_record_request *q);
+/* Record until the limit, the end of the time, or SIGINT, SIGTERM or SIGHUP. The limits are as
+ * written, NULL if not given; `at`: the gateway, as in remote_of_options. Return the exit status. */
+int trace_record_run(
+	const char *file, const char *requests, const char *duration, const char *const *at);
 
 #endif

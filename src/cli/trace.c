@@ -39,9 +39,7 @@ static const struct opt options[] = {
 	[JSON] = {"json", 0, NULL, "info: JSON instead of a table"},
 	[REQUESTS] = {"requests", 'n', "N", "record: at most N requests (100M)"},
 	[DURATION] = {"duration", 'd', "TIME", "record: for TIME; else until interrupted"},
-	[SOCKET] = REMOTE_SOCKET,
-	[URL] = REMOTE_URL,
-	[TOKEN] = REMOTE_TOKEN,
+	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 static const char *const subverbs[] = {"info", "convert", "record", NULL};
@@ -146,7 +144,7 @@ static int parse_speed(const char *word, double *ret)
 	return 0;
 }
 
-static int parse_request(const char **values, struct trace_request *q)
+static int parse_request(const char *const *values, struct trace_request *q)
 {
 	*q = (struct trace_request){
 		.to = TRACE_WEIR,
@@ -194,49 +192,34 @@ static int check_options(const char *const *values, unsigned which)
 	return 0;
 }
 
-static int record_trace(const char *const *values, int operands, char **argv)
+static int trace_main(const char *const *values, char **operands, int n)
 {
-	struct trace_record_request q = {.requests = values[REQUESTS],
-		.duration = values[DURATION],
-		.socket = values[SOCKET],
-		.url = values[URL],
-		.token_file = values[TOKEN]};
-
-	if (operands != 2)
-		return opts_fail(&verb_trace, "record needs one FILE to write");
-	q.file = argv[2];
-	return trace_record_run(&q);
-}
-
-static int trace_main(int argc, char **argv)
-{
-	const char *values[N_OPTIONS];
 	struct trace_request q;
-	int operands, status = opts_parse(&verb_trace, argc, argv, values, &operands);
 	unsigned which = 0;
-	if (status >= 0)
-		return status;
-	for (int i = 0; operands > 0 && subverbs[i]; i++)
-		if (strcmp(argv[1], subverbs[i]) == 0)
+	int status;
+
+	for (int i = 0; n > 0 && subverbs[i]; i++)
+		if (strcmp(operands[0], subverbs[i]) == 0)
 			which = 1u << i;
 	if (!which)
-		return unknown_subverb(operands, argv[1]);
+		return unknown_subverb(n, operands[0]);
 	status = check_options(values, which);
 	if (status)
 		return status;
 	if (which == RECORD)
-		return record_trace(values, operands, argv);
+		return n == 2 ? trace_record_run(operands[1], values[REQUESTS], values[DURATION],
+					values + SOCKET)
+			      : opts_fail(&verb_trace, "record needs one FILE to write");
 	status = parse_request(values, &q);
 	if (status)
 		return status;
 	if (which == INFO)
-		return operands > 1
-			       ? trace_info(&q, argv + 2, operands - 1)
-			       : opts_fail(&verb_trace, "info needs traces: files, folders or -");
-	if (operands != 3)
+		return n > 1 ? trace_info(&q, operands + 1, n - 1)
+			     : opts_fail(&verb_trace, "info needs traces: files, folders or -");
+	if (n != 3)
 		return opts_fail(&verb_trace,
 			"convert needs two names, IN and OUT (- for standard input or output)");
-	return trace_convert(&q, argv[2], argv[3]);
+	return trace_convert(&q, operands[1], operands[2]);
 }
 
 const struct verb verb_trace = {

@@ -101,6 +101,14 @@ static int handle_own_option(const char *word, const char *argument)
 	return 0;
 }
 
+static int run_verb(const struct verb *v, int argc, char **argv)
+{
+	const char *values[OPTS_MOST];
+	int n, status = opts_parse(v, argc, argv, values, &n);
+
+	return status < 0 ? v->run(values, argv + 1, n) : status;
+}
+
 static int run_program(int argc, char **argv)
 {
 	const struct verb *v;
@@ -121,7 +129,7 @@ static int run_program(int argc, char **argv)
 		return 0;
 	}
 	v = find_verb(argv[1]);
-	return v ? v->run(argc - 1, argv + 1) : fail_unknown_verb(argv[1]);
+	return v ? run_verb(v, argc - 1, argv + 1) : fail_unknown_verb(argv[1]);
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/common/opts.h"
 #include "cli/common/verb.h"
+#include "base/array.h"
 #include <weir/err.h>
 #include <ctype.h>
 #include <errno.h>
@@ -10,6 +11,12 @@
 #include <string.h>
 
 #define OPTS_HELP (-2) /* find_option's result for the implied --help */
+
+static struct given { /* by the last opts_parse */
+	int option;
+	const char *value;
+} * given;
+static size_t n_given, given_room;
 
 int opts_fail(const struct verb *v, const char *fmt, ...)
 {
@@ -138,6 +145,7 @@ int opts_parse(const struct verb *v, int argc, char **argv, const char **values,
 {
 	int operands = 0;
 
+	n_given = 0;
 	for (int i = 0; i < count_options(v); i++)
 		values[i] = NULL;
 	for (int i = 1; i < argc; i++) {
@@ -174,8 +182,22 @@ int opts_parse(const struct verb *v, int argc, char **argv, const char **values,
 					v->options[o].argument);
 			value = argv[i];
 		}
+		if (array_grow(&given, &given_room, n_given + 1) < 0)
+			return opts_no_memory(v);
+		given[n_given++] = (struct given){o, value};
 		values[o] = value;
 	}
 	*ret_operands = operands;
 	return -1;
+}
+
+const char **opts_all(int option, size_t *ret_n)
+{
+	const char **all = calloc(n_given + 1, sizeof(*all));
+
+	*ret_n = 0;
+	for (size_t i = 0; all && i < n_given; i++)
+		if (given[i].option == option)
+			all[(*ret_n)++] = given[i].value;
+	return all;
 }

@@ -29,6 +29,10 @@ struct verb;
  * printed: 2).
  */
 int opts_parse(const struct verb *v, int argc, char **argv, const char **values, int *ret_operands);
+#define OPTS_MOST 64 /* options of a verb, at most */
+
+/* Return all values of an option in the last opts_parse, in order, malloc'ed; NULL: no memory. */
+const char **opts_all(int option, size_t *ret_n);
 
 /*
  * Print "weir: <verb>: message" to standard error; return 2, so that a verb may `return

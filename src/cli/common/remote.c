@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include <curl/curl.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,8 @@ struct remote {
 };
 
 struct reply {
+	CURL *curl;
+	FILE *to; /* NULL: keep all of the reply; else only the text of an error */
 	char *text;
 	size_t n, room;
 };
@@ -108,7 +111,8 @@ void remote_close(struct remote *r)
 	free(r);
 }
 
-const char *remote_name(const struct remote *r)
+/* For messages: the socket's path or the URL. */
+static const char *remote_name(const struct remote *r)
 {
 	return r->socket ? r->socket : r->url;
 }
@@ -118,8 +122,12 @@ const char *remote_name(const struct remote *r)
 static size_t append_reply(char *data, size_t size, size_t n, void *arg)
 {
 	struct reply *to = arg;
+	long status = 0;
 
 	n *= size;
+	curl_easy_getinfo(to->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (to->to && status == 200)
+		return fwrite(data, 1, n, to->to);
 	if (n > REPLY_MAX - to->n)
 		return 0;
 	if (array_grow(&to->text, &to->room, to->n + n + 1) < 0)
@@ -194,129 +202,111 @@ static void prepare_request(struct remote *r, const char *url, const char *metho
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 }
 
-int remote_try(struct remote *r, const char *method, const char *path, const char *body, size_t len,
-	json_t **ret_json, struct weir_err *err)
+/* Send a request; its reply is written to reply->to, or parsed into *ret_json. */
+static int send_request(struct remote *r, const char *method, const char *path, const char *body,
+	size_t len, struct reply *reply, json_t **ret_json, struct weir_err *err)
 {
-	struct reply reply = {0};
 	json_t *j = NULL;
 	long status = 0;
 	char *url;
 	int rc = 0;
 	CURLcode code;
 
-	if (asprintf(&url, "%s%s", r->url, path) < 0)
+	if (!path || asprintf(&url, "%s%s", r->url, path) < 0)
 		return no_memory(err);
-	prepare_request(r, url, method, body, len, &reply);
+	reply->curl = r->curl;
+	prepare_request(r, url, method, body, len, reply);
 	code = curl_easy_perform(r->curl);
 	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
 	free(url);
-	if (reply.text)
-		j = json_loadb(reply.text, reply.n, JSON_DISABLE_EOF_CHECK, NULL);
-	free(reply.text);
-	if (code != CURLE_OK)
+	if (reply->text)
+		j = json_loadb(reply->text, reply->n, JSON_DISABLE_EOF_CHECK, NULL);
+	free(reply->text);
+	if (code == CURLE_WRITE_ERROR && reply->to && ferror(reply->to))
+		rc = weir_err_set(err, -EIO, "cannot write: %s", strerror(errno));
+	else if (code != CURLE_OK)
 		rc = unreachable(r, code, err);
 	else if (status != 200)
 		rc = refused(r, status, j, err);
-	else if (!j)
+	else if (!j && !reply->to)
 		rc = weir_err_set(err, -EPROTO, "%s: not the answer of a gateway", remote_name(r));
-	if (rc < 0)
-		json_decref(j);
-	else
+	if (rc == 0 && ret_json)
 		*ret_json = j;
+	else
+		json_decref(j);
 	return rc;
+}
+
+int remote_try(struct remote *r, const char *method, const char *path, const char *body, size_t len,
+	json_t **ret_json, struct weir_err *err)
+{
+	struct reply reply = {0};
+
+	return send_request(r, method, path, body, len, &reply, ret_json, err);
+}
+
+/* Print why a request failed; return the exit status, or -1 if it did not. */
+static int exit_status(const struct remote *r, int rc, const struct weir_err *err)
+{
+	if (rc == 0)
+		return -1;
+	opts_fail(r->verb, "%s", err->text);
+	return rc == -EINVAL || rc == -ENODATA ? 2 : 1;
 }
 
 int remote_ask(struct remote *r, const char *method, const char *path, const char *body, size_t len,
 	json_t **ret_json)
 {
 	struct weir_err err;
-	int rc = remote_try(r, method, path, body, len, ret_json, &err);
 
-	if (rc == 0)
-		return -1;
-	opts_fail(r->verb, "%s", err.text);
-	return rc == -EINVAL || rc == -ENODATA ? 2 : 1;
-}
-
-/* ---- print */
-
-struct printing {
-	struct remote *remote;
-	FILE *to;
-	struct reply error; /* the body of an error */
-};
-
-static size_t print_reply(char *data, size_t size, size_t n, void *arg)
-{
-	struct printing *p = arg;
-	long status = 0;
-
-	curl_easy_getinfo(p->remote->curl, CURLINFO_RESPONSE_CODE, &status);
-	return status == 200 ? fwrite(data, 1, n * size, p->to)
-			     : append_reply(data, size, n, &p->error);
+	return exit_status(r, remote_try(r, method, path, body, len, ret_json, &err), &err);
 }
 
 int remote_print(struct remote *r, const char *path, FILE *to)
 {
-	struct printing p = {.remote = r, .to = to};
+	struct reply reply = {.to = to};
 	struct weir_err err;
-	json_t *j = NULL;
-	long status = 0;
-	char *url;
-	CURLcode code;
-	int rc = 0;
 
-	if (asprintf(&url, "%s%s", r->url, path) < 0) {
-		opts_no_memory(r->verb);
-		return 1;
-	}
-	prepare_request(r, url, "GET", NULL, 0, NULL);
-	curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, print_reply);
-	curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, &p);
-	code = curl_easy_perform(r->curl);
-	curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
-	free(url);
-	if (p.error.text)
-		j = json_loadb(p.error.text, p.error.n, JSON_DISABLE_EOF_CHECK, NULL);
-	free(p.error.text);
-	if (code == CURLE_WRITE_ERROR && ferror(to))
-		rc = weir_err_set(&err, -EIO, "cannot write: %s", strerror(errno));
-	else if (code != CURLE_OK)
-		rc = unreachable(r, code, &err);
-	else if (status != 200)
-		rc = refused(r, status, j, &err);
-	json_decref(j);
-	if (rc == 0)
-		return -1;
-	opts_fail(r->verb, "%s", err.text);
-	return rc == -EINVAL || rc == -ENODATA ? 2 : 1;
+	return exit_status(r, send_request(r, "GET", path, NULL, 0, &reply, NULL, &err), &err);
 }
 
-char *remote_escape(const char *text)
+/* ---- paths */
+
+static void put_escaped(FILE *f, const char *text)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 				    "-_.~/";
-	char *to = malloc(3 * strlen(text) + 1), *p = to;
 
-	for (; to && *text; text++)
-		if (strchr(plain, *text))
-			*p++ = *text;
-		else
-			p += sprintf(p, "%%%02X", (unsigned char)*text);
-	if (to)
-		*p = 0;
-	return to;
+	for (; *text; text++)
+		fprintf(f, strchr(plain, *text) ? "%c" : "%%%02X", (unsigned char)*text);
+}
+
+char *remote_path(const char *text, const char *value, ...)
+{
+	char *path = NULL;
+	size_t len;
+	FILE *f = open_memstream(&path, &len);
+	va_list args;
+
+	if (!f)
+		return NULL;
+	va_start(args, value);
+	while (text) {
+		if (value) {
+			fputs(text, f);
+			put_escaped(f, value);
+		}
+		text = va_arg(args, const char *);
+		value = text ? va_arg(args, const char *) : NULL;
+	}
+	va_end(args);
+	return fclose(f) == 0 ? path : NULL;
 }
 
 char *remote_status(const char *tenant, bool all)
 {
-	char *escaped = remote_escape(tenant ? tenant : ""), *path = NULL;
-
-	if (escaped && asprintf(&path, "/v1/status?histograms=1&brief=1%s%s%s",
-			       all ? "" : "&active=auto", *escaped ? "&tenant=" : "", escaped) < 0)
-		path = NULL;
-	free(escaped);
-	return path;
+	return remote_path("/v1/status?histograms=1&brief=1", "", "&active=auto", all ? NULL : "",
+		"&tenant=", tenant && *tenant ? tenant : NULL, NULL);
 }
 
 void remote_notes(const json_t *reply)

@@ -13,19 +13,12 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#define REMOTE_SOCKET                                                                              \
-	{                                                                                          \
-		"socket", 0, "PATH",                                                               \
-			"the gateway's API socket; else $WEIR_SOCKET or the usual one"             \
-	}
-#define REMOTE_URL                                                                                 \
-	{                                                                                          \
-		"url", 0, "URL", "a gateway on another machine: http://HOST:PORT"                  \
-	}
-#define REMOTE_TOKEN                                                                               \
-	{                                                                                          \
-		"token-file", 0, "FILE", "with --url: file with the token of its API"              \
-	}
+/* The rows of a verb's table of options; its enum has SOCKET, URL, TOKEN in this order. */
+#define REMOTE_ROWS                                                                                \
+	[SOCKET] = {"socket", 0, "PATH",                                                           \
+		"the gateway's API socket; else $WEIR_SOCKET or the usual one"},                   \
+	[URL] = {"url", 0, "URL", "a gateway on another machine: http://HOST:PORT"},               \
+	[TOKEN] = {"token-file", 0, "FILE", "with --url: file with the token of its API"}
 
 struct remote;
 /*
@@ -34,13 +27,19 @@ struct remote;
  */
 int remote_open(const struct verb *v, const char *socket, const char *url, const char *token_file,
 	struct remote **ret_remote);
-void remote_close(struct remote *r);             /* NULL is fine */
-const char *remote_name(const struct remote *r); /* for messages: the socket's path or the URL */
+/* The same from the values of REMOTE_ROWS: values + SOCKET. */
+static inline int remote_of_options(
+	const struct verb *v, const char *const *values, struct remote **ret_remote)
+{
+	return remote_open(v, values[0], values[1], values[2], ret_remote);
+}
+void remote_close(struct remote *r); /* NULL is fine */
 
 /*
  * Send one request; path includes the query, escaped. Return 0 and the reply; or a negative errno
  * and a message: -ENOENT no gateway answers, -EACCES the token is wrong, -EINVAL the gateway
- * refused the request (400), -ENODATA (404), -EBUSY (409), -EPROTO anything else.
+ * refused the request (400), -ENODATA (404), -EBUSY (409), -EPROTO anything else. A path that is NULL
+ * is an error, out of memory.
  */
 int remote_try(struct remote *r, const char *method, const char *path, const char *body, size_t len,
 	json_t **ret_json, struct weir_err *err);
@@ -57,8 +56,11 @@ int remote_ask(struct remote *r, const char *method, const char *path, const cha
  */
 int remote_print(struct remote *r, const char *path, FILE *to);
 
-/* Return the text escaped for a path or a query's value ('/' stays), malloc'ed; NULL: no memory. */
-char *remote_escape(const char *text);
+/*
+ * Return the path of a request: pairs of a text and a value, which is escaped ('/' stays); a pair
+ * whose value is NULL is left out. NULL ends the list. malloc'ed; NULL: no memory.
+ */
+char *remote_path(const char *text, const char *value, ...) __attribute__((sentinel));
 
 /*
  * Return the path of the status for a view (VIEW_PATH), of tenants whose path begins with `tenant`

@@ -18,10 +18,11 @@ struct verb {
 	const struct opt *options;   /* ends with an entry whose name is NULL; --help is implied */
 	const char *const *subverbs; /* NULL, or the words that may come first: "check", "show" */
 	/*
-	 * argv[0] is the verb's name. Return the exit status: 0 success, 1 the verb failed or a
-	 * claim missed, 2 the command line or the input is wrong (with one line on standard error).
+	 * `values` has the value of each option, as opts_parse sets it. Return the exit status: 0
+	 * success, 1 the verb failed or a claim missed, 2 the command line or the input is wrong
+	 * (with one line on standard error).
 	 */
-	int (*run)(int argc, char **argv);
+	int (*run)(const char *const *values, char **operands, int n);
 };
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/view/progress.h"
+#include "serve/loop/loop.h"
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -7,23 +8,16 @@
 #define PATIENCE (2 * WEIR_SEC)  /* shorter work needs no progress line */
 #define REDRAW   (200 * WEIR_MS) /* smooth, and cheap over ssh */
 
-static weir_time now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * WEIR_SEC + ts.tv_nsec;
-}
-
 void progress_start(struct progress *p, const char *what, double total)
 {
-	*p = (struct progress){what, total, now(), 0, isatty(STDERR_FILENO) == 1};
+	*p = (struct progress){what, total, loop_clock(), 0, isatty(STDERR_FILENO) == 1};
 }
 
 void progress_tick(struct progress *p, double done)
 {
 	if (!p->terminal)
 		return;
-	weir_time t = now();
+	weir_time t = loop_clock();
 	if (t - p->started < PATIENCE || t - p->drawn < REDRAW)
 		return;
 	p->drawn = t;

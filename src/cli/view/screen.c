@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/view/screen.h"
+#include "serve/loop/loop.h"
 #include "cli/view/table.h"
 #include <errno.h>
 #include <poll.h>
@@ -138,14 +139,6 @@ void screen_draw(const char *text)
 
 /* ---- waiting */
 
-static weir_time now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * WEIR_SEC + t.tv_nsec;
-}
-
 /* Restore the terminal for the shell while the program is stopped. */
 static void suspend_program(void)
 {
@@ -230,7 +223,7 @@ enum screen_event screen_wait(weir_time until, int *ret_key)
 {
 	struct pollfd p[2] = {
 		{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
-	weir_time left = until - now();
+	weir_time left = until - loop_clock();
 	struct timespec t = {.tv_sec = left / WEIR_SEC, .tv_nsec = left % WEIR_SEC};
 	static const struct timespec none;
 
