@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Measure a gate and its peer, with this many tenants each. */
 static int measure_speed(struct bench *b, const char *name, uint32_t tenants, unsigned features,

@@ -23,7 +23,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define BUSY        4 /* jobs, each of one tenant, that load a server */
 #define CLIENT_CORE 1

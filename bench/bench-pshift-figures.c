@@ -7,12 +7,10 @@
 #include "serve/loop/parallel.h"
 #include "bench/bench-pshift.h"
 #include "serve/loop/loop.h"
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define WITHIN 0.5 /* the exponent of a bucket's demand over its servers */
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control: `weir control`, the controller of a cluster. */
 #include "serve/host/control.h"
-#include "cli/common/files.h"
 #include "cli/serve.h"
 #include "cli/common/stay.h"
 #include "serve/loop/stream.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 extern const struct verb verb_control;

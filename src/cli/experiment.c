@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SEED, OUT, JSON, DIR_, LIVE, WITHOUT, SET, OPTIONS };

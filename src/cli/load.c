@@ -3,7 +3,6 @@
 #include <weir/units.h>
 #include "cli/load-report.h"
 #include <stdlib.h>
-#include <string.h>
 
 extern const struct verb verb_load;
 

@@ -6,7 +6,6 @@
 #include "cli/common/remote.h"
 #include "serve/api/http.h"
 #include "base/array.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "cli/view/view.h"
 #include "serve/loop/loop.h"
 #include <weir/units.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

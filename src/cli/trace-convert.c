@@ -8,7 +8,6 @@
 #include "cli/view/progress.h"
 #include "base/array.h"
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

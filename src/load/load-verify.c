@@ -28,7 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MAGIC   UINT64_C(0x5765697262303031) /* "Weirb001" */
 #define HEAD    6                            /* words */

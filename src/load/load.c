@@ -8,12 +8,10 @@
  */
 #include "base/container.h"
 #include "load/load-impl.h"
-#include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void job_over(struct load_run *r);
 

@@ -9,7 +9,6 @@
  * SYMBOLS needs[i]: policy_bounds_needs, g and u of every node; per slot (unit × class).
  */
 #include "policy/index.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,6 @@
 #include "policy/index.h"
 #include "control/controller.h"
 #include "wire/peer.h"
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 /* hosts: the other hosts with which this one shares resources. */
 #include "policy/impl.h"
 #include "wire/peer.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
  *   slo              pN < time
  */
 #include "policy/impl.h"
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

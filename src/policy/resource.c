@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* resource: resources and exports. */
 #include "policy/impl.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

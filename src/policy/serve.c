@@ -5,7 +5,6 @@
  */
 #include "policy/impl.h"
 #include "wire/address.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "cli/view/progress.h"
 #include "serve/loop/loop.h"
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PATIENCE (2 * WEIR_SEC)  /* shorter work needs no progress line */

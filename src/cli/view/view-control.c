@@ -2,7 +2,6 @@
 /* view-control: the servers and tenants of a cluster, as its controller (weir control) knows them,
  * as tables of weir status. */
 #include "cli/view/view.h"
-#include <string.h>
 
 static const char *text_of(const json_t *j, const char *key)
 {

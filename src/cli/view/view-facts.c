@@ -8,7 +8,6 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define COLUMNS 32 /* as many as a table can align */
 

@@ -4,7 +4,6 @@
 #include "cli/view/table.h"
 #include <weir/units.h>
 #include <math.h>
-#include <string.h>
 
 #define MIB 1048576.0
 enum { SHORT = 32 };

@@ -9,7 +9,6 @@
 #include "base/container.h"
 #include "serve/api/api-impl.h"
 #include "serve/loop/log.h"
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

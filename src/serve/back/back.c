@@ -5,7 +5,6 @@
  * meson.build.
  */
 #include "serve/back/back.h"
-#include "serve/back/name.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdio.h>

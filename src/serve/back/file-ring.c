@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
-#include <string.h>
 #include <sys/epoll.h>
 
 #define RING_BATCH 256  /* most entries per submission */

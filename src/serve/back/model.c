@@ -16,7 +16,6 @@
  */
 #include "base/container.h"
 #include "serve/back/model.h"
-#include "serve/back/name.h"
 #include "serve/back/back.h"
 #include <errno.h>
 #include <stdio.h>

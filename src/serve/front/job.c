@@ -30,7 +30,6 @@
 #include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SLAB     128   /* jobs allocated at once: 48 KiB */
 #define SMALL    16384 /* bytes: a piece that is always granted to a connection without any */

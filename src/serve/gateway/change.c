@@ -18,7 +18,6 @@
 #include "base/no-memory.h"
 #include "base/container.h"
 #include "serve/gateway/change.h"
-#include "serve/gateway/note.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -19,7 +19,6 @@
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define TICK      (10 * WEIR_MS)
 #define TICK_IDLE (100 * WEIR_MS)

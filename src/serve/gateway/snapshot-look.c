@@ -16,7 +16,6 @@
 #include "serve/gateway/snapshot.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct gateway_look {
 	struct gateway_look *next, **link; /* of the gateway's, until it is done */

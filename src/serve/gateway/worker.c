@@ -8,7 +8,6 @@
 #include "base/container.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
-#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>

@@ -6,7 +6,6 @@
 #include "wire/address.h"
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>

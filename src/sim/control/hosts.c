@@ -2,7 +2,6 @@
 #include "sim/control/hosts-impl.h"
 #include "base/no-memory.h"
 #include "sim/measure.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "sim/control/learner.h"
 #include "control/capacity.h"
 #include "sim/world.h"
-#include <errno.h>
 #include <stdlib.h>
 
 struct learner {

@@ -2,7 +2,6 @@
 /* nbd: NBD as a front end: the handshake by wire/nbd-hello.c, and requests. */
 #include "base/container.h"
 #include "serve/front/nbd/nbd.h"
-#include <string.h>
 
 #define SKIP_MAX (64u << 20) /* bytes of a refused write; beyond, the client is disconnected */
 #define EXTENTS  256         /* of one block status: 4 KiB of them */
