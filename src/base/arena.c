@@ -4,24 +4,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PIECE = 4096 - 64 }; /* bytes: with malloc's own and our head, about a page */
+
 struct arena_piece {
 	struct arena_piece *next;
+	size_t used, room;
 	_Alignas(16) uint8_t data[];
 };
 
 void *arena_take(struct arena *a, size_t n, size_t size)
 {
-	struct arena_piece *p = NULL;
+	struct arena_piece *p = a->pieces;
+	bool fits = !size || n <= (SIZE_MAX - sizeof(*p) - 16) / size;
+	size_t bytes = fits ? (n * size + 15) / 16 * 16 : 0;
 
-	if (!size || n <= (SIZE_MAX - sizeof(*p)) / size)
-		p = calloc(1, sizeof(*p) + n * size);
-	if (!p) {
+	if (fits && (!p || p->room - p->used < bytes)) {
+		size_t room = bytes > PIECE ? bytes : PIECE;
+
+		p = calloc(1, sizeof(*p) + room);
+		if (p) {
+			p->room = room;
+			p->next = a->pieces;
+			a->pieces = p;
+		}
+	}
+	if (!fits || !p) {
 		a->failed = true;
 		return NULL;
 	}
-	p->next = a->pieces;
-	a->pieces = p;
-	return p->data;
+	p->used += bytes;
+	return p->data + p->used - bytes;
 }
 
 char *arena_text(struct arena *a, const char *text)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* alloc-adaptbf: one period of AdapTBF: tokens, records and remainders of every job. */
 #include "control/adaptbf/law.h"
+#include "base/arena.h"
 #include "cli/alloc.h"
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static const char *const top_keys[] = {"rate", "period", "carry", "jobs", NULL};
 static const char *const job_keys[] = {
@@ -20,6 +19,7 @@ static const struct alloc_range remainder_ = {.least = -1, .most = 1};
 static const struct alloc_range fraction = {.most = 1};
 
 struct jobs {
+	struct arena memory;
 	struct adaptbf_jobs of;
 	const char **names;
 	double *nodes;
@@ -30,38 +30,25 @@ struct jobs {
 
 static void jobs_free(struct jobs *j)
 {
-	free(j->names);
-	free(j->nodes);
-	free(j->weight);
-	free(j->demand);
-	free(j->of.tokens);
-	free(j->of.record);
-	free(j->of.remainder);
-	free(j->of.reclaim);
-	free(j->of.initial);
+	arena_free(&j->memory);
 	adaptbf_space_free(&j->space);
 }
 
 static int jobs_new(struct jobs *j, size_t n)
 {
+	struct arena *m = &j->memory;
+
 	*j = (struct jobs){.of = {.n = n}};
-	j->names = calloc(n + 1, sizeof(*j->names));
-	j->nodes = calloc(n + 1, sizeof(*j->nodes));
-	j->weight = calloc(n + 1, sizeof(*j->weight));
-	j->demand = calloc(n + 1, sizeof(*j->demand));
-	j->of.tokens = calloc(n + 1, sizeof(*j->of.tokens));
-	j->of.record = calloc(n + 1, sizeof(*j->of.record));
-	j->of.remainder = calloc(n + 1, sizeof(*j->of.remainder));
-	j->of.reclaim = calloc(n + 1, sizeof(*j->of.reclaim));
-	j->of.initial = calloc(n + 1, sizeof(*j->of.initial));
-	j->of.weight = j->weight;
-	j->of.demand = j->demand;
-	if (j->names && j->nodes && j->weight && j->demand && j->of.tokens && j->of.record &&
-		j->of.remainder && j->of.reclaim && j->of.initial &&
-		adaptbf_space_grow(&j->space, n) == 0)
-		return 0;
-	jobs_free(j);
-	return -ENOMEM;
+	j->names = arena_take(m, n, sizeof(*j->names));
+	j->nodes = arena_take(m, n, sizeof(*j->nodes));
+	j->of.weight = j->weight = arena_take(m, n, sizeof(*j->weight));
+	j->of.demand = j->demand = arena_take(m, n, sizeof(*j->demand));
+	j->of.tokens = arena_take(m, n, sizeof(*j->of.tokens));
+	j->of.record = arena_take(m, n, sizeof(*j->of.record));
+	j->of.remainder = arena_take(m, n, sizeof(*j->of.remainder));
+	j->of.reclaim = arena_take(m, n, sizeof(*j->of.reclaim));
+	j->of.initial = arena_take(m, n, sizeof(*j->of.initial));
+	return m->failed ? -ENOMEM : adaptbf_space_grow(&j->space, n);
 }
 
 /* ---- input */
@@ -77,8 +64,9 @@ static int read_fixed(
 	return r == -ENOENT ? 0 : r;
 }
 
-static int read_job(const struct alloc_at *at, struct jobs *j, size_t i)
+static int read_job(const struct alloc_at *at, void *arg, size_t i)
 {
+	struct jobs *j = arg;
 	double demand = 0;
 	int r = alloc_keys(at, job_keys);
 
@@ -112,29 +100,6 @@ static void weigh(struct jobs *j)
 		scale = 0x1p31 / most;
 	for (size_t i = 0; i < j->of.n; i++)
 		j->weight[i] = (uint32_t)fmax(1, rint(j->nodes[i] * scale));
-}
-
-static int read_jobs(json_t *list, struct weir_err *err, struct jobs *ret)
-{
-	char path[64];
-	json_t *item;
-	size_t i;
-	int r = jobs_new(ret, json_array_size(list));
-
-	if (r)
-		return r;
-	for (i = 0; r == 0 && (item = json_array_get(list, i)); i++) {
-		struct alloc_at at = {path, item, err};
-
-		snprintf(path, sizeof(path), "jobs[%zu]", i);
-		r = read_job(&at, ret, i);
-	}
-	if (r) {
-		jobs_free(ret);
-		return r;
-	}
-	weigh(ret);
-	return 0;
 }
 
 /* ---- output */
@@ -190,11 +155,11 @@ int alloc_adaptbf(json_t *in, json_t **ret_out, struct weir_err *err)
 		return alloc_fail(&top, "rate", "a period must have fewer than 2^38 tokens");
 	if (json_array_size(list) > ADAPTBF_JOBS)
 		return alloc_fail(&top, "jobs", "must be at most %zu", ADAPTBF_JOBS);
-	r = read_jobs(list, err, &jobs);
-	if (r)
-		return r;
-	r = alloc_unique(&top, "jobs", list);
+	r = jobs_new(&jobs, json_array_size(list));
+	if (r == 0)
+		r = alloc_each(&top, "jobs", list, read_job, &jobs);
 	if (r == 0) {
+		weigh(&jobs);
 		tokens = adaptbf_tokens(rate, period, &carry);
 		adaptbf_allocate(&jobs.of, tokens, &jobs.space, &sums);
 		r = write_out(&jobs, tokens, carry, &sums, ret_out);

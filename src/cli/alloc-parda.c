@@ -4,7 +4,6 @@
 #include "cli/alloc.h"
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 static const char *const top_keys[] = {
@@ -16,6 +15,11 @@ static const struct alloc_range above_0 = {.most = HUGE_VAL, .above = true};
 struct host {
 	const char *name;
 	double window, beta, latency, ios;
+};
+
+struct hosts {
+	struct host *host;
+	bool local;
 };
 
 static int read_law(const struct alloc_at *at, struct parda_law *ret)
@@ -32,50 +36,30 @@ static int read_law(const struct alloc_at *at, struct parda_law *ret)
 	return ret->wmax < ret->wmin ? alloc_fail(at, "wmax", "must be at least wmin") : 0;
 }
 
-/* Read a host, except its latency: a host without requests (ios 0) need not have one. */
-static int read_host(const struct alloc_at *at, bool local, struct host *ret)
-{
-	int r = alloc_keys(at, host_keys);
-
-	if (r || (r = alloc_name(at, &ret->name)) ||
-		(r = alloc_need(at, "window", at_least_0, &ret->window)) ||
-		(r = alloc_need(at, "beta", at_least_0, &ret->beta)) ||
-		(r = alloc_number(at, "ios", at_least_0, &ret->ios)))
-		return r == -ENOENT ? (local ? 0 : alloc_fail(at, "ios", "is missing")) : r;
-	return 0;
-}
-
 static int read_latency(const struct alloc_at *at, bool local, struct host *ret)
 {
 	int r = alloc_number(at, "latency", above_0, &ret->latency);
 
+	/* A host without requests (ios 0) need not have one. */
 	if (r == -ENOENT && (local || ret->ios > 0))
 		return alloc_fail(at, "latency", "is missing");
 	return alloc_absent_ok(r);
 }
 
-static int read_hosts(json_t *list, bool local, struct weir_err *err, struct host **ret_hosts)
+static int read_host(const struct alloc_at *at, void *arg, size_t i)
 {
-	struct host *hosts = calloc(json_array_size(list) + 1, sizeof(*hosts));
-	char path[64];
-	json_t *item;
-	size_t i;
-	int r = hosts ? 0 : -ENOMEM;
+	struct hosts *h = arg;
+	struct host *ret = &h->host[i];
+	int r = alloc_keys(at, host_keys);
 
-	for (i = 0; r == 0 && (item = json_array_get(list, i)); i++) {
-		struct alloc_at at = {path, item, err};
-
-		snprintf(path, sizeof(path), "hosts[%zu]", i);
-		r = read_host(&at, local, &hosts[i]);
-		if (r == 0)
-			r = read_latency(&at, local, &hosts[i]);
-	}
-	if (r) {
-		free(hosts);
+	if (r || (r = alloc_name(at, &ret->name)) ||
+		(r = alloc_need(at, "window", at_least_0, &ret->window)) ||
+		(r = alloc_need(at, "beta", at_least_0, &ret->beta)))
 		return r;
-	}
-	*ret_hosts = hosts;
-	return 0;
+	r = alloc_number(at, "ios", at_least_0, &ret->ios);
+	if (r == -ENOENT)
+		r = h->local ? 0 : alloc_fail(at, "ios", "is missing");
+	return r ? r : read_latency(at, h->local, ret);
 }
 
 /* Return the mean latency over the hosts, weighted by IOs; 0 if there were none. */
@@ -125,19 +109,18 @@ int alloc_parda(json_t *in, json_t **ret_out, struct weir_err *err)
 {
 	struct alloc_at top = {"", in, err};
 	struct parda_law law;
-	struct host *hosts;
-	bool local = false;
+	struct hosts h = {0};
 	json_t *list;
 	int r = alloc_keys(&top, top_keys);
 
 	if (r || (r = read_law(&top, &law)) ||
-		(r = alloc_absent_ok(alloc_flag(&top, "local", &local))) ||
-		(r = alloc_list(&top, "hosts", &list)) ||
-		(r = read_hosts(list, local, err, &hosts)))
+		(r = alloc_absent_ok(alloc_flag(&top, "local", &h.local))) ||
+		(r = alloc_list(&top, "hosts", &list)))
 		return r;
-	r = alloc_unique(&top, "hosts", list);
+	h.host = calloc(json_array_size(list) + 1, sizeof(*h.host));
+	r = h.host ? alloc_each(&top, "hosts", list, read_host, &h) : -ENOMEM;
 	if (r == 0)
-		r = write_out(&law, hosts, json_array_size(list), local, ret_out, err);
-	free(hosts);
+		r = write_out(&law, h.host, json_array_size(list), h.local, ret_out, err);
+	free(h.host);
 	return r;
 }

@@ -4,11 +4,11 @@
  * met.
  */
 #include "control/pshift/alloc.h"
+#include "base/arena.h"
 #include "serve/loop/parallel.h"
 #include "cli/alloc.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static const char *const top_keys[] = {"servers", "buckets", "top", "threads", "floor", NULL};
 static const char *const server_keys[] = {"name", "capacity", NULL};
@@ -23,6 +23,7 @@ struct job {
 	struct pshift_options options;
 	struct pshift_parallel parallel;
 	struct pshift *pshift;
+	struct arena memory;
 	int64_t *capacity, *reservation, *limit, *demand, *rtokens, *ltokens;
 	uint32_t *first, *server;
 	const char **servers, **buckets; /* names */
@@ -33,51 +34,37 @@ static void job_free(struct job *j)
 {
 	pshift_free(j->pshift);
 	parallel_free(j->parallel.pool);
-	free(j->capacity);
-	free(j->reservation);
-	free(j->limit);
-	free(j->demand);
-	free(j->rtokens);
-	free(j->ltokens);
-	free(j->first);
-	free(j->server);
-	free(j->servers);
-	free(j->buckets);
+	arena_free(&j->memory);
 	json_decref(j->numbers);
 }
 
 static int job_new(struct job *j, size_t servers, size_t buckets, size_t entries)
 {
-	j->capacity = calloc(servers + 1, sizeof(*j->capacity));
-	j->servers = calloc(servers + 1, sizeof(*j->servers));
-	j->reservation = calloc(buckets + 1, sizeof(*j->reservation));
-	j->limit = calloc(buckets + 1, sizeof(*j->limit));
-	j->first = calloc(buckets + 1, sizeof(*j->first));
-	j->buckets = calloc(buckets + 1, sizeof(*j->buckets));
-	j->server = calloc(entries + 1, sizeof(*j->server));
-	j->demand = calloc(entries + 1, sizeof(*j->demand));
-	j->rtokens = calloc(entries + 1, sizeof(*j->rtokens));
-	j->ltokens = calloc(entries + 1, sizeof(*j->ltokens));
-	j->numbers = json_object();
-	if (!j->capacity || !j->servers || !j->reservation || !j->limit || !j->first ||
-		!j->buckets || !j->server || !j->demand || !j->rtokens || !j->ltokens ||
-		!j->numbers)
-		return -ENOMEM;
+	struct arena *m = &j->memory;
+
 	j->in.servers = servers;
 	j->in.buckets = buckets;
-	j->in.capacity = j->capacity;
-	j->in.reservation = j->reservation;
-	j->in.limit = j->limit;
-	j->in.first = j->first;
-	j->in.server = j->server;
-	j->in.demand = j->demand;
+	j->in.capacity = j->capacity = arena_take(m, servers, sizeof(*j->capacity));
+	j->servers = arena_take(m, servers, sizeof(*j->servers));
+	j->in.reservation = j->reservation = arena_take(m, buckets, sizeof(*j->reservation));
+	j->in.limit = j->limit = arena_take(m, buckets, sizeof(*j->limit));
+	j->in.first = j->first = arena_take(m, buckets + 1, sizeof(*j->first));
+	j->buckets = arena_take(m, buckets, sizeof(*j->buckets));
+	j->in.server = j->server = arena_take(m, entries, sizeof(*j->server));
+	j->in.demand = j->demand = arena_take(m, entries, sizeof(*j->demand));
+	j->rtokens = arena_take(m, entries, sizeof(*j->rtokens));
+	j->ltokens = arena_take(m, entries, sizeof(*j->ltokens));
+	j->numbers = json_object();
+	if (m->failed || !j->numbers)
+		return -ENOMEM;
 	return pshift_new(&j->pshift);
 }
 
 /* ---- input */
 
-static int read_server(const struct alloc_at *at, struct job *j, size_t i)
+static int read_server(const struct alloc_at *at, void *arg, size_t i)
 {
+	struct job *j = arg;
 	int r = alloc_keys(at, server_keys);
 
 	if (r || (r = alloc_name(at, &j->servers[i])))
@@ -122,8 +109,9 @@ static int read_demand(const struct alloc_at *bucket, struct job *j, size_t i)
 	return 0;
 }
 
-static int read_bucket(const struct alloc_at *at, struct job *j, size_t i)
+static int read_bucket(const struct alloc_at *at, void *arg, size_t i)
 {
+	struct job *j = arg;
 	int r = alloc_keys(at, bucket_keys);
 
 	j->limit[i] = PSHIFT_NO_LIMIT;
@@ -132,25 +120,6 @@ static int read_bucket(const struct alloc_at *at, struct job *j, size_t i)
 		(r = alloc_absent_ok(alloc_whole(at, "limit", any, &j->limit[i]))))
 		return r;
 	return read_demand(at, j, i);
-}
-
-static int read_each(json_t *list, const char *key, struct job *j, struct weir_err *err,
-	int (*read)(const struct alloc_at *at, struct job *j, size_t i))
-{
-	char path[64];
-	json_t *item;
-	size_t i;
-	int r = 0;
-
-	json_array_foreach(list, i, item)
-	{
-		struct alloc_at at = {path, item, err};
-
-		snprintf(path, sizeof(path), "%s[%zu]", key, i);
-		if (r == 0)
-			r = read(&at, j, i);
-	}
-	return r;
 }
 
 static int read_options(const struct alloc_at *top, struct job *j)
@@ -197,10 +166,8 @@ static int read_all(const struct alloc_at *top, struct job *j)
 		return alloc_fail(top, "buckets", "there are too many");
 	r = job_new(j, json_array_size(servers), json_array_size(buckets), count_entries(buckets));
 	if (r || (r = read_options(top, j)) ||
-		(r = read_each(servers, "servers", j, top->err, read_server)) ||
-		(r = alloc_unique(top, "servers", servers)) ||
-		(r = read_each(buckets, "buckets", j, top->err, read_bucket)) ||
-		(r = alloc_unique(top, "buckets", buckets)))
+		(r = alloc_each(top, "servers", servers, read_server, j)) ||
+		(r = alloc_each(top, "buckets", buckets, read_bucket, j)))
 		return r;
 	/* Other errors that it could find were refused above, with a better place. */
 	r = pshift_check(j->pshift, &j->in, NULL, NULL);

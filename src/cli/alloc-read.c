@@ -19,15 +19,6 @@ int alloc_fail(const struct alloc_at *at, const char *key, const char *fmt, ...)
 		key, *at->path || *key ? ": " : "", what);
 }
 
-static bool known(const char *key, const char *const *keys)
-{
-	for (; *keys; keys++) {
-		if (strcmp(key, *keys) == 0)
-			return true;
-	}
-	return false;
-}
-
 int alloc_keys(const struct alloc_at *at, const char *const *keys)
 {
 	const char *key;
@@ -37,14 +28,12 @@ int alloc_keys(const struct alloc_at *at, const char *const *keys)
 		return alloc_fail(at, "", "must be an object");
 	json_object_foreach(at->object, key, value)
 	{
-		const char *near;
+		const char *near = weir_err_near(key, keys);
 
-		if (known(key, keys))
-			continue;
-		near = weir_err_near(key, keys);
-		if (near)
+		if (!near)
+			return alloc_fail(at, key, "unknown");
+		if (strcmp(near, key) != 0)
 			return alloc_fail(at, key, "unknown (did you mean '%s'?)", near);
-		return alloc_fail(at, key, "unknown");
 	}
 	return 0;
 }
@@ -134,7 +123,7 @@ int alloc_list(const struct alloc_at *at, const char *key, json_t **ret)
 	return 0;
 }
 
-int alloc_unique(const struct alloc_at *at, const char *key, json_t *list)
+static int check_unique(const struct alloc_at *at, const char *key, json_t *list)
 {
 	json_t *seen = json_object(), *item;
 	size_t i;
@@ -156,4 +145,21 @@ int alloc_unique(const struct alloc_at *at, const char *key, json_t *list)
 	}
 	json_decref(seen);
 	return r;
+}
+
+int alloc_each(
+	const struct alloc_at *top, const char *key, json_t *list, alloc_read *read, void *arg)
+{
+	char path[64];
+	json_t *item;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && (item = json_array_get(list, i)); i++) {
+		struct alloc_at at = {path, item, top->err};
+
+		snprintf(path, sizeof(path), "%s[%zu]", key, i);
+		r = read(&at, arg, i);
+	}
+	return r ? r : check_unique(top, key, list);
 }

@@ -48,8 +48,11 @@ int alloc_flag(const struct alloc_at *at, const char *key, bool *ret);
 int alloc_need(const struct alloc_at *at, const char *key, struct alloc_range range, double *ret);
 int alloc_name(const struct alloc_at *at, const char **ret);
 int alloc_list(const struct alloc_at *at, const char *key, json_t **ret);
-/* Check that the names of the list's objects are unique. Return 0, -EINVAL or -ENOMEM. */
-int alloc_unique(const struct alloc_at *at, const char *key, json_t *list);
+/* Read each object of the list `key`, and check that their names are unique. Return 0, -EINVAL or
+ * -ENOMEM. */
+typedef int alloc_read(const struct alloc_at *at, void *arg, size_t i);
+int alloc_each(
+	const struct alloc_at *top, const char *key, json_t *list, alloc_read *read, void *arg);
 /* Set the message "PATH.KEY: …" and return -EINVAL. */
 int alloc_fail(const struct alloc_at *at, const char *key, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -5,7 +5,6 @@
 #include "cli/load-report.h"
 #include "cli/trace-verb.h"
 #include <stdlib.h>
-#include <string.h>
 
 extern const struct verb verb_replay;
 
@@ -62,27 +61,6 @@ static int read_job(const char *const *values, struct load_job *ret)
 	return read_speed(values[SPEED], &ret->speed);
 }
 
-static int read_format(const char *text, enum trace_format *ret)
-{
-	char formats[TRACE_FORMATS_ROOM];
-	const char *near;
-
-	if (!text)
-		return -1;
-	for (int i = 0; i < TRACE_FORMATS; i++) {
-		if (strcmp(trace_format_names[i], text) == 0) {
-			*ret = (enum trace_format)i;
-			return -1;
-		}
-	}
-	near = weir_err_near(text, trace_format_names);
-	if (near)
-		return opts_fail(
-			&verb_replay, "--format: no '%s' (did you mean '%s'?)", text, near);
-	return opts_fail(&verb_replay, "--format: no '%s'; valid are %s", text,
-		trace_formats(false, ", ", formats, sizeof(formats)));
-}
-
 /* Keep the requested part of the trace. */
 static int slice_trace(struct trace *t, const char *from, const char *until)
 {
@@ -104,9 +82,9 @@ static int read_trace(const char *path, const char *const *values, struct trace 
 	struct weir_err err;
 	char *text;
 	size_t len;
-	int r, status = read_format(values[FORMAT], &format);
+	int r, status = trace_parse_format(&verb_replay, "format", values[FORMAT], &format);
 
-	if (status >= 0)
+	if (status)
 		return status;
 	if (files_read_trace(path, &text, &len, &err) < 0)
 		return opts_fail(&verb_replay, "%s", err.text);

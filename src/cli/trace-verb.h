@@ -23,6 +23,11 @@ extern const struct verb verb_trace;
 #define TRACE_FORMATS_ROOM 128 /* enough for all of them */
 char *trace_formats(bool written, const char *between, char *buf, size_t len);
 
+/* Parse --format or, for formats that can be written, --to; *ret is unchanged if word is NULL. Return
+ * 0, or the exit status with the reason printed. */
+int trace_parse_format(
+	const struct verb *v, const char *option, const char *word, enum trace_format *ret);
+
 /* Read a trace from a file or, for "-", from standard input; with progress. Files of a size or kind
  * that cannot be a trace are refused before they are read. */
 int trace_load(

@@ -100,28 +100,27 @@ char *trace_formats(bool written, const char *between, char *buf, size_t len)
 	return buf;
 }
 
-/* Return 0, or the exit status with the fault printed. */
-static int parse_format(int option, const char *word, enum trace_format *ret)
+int trace_parse_format(
+	const struct verb *v, const char *option, const char *word, enum trace_format *ret)
 {
 	char formats[TRACE_FORMATS_ROOM];
+	bool written = strcmp(option, "to") == 0;
 
 	if (!word)
 		return 0;
-	trace_formats(option == TO, ", ", formats, sizeof(formats));
-	for (int f = option == TO ? TRACE_WEIR : TRACE_AUTO; f < TRACE_FORMATS; f++) {
+	trace_formats(written, ", ", formats, sizeof(formats));
+	for (int f = written ? TRACE_WEIR : TRACE_AUTO; f < TRACE_FORMATS; f++) {
 		if (strcmp(word, trace_format_names[f]) != 0)
 			continue;
 		*ret = (enum trace_format)f;
-		if (option == TO && !trace_can_write(*ret))
-			return opts_fail(&verb_trace,
-				"--to %s: %s can only be read; writable are %s", word, word,
-				formats);
+		if (written && !trace_can_write(*ret))
+			return opts_fail(v, "--to %s: %s can only be read; writable are %s", word,
+				word, formats);
 		return 0;
 	}
 	const char *near = weir_err_near(word, trace_format_names);
-	return opts_fail(&verb_trace, "--%s: no format '%s'%s%s%s; valid are %s",
-		options[option].name, word, near ? " (did you mean '" : "", near ? near : "",
-		near ? "'?)" : "", formats);
+	return opts_fail(v, "--%s: no format '%s'%s%s%s; valid are %s", option, word,
+		near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", formats);
 }
 
 static int parse_time(int option, const char *word, weir_time *ret)
@@ -154,9 +153,9 @@ static int parse_request(const char *const *values, struct trace_request *q)
 		.drop_unsupported = values[DROP],
 		.json = values[JSON],
 	};
-	int status = parse_format(FORMAT, values[FORMAT], &q->format);
+	int status = trace_parse_format(&verb_trace, "format", values[FORMAT], &q->format);
 	if (!status)
-		status = parse_format(TO, values[TO], &q->to);
+		status = trace_parse_format(&verb_trace, "to", values[TO], &q->to);
 	if (!status)
 		status = parse_speed(values[SPEED], &q->speed);
 	if (!status)

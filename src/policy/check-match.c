@@ -146,11 +146,9 @@ static void check_matches(struct policy_reading *r)
 
 	for (size_t i = 0; i < p->n_tenants; i++)
 		n += p->tenants[i].n_match;
-	all = calloc(n ? n : 1, sizeof(*all));
-	if (!all) {
-		r->no_memory = true;
+	all = policy_scratch(r, n, sizeof(*all));
+	if (!all)
 		return;
-	}
 	n = 0;
 	for (size_t i = 0; i < p->n_tenants; i++)
 		for (unsigned k = 0; k < p->tenants[i].n_match; k++) {
@@ -230,14 +228,13 @@ static void refuse_overlap(
 static void check_exports(struct policy_reading *r)
 {
 	const struct weir_policy *p = r->policy;
-	const struct weir_export **all = calloc(p->n_exports + 1, sizeof(*all)), *furthest = NULL;
+	const struct weir_export **all = policy_scratch(r, p->n_exports, sizeof(*all)),
+				 *furthest = NULL;
 
 	for (size_t i = 0; all && i < p->n_exports; i++)
 		all[i] = &p->exports[i];
 	if (all)
 		qsort(all, p->n_exports, sizeof(*all), by_place);
-	else
-		r->no_memory = true;
 	for (size_t i = 0; all && i < p->n_exports; i++) {
 		bool same = furthest && furthest->resource == all[i]->resource;
 

@@ -72,12 +72,10 @@ static int by_name(const void *a, const void *b)
 static void check_names(struct policy_reading *r)
 {
 	const struct weir_policy *p = r->policy;
-	struct named *names = calloc(p->n_tenants ? p->n_tenants : 1, sizeof(*names));
+	struct named *names = policy_scratch(r, p->n_tenants, sizeof(*names));
 
-	if (!names) {
-		r->no_memory = true;
+	if (!names)
 		return;
-	}
 	for (size_t i = 0; i < p->n_tenants; i++)
 		names[i] = (struct named){p->tenants[i].parent, (int)i, p->tenants[i].name};
 	qsort(names, p->n_tenants, sizeof(*names), by_name);
@@ -347,12 +345,10 @@ static void check_unit_capacity(struct policy_reading *r, const struct weir_boun
 static void check_capacity(struct policy_reading *r, const struct weir_bounds *needs)
 {
 	const struct weir_policy *p = r->policy;
-	int *reach = calloc(p->n_tenants ? p->n_tenants : 1, sizeof(*reach));
+	int *reach = policy_scratch(r, p->n_tenants, sizeof(*reach));
 
-	if (!reach) {
-		r->no_memory = true;
+	if (!reach)
 		return;
-	}
 	for (size_t i = p->n_tenants; i-- > 0;) {
 		const struct weir_tenant *t = &p->tenants[i];
 
@@ -370,12 +366,10 @@ static void check_capacity(struct policy_reading *r, const struct weir_bounds *n
 void policy_check(struct policy_reading *r)
 {
 	const struct weir_policy *p = r->policy;
-	struct weir_bounds *needs = calloc(p->n_tenants ? p->n_tenants : 1, sizeof(*needs));
+	struct weir_bounds *needs = policy_scratch(r, p->n_tenants, sizeof(*needs));
 
-	if (!needs) {
-		r->no_memory = true;
+	if (!needs)
 		return;
-	}
 	policy_bounds_needs(p, needs);
 	check_names(r);
 	for (size_t i = 0; i < p->n_tenants; i++)

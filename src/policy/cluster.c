@@ -28,16 +28,10 @@ static const char *const cluster_keys[] = {
 
 static void read_servers(struct policy_reading *r, yamldoc_node n, struct weir_policy_cluster *to)
 {
-	struct weir_err err;
-
-	if (policy_took(r, yamldoc_list(n, &err), &err) != 0)
+	if (policy_took(r, yamldoc_list(n, &r->err)) != 0)
 		return;
-	to->servers = calloc(yamldoc_size(n) + 1, sizeof(*to->servers));
-	if (!to->servers) {
-		r->no_memory = true;
-		return;
-	}
-	for (size_t i = 0; i < yamldoc_size(n); i++) {
+	to->servers = policy_alloc(r, (yamldoc_size(n) + 1) * sizeof(*to->servers));
+	for (size_t i = 0; to->servers && i < yamldoc_size(n); i++) {
 		const char *name = yamldoc_text(yamldoc_at(n, i));
 
 		if (!name || peer_name_check(name) < 0)
@@ -69,14 +63,13 @@ static void check_servers(struct policy_reading *r, yamldoc_node n, struct weir_
 static void read_times(struct policy_reading *r, yamldoc_node n, struct weir_policy_cluster *to)
 {
 	const char *text = yamldoc_text(yamldoc_get(n, "interval"));
-	struct weir_err err;
 
-	if (policy_took(r, yamldoc_time(n, "period", &to->period, &err), &err) == 0 &&
+	if (policy_took(r, yamldoc_time(n, "period", &to->period, &r->err)) == 0 &&
 		(to->period < 100 * WEIR_MS || to->period > 60 * WEIR_SEC))
 		policy_refuse(r, yamldoc_get(n, "period"), "must be from 100 ms to 60 s");
 	if (text && strcmp(text, "auto") == 0)
 		return;
-	if (policy_took(r, yamldoc_time(n, "interval", &to->interval, &err), &err) == 0 &&
+	if (policy_took(r, yamldoc_time(n, "interval", &to->interval, &r->err)) == 0 &&
 		(to->interval < 10 * WEIR_MS || to->interval > to->period))
 		policy_refuse(
 			r, yamldoc_get(n, "interval"), "must be from 10 ms to the period, or auto");
@@ -139,9 +132,7 @@ static bool is_server(const struct weir_policy_cluster *c, const char *name)
 
 void policy_cluster_read_tenant(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
 {
-	struct weir_err err;
-
-	if (!n.id || policy_took(r, yamldoc_list(n, &err), &err) != 0)
+	if (!n.id || policy_took(r, yamldoc_list(n, &r->err)) != 0)
 		return;
 	if (!r->policy->cluster.n_servers) {
 		policy_refuse(r, n, "is for tenants of a cluster, but the policy has none");

@@ -46,12 +46,11 @@ const char **policy_controller_lab_keys(const char *const *own, const char **nam
 static bool read_kind(struct policy_reading *r, yamldoc_node n, const struct controller **ret)
 {
 	const char *words[CONTROLLERS] = {"none"};
-	struct weir_err err;
 	int word = 0, rc;
 
 	for (size_t i = 0; controllers[i] && i + 2 < CONTROLLERS; i++)
 		words[i + 1] = controllers[i]->name;
-	rc = policy_took(r, yamldoc_choice(n, "controller", words, &word, &err), &err);
+	rc = policy_took(r, yamldoc_choice(n, "controller", words, &word, &r->err));
 	*ret = word ? controllers[word - 1] : NULL;
 	return rc == 0 || !yamldoc_has(n, "controller");
 }
@@ -84,7 +83,6 @@ static void read_keys(struct policy_reading *r, const struct controller *c,
 	struct controller_check *check, struct settings *s)
 {
 	const char *names[KEYS_MOST];
-	struct weir_err err;
 
 	if (check->own.id &&
 		!policy_keys(r, check->own, keys_names(c->keys, false, false, NULL, names)))
@@ -94,7 +92,7 @@ static void read_keys(struct policy_reading *r, const struct controller *c,
 				   : k->beside ? check->map
 					       : check->own;
 
-		policy_took(r, key_read(k, map, s, &err), &err);
+		policy_took(r, key_read(k, map, s, &r->err));
 	}
 	if (c->check)
 		c->check(s, check);
@@ -119,11 +117,9 @@ void policy_controller_read(struct policy_reading *r, yamldoc_node n, struct wei
 		return;
 	check.own = yamldoc_get(n, c->name);
 	s.len = c->settings_size;
-	s.data = calloc(1, s.len + 1);
-	if (!s.data) {
-		r->no_memory = true;
+	s.data = policy_scratch(r, s.len, 1);
+	if (!s.data)
 		return;
-	}
 	keys_default(c->keys, s.data, s.len);
 	read_keys(r, c, &check, &s);
 	policy_settings_set(r, to, s.data, s.len);

@@ -31,24 +31,19 @@ static void tls(struct policy_reading *r, struct weir_policy_tls *t)
 
 static void *array(struct policy_reading *r, const void *from, size_t n, size_t size)
 {
-	void *to = calloc(n ? n : 1, size);
+	void *to = policy_scratch(r, n, size);
 
-	if (!to)
-		r->no_memory = true;
-	else if (n)
+	if (to && n)
 		memcpy(to, from, n * size);
 	return to;
 }
 
-/* In the policy's memory. */
-static const char **few_strings(struct policy_reading *r, const char *const *from, size_t n)
+static const char **strings(struct policy_reading *r, const char *const *from, size_t n)
 {
 	const char **to = policy_alloc(r, n * sizeof(*to));
 
-	for (size_t i = 0; to && i < n; i++) {
-		to[i] = from[i];
-		string(r, &to[i]);
-	}
+	for (size_t i = 0; to && i < n; i++)
+		to[i] = policy_string(r, from[i]);
 	return to;
 }
 
@@ -65,7 +60,7 @@ static void tenant(struct policy_reading *r, struct weir_tenant *t)
 	for (unsigned i = 0; i < t->n_max; i++)
 		place(r, &t->max[i].at);
 	if (t->n_servers)
-		t->servers = few_strings(r, t->servers, t->n_servers);
+		t->servers = strings(r, t->servers, t->n_servers);
 	if (!t->n_match)
 		return;
 	t->match = policy_alloc(r, t->n_match * sizeof(*t->match));
@@ -124,15 +119,6 @@ static void resources(struct policy_reading *r, const struct weir_policy *from)
 	}
 }
 
-static const char **strings(struct policy_reading *r, const char *const *from, size_t n)
-{
-	const char **to = array(r, from, n, sizeof(*to));
-
-	for (size_t i = 0; to && i < n; i++)
-		string(r, &to[i]);
-	return to;
-}
-
 int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 {
 	struct policy_reading r = {.policy = calloc(1, sizeof(*r.policy))};
@@ -141,7 +127,7 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	if (!p)
 		return -ENOMEM;
 	*p = *from;
-	p->memory = NULL;
+	p->memory = (struct arena){0};
 	p->index = NULL;
 	tenants(&r, from);
 	lab_tenants(&r, from);
@@ -154,9 +140,11 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	string(&r, &p->tenants_text);
 	tls(&r, &p->tls);
 	p->peers.to = strings(&r, from->peers.to, from->peers.n_to);
-	p->peers.to_at = array(&r, from->peers.to_at, from->peers.n_to, sizeof(*p->peers.to_at));
-	for (size_t i = 0; p->peers.to_at && i < from->peers.n_to; i++)
+	p->peers.to_at = policy_alloc(&r, from->peers.n_to * sizeof(*p->peers.to_at));
+	for (size_t i = 0; p->peers.to_at && i < from->peers.n_to; i++) {
+		p->peers.to_at[i] = from->peers.to_at[i];
 		place(&r, &p->peers.to_at[i]);
+	}
 	place(&r, &p->peers.listen_at);
 	string(&r, &p->peers.listen);
 	string(&r, &p->peers.key);

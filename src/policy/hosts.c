@@ -18,13 +18,9 @@ static void read_to(struct policy_reading *r, yamldoc_node n)
 
 	if (!n.id || !many)
 		return;
-	to->to = calloc(many, sizeof(*to->to));
-	to->to_at = calloc(many, sizeof(*to->to_at));
-	if (!to->to || !to->to_at) {
-		r->no_memory = true;
-		return;
-	}
-	for (size_t i = 0; i < many; i++) {
+	to->to = policy_alloc(r, many * sizeof(*to->to));
+	to->to_at = policy_alloc(r, many * sizeof(*to->to_at));
+	for (size_t i = 0; to->to && to->to_at && i < many; i++) {
 		yamldoc_node one = several ? yamldoc_at(n, i) : n;
 		const char *text = yamldoc_text(one);
 
@@ -40,7 +36,6 @@ void policy_hosts_read(struct policy_reading *r, yamldoc_node root)
 {
 	struct weir_policy_peers *to = &r->policy->peers;
 	yamldoc_node n = yamldoc_get(root, "peers");
-	struct weir_err err;
 
 	to->period = PERIOD;
 	if (n.id && yamldoc_kind(n) != YAMLDOC_MAP) {
@@ -58,7 +53,7 @@ void policy_hosts_read(struct policy_reading *r, yamldoc_node root)
 	if (to->host && peer_name_check(to->host) < 0)
 		policy_refuse(r, yamldoc_get(n, "host"),
 			"must be a name of 1 to %d bytes, without spaces", PEER_NAME_MAX);
-	if (policy_took(r, yamldoc_time(n, "period", &to->period, &err), &err) == 0 &&
+	if (policy_took(r, yamldoc_time(n, "period", &to->period, &r->err)) == 0 &&
 		(to->period < 100 * WEIR_MS || to->period > 60 * WEIR_SEC))
 		policy_refuse(r, yamldoc_get(n, "period"), "must be from 100 ms to 60 s");
 }

@@ -24,26 +24,30 @@ struct policy_reading {
 	struct weir_policy_remarks *remarks;
 	weir_policy_reader *reader;
 	void *reader_arg;
-	bool no_memory;   /* sticky: what was read is not whole */
-	const char *file; /* the last file named by policy_place, in the policy's memory */
+	struct weir_err err; /* for the message of a getter, which policy_took records */
+	bool no_memory;      /* sticky: what was read is not whole */
+	const char *file;    /* the last file named by policy_place, in the policy's memory */
 	size_t tenants_room, labs_room;
 };
 
 /* Remarks. `policy_refuse` at a node, `policy_refuse_at` at a place that was kept; `policy_took`
- * passes on a getter's result: 0, or -ENOENT (absent), or the error, which it records. */
+ * passes on a getter's result: 0, or -ENOENT (absent), or the error, whose message the getter put into
+ * r->err and which it records. */
 void policy_refuse(struct policy_reading *r, yamldoc_node at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void policy_refuse_at(struct policy_reading *r, struct weir_place at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void policy_warn_at(struct policy_reading *r, struct weir_place at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-int policy_took(struct policy_reading *r, int rc, const struct weir_err *err);
+int policy_took(struct policy_reading *r, int rc);
 /* Refuse a value that is not a map (false), every key outside `keys`, and every key with a null
  * value. */
 bool policy_keys(struct policy_reading *r, yamldoc_node n, const char *const *keys);
 
 /* Return memory that lives as long as the policy; NULL (and no_memory) if there is none. */
 void *policy_alloc(struct policy_reading *r, size_t size);
+/* Return zeroed memory for n objects and one more, which the caller frees; NULL as above. */
+void *policy_scratch(struct policy_reading *r, size_t n, size_t size);
 const char *policy_string(struct policy_reading *r, const char *text);
 struct weir_place policy_place(struct policy_reading *r, yamldoc_node n);
 /* Make room for one more in an array of `size`-byte elements of which n are used. */
@@ -57,7 +61,7 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 void policy_serve_read(struct policy_reading *r, yamldoc_node root);
 void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to);
 void policy_serve_read_export(struct policy_reading *r, yamldoc_node n, struct weir_export *to);
-/* Read one address or a list of them, into a calloc'ed list. `listens`: a unix socket may have a
+/* Read one address or a list of them, into a list in the policy's memory. `listens`: a unix socket may have a
  * mode and a group, {unix: PATH, mode: 0660, group: NAME}, and then becomes the address
  * "unix:PATH?mode=0660&group=NAME". */
 void policy_serve_read_addresses(

@@ -181,10 +181,9 @@ void policy_lab_read_tenant(struct policy_reading *r, yamldoc_node map, size_t t
 	struct weir_policy *p = r->policy;
 	yamldoc_node n = yamldoc_get(map, "lab");
 	struct policy_lab_tenant lab;
-	struct weir_err err;
 
 	if (!has_lab(r, map) ||
-		policy_took(r, policy_lab_tenant_read(n, false, &lab, &err), &err) != 0)
+		policy_took(r, policy_lab_tenant_read(n, false, &lab, &r->err)) != 0)
 		return;
 	if (yamldoc_has(map, "children")) {
 		policy_refuse(r, n, "is for tenants without children");
@@ -232,16 +231,15 @@ void policy_lab_read_resource(struct policy_reading *r, yamldoc_node map, struct
 	static const char *const own[] = {"order", "estimate", NULL};
 	yamldoc_node n = yamldoc_get(map, "lab"), estimate = yamldoc_get(n, "estimate");
 	const char *keys[KEYS_MOST];
-	struct weir_err err;
 	int order = WEIR_FAIR;
 
 	if (!has_lab(r, map) || !policy_keys(r, n, policy_controller_lab_keys(own, keys)))
 		return;
-	policy_took(r, yamldoc_choice(n, "order", order_words, &order, &err), &err);
+	policy_took(r, yamldoc_choice(n, "order", order_words, &order, &r->err));
 	to->lab.order = (enum weir_order)order;
 	to->lab.at = policy_place(r, n);
 	if (estimate.id)
-		policy_took(r, read_estimate(estimate, &to->lab, &err), &err);
+		policy_took(r, read_estimate(estimate, &to->lab, &r->err));
 	to->lab.estimates = estimate.id != 0;
 }
 

@@ -197,12 +197,11 @@ static void read_value(
 	struct policy_reading *r, yamldoc_node doc, struct target t, const char *value)
 {
 	struct weir_policy *p = r->policy;
-	struct weir_err err;
 
 	if (!yamldoc_get(doc, names[t.what]).id) {
 		policy_refuse(r, doc, "needs a value");
 	} else if (t.what == ENFORCE) {
-		policy_took(r, yamldoc_bool(doc, "enforce", &p->enforce, &err), &err);
+		policy_took(r, yamldoc_bool(doc, "enforce", &p->enforce, &r->err));
 	} else if (t.what >= DEPTH) {
 		struct weir_resource copy = p->resources[t.index];
 

@@ -11,36 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- memory: blocks in a chain, freed together */
-
-struct policy_block {
-	struct policy_block *next;
-	size_t used, room;
-	max_align_t data[];
-};
-
-enum { BLOCK = 4096 - 64 }; /* bytes: with malloc's own and our head, about a page */
+/* ---- memory */
 
 void *policy_alloc(struct policy_reading *r, size_t size)
 {
-	struct policy_block *b = r->policy->memory;
-	size_t step = sizeof(max_align_t);
+	void *memory = arena_take(&r->policy->memory, 1, size);
 
-	size = (size + step - 1) / step * step;
-	if (!b || b->room - b->used < size) {
-		size_t room = size > BLOCK ? size : BLOCK;
+	r->no_memory |= !memory;
+	return memory;
+}
 
-		b = calloc(1, sizeof(*b) + room);
-		if (!b) {
-			r->no_memory = true;
-			return NULL;
-		}
-		b->room = room;
-		b->next = r->policy->memory;
-		r->policy->memory = b;
-	}
-	b->used += size;
-	return (char *)b->data + b->used - size;
+void *policy_scratch(struct policy_reading *r, size_t n, size_t size)
+{
+	void *memory = calloc(n + 1, size);
+
+	r->no_memory |= !memory;
+	return memory;
 }
 
 const char *policy_string(struct policy_reading *r, const char *text)
@@ -61,26 +47,13 @@ bool policy_grow(struct policy_reading *r, void **array, size_t n, size_t *room,
 
 void weir_policy_free(struct weir_policy *p)
 {
-	struct policy_block *b, *next;
-
 	if (!p)
 		return;
-	for (b = p->memory; b; b = next) {
-		next = b->next;
-		free(b);
-	}
+	arena_free(&p->memory);
 	free(p->tenants);
 	free(p->resources);
 	free(p->exports);
 	free(p->labs);
-	free(p->listen);
-	free(p->api);
-	free(p->peers.to);
-	free(p->peers.to_at);
-	free(p->cluster.controllers);
-	free(p->cluster.stand_ins);
-	free(p->cluster.listen);
-	free(p->cluster.servers);
 	free(p);
 }
 
@@ -122,14 +95,14 @@ void policy_warn_at(struct policy_reading *r, struct weir_place at, const char *
 	weir_err_at(remark(&r->remarks->n_warnings, r->remarks->warnings), 0, at, "%s", words);
 }
 
-int policy_took(struct policy_reading *r, int rc, const struct weir_err *err)
+int policy_took(struct policy_reading *r, int rc)
 {
 	struct weir_err *to;
 
 	if (rc == -ENOMEM)
 		r->no_memory = true;
 	else if (rc < 0 && rc != -ENOENT && (to = next_error(r)))
-		*to = *err;
+		*to = r->err;
 	return rc;
 }
 
@@ -157,10 +130,9 @@ static void refuse_nulls(struct policy_reading *r, yamldoc_node n, const char *c
 
 bool policy_keys(struct policy_reading *r, yamldoc_node n, const char *const *keys)
 {
-	struct weir_err err;
 	size_t from = 0;
 
-	while (policy_took(r, yamldoc_map_from(n, keys, &from, &err), &err) != 0)
+	while (policy_took(r, yamldoc_map_from(n, keys, &from, &r->err)) != 0)
 		if (yamldoc_kind(n) != YAMLDOC_MAP)
 			return false;
 	refuse_nulls(r, n, keys);
@@ -181,10 +153,9 @@ struct weir_place policy_place(struct policy_reading *r, yamldoc_node n)
 
 const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const char *key)
 {
-	struct weir_err err;
 	const char *text;
 
-	if (policy_took(r, yamldoc_string(map, key, &text, &err), &err) != 0)
+	if (policy_took(r, yamldoc_string(map, key, &text, &r->err)) != 0)
 		return NULL;
 	if (!text[0]) {
 		policy_refuse(r, yamldoc_get(map, key), "must not be empty");
@@ -202,10 +173,9 @@ static const char *const top_keys[] = {"listen", "resources", "exports", "tenant
 /* Check the version of the format: another version is refused, however similar it looks. */
 static void read_version(struct policy_reading *r, yamldoc_node map)
 {
-	struct weir_err err;
 	int64_t version = 1;
 
-	if (policy_took(r, yamldoc_int(map, "version", 0, INT64_MAX, &version, &err), &err) == 0 &&
+	if (policy_took(r, yamldoc_int(map, "version", 0, INT64_MAX, &version, &r->err)) == 0 &&
 		version != 1)
 		policy_refuse(r, yamldoc_get(map, "version"),
 			"must be 1: this program knows no other format");
@@ -265,7 +235,7 @@ static void read_other(struct policy_reading *r, yamldoc_node from)
 	if (rc == 0)
 		keep_text(r, text, len);
 	free(text);
-	if (policy_took(r, rc, &err) != 0)
+	if (policy_took(r, rc) != 0)
 		return;
 	yamldoc_node root = yamldoc_root(doc);
 	/* Truncated, or not yet written: do not take it for a policy in which all clients are
@@ -327,12 +297,10 @@ bool policy_key_is_resources(const char *key)
 
 static void read_top(struct policy_reading *r, yamldoc_node root)
 {
-	struct weir_err err;
-
 	if (!policy_keys(r, root, top_keys))
 		return;
 	read_version(r, root);
-	policy_took(r, yamldoc_bool(root, "enforce", &r->policy->enforce, &err), &err);
+	policy_took(r, yamldoc_bool(root, "enforce", &r->policy->enforce, &r->err));
 	policy_serve_read(r, root);
 	policy_hosts_read(r, root);
 	policy_cluster_read(r, root);
@@ -344,13 +312,16 @@ static void read_top(struct policy_reading *r, yamldoc_node root)
 
 /* ---- what is called from outside */
 
-static int begin(struct policy_reading *r, struct weir_policy_remarks *remarks)
+static int begin(struct policy_reading *r, struct weir_policy_remarks *remarks, bool lab,
+	weir_policy_reader *reader, void *reader_arg)
 {
-	*r = (struct policy_reading){.remarks = remarks};
+	*r = (struct policy_reading){
+		.remarks = remarks, .reader = reader, .reader_arg = reader_arg};
 	remarks->n_errors = remarks->n_warnings = 0;
 	r->policy = calloc(1, sizeof(*r->policy));
 	if (!r->policy)
 		return -ENOMEM;
+	r->policy->lab = lab;
 	r->policy->enforce = true;
 	r->policy->default_tenant = -1;
 	r->policy->log_level = WEIR_POLICY_LOG_INFO;
@@ -380,15 +351,11 @@ int policy_parse_lab(const char *text, size_t len, const char *name, bool lab,
 {
 	struct policy_reading r;
 	struct yamldoc *doc;
-	struct weir_err err;
-	int rc = begin(&r, ret_remarks);
+	int rc = begin(&r, ret_remarks, lab, reader, reader_arg);
 
 	if (rc < 0)
 		return rc;
-	r.reader = reader;
-	r.reader_arg = reader_arg;
-	r.policy->lab = lab;
-	rc = policy_took(&r, yamldoc_parse(text, len, name, &doc, &err), &err);
+	rc = policy_took(&r, yamldoc_parse(text, len, name, &doc, &r.err));
 	if (rc == 0) {
 		read_top(&r, yamldoc_root(doc));
 		yamldoc_free(doc);
@@ -404,14 +371,14 @@ int weir_policy_parse_all(const char *text, size_t len, const char *name,
 		text, len, name, false, reader, reader_arg, ret_policy, ret_remarks);
 }
 
-/* Runs `read` with remarks of its own, of which only the first error is passed on. */
+/* Pass on the first error of the remarks, and free them. */
 static int first_error(int rc, struct weir_policy_remarks *remarks, struct weir_err *err)
 {
 	if (rc < 0 && err) {
-		if (remarks->n_errors)
+		if (remarks && remarks->n_errors)
 			*err = remarks->errors[0];
 		else
-			weir_err_set(err, 0, "out of memory");
+			no_memory(err);
 	}
 	free(remarks);
 	return rc;
@@ -421,11 +388,10 @@ int weir_policy_parse(const char *text, size_t len, const char *name,
 	struct weir_policy **ret_policy, struct weir_err *err)
 {
 	struct weir_policy_remarks *remarks = malloc(sizeof(*remarks));
+	int rc = remarks ? weir_policy_parse_all(text, len, name, NULL, NULL, ret_policy, remarks)
+			 : -ENOMEM;
 
-	if (!remarks)
-		return no_memory(err);
-	return first_error(weir_policy_parse_all(text, len, name, NULL, NULL, ret_policy, remarks),
-		remarks, err);
+	return first_error(rc, remarks, err);
 }
 
 int policy_node_parse(yamldoc_node root, weir_policy_reader *reader, void *reader_arg,
@@ -433,15 +399,9 @@ int policy_node_parse(yamldoc_node root, weir_policy_reader *reader, void *reade
 {
 	struct weir_policy_remarks *remarks = malloc(sizeof(*remarks));
 	struct policy_reading r;
-	int rc;
+	int rc = remarks ? begin(&r, remarks, true, reader, reader_arg) : -ENOMEM;
 
-	if (!remarks)
-		return no_memory(err);
-	rc = begin(&r, remarks);
 	if (rc == 0) {
-		r.reader = reader;
-		r.reader_arg = reader_arg;
-		r.policy->lab = true;
 		read_top(&r, root);
 		rc = end(&r, ret_policy);
 	}
@@ -453,13 +413,9 @@ int policy_part_read(void (*read)(struct policy_reading *r, yamldoc_node n, void
 {
 	struct weir_policy_remarks *remarks = malloc(sizeof(*remarks));
 	struct policy_reading r;
-	int rc;
+	int rc = remarks ? begin(&r, remarks, true, NULL, NULL) : -ENOMEM;
 
-	if (!remarks)
-		return no_memory(err);
-	rc = begin(&r, remarks);
 	if (rc == 0) {
-		r.policy->lab = true;
 		read(&r, n, to);
 		rc = r.no_memory ? -ENOMEM : remarks->n_errors ? -EINVAL : 0;
 		weir_policy_free(r.policy);

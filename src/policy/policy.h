@@ -8,6 +8,7 @@
 
 #include "control/controller.h"
 #include <weir/policy.h>
+#include "base/arena.h"
 
 struct weir_policy_tls {        /* files; NULL: not stated */
 	const char *cert, *key; /* own certificate and key */
@@ -137,8 +138,8 @@ struct weir_policy {
 	size_t n_tenants;
 	struct weir_resource *resources;
 	size_t n_resources;
-	bool enforce; /* false: shadow mode */
-	void *memory; /* owns every string above */
+	bool enforce;        /* false: shadow mode */
+	struct arena memory; /* owns every string above, and the lists of them */
 	struct weir_export *exports;
 	size_t n_exports;
 	const char **listen; /* "unix:/run/weir/nbd.sock", "tcp:127.0.0.1:10809" */

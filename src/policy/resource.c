@@ -48,7 +48,6 @@ static bool is_auto(yamldoc_node n)
 static void read_depth_requests(
 	struct policy_reading *r, yamldoc_node n, const char *key, struct weir_resource *to)
 {
-	struct weir_err err;
 	double depth = to->depth;
 
 	if (is_auto(yamldoc_get(n, key))) {
@@ -59,7 +58,7 @@ static void read_depth_requests(
 		to->depth = POLICY_DEPTH_OPEN;
 		return;
 	}
-	if (policy_took(r, yamldoc_count(n, key, &depth, &err), &err) != 0)
+	if (policy_took(r, yamldoc_count(n, key, &depth, &r->err)) != 0)
 		return;
 	if (r->policy->lab && depth >= 0 && depth < 1)
 		to->depth = depth > 0 ? depth : POLICY_DEPTH_SHUT;
@@ -71,12 +70,11 @@ static void read_depth_requests(
 
 static void read_depth_bytes(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
-	struct weir_err err;
 	uint64_t bytes = 0;
 
 	if (r->policy->lab && is_word(yamldoc_get(n, "bytes"), "none"))
 		return;
-	if (policy_took(r, yamldoc_size_of(n, "bytes", &bytes, &err), &err) != 0)
+	if (policy_took(r, yamldoc_size_of(n, "bytes", &bytes, &r->err)) != 0)
 		return;
 	if (bytes < 1 || bytes > DEPTH_BYTES_MAX)
 		policy_refuse(r, yamldoc_get(n, "bytes"),
@@ -127,30 +125,28 @@ void policy_resource_read_capacity(
 /* A burst credit counts in the unit of fair queueing, and is written in it. */
 static void read_credit(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
-	struct weir_err err;
 	weir_time span = 0;
 	int64_t requests = 0;
 
 	if (to->cost == WEIR_UNIT_BYTES) {
-		policy_took(r, yamldoc_size_of(n, "credit", &to->credit, &err), &err);
+		policy_took(r, yamldoc_size_of(n, "credit", &to->credit, &r->err));
 	} else if (to->cost == WEIR_UNIT_TIME) {
-		policy_took(r, yamldoc_time(n, "credit", &span, &err), &err);
+		policy_took(r, yamldoc_time(n, "credit", &span, &r->err));
 		to->credit = (uint64_t)span;
 	} else {
-		policy_took(r, yamldoc_int(n, "credit", 0, 1000000, &requests, &err), &err);
+		policy_took(r, yamldoc_int(n, "credit", 0, 1000000, &requests, &r->err));
 		to->credit = (uint64_t)requests;
 	}
 }
 
 void policy_resource_read_runs(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
-	struct weir_err err;
 	int64_t run = to->run;
 
 	/* A run is served out of turn: 4096 is already a second of a slow disk. */
-	policy_took(r, yamldoc_int(n, "run", 0, 4096, &run, &err), &err);
+	policy_took(r, yamldoc_int(n, "run", 0, 4096, &run, &r->err));
 	to->run = (uint32_t)run;
-	policy_took(r, yamldoc_size_of(n, "run_distance", &to->run_distance, &err), &err);
+	policy_took(r, yamldoc_size_of(n, "run_distance", &to->run_distance, &r->err));
 	read_credit(r, n, to);
 }
 
@@ -158,16 +154,15 @@ static void read_costs(struct policy_reading *r, yamldoc_node n, struct weir_res
 {
 	uint64_t unit = to->io_unit;
 	int64_t flush = 1, trim = 1;
-	struct weir_err err;
 
-	policy_took(r, yamldoc_size_of(n, "io_unit", &unit, &err), &err);
+	policy_took(r, yamldoc_size_of(n, "io_unit", &unit, &r->err));
 	if (unit < 512 || unit > UINT64_C(1) << 31)
 		policy_refuse(r, yamldoc_get(n, "io_unit"), "must be from 512 B to 2 GiB");
 	else
 		to->io_unit = (uint32_t)unit;
 	/* Each passes the gate, so each costs at least one. */
-	policy_took(r, yamldoc_int(n, "flush_cost", 1, 65536, &flush, &err), &err);
-	policy_took(r, yamldoc_int(n, "trim_cost", 1, 65536, &trim, &err), &err);
+	policy_took(r, yamldoc_int(n, "flush_cost", 1, 65536, &flush, &r->err));
+	policy_took(r, yamldoc_int(n, "trim_cost", 1, 65536, &trim, &r->err));
 	to->flush_cost = (double)flush;
 	to->trim_cost = (double)trim;
 }
@@ -195,9 +190,8 @@ static int find_resource(const struct weir_policy *p, const char *name)
 static void read_cost(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
 	int cost = WEIR_UNIT_REQUESTS;
-	struct weir_err err;
 
-	policy_took(r, yamldoc_choice(n, "cost", cost_words, &cost, &err), &err);
+	policy_took(r, yamldoc_choice(n, "cost", cost_words, &cost, &r->err));
 	to->cost = (enum weir_unit)cost;
 }
 
@@ -253,10 +247,9 @@ const char *policy_resource_near(const char *key)
 void policy_resource_read(struct policy_reading *r, yamldoc_node resources)
 {
 	struct weir_policy *p = r->policy;
-	struct weir_err err;
 	size_t room = 0;
 
-	if (!resources.id || policy_took(r, yamldoc_list(resources, &err), &err) != 0)
+	if (!resources.id || policy_took(r, yamldoc_list(resources, &r->err)) != 0)
 		return;
 	for (size_t i = 0; i < yamldoc_size(resources); i++) {
 		struct weir_resource one;
@@ -301,7 +294,6 @@ static bool read_export(struct policy_reading *r, yamldoc_node n, struct weir_ex
 {
 	const struct weir_policy *p = r->policy;
 	size_t errors = r->remarks->n_errors;
-	struct weir_err err;
 
 	*to = (struct weir_export){.at = policy_place(r, n)};
 	if (!policy_keys(r, n, export_keys))
@@ -311,8 +303,8 @@ static bool read_export(struct policy_reading *r, yamldoc_node n, struct weir_ex
 		if (strcmp(p->exports[i].name, to->name) == 0)
 			policy_refuse(r, yamldoc_get(n, "name"), "a second export '%s'", to->name);
 	to->resource = export_resource(r, n);
-	policy_took(r, yamldoc_size_of(n, "offset", &to->offset, &err), &err);
-	if (policy_took(r, yamldoc_size_of(n, "size", &to->size, &err), &err) == 0 && !to->size)
+	policy_took(r, yamldoc_size_of(n, "offset", &to->offset, &r->err));
+	if (policy_took(r, yamldoc_size_of(n, "size", &to->size, &r->err)) == 0 && !to->size)
 		policy_refuse(r, yamldoc_get(n, "size"),
 			"must be more than 0; leave it out for all up to the resource's end");
 	if (to->offset + to->size < to->offset)
@@ -324,10 +316,9 @@ static bool read_export(struct policy_reading *r, yamldoc_node n, struct weir_ex
 void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports)
 {
 	struct weir_policy *p = r->policy;
-	struct weir_err err;
 	size_t room = 0;
 
-	if (!exports.id || policy_took(r, yamldoc_list(exports, &err), &err) != 0)
+	if (!exports.id || policy_took(r, yamldoc_list(exports, &r->err)) != 0)
 		return;
 	for (size_t i = 0; i < yamldoc_size(exports); i++) {
 		struct weir_export one;

@@ -55,12 +55,8 @@ void policy_serve_read_addresses(
 
 	if (!n.id || !many)
 		return;
-	*list = calloc(many, sizeof(**list));
-	if (!*list) {
-		r->no_memory = true;
-		return;
-	}
-	for (size_t i = 0; i < many; i++) {
+	*list = policy_alloc(r, many * sizeof(**list));
+	for (size_t i = 0; *list && i < many; i++) {
 		yamldoc_node one = several ? yamldoc_at(n, i) : n;
 		bool map = listens && yamldoc_kind(one) == YAMLDOC_MAP;
 		char made[ADDRESS_MAX];
@@ -99,8 +95,6 @@ static void check_token(struct policy_reading *r, yamldoc_node root)
 static void read_tls(struct policy_reading *r, yamldoc_node n, const char *const *keys,
 	struct weir_policy_tls *to)
 {
-	struct weir_err err;
-
 	if (!n.id || !policy_keys(r, n, keys))
 		return;
 	to->cert = policy_get_string(r, n, "cert");
@@ -108,7 +102,7 @@ static void read_tls(struct policy_reading *r, yamldoc_node n, const char *const
 	to->ca = policy_get_string(r, n, "ca");
 	to->psk = policy_get_string(r, n, "psk");
 	if (keys == tls_keys)
-		policy_took(r, yamldoc_bool(n, "required", &to->required, &err), &err);
+		policy_took(r, yamldoc_bool(n, "required", &to->required, &r->err));
 	if (yamldoc_has(n, "cert") && !yamldoc_has(n, "key"))
 		policy_refuse(r, n, "a cert needs its key");
 	else if (yamldoc_has(n, "key") && !yamldoc_has(n, "cert"))
@@ -132,14 +126,13 @@ static void read_log(struct policy_reading *r, yamldoc_node root)
 {
 	yamldoc_node n = yamldoc_get(root, "log");
 	struct weir_policy *p = r->policy;
-	struct weir_err err;
 	int level = p->log_level, form = p->log_form;
 
 	if (yamldoc_kind(n) == YAMLDOC_SCALAR) {
-		policy_took(r, yamldoc_choice(root, "log", level_words, &level, &err), &err);
+		policy_took(r, yamldoc_choice(root, "log", level_words, &level, &r->err));
 	} else if (n.id && policy_keys(r, n, log_keys)) {
-		policy_took(r, yamldoc_choice(n, "level", level_words, &level, &err), &err);
-		policy_took(r, yamldoc_choice(n, "form", form_words, &form, &err), &err);
+		policy_took(r, yamldoc_choice(n, "level", level_words, &level, &r->err));
+		policy_took(r, yamldoc_choice(n, "form", form_words, &form, &r->err));
 	}
 	p->log_level = (enum weir_policy_log_level)level;
 	p->log_form = (enum weir_policy_log_form)form;
@@ -148,13 +141,12 @@ static void read_log(struct policy_reading *r, yamldoc_node root)
 static void read_threads(struct policy_reading *r, yamldoc_node root)
 {
 	const char *text = yamldoc_text(yamldoc_get(root, "threads"));
-	struct weir_err err;
 	int64_t threads = 0;
 
 	if (text && strcmp(text, "auto") == 0)
 		return;
 	/* More threads than the largest machine has cores are a mistake. */
-	policy_took(r, yamldoc_int(root, "threads", 1, 1024, &threads, &err), &err);
+	policy_took(r, yamldoc_int(root, "threads", 1, 1024, &threads, &r->err));
 	r->policy->threads = (unsigned)threads;
 }
 
@@ -163,19 +155,16 @@ static void read_client_timeout(struct policy_reading *r, yamldoc_node root)
 	yamldoc_node n = yamldoc_get(root, "client_timeout");
 	const char *text = yamldoc_text(n);
 	weir_time *to = &r->policy->client_timeout;
-	struct weir_err err;
 
 	if (text && strcmp(text, "none") == 0)
 		*to = 0;
-	else if (policy_took(r, yamldoc_time(root, "client_timeout", to, &err), &err) == 0 &&
-		 *to <= 0)
+	else if (policy_took(r, yamldoc_time(root, "client_timeout", to, &r->err)) == 0 && *to <= 0)
 		policy_refuse(r, n, "must be more than 0, or none");
 }
 
 void policy_serve_read(struct policy_reading *r, yamldoc_node root)
 {
 	struct weir_policy *p = r->policy;
-	struct weir_err err;
 
 	policy_serve_read_addresses(r, yamldoc_get(root, "listen"), true, &p->listen, &p->n_listen);
 	policy_serve_read_addresses(r, yamldoc_get(root, "api"), true, &p->api, &p->n_api);
@@ -186,7 +175,7 @@ void policy_serve_read(struct policy_reading *r, yamldoc_node root)
 	read_threads(r, root);
 	read_client_timeout(r, root);
 	/* Each thread needs room for some of the largest pieces, 256 KiB each. */
-	if (policy_took(r, yamldoc_size_of(root, "memory", &p->buffers, &err), &err) == 0 &&
+	if (policy_took(r, yamldoc_size_of(root, "memory", &p->buffers, &r->err)) == 0 &&
 		p->buffers < 16 << 20)
 		policy_refuse(r, yamldoc_get(root, "memory"), "must be at least 16 MiB");
 	read_log(r, root);
@@ -197,32 +186,29 @@ void policy_serve_read(struct policy_reading *r, yamldoc_node root)
 
 void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
-	struct weir_err err;
 	int64_t connections = 0;
 	bool lock = true;
 
-	policy_took(r, yamldoc_int(n, "connections", 1, 16, &connections, &err), &err);
+	policy_took(r, yamldoc_int(n, "connections", 1, 16, &connections, &r->err));
 	to->connections = (unsigned)connections;
-	if (policy_took(r, yamldoc_time(n, "timeout", &to->timeout, &err), &err) == 0 &&
+	if (policy_took(r, yamldoc_time(n, "timeout", &to->timeout, &r->err)) == 0 &&
 		to->timeout <= 0)
 		policy_refuse(r, yamldoc_get(n, "timeout"), "must be more than 0");
 	/* At least two of the largest pieces: one kept and one arriving. */
-	if (policy_took(r, yamldoc_size_of(n, "keep", &to->keep, &err), &err) == 0 &&
+	if (policy_took(r, yamldoc_size_of(n, "keep", &to->keep, &r->err)) == 0 &&
 		to->keep < WEIR_POLICY_KEEP_LEAST)
 		policy_refuse(r, yamldoc_get(n, "keep"), "must be at least 1 MiB");
-	policy_took(r, yamldoc_bool(n, "direct", &to->direct, &err), &err);
-	policy_took(r, yamldoc_bool(n, "threads", &to->threads, &err), &err);
-	policy_took(r, yamldoc_bool(n, "read_only", &to->read_only, &err), &err);
-	policy_took(r, yamldoc_bool(n, "lock", &lock, &err), &err);
+	policy_took(r, yamldoc_bool(n, "direct", &to->direct, &r->err));
+	policy_took(r, yamldoc_bool(n, "threads", &to->threads, &r->err));
+	policy_took(r, yamldoc_bool(n, "read_only", &to->read_only, &r->err));
+	policy_took(r, yamldoc_bool(n, "lock", &lock, &r->err));
 	to->shared = !lock;
 	read_tls(r, yamldoc_get(n, "tls"), upstream_tls_keys, &to->tls);
 }
 
 void policy_serve_read_export(struct policy_reading *r, yamldoc_node n, struct weir_export *to)
 {
-	struct weir_err err;
-
-	policy_took(r, yamldoc_bool(n, "read_only", &to->read_only, &err), &err);
+	policy_took(r, yamldoc_bool(n, "read_only", &to->read_only, &r->err));
 	to->description = policy_get_string(r, n, "description");
 	/* An export's description has at most 4096 bytes in the protocol. */
 	if (to->description && strlen(to->description) > 1024)

@@ -77,7 +77,7 @@ static const char *read_name(struct policy_reading *r, yamldoc_node n)
 	const char *name, *why;
 	int rc = yamldoc_string(n, "name", &name, &err);
 
-	if (policy_took(r, rc, &err) == -ENOENT && yamldoc_kind(n) == YAMLDOC_MAP &&
+	if (policy_took(r, rc) == -ENOENT && yamldoc_kind(n) == YAMLDOC_MAP &&
 		!yamldoc_has(n, "name"))
 		policy_refuse(r, n, "a tenant needs a name");
 	if (rc < 0)
@@ -90,10 +90,9 @@ static const char *read_name(struct policy_reading *r, yamldoc_node n)
 
 void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
 {
-	struct weir_err err;
 	double weight = 1;
 
-	policy_took(r, yamldoc_count(n, "weight", &weight, &err), &err);
+	policy_took(r, yamldoc_count(n, "weight", &weight, &r->err));
 	/* The gate's range; see WEIR_KNOB_WEIGHT. */
 	if (!(weight > 0))
 		policy_refuse(r, yamldoc_get(n, "weight"),
@@ -155,10 +154,9 @@ static int read_one(struct policy_reading *r, yamldoc_node n, int parent)
 
 static void read_list(struct policy_reading *r, yamldoc_node list, int parent, int depth)
 {
-	struct weir_err err;
 	int last = -1;
 
-	if (policy_took(r, yamldoc_list(list, &err), &err) != 0)
+	if (policy_took(r, yamldoc_list(list, &r->err)) != 0)
 		return;
 	if (depth > POLICY_DEPTH_MAX) {
 		policy_refuse(r, list, "deeper than %d levels", POLICY_DEPTH_MAX);
