@@ -12,6 +12,7 @@
 #include "control/adaptbf/law.h"
 #include "base/rng.h"
 #include "control/adaptbf/gate.h"
+#include "base/arena.h"
 #include "bench/bench.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #define CYCLE_JOBS 1000
 
 struct jobs {
+	struct arena memory;
 	struct adaptbf_jobs of;
 	uint32_t *weight;
 	uint64_t *demand[DEMANDS];
@@ -30,36 +32,27 @@ struct jobs {
 
 static void jobs_free(struct jobs *j)
 {
-	free(j->weight);
-	for (int i = 0; i < DEMANDS; i++)
-		free(j->demand[i]);
-	free(j->of.tokens);
-	free(j->of.record);
-	free(j->of.remainder);
-	free(j->of.reclaim);
-	free(j->of.initial);
-	free(j->plain);
+	arena_free(&j->memory);
 	adaptbf_space_free(&j->space);
 }
 
 static int jobs_new(struct jobs *j, size_t n)
 {
-	bool all = true;
+	struct arena *m = &j->memory;
 	struct rng rng;
 
 	*j = (struct jobs){.of = {.n = n}};
 	rng_init(&rng, 1, "bench-alloc");
-	j->weight = malloc(n * sizeof(*j->weight));
+	j->of.weight = j->weight = arena_take(m, n, sizeof(*j->weight));
 	for (int i = 0; i < DEMANDS; i++)
-		all &= (j->demand[i] = malloc(n * sizeof(*j->demand[i]))) != NULL;
-	j->of.tokens = malloc(n * sizeof(*j->of.tokens));
-	j->of.record = calloc(n, sizeof(*j->of.record));
-	j->of.remainder = calloc(n, sizeof(*j->of.remainder));
-	j->of.reclaim = calloc(n, sizeof(*j->of.reclaim));
-	j->of.initial = calloc(n, sizeof(*j->of.initial));
-	j->plain = calloc(n, sizeof(*j->plain));
-	if (!all || !j->weight || !j->of.tokens || !j->of.record || !j->of.remainder ||
-		!j->of.reclaim || !j->of.initial || !j->plain || adaptbf_space_grow(&j->space, n)) {
+		j->demand[i] = arena_take(m, n, sizeof(*j->demand[i]));
+	j->of.tokens = arena_take(m, n, sizeof(*j->of.tokens));
+	j->of.record = arena_take(m, n, sizeof(*j->of.record));
+	j->of.remainder = arena_take(m, n, sizeof(*j->of.remainder));
+	j->of.reclaim = arena_take(m, n, sizeof(*j->of.reclaim));
+	j->of.initial = arena_take(m, n, sizeof(*j->of.initial));
+	j->plain = arena_take(m, n, sizeof(*j->plain));
+	if (m->failed || adaptbf_space_grow(&j->space, n)) {
 		jobs_free(j);
 		return -ENOMEM;
 	}
@@ -69,7 +62,6 @@ static int jobs_new(struct jobs *j, size_t n)
 		for (int k = 0; k < DEMANDS; k++)
 			j->demand[k][i] = rng_below(&rng, 40);
 	}
-	j->of.weight = j->weight;
 	return 0;
 }
 

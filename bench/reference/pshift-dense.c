@@ -13,6 +13,7 @@
  * EXAMPLE Table III: TM_{1,2} = [25, 0, 0], TMS_{1,2} = 25.
  */
 #include "bench/reference/pshift-dense.h"
+#include "base/arena.h"
 #include "control/pshift/alloc-impl.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #define NONE UINT32_MAX
 
 struct dense {
+	struct arena memory;
 	size_t servers, buckets;
 	int32_t *demand, *tokens; /* servers × buckets */
 	int32_t *map;             /* servers × servers × buckets */
@@ -163,31 +165,22 @@ static void shift_all(struct dense *t)
 static int dense_init(const struct pshift_input *in, struct dense *t)
 {
 	size_t s = in->servers, b = in->buckets;
+	struct arena *m = &t->memory;
 
 	*t = (struct dense){.servers = s, .buckets = b};
-	t->demand = calloc(s * b + 1, sizeof(*t->demand));
-	t->tokens = calloc(s * b + 1, sizeof(*t->tokens));
-	t->map = calloc(s * s * b + 1, sizeof(*t->map));
-	t->sums = calloc(s * s + 1, sizeof(*t->sums));
-	t->gap = calloc(s + 1, sizeof(*t->gap));
-	t->by = calloc(4 * (s + 1) + b, sizeof(*t->by));
-	if (!t->demand || !t->tokens || !t->map || !t->sums || !t->gap || !t->by)
+	t->demand = arena_take(m, s * b + 1, sizeof(*t->demand));
+	t->tokens = arena_take(m, s * b + 1, sizeof(*t->tokens));
+	t->map = arena_take(m, s * s * b + 1, sizeof(*t->map));
+	t->sums = arena_take(m, s * s + 1, sizeof(*t->sums));
+	t->gap = arena_take(m, s + 1, sizeof(*t->gap));
+	t->by = arena_take(m, 4 * (s + 1) + b, sizeof(*t->by));
+	if (m->failed)
 		return -ENOMEM;
 	t->depth = t->by + s + 1;
 	t->queue = t->depth + s + 1;
 	t->path = t->queue + s + 1;
 	t->moved = t->path + s + 1;
 	return 0;
-}
-
-static void dense_free(struct dense *t)
-{
-	free(t->demand);
-	free(t->tokens);
-	free(t->map);
-	free(t->sums);
-	free(t->gap);
-	free(t->by);
 }
 
 /* Algorithm 3, with the split of pshift.c. */
@@ -249,7 +242,7 @@ int pshift_dense(const struct pshift_input *in, const struct pshift_dense_option
 	if (r == 0)
 		r = split_initially(in, &t);
 	if (r) {
-		dense_free(&t);
+		arena_free(&t.memory);
 		return r;
 	}
 	t.changed_only = options && options->changed_only;
@@ -269,6 +262,6 @@ int pshift_dense(const struct pshift_input *in, const struct pshift_dense_option
 			rtokens[e] = t.tokens[in->server[e] * in->buckets + i];
 	}
 	*ret_phi = phi;
-	dense_free(&t);
+	arena_free(&t.memory);
 	return 0;
 }

@@ -22,12 +22,7 @@
 
 void pshift_made_free(struct pshift_made *m)
 {
-	free(m->capacity);
-	free(m->reservation);
-	free(m->limit);
-	free(m->demand);
-	free(m->first);
-	free(m->server);
+	arena_free(&m->memory);
 	*m = (struct pshift_made){.capacity = NULL};
 }
 
@@ -104,13 +99,13 @@ static int allocate_arrays(struct pshift_made *m)
 	const struct pshift_shape *s = &m->shape;
 	size_t entries = s->buckets * s->active;
 
-	m->capacity = malloc(s->servers * sizeof(*m->capacity));
-	m->reservation = malloc(s->buckets * sizeof(*m->reservation));
-	m->limit = malloc(s->buckets * sizeof(*m->limit));
-	m->demand = malloc(entries * sizeof(*m->demand));
-	m->first = malloc((s->buckets + 1) * sizeof(*m->first));
-	m->server = malloc(entries * sizeof(*m->server));
-	if (!m->capacity || !m->reservation || !m->limit || !m->demand || !m->first || !m->server)
+	m->capacity = arena_take(&m->memory, s->servers, sizeof(*m->capacity));
+	m->reservation = arena_take(&m->memory, s->buckets, sizeof(*m->reservation));
+	m->limit = arena_take(&m->memory, s->buckets, sizeof(*m->limit));
+	m->demand = arena_take(&m->memory, entries, sizeof(*m->demand));
+	m->first = arena_take(&m->memory, s->buckets + 1, sizeof(*m->first));
+	m->server = arena_take(&m->memory, entries, sizeof(*m->server));
+	if (m->memory.failed)
 		return -ENOMEM;
 	for (size_t j = 0; j < s->servers; j++)
 		m->capacity[j] = s->capacity;

@@ -7,6 +7,7 @@
 #define WEIR_BENCH_REFERENCE_PSHIFT_MAKE_H
 
 #include "control/pshift/alloc.h"
+#include "base/arena.h"
 #include "base/rng.h"
 
 struct pshift_shape {
@@ -25,6 +26,7 @@ struct pshift_shape {
 struct pshift_made {
 	struct pshift_input in; /* points to the arrays below */
 	struct pshift_shape shape;
+	struct arena memory; /* of these arrays */
 	int64_t *capacity, *reservation, *limit, *demand;
 	uint32_t *first, *server;
 	struct rng_zipf where;

@@ -51,6 +51,7 @@ struct sender { /* a tenant at a gate */
 };
 
 struct divide_table {
+	struct arena memory; /* of the arrays, but `first` */
 	const struct weir_policy *policy;
 	size_t n, gates;
 	struct weir_bounds *bounds;
@@ -69,14 +70,8 @@ void divide_table_free(struct divide_table *t)
 {
 	if (!t)
 		return;
-	free(t->bounds);
+	arena_free(&t->memory);
 	free(t->first);
-	free(t->slot);
-	free(t->settled);
-	free(t->senders);
-	free(t->part);
-	free(t->gate);
-	free(t->flow);
 	free(t);
 }
 
@@ -84,7 +79,7 @@ static int make_rows(struct divide_table *t)
 {
 	size_t rows;
 
-	t->bounds = calloc(t->n + 1, sizeof(*t->bounds));
+	t->bounds = arena_take(&t->memory, t->n, sizeof(*t->bounds));
 	if (!t->bounds || weir_policy_bounds(t->policy, t->bounds) < 0)
 		return -1;
 	t->first = policy_install_first(t->policy, t->bounds);
@@ -92,9 +87,9 @@ static int make_rows(struct divide_table *t)
 		return -1;
 	rows = t->first[t->n];
 	/* policy_install_rows writes up to POLICY_ROWS for a tenant. */
-	t->slot = calloc(rows + POLICY_ROWS, sizeof(*t->slot));
-	t->part = calloc(rows * t->gates + 1, sizeof(*t->part));
-	if (!t->slot || !t->part)
+	t->slot = arena_take(&t->memory, rows + POLICY_ROWS, sizeof(*t->slot));
+	t->part = arena_take(&t->memory, rows * t->gates, sizeof(*t->part));
+	if (t->memory.failed)
 		return -1;
 	for (size_t i = 0; i < t->n; i++)
 		policy_install_rows(&t->policy->tenants[i], &t->bounds[i], &t->slot[t->first[i]]);
@@ -112,11 +107,11 @@ struct divide_table *divide_table_new(const struct weir_policy *p, size_t gates)
 	t->policy = p;
 	t->n = p->n_tenants;
 	t->gates = gates;
-	t->settled = calloc(t->n + 1, sizeof(*t->settled));
-	t->senders = calloc(t->n * gates + 1, sizeof(*t->senders));
-	t->gate = calloc(gates, sizeof(*t->gate));
-	t->flow = calloc(2 * gates, sizeof(*t->flow));
-	if (!t->settled || !t->senders || !t->gate || !t->flow || make_rows(t) < 0) {
+	t->settled = arena_take(&t->memory, t->n, sizeof(*t->settled));
+	t->senders = arena_take(&t->memory, t->n * gates, sizeof(*t->senders));
+	t->gate = arena_take(&t->memory, gates, sizeof(*t->gate));
+	t->flow = arena_take(&t->memory, 2 * gates, sizeof(*t->flow));
+	if (make_rows(t) < 0) {
 		divide_table_free(t);
 		return NULL;
 	}

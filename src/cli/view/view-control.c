@@ -3,13 +3,6 @@
  * as tables of weir status. */
 #include "cli/view/view.h"
 
-static const char *text_of(const json_t *j, const char *key)
-{
-	const char *text = json_string_value(json_object_get(j, key));
-
-	return text ? text : "-";
-}
-
 /* Add a cell with a number of tokens; null: no limit. */
 static void cell_tokens(const json_t *j, const char *key, struct table *t)
 {
@@ -21,18 +14,13 @@ static void cell_tokens(const json_t *j, const char *key, struct table *t)
 		table_cell(t, "-");
 }
 
-static double num(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
-}
-
 static void add_server(const json_t *s, struct table *t)
 {
 	const json_t *heard = json_object_get(s, "heard_s");
 
-	table_cell(t, "%s", text_of(s, "name"));
+	table_cell(t, "%s", view_text(s, "name"));
 	table_cell(t, "%s", json_is_true(json_object_get(s, "connected")) ? "up" : "away");
-	table_cell(t, "%s", text_of(s, "state"));
+	table_cell(t, "%s", view_text(s, "state"));
 	if (json_is_number(heard))
 		table_cell(t, "%.1fs ago", json_number_value(heard));
 	else
@@ -40,7 +28,7 @@ static void add_server(const json_t *s, struct table *t)
 	cell_tokens(s, "capacity", t);
 	cell_tokens(s, "reports", t);
 	cell_tokens(s, "grants", t);
-	table_cell(t, "%s", text_of(s, "address"));
+	table_cell(t, "%s", view_text(s, "address"));
 }
 
 static void write_servers(const json_t *now, FILE *to)
@@ -66,7 +54,7 @@ static void write_buckets(const json_t *now, FILE *to)
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *b = json_array_get(list, i);
 
-		table_cell(&t, "%s", text_of(b, "tenant"));
+		table_cell(&t, "%s", view_text(b, "tenant"));
 		cell_tokens(b, "reservation", &t);
 		cell_tokens(b, "limit", &t);
 	}
@@ -79,8 +67,8 @@ static void write_reservations(const json_t *r, FILE *to)
 	const json_t *why = json_object_get(r, "why");
 	struct table t;
 
-	fprintf(to, "Reserved and wanted: %.0f tokens a period; placed: %.0f\n", num(r, "asked"),
-		num(r, "placed"));
+	fprintf(to, "Reserved and wanted: %.0f tokens a period; placed: %.0f\n",
+		view_count(r, "asked"), view_count(r, "placed"));
 	if (json_array_size(why) == 0)
 		return;
 	fputc('\n', to);
@@ -101,9 +89,9 @@ void view_write_control(const json_t *now, FILE *to)
 	fprintf(to,
 		"weir %s, up %.0f s; controller %s: %s, generation %.0f; period %.0f of %g s, "
 		"a round every %g s\n\n",
-		text_of(now, "weir"), num(now, "uptime_s"), text_of(now, "controller"),
-		text_of(now, "state"), num(now, "generation"), num(now, "period"),
-		num(now, "period_s"), num(now, "interval_s"));
+		view_text(now, "weir"), view_count(now, "uptime_s"), view_text(now, "controller"),
+		view_text(now, "state"), view_count(now, "generation"), view_count(now, "period"),
+		view_count(now, "period_s"), view_count(now, "interval_s"));
 	write_servers(now, to);
 	fputc('\n', to);
 	write_buckets(now, to);

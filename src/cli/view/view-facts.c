@@ -11,13 +11,6 @@
 
 #define COLUMNS 32 /* as many as a table can align */
 
-static const char *text_of(const json_t *j, const char *key)
-{
-	const char *s = json_string_value(json_object_get(j, key));
-
-	return s ? s : "-";
-}
-
 /* ---- columns */
 
 struct columns {
@@ -148,9 +141,9 @@ static void add_resource(
 	facts_json_show(part, resource, &kind->self, self);
 	if (rows->size) {
 		add_rows(json_object_get(part, rows->name), rows, SIZE_MAX,
-			text_of(resource, "name"), &kind->self, self, t);
+			view_text(resource, "name"), &kind->self, self, t);
 	} else {
-		table_cell(t, "%s", text_of(resource, "name"));
+		table_cell(t, "%s", view_text(resource, "name"));
 		add_cells(&kind->self, self, t);
 	}
 	free(self);
@@ -208,7 +201,7 @@ static void write_state(const json_t *r, const struct facts_kind *kind, FILE *to
 		return;
 	facts_json_show(r, NULL, &kind->self, self);
 	kind->head(self, text, sizeof(text));
-	fprintf(to, "%s: %s\n", text_of(r, "resource"), text);
+	fprintf(to, "%s: %s\n", view_text(r, "resource"), text);
 	free(self);
 	for (size_t i = 0; i < FACTS_TABLES && kind->tables[i].size; i++) {
 		const json_t *list = json_object_get(r, kind->tables[i].name);

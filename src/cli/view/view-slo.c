@@ -1,33 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* view-slo: a line for each tenant with an slo: the slo, and the measured values. */
 #include "cli/view/view.h"
-#include <weir/units.h>
 #include <math.h>
-
-enum { SHORT = 32 };
-
-static double num(const json_t *j, const char *key)
-{
-	const json_t *v = json_object_get(j, key);
-
-	return json_is_number(v) ? json_number_value(v) : NAN;
-}
-
-static const char *span(double s, char to[SHORT])
-{
-	double scale = s > 0 ? pow(10, floor(log10(s)) - 2) : 1; /* three digits */
-
-	if (isnan(s))
-		return "-";
-	return weir_units_show_time((weir_time)(round(s / scale) * scale * 1e9), to, SHORT);
-}
 
 static void write_window(const json_t *w, struct table *t)
 {
 	const json_t *met = json_object_get(w, "met");
-	char a[SHORT];
+	char a[VIEW_SHORT];
 
-	table_cell(t, "%s", span(num(w, "value_s"), a));
+	table_cell(t, "%s", view_seconds(view_number(w, "value_s"), a));
 	table_cell(t, "%s", json_is_true(met) ? "met" : json_is_false(met) ? "MISSED" : "-");
 }
 
@@ -37,7 +18,8 @@ static void write_window(const json_t *w, struct table *t)
  */
 static void write_good(const json_t *slo, struct table *t)
 {
-	double good = num(slo, "good"), total = num(slo, "total"), p = num(slo, "percentile");
+	double good = view_number(slo, "good"), total = view_number(slo, "total"),
+	       p = view_number(slo, "percentile");
 	int decimals = p < 100 ? (int)ceil(-log10(1 - p / 100) - 1e-6) : 2;
 
 	if (!(total > 0))
@@ -49,10 +31,11 @@ static void write_good(const json_t *slo, struct table *t)
 
 static void write_slo(const char *path, const json_t *slo, struct table *t)
 {
-	char a[SHORT];
+	char a[VIEW_SHORT];
 
 	table_cell(t, "%s", path ? path : "?");
-	table_cell(t, "p%.12g < %s", num(slo, "percentile"), span(num(slo, "latency_s"), a));
+	table_cell(t, "p%.12g < %s", view_number(slo, "percentile"),
+		view_seconds(view_number(slo, "latency_s"), a));
 	write_window(json_object_get(slo, "minute"), t);
 	write_window(json_object_get(slo, "hour"), t);
 	write_good(slo, t);

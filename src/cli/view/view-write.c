@@ -6,7 +6,7 @@
 #include <math.h>
 
 #define MIB 1048576.0
-enum { SHORT = 32 };
+enum { SHORT = VIEW_SHORT };
 
 /* ---- numbers in a few characters */
 
@@ -27,16 +27,6 @@ static const char *count(double n, char to[SHORT])
 	return to;
 }
 
-static const char *seconds(double s, char to[SHORT])
-{
-	double scale;
-
-	if (isnan(s))
-		return "-";
-	scale = s > 0 ? pow(10, floor(log10(s)) - 2) : 1; /* three digits */
-	return weir_units_show_time((weir_time)(round(s / scale) * scale * 1e9), to, SHORT);
-}
-
 static const char *percent(double part, char to[SHORT])
 {
 	if (isnan(part))
@@ -50,19 +40,14 @@ static const char *bytes(double n, char to[SHORT])
 	return n >= 0 ? weir_units_show_size((uint64_t)n, to, SHORT) : "-";
 }
 
-static double num(const json_t *j, const char *key)
-{
-	return json_number_value(json_object_get(j, key));
-}
-
 /* ---- the first line */
 
 void view_write_head(const json_t *now, FILE *to)
 {
 	const json_t *buffers = json_object_get(now, "buffers"),
 		     *connections = json_object_get(now, "connections");
-	double up = num(now, "uptime_s"), refused = num(connections, "refused"),
-	       broken = num(connections, "broken");
+	double up = view_count(now, "uptime_s"), refused = view_count(connections, "refused"),
+	       broken = view_count(connections, "broken");
 	char used[SHORT], limit[SHORT];
 	const char *version = json_string_value(json_object_get(now, "weir"));
 
@@ -75,15 +60,15 @@ void view_write_head(const json_t *now, FILE *to)
 		fprintf(to, "%.0f min %.0f s", floor(up / 60), floor(fmod(up, 60)));
 	else
 		fprintf(to, "%.0f s", floor(up));
-	fprintf(to, "; policy version %.0f%s; %.0f client%s", num(now, "policy_version"),
+	fprintf(to, "; policy version %.0f%s; %.0f client%s", view_count(now, "policy_version"),
 		json_is_true(json_object_get(now, "enforce")) ? "" : ", NOT ENFORCED",
-		num(now, "clients"), num(now, "clients") == 1 ? "" : "s");
+		view_count(now, "clients"), view_count(now, "clients") == 1 ? "" : "s");
 	if (refused > 0)
 		fprintf(to, ", %.0f refused", refused);
 	if (broken > 0)
 		fprintf(to, ", %.0f disconnected", broken);
-	fprintf(to, "; buffers %s of %s\n", bytes(num(buffers, "used"), used),
-		bytes(num(buffers, "limit"), limit));
+	fprintf(to, "; buffers %s of %s\n", bytes(view_count(buffers, "used"), used),
+		bytes(view_count(buffers, "limit"), limit));
 }
 
 /* ---- resources */
@@ -134,7 +119,8 @@ void view_write_resources(const struct view *v, FILE *to)
 		table_cell(&t, "%s", count(r->errors, a));
 		write_capacity(r, &t);
 		if (r->bypassed >= 0)
-			table_cell(&t, "%s, BYPASSED for %s", r->state, seconds(r->bypassed, a));
+			table_cell(
+				&t, "%s, BYPASSED for %s", r->state, view_seconds(r->bypassed, a));
 		else
 			table_cell(&t, "%s", r->state);
 	}
@@ -198,12 +184,12 @@ void view_write_tenants(const struct view *v, FILE *to)
 		table_cell(&t, "%s", r->path);
 		write_iops(r, &t);
 		table_cell(&t, "%s", count(r->bytes / MIB, a));
-		table_cell(&t, "%s", seconds(r->p50, a));
-		table_cell(&t, "%s", seconds(r->p99, a));
+		table_cell(&t, "%s", view_seconds(r->p50, a));
+		table_cell(&t, "%s", view_seconds(r->p99, a));
 		table_cell(&t, "%s", percent(r->got, a));
 		table_cell(&t, "%s", percent(r->share, a));
 		table_cell(&t, "%.0f", r->queued);
-		table_cell(&t, "%s", r->oldest > 0 ? seconds(r->oldest, a) : "-");
+		table_cell(&t, "%s", r->oldest > 0 ? view_seconds(r->oldest, a) : "-");
 		table_cell(&t, "%.0f", r->in_flight);
 		table_cell(&t, "%s", count(r->errors, a));
 		write_why(r, &t);
@@ -236,10 +222,10 @@ void view_write_clients(const json_t *clients, FILE *to)
 			const char *s = json_string_value(json_object_get(c, texts[k]));
 			table_cell(&t, "%s", s && *s ? s : "-");
 		}
-		table_cell(&t, "%s", seconds(num(c, "connected_s"), a));
-		table_cell(&t, "%s", count(num(c, "requests"), a));
-		table_cell(&t, "%s", bytes(num(c, "bytes"), a));
-		table_cell(&t, "%.0f", num(c, "in_flight"));
+		table_cell(&t, "%s", view_seconds(view_count(c, "connected_s"), a));
+		table_cell(&t, "%s", count(view_count(c, "requests"), a));
+		table_cell(&t, "%s", bytes(view_count(c, "bytes"), a));
+		table_cell(&t, "%.0f", view_count(c, "in_flight"));
 		table_cell(&t, "%s", tls ? tls : "-");
 	}
 	table_end(&t, to);

@@ -7,6 +7,7 @@
  *          two histograms are subtracted bucket by bucket.
  */
 #include "cli/view/view.h"
+#include <weir/units.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,11 +16,28 @@
 const char *const view_order_names[VIEW_ORDERS] = {"policy", "iops", "bytes", "p99", "queue"};
 static const char *const cause_names[VIEW_CAUSES] = {"window", "max", "above", "tokens", "turn"};
 
-static double num(const json_t *j, const char *key)
+double view_number(const json_t *j, const char *key)
 {
 	const json_t *v = json_object_get(j, key);
 
 	return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+const char *view_text(const json_t *j, const char *key)
+{
+	const char *text = json_string_value(json_object_get(j, key));
+
+	return text ? text : "-";
+}
+
+const char *view_seconds(double s, char to[VIEW_SHORT])
+{
+	double scale;
+
+	if (isnan(s))
+		return "-";
+	scale = s > 0 ? pow(10, floor(log10(s)) - 2) : 1; /* three digits */
+	return weir_units_show_time((weir_time)(round(s / scale) * scale * 1e9), to, VIEW_SHORT);
 }
 
 static const char *str(const json_t *j, const char *key)
@@ -32,7 +50,7 @@ static const char *str(const json_t *j, const char *key)
 /* Return by how much a counter grew. An idle tenant (brief=1) has no counter: 0. */
 static double growth(const json_t *before, const json_t *now, const char *key)
 {
-	double a = num(before, key), b = num(now, key);
+	double a = view_number(before, key), b = view_number(now, key);
 
 	if (!(b >= 0))
 		return 0;
@@ -109,7 +127,7 @@ static void add_buckets(struct weir_hist *h, const json_t *latency, bool take_aw
 
 static double total_s(const json_t *latency)
 {
-	double count = num(latency, "count"), mean = num(latency, "mean_s");
+	double count = view_number(latency, "count"), mean = view_number(latency, "mean_s");
 
 	return count > 0 ? count * mean : 0;
 }
@@ -128,7 +146,8 @@ void view_latency(const struct view_tenant *t, const char *key, struct weir_hist
 		return;
 	ret->sum = sum > 0 ? (uint64_t)(sum * 1e9) : 0;
 	ret->min = 0;
-	ret->max = (uint64_t)(num(now, "max_s") * 1e9); /* since the start: only a bound here */
+	ret->max = (uint64_t)(view_number(now, "max_s") *
+			      1e9); /* since the start: only a bound here */
 	ret->max = weir_hist_percentile(ret, 100);
 }
 
@@ -148,7 +167,7 @@ static void set_latency(struct view_tenant *t)
 
 static void set_tenant(struct view_tenant *t, const json_t *before, const json_t *now, double span)
 {
-	bool anew = before && num(before, "served") > num(now, "served");
+	bool anew = before && view_number(before, "served") > view_number(now, "served");
 	const json_t *waits = json_object_get(now, "wait_s"),
 		     *shadow = json_object_get(now, "shadow");
 
@@ -156,8 +175,8 @@ static void set_tenant(struct view_tenant *t, const json_t *before, const json_t
 		before = NULL;
 	*t = (struct view_tenant){.path = str(now, "path"),
 		.leaf = json_is_true(json_object_get(now, "leaf")),
-		.weight = num(now, "weight"),
-		.share = num(now, "share"),
+		.weight = view_number(now, "weight"),
+		.share = view_number(now, "share"),
 		.iops = growth(before, now, "served") / span,
 		.bytes = growth(before, now, "bytes") / span,
 		.queued = growth(NULL, now, "queued"),
@@ -166,8 +185,8 @@ static void set_tenant(struct view_tenant *t, const json_t *before, const json_t
 		.clients = growth(NULL, now, "clients"),
 		.errors = growth(before, now, "errors"),
 		.inside = growth(before, now, "device_s") / span,
-		.low = json_is_object(shadow) ? num(shadow, "low") : 0,
-		.high = json_is_object(shadow) ? num(shadow, "high") : 0,
+		.low = json_is_object(shadow) ? view_number(shadow, "low") : 0,
+		.high = json_is_object(shadow) ? view_number(shadow, "high") : 0,
 		.held_by = json_string_value(json_object_get(now, "held_by")),
 		.before = before,
 		.now = now};
@@ -200,25 +219,26 @@ static void set_resource(
 {
 	const json_t *capacity = json_object_get(now, "capacity");
 
-	if (before && num(before, "served") > num(now, "served"))
+	if (before && view_number(before, "served") > view_number(now, "served"))
 		before = NULL;
 	*r = (struct view_resource){.name = str(now, "name"),
 		.back = str(now, "back"),
 		.state = str(now, "state"),
 		.up = json_is_true(json_object_get(now, "up")),
 		.stated = json_is_true(json_object_get(capacity, "stated")),
-		.bypassed = json_is_true(json_object_get(now, "bypassed")) ? num(now, "bypassed_s")
-									   : NAN,
-		.window = num(now, "window"),
-		.window_bytes = num(now, "window_bytes"),
-		.in_flight = num(now, "in_flight"),
+		.bypassed = json_is_true(json_object_get(now, "bypassed"))
+				    ? view_number(now, "bypassed_s")
+				    : NAN,
+		.window = view_number(now, "window"),
+		.window_bytes = view_number(now, "window_bytes"),
+		.in_flight = view_number(now, "in_flight"),
 		.queued = growth(NULL, now, "queued"),
-		.clients = num(now, "clients"),
+		.clients = view_number(now, "clients"),
 		.full = fmin(growth(before, now, "full_s") / span, 1),
 		.iops = growth(before, now, "served") / span,
-		.capacity = {num(capacity, "iops"), num(capacity, "bytes")},
+		.capacity = {view_number(capacity, "iops"), view_number(capacity, "bytes")},
 		.errors = growth(before, now, "errors"),
-		.size = num(now, "size")};
+		.size = view_number(now, "size")};
 }
 
 /* ---- the view */
@@ -229,12 +249,12 @@ int view_make(const json_t *before, const json_t *now, struct view *ret)
 		     *resources = json_object_get(now, "resources");
 	struct past old_tenants = {.list = json_object_get(before, "tenants"), .key = "path"},
 		    old_resources = {.list = json_object_get(before, "resources"), .key = "name"};
-	struct view v = {.span = num(now, before ? "now_s" : "uptime_s")};
+	struct view v = {.span = view_number(now, before ? "now_s" : "uptime_s")};
 
 	if (!json_is_array(tenants) || !json_is_array(resources) || !(v.span >= 0))
 		return -EPROTO;
 	if (before)
-		v.span -= num(before, "now_s");
+		v.span -= view_number(before, "now_s");
 	if (!(v.span > 0)) /* another machine's clock, or none at all */
 		v.span = INFINITY;
 	v.n_tenants = json_array_size(tenants);
@@ -257,7 +277,7 @@ int view_make(const json_t *before, const json_t *now, struct view *ret)
 	free(old_tenants.by_name);
 	free(old_resources.by_name);
 	v.idle = growth(NULL, now, "left_out");
-	set_got(&v, num(now, "tenants_all") > (double)v.n_tenants + v.idle);
+	set_got(&v, view_number(now, "tenants_all") > (double)v.n_tenants + v.idle);
 	*ret = v;
 	return 0;
 }

@@ -83,6 +83,17 @@ enum view_order {
 extern const char *const view_order_names[VIEW_ORDERS];
 void view_sort(struct view *v, enum view_order order); /* largest first; equals as in the policy */
 
+/* Return a member of an object: a number, NAN if there is none; a text, "-" if there is none. */
+double view_number(const json_t *j, const char *key);
+static inline double view_count(const json_t *j, const char *key) /* 0 if there is none */
+{
+	return json_number_value(json_object_get(j, key));
+}
+const char *view_text(const json_t *j, const char *key);
+#define VIEW_SHORT 32
+/* Write a time in seconds with three digits; "-" for NAN. Return it. */
+const char *view_seconds(double s, char to[VIEW_SHORT]);
+
 /* Write lines; headings begin with TABLE_HEAD. */
 void view_write_head(const json_t *now, FILE *to);
 void view_write_resources(const struct view *v, FILE *to);

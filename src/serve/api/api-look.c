@@ -11,6 +11,7 @@
  */
 #include "base/container.h"
 #include "serve/api/api-impl.h"
+#include "serve/api/api-json.h"
 #include "serve/gateway/version.h"
 #include "serve/api/json-text.h"
 #include <dirent.h>
@@ -396,23 +397,13 @@ static void text_end(struct http_source *source)
 	free(t);
 }
 
-/* Write the members of an object, without its braces. */
-static void write_members(const json_t *j, FILE *to)
-{
-	char *text = json_dumps(j, JSON_COMPACT);
-
-	if (text && strlen(text) > 2)
-		fwrite(text + 1, 1, strlen(text) - 2, to);
-	free(text);
-}
-
 static bool next_text(struct text *t, FILE *to)
 {
 	const char *more = t->version->policy->tenants_text;
 
 	if (!t->at) {
 		fputc('{', to);
-		write_members(t->first, to);
+		api_write_members(json_incref(t->first), to);
 		fputs(", \"text\": \"", to);
 		t->at = t->version->text;
 		return true;
@@ -424,7 +415,7 @@ static bool next_text(struct text *t, FILE *to)
 		return true;
 	}
 	fputs("\", ", to);
-	write_members(t->last, to);
+	api_write_members(json_incref(t->last), to);
 	fputs("}\n", to);
 	return false;
 }
