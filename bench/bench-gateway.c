@@ -249,13 +249,12 @@ static void ratio_row(struct bench *b, const char *name, const char *unit,
 		bench_target(row, target, row->ratio >= least);
 }
 
-static int rows_small(
-	struct bench *b, struct site *s, const struct plan *plan, struct weir_err *err)
+static int rows_small(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
 {
 	static const enum site_server which[] = {
 		SITE_BARE, SITE_GATED, SITE_NBDKIT, SITE_NBDKIT_RATE, SITE_QEMU};
 	struct figures f[5] = {0};
-	int r = measure_all(b, s, plan, which, 5, f, err);
+	int r = measure_all(b, s, &plan, which, 5, f, err);
 
 	if (r < 0)
 		return r;
@@ -434,24 +433,14 @@ int bench_gateway_parda(struct bench *b, struct weir_err *err)
 
 int bench_gateway(struct bench *b, struct weir_err *err)
 {
-	struct plan plan = usual_plan(b);
+	static int (*const rows[])(
+		struct bench *, struct site *, struct plan, struct weir_err *) = {
+		rows_small, rows_busy, rows_large, rows_proxy, rows_victim, rows_file, rows_slow};
 	struct site s = {.dir = ""};
 	int r = site_new(&s, err);
 
-	if (r == 0)
-		r = rows_small(b, &s, &plan, err);
-	if (r == 0)
-		r = rows_busy(b, &s, plan, err);
-	if (r == 0)
-		r = rows_large(b, &s, plan, err);
-	if (r == 0)
-		r = rows_proxy(b, &s, plan, err);
-	if (r == 0)
-		r = rows_victim(b, &s, plan, err);
-	if (r == 0)
-		r = rows_file(b, &s, plan, err);
-	if (r == 0)
-		r = rows_slow(b, &s, plan, err);
+	for (size_t i = 0; r == 0 && i < sizeof(rows) / sizeof(*rows); i++)
+		r = rows[i](b, &s, usual_plan(b), err);
 	site_free(&s);
 	return r;
 }

@@ -212,9 +212,8 @@ int bench_metrics(const char *name, struct metrics *m, struct weir_err *err)
 
 		if (!row->key)
 			continue;
-		r = metrics_put(m, row->key, row->unit, row->value);
-		if (r == 0)
-			r = metrics_putf(m, "", row->spread, "%s.spread", row->key);
+		metrics_put(m, row->key, row->unit, row->value);
+		r = metrics_putf(m, "", row->spread, "%s.spread", row->key);
 	}
 	free(b);
 	return r;

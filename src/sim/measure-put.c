@@ -39,14 +39,13 @@ int measure_put_hist(struct metrics *m, const char *sort, const char *host, cons
 		double percent;
 	} points[] = {{"p50", 50}, {"p95", 95}, {"p99", 99}, {"p99_9", 99.9}, {"p99_99", 99.99}};
 	double scale = h->count > 0 ? 1e6 : NAN; /* ns per ms; NaN if no IO completed */
-	int r = metrics_putf(m, "ms", weir_hist_mean(h) / scale, "%s.%s.%s.mean", sort, host, path);
 
-	for (size_t i = 0; r == 0 && i < N(points); i++)
-		r = metrics_putf(m, "ms",
-			(double)weir_hist_percentile(h, points[i].percent) / scale, "%s.%s.%s.%s",
-			sort, host, path, points[i].name);
-	return r ? r
-		 : metrics_putf(m, "ms", (double)h->max / scale, "%s.%s.%s.max", sort, host, path);
+	metrics_putf(m, "ms", weir_hist_mean(h) / scale, "%s.%s.%s.mean", sort, host, path);
+	for (size_t i = 0; i < N(points); i++)
+		metrics_putf(m, "ms", (double)weir_hist_percentile(h, points[i].percent) / scale,
+			"%s.%s.%s.%s", sort, host, path, points[i].name);
+	metrics_putf(m, "ms", (double)h->max / scale, "%s.%s.%s.max", sort, host, path);
+	return metrics_error(m);
 }
 
 int measure_put_mean(struct metrics *m, const struct measure_flow *f, const char *prefix)
@@ -56,30 +55,26 @@ int measure_put_mean(struct metrics *m, const struct measure_flow *f, const char
 
 int measure_put_flow(struct metrics *m, const struct measure_flow *f, const char *prefix)
 {
-	int r = metrics_putf(m, "requests", f->ios, "%s.ios", prefix);
-
-	if (r == 0)
-		r = metrics_putf(m, "iops", f->ios / f->span, "%s.iops", prefix);
-	if (r == 0)
-		r = metrics_putf(m, "B/s", f->bytes / f->span, "%s.bytes", prefix);
-	return r ? r : metrics_putf(m, "requests", f->outstanding, "%s.in_flight", prefix);
+	metrics_putf(m, "requests", f->ios, "%s.ios", prefix);
+	metrics_putf(m, "iops", f->ios / f->span, "%s.iops", prefix);
+	metrics_putf(m, "B/s", f->bytes / f->span, "%s.bytes", prefix);
+	metrics_putf(m, "requests", f->outstanding, "%s.in_flight", prefix);
+	return metrics_error(m);
 }
 
 int measure_put_wait(struct metrics *m, const char *host, const char *path,
 	const double wait_ns[WEIR_CAUSES], const struct measure_flow *f)
 {
 	double sum = 0, n = f->ios > 0 ? f->ios : NAN;
-	int r = 0;
 
 	for (int c = 0; c < WEIR_CAUSES; c++)
 		sum += wait_ns[c];
-	r = metrics_putf(m, "ms", sum / n / 1e6, "wait.%s.%s.mean", host, path);
-	for (int c = 0; r == 0 && c < WEIR_CAUSES; c++)
-		r = metrics_putf(
+	metrics_putf(m, "ms", sum / n / 1e6, "wait.%s.%s.mean", host, path);
+	for (int c = 0; c < WEIR_CAUSES; c++)
+		metrics_putf(
 			m, "ms", wait_ns[c] / n / 1e6, "wait.%s.%s.%s", host, path, cause_names[c]);
-	return r ? r
-		 : metrics_putf(
-			   m, "requests", sum / (f->span * 1e9), "wait.%s.%s.queued", host, path);
+	metrics_putf(m, "requests", sum / (f->span * 1e9), "wait.%s.%s.queued", host, path);
+	return metrics_error(m);
 }
 
 int measure_put_slo(struct metrics *m, const char *host, const char *path,

@@ -35,7 +35,7 @@ extern const struct measure_series measure_tenant_series[MEASURE_TENANT_SERIES],
 void measure_name_series(struct metrics *m, const char *prefix, const struct measure_series *series,
 	size_t n, int *ret);
 
-/* Write the values of a run. All return 0, or the error of metrics_put. `sort` is "tenant" or
+/* Write the values of a run. All return metrics_error(m). `sort` is "tenant" or
  * "inside"; the hist is in ns; wait_ns is request·ns by cause, over the flow's span. The times of a
  * tenant of which no IO completed are NaN (metrics.h). */
 int measure_put_flow(struct metrics *m, const struct measure_flow *f, const char *prefix);
