@@ -363,11 +363,6 @@ bool yamldoc_has(yamldoc_node map, const char *key)
 	return false;
 }
 
-int yamldoc_need(yamldoc_node map, const char *key, struct weir_err *err)
-{
-	return yamldoc_get(map, key).id ? 0 : yamldoc_error(map, err, "%s is missing", key);
-}
-
 size_t yamldoc_map_size(yamldoc_node map)
 {
 	return yamldoc_kind(map) == YAMLDOC_MAP ? node_of(map)->n : 0;

@@ -8,11 +8,10 @@
  * value ("tenants[2].max").
  *
  * A getter returns 0 and sets its output, -ENOENT if the key is absent (the output is untouched and
- * there is no message), or -EINVAL with a message. yamldoc_need makes absence an error. A plain
- * null (nothing, ~, null) counts as absent. List indices in paths count from 0.
+ * there is no message), or -EINVAL with a message. A plain null (nothing, ~,
+ * null) counts as absent. List indices in paths count from 0.
  */
-#ifndef WEIR_BASE_YAMLDOC_H
-#define WEIR_BASE_YAMLDOC_H
+#pragma once
 
 #include <weir/units.h>
 #include <errno.h>
@@ -52,8 +51,6 @@ int yamldoc_map(yamldoc_node n, const char *const *keys, struct weir_err *err);
 /* The same from pair *from on; at an unknown key *from is set to the next pair, so that a caller
  * can collect all errors by calling again until 0. Untouched if n is not a map. */
 int yamldoc_map_from(yamldoc_node n, const char *const *keys, size_t *from, struct weir_err *err);
-/* Return 0, or -EINVAL "… is missing" at the map's place. */
-int yamldoc_need(yamldoc_node map, const char *key, struct weir_err *err);
 yamldoc_node yamldoc_get(yamldoc_node map, const char *key); /* id 0 when absent or not a map */
 bool yamldoc_has(yamldoc_node map, const char *key); /* the key is written, even with a null */
 size_t yamldoc_map_size(yamldoc_node map);
@@ -109,5 +106,3 @@ int yamldoc_make_over(
 
 /* Return the text of a scalar node, or NULL (also for a null). */
 const char *yamldoc_text(yamldoc_node n);
-
-#endif

@@ -5,8 +5,7 @@
  * Messages about the input begin with the path in the document, as in `hosts[3].window: must be at
  * least 0`.
  */
-#ifndef WEIR_CLI_ALLOC_H
-#define WEIR_CLI_ALLOC_H
+#pragma once
 
 #include <weir/err.h>
 #include <jansson.h>
@@ -56,5 +55,3 @@ int alloc_each(
 /* Set the message "PATH.KEY: …" and return -EINVAL. */
 int alloc_fail(const struct alloc_at *at, const char *key, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-
-#endif

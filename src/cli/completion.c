@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/completion.h"
-#include "cli/trace-verb.h"
+#include "cli/trace/trace.h"
 #include <string.h>
 
 /* Return true if bash should complete file names for an option's argument or an operand. */

@@ -6,7 +6,7 @@
  * over NBD without a pause. Half-way the policy is applied; nothing else changes. The program needs
  * no other files; it shows the measurements of the clients and the gateway.
  */
-#include "cli/demo.h"
+#include "cli/demo/demo.h"
 #include <weir/units.h>
 #include "cli/common/files.h"
 #include "cli/view/progress.h"

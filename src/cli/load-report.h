@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* load-report: run jobs and report the results, for `weir load` and `weir replay`. */
-#ifndef WEIR_CLI_LOAD_REPORT_H
-#define WEIR_CLI_LOAD_REPORT_H
+#pragma once
 
 #include "load/load.h"
 #include "cli/common/verb.h"
@@ -43,5 +42,3 @@ int load_report_keys(
 
 /* Run until the jobs are done or the program is interrupted. Return the exit status. */
 int load_report_run(const struct load_report *o, const struct load_job *jobs, size_t n);
-
-#endif

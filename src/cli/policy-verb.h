@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* policy-verb: shared by the files of `weir policy`. */
-#ifndef WEIR_CLI_POLICY_VERB_H
-#define WEIR_CLI_POLICY_VERB_H
+#pragma once
 
 #include "policy/policy.h"
 #include "serve/api/policy-show.h"
@@ -15,5 +14,3 @@ int policy_show_live(const char *const *at, bool json);
 
 /* policy-keys.c: print the settings of a controller, or of all (NULL). Return the exit status. */
 int policy_keys_show(const char *name, bool pod);
-
-#endif

@@ -3,7 +3,7 @@
 #include <weir/units.h>
 #include "cli/common/files.h"
 #include "cli/load-report.h"
-#include "cli/trace-verb.h"
+#include "cli/trace/trace.h"
 #include <stdlib.h>
 
 extern const struct verb verb_replay;

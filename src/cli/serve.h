@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* serve: shared by the files of `weir serve`. */
-#ifndef WEIR_CLI_SERVE_H
-#define WEIR_CLI_SERVE_H
+#pragma once
 
 #include <weir/err.h>
 #include "policy/policy.h"
@@ -30,5 +29,3 @@ int serve_policy_names(const struct weir_policy *p, struct weir_err *err);
 const char *serve_policy_bare_secret(const struct weir_policy *p, const char *token);
 /* Check that the policy could be served, as far as possible without opening anything. */
 int serve_policy_check(const struct weir_policy *p, struct weir_err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sim-policy: the scenario of `weir sim --policy FILE`. */
-#ifndef WEIR_CLI_SIM_POLICY_H
-#define WEIR_CLI_SIM_POLICY_H
+#pragma once
 
 #include <weir/err.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ struct sim_policy {
 /* Write the scenario's text, malloc'ed, which names the policy's file relative to its folder. Return 0 or a negative errno with
  * a message. */
 int sim_policy_text(const struct sim_policy *a, char **ret_text, struct weir_err *err);
-
-#endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* trace: `weir trace`, describe, convert and record traces. */
-#include "cli/trace-verb.h"
+#include "cli/trace/trace.h"
 #include "cli/common/files.h"
 #include "cli/view/progress.h"
 #include "cli/common/remote.h"

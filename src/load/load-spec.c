@@ -243,13 +243,6 @@ static size_t find_key(const char *key, size_t len) /* N_KEYS: none */
 	return i;
 }
 
-bool load_key_flag(const char *key)
-{
-	size_t i = find_key(key, strlen(key));
-
-	return i < N_KEYS && setters[i].set == set_flag;
-}
-
 int load_job_set(struct load_job *j, const char *key, const char *value, struct weir_err *err)
 {
 	size_t i = find_key(key, strlen(key));

@@ -24,8 +24,7 @@
  *   load-count.c    add a finished request to the results
  *   load-verify.c   the expected contents of blocks
  */
-#ifndef WEIR_LOAD_LOAD_H
-#define WEIR_LOAD_LOAD_H
+#pragma once
 
 #include <weir/err.h>
 #include <weir/hist.h>
@@ -85,7 +84,6 @@ void load_job_default(struct load_job *j);
  * an error. The job may borrow the text. */
 int load_job_set(struct load_job *j, const char *key, const char *value, struct weir_err *err);
 extern const char *const load_keys[]; /* NULL-terminated */
-bool load_key_flag(const char *key);  /* the key needs no value */
 /* Parse "[NAME=]URI[,KEY=VALUE]...": cut the text into pieces, which the job borrows. Without a
  * name the job keeps its name. */
 int load_job_parse(struct load_job *j, char *text, struct weir_err *err);
@@ -156,5 +154,3 @@ void load_stop(struct load
 		*l); /* from any thread or a signal handler: jobs end as if their time were over */
 const struct load_result *load_result(const struct load *l, size_t job); /* after load_run */
 void load_free(struct load *l);
-
-#endif

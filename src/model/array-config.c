@@ -83,11 +83,6 @@ struct array_config array_cx3_small(void)
 	return c;
 }
 
-struct array_config array_defaults(void)
-{
-	return array_cx3();
-}
-
 uint64_t array_data_bytes(const struct array_config *c)
 {
 	uint64_t rows = c->disk.capacity > c->start ? (c->disk.capacity - c->start) / c->unit : 0;

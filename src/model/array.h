@@ -21,8 +21,7 @@
  *
  * Offsets beyond the LUN wrap around.
  */
-#ifndef WEIR_MODEL_ARRAY_H
-#define WEIR_MODEL_ARRAY_H
+#pragma once
 
 #include "model/spindle.h"
 
@@ -49,8 +48,6 @@ struct array_config {
 	uint32_t destage; /* stripes destaged at once when the cache is full, ≥ 1 */
 };
 
-/* Ten 15k disks in RAID-5, 64 KiB units: array_cx3(). */
-struct array_config array_defaults(void);
 /* The 10-disk RAID-5 group of the CLARiiON CX3-40 in PARDA, Section 5, calibrated to the
  * uncontrolled rows of its Tables 3 and 4 (see array-config.c). */
 struct array_config array_cx3(void);
@@ -75,5 +72,3 @@ struct array_stats {            /* since the start */
 /* `d` is an array. */
 void array_stats(const struct device *d, struct array_stats *ret);
 uint64_t array_size(const struct device *d); /* of the LUN, bytes */
-
-#endif

@@ -187,15 +187,6 @@ static struct world_io *take_own(struct world *w, struct world_own *o)
 	return io;
 }
 
-int world_own_wait(struct world *w, struct world_own *o, weir_time at)
-{
-	struct world_io *io = take_own(w, o);
-
-	if (io)
-		arm_event(w, w->io_events + io->index, at);
-	return io ? 0 : -ENOMEM;
-}
-
 int world_own_read(struct world *w, struct world_own *o, struct world_station *st, uint64_t offset,
 	uint32_t bytes)
 {
@@ -357,12 +348,7 @@ static void wake_io(struct world *w, struct world_io *io)
 {
 	struct workload_io shape = {w->now, io->req.offset, io->bytes, io->req.op};
 
-	if (!io->load) {
-		struct world_own *o = io->req.user;
-
-		give_io(w, io);
-		o->due(o, w);
-	} else if (!io->pausing) {
+	if (!io->pausing) {
 		forward_io(w, io);
 	} else if (io->load->running) {
 		issue_io(w, io, &shape);

@@ -17,8 +17,7 @@
  * Controllers see this struct (controller.h) and may read all of it; they change gates through
  * world_gate_set.
  */
-#ifndef WEIR_SIM_WORLD_H
-#define WEIR_SIM_WORLD_H
+#pragma once
 
 #include <weir/hist.h>
 #include <weir/gate.h>
@@ -52,7 +51,6 @@ struct world_io { /* one IO, from its workload to its completion */
  * figures. */
 struct world_own {
 	void (*done)(struct world_own *o, struct world *w, weir_time latency);
-	void (*due)(struct world_own *o, struct world *w); /* for world_own_wait */
 };
 
 struct world_count { /* one tenant, device or link, since the start */
@@ -183,9 +181,7 @@ int world_run(struct world *w, weir_time until);
 void world_load_run(struct world *w, struct world_load *l, bool run);
 /* Count the bursts of a workload that are over by now; it must have bursts. */
 void world_load_sweep(struct world *w, struct world_load *l);
-/* Call o->due at `at`, once. Start one read now, and call o->done at its end. Both return 0 or
- * -ENOMEM. */
-int world_own_wait(struct world *w, struct world_own *o, weir_time at);
+/* Start one read now, and call o->done at its end. Return 0 or -ENOMEM. */
 int world_own_read(struct world *w, struct world_own *o, struct world_station *st, uint64_t offset,
 	uint32_t bytes);
 /* Note that a gate has changed: weir_gate_next is called for it before time moves on. */
@@ -202,5 +198,3 @@ int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob
 const struct scenario_knobs *world_gate_knobs(const struct world_gate *g, size_t tenant);
 void world_link_priorities(struct world *w);
 int world_change(struct world *w, const struct scenario_moment *m, struct weir_err *err);
-
-#endif

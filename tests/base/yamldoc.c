@@ -172,10 +172,9 @@ static void absence_is_ordinary(void)
 	CHECK(yamldoc_has(array, "name") && yamldoc_has(array, "note"));
 	CHECK(yamldoc_has(array, "other") && !yamldoc_has(array, "nothing"));
 	CHECK(!yamldoc_has((yamldoc_node){NULL, 0}, "name"));
-	CHECK_INT(yamldoc_need(array, "name", &e), 0);
-	CHECK_INT(yamldoc_need(array, "note", &e), -EINVAL);
-	CHECK_STR(e.text, "w.yaml:3:5: resources[0]: note is missing");
-	CHECK_INT(yamldoc_need(root, "nothing", &e), -EINVAL);
+	CHECK_INT(yamldoc_error(array, &e, "needs a note"), -EINVAL);
+	CHECK_STR(e.text, "w.yaml:3:5: resources[0]: needs a note");
+	CHECK_INT(yamldoc_error(root, &e, "nothing is missing"), -EINVAL);
 	CHECK_STR(e.text, "w.yaml:1:1: nothing is missing");
 
 	/* A quoted null is text. */
@@ -332,7 +331,7 @@ static void nothing_is_an_empty_map(void)
 		struct weir_err e;
 		CHECK_INT(yamldoc_kind(root), YAMLDOC_MAP);
 		CHECK_INT(yamldoc_map_size(root), 0);
-		yamldoc_need(root, "tenants", &e);
+		yamldoc_error(root, &e, "tenants is missing");
 		CHECK(strstr(e.text, "tenants is missing"));
 		CHECK(strncmp(e.text, "w.yaml:1:1: ", 12) == 0);
 		yamldoc_free(doc);

@@ -530,7 +530,7 @@ static void refuses(struct array_config c, const char *field)
 
 static void bad_figures_are_named(void)
 {
-	struct array_config good = array_defaults(), c;
+	struct array_config good = array_cx3(), c;
 
 	c = good, c.disks = 2, refuses(c, "disks");
 	c = good, c.disks = ARRAY_RAID5_DISKS + 1, refuses(c, "disks");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* files: read and write whole files, for the verbs (rooms get bytes). */
-#ifndef WEIR_CLI_COMMON_FILES_H
-#define WEIR_CLI_COMMON_FILES_H
+#pragma once
 
 #include <weir/err.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ int files_write_key(const char *path, struct weir_err *err);
  * for an empty name, -ENOTDIR or -EACCES if the path exists and no file can be created in it.
  */
 int files_make_dir(const char *path, struct weir_err *err);
-
-#endif

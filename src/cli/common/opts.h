@@ -6,8 +6,7 @@
  * and operands may be mixed. Errors name the option, suggest the near one, and go to standard
  * error.
  */
-#ifndef WEIR_CLI_COMMON_OPTS_H
-#define WEIR_CLI_COMMON_OPTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ int opts_seed(const struct verb *v, const char *text, uint64_t *ret_seed);
 
 void opts_help(const struct verb *v);                /* to standard output */
 void opts_list(FILE *to, const struct opt *options); /* one line each, as in the help */
-
-#endif

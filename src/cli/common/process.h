@@ -6,8 +6,7 @@
  * For the benchmarks, the demo and live experiments, which run Weir and other servers side by side.
  * A child does not outlive its parent.
  */
-#ifndef WEIR_CLI_COMMON_PROCESS_H
-#define WEIR_CLI_COMMON_PROCESS_H
+#pragma once
 
 #include <weir/clock.h>
 #include <weir/err.h>
@@ -36,5 +35,3 @@ bool peer_ended(struct peer *p, int *ret_status);
  * "" if it is empty. Return `ret`.
  */
 char *peer_said(const char *log, char *ret, size_t len);
-
-#endif

@@ -5,8 +5,7 @@
  * Every verb that uses the API has the same three options; without them it uses the gateway of this
  * machine (http_socket).
  */
-#ifndef WEIR_CLI_COMMON_REMOTE_H
-#define WEIR_CLI_COMMON_REMOTE_H
+#pragma once
 
 #include <weir/err.h>
 #include "cli/common/verb.h"
@@ -70,5 +69,3 @@ char *remote_status(const char *tenant, bool all);
 
 /* Print the strings of the reply's "notes" to standard output, one per line. */
 void remote_notes(const json_t *reply);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* stay: the command line options that the servers `weir serve` and `weir control` share. */
-#ifndef WEIR_CLI_COMMON_STAY_H
-#define WEIR_CLI_COMMON_STAY_H
+#pragma once
 
 #include <weir/err.h>
 #include "policy/policy.h"
@@ -23,5 +22,3 @@ int stay_addresses(const struct verb *v, const char *option, const char *text, s
 int stay_level(const struct verb *v, const char *text, int *ret_level);
 void stay_log(int level, const struct weir_policy *p, bool json); /* open the log */
 int stay_pidfile(const char *path, struct weir_err *err);
-
-#endif

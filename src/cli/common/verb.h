@@ -6,8 +6,7 @@
  * cli/meson.build makes weir.c's table. The option table is the only place where options are
  * declared: `--help`, the shell completion and the test of the manual pages all read it.
  */
-#ifndef WEIR_CLI_COMMON_VERB_H
-#define WEIR_CLI_COMMON_VERB_H
+#pragma once
 
 #include "cli/common/opts.h"
 
@@ -24,5 +23,3 @@ struct verb {
 	 */
 	int (*run)(const char *const *values, char **operands, int n);
 };
-
-#endif

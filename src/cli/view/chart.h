@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* chart: draw a line over time with characters. */
-#ifndef WEIR_CLI_VIEW_CHART_H
-#define WEIR_CLI_VIEW_CHART_H
+#pragma once
 
 #include "sim/metrics.h"
 #include <stdbool.h>
@@ -26,5 +25,3 @@ void chart_draw(FILE *to, const struct chart *c);
 bool chart_utf8(void);
 /* Return true if colours may be used on `f`: a terminal, with neither NO_COLOR nor TERM=dumb. */
 bool chart_colour(FILE *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* out: write the measurements of a run to files in a folder, for the verbs that have --out. */
-#ifndef WEIR_CLI_VIEW_OUT_H
-#define WEIR_CLI_VIEW_OUT_H
+#pragma once
 
 #include "cli/common/verb.h"
 #include <weir/err.h>
@@ -20,5 +19,3 @@ int out_run(const char *dir, const char *values, const struct metrics *m, struct
  */
 int out_draw(const struct verb *v, const char *dir, const char *stem, bool *no_gnuplot,
 	struct weir_err *err);
-
-#endif

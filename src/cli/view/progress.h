@@ -6,8 +6,7 @@
  * redrawn at most five times a second and cleared at the end. A tick reads the clock (25 ns): call
  * it every few thousand steps of a hot loop.
  */
-#ifndef WEIR_CLI_VIEW_PROGRESS_H
-#define WEIR_CLI_VIEW_PROGRESS_H
+#pragma once
 
 #include <weir/clock.h>
 #include <stdbool.h>
@@ -22,5 +21,3 @@ struct progress {
 void progress_start(struct progress *p, const char *what, double total);
 void progress_tick(struct progress *p, double done);
 void progress_end(struct progress *p); /* may be called twice */
-
-#endif

@@ -6,8 +6,7 @@
  * program are received in screen_wait, so that the terminal is restored first; ^Z restores it while
  * the program is stopped. Standard input and output are the terminal.
  */
-#ifndef WEIR_CLI_VIEW_SCREEN_H
-#define WEIR_CLI_VIEW_SCREEN_H
+#pragma once
 
 #include <weir/clock.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ enum {
 	SCREEN_UNKNOWN
 };
 enum screen_event screen_wait(weir_time until, int *ret_key);
-
-#endif

@@ -5,8 +5,7 @@
  * Cells may contain foreign text (a client chose its export's name) and go to a terminal: control
  * characters and invalid UTF-8 become '?'.
  */
-#ifndef WEIR_CLI_VIEW_TABLE_H
-#define WEIR_CLI_VIEW_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -30,5 +29,3 @@ void table_end(struct table *t, FILE *to); /* print and free the table */
 /* Return how many bytes of `line` (without its newline) fit `columns`; characters count, not bytes.
  * The line must not begin with TABLE_HEAD. */
 size_t table_cut(const char *line, size_t columns);
-
-#endif

@@ -5,8 +5,7 @@
  * One status shows totals since the start (weir status); two, one after the other, show the
  * activity between them (weir top).
  */
-#ifndef WEIR_CLI_VIEW_VIEW_H
-#define WEIR_CLI_VIEW_VIEW_H
+#pragma once
 
 #include <weir/hist.h>
 #include "cli/view/table.h"
@@ -109,5 +108,3 @@ void view_write_ledger(const json_t *ledger, FILE *to); /* GET /v1/ledger */
 /* A controller (weir control) answered, and what it says of its servers and tenants. */
 bool view_is_control(const json_t *now);
 void view_write_control(const json_t *now, FILE *to);
-
-#endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* demo-show: the measurements of `weir demo` as a table, a chart and a picture. */
+/* show: the measurements of `weir demo` as a table, a chart and a picture. */
 #include "cli/view/chart.h"
-#include "cli/demo.h"
+#include "cli/demo/demo.h"
 #include "cli/common/files.h"
 #include "cli/view/out.h"
 #include "cli/view/view.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace-verb: shared by the parts of `weir trace`. trace.c has the command line. */
-#ifndef WEIR_CLI_TRACE_VERB_H
-#define WEIR_CLI_TRACE_VERB_H
+/* trace: shared by the parts of `weir trace`. ../trace.c has the command line. */
+#pragma once
 
 #include "model/trace.h"
 #include "cli/common/verb.h"
@@ -41,5 +40,3 @@ int trace_convert(const struct trace_request *q, const char *in, const char *out
  * written, NULL if not given; `at`: the gateway, as in remote_of_options. Return the exit status. */
 int trace_record_run(
 	const char *file, const char *requests, const char *duration, const char *const *at);
-
-#endif

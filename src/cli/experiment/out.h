@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * experiment-out: the files that `weir experiment run --out DIR` writes.
+ * out: the files that `weir experiment run --out DIR` writes.
  *
  *   DIR/results.md                  the claims of every experiment run, with its pictures
  *   DIR/pictures/ID-NAME.svg .png   and the .gp and .csv from which they are made
  *   DIR/data/ID/RUN/values.csv      every value of a run
  *   DIR/data/ID/RUN/SERIES.csv      every series of a run
  */
-#ifndef WEIR_CLI_EXPERIMENT_OUT_H
-#define WEIR_CLI_EXPERIMENT_OUT_H
+#pragma once
 
 #include "sim/experiment/experiment.h"
 #include <stdio.h>
@@ -28,5 +27,3 @@ int experiment_out_add(struct experiment_out *o, const struct experiment *e,
 	const struct experiment_result *r, struct weir_err *err);
 /* Write results.md if `whole`: a report cut off by an error is not written. */
 int experiment_out_close(struct experiment_out *o, bool whole, struct weir_err *err);
-
-#endif

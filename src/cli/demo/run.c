@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * demo-run: run a gateway as a child process with three loads, and apply the policy half-way.
+ * run: run a gateway as a child process with three loads, and apply the policy half-way.
  *
  * The loads run on a separate thread over real NBD connections and never stop; only the policy
  * changes, applied to the running gateway over its API as by `weir policy apply`.
  */
-#include "cli/demo.h"
+#include "cli/demo/demo.h"
 #include "cli/common/files.h"
 #include "cli/common/process.h"
 #include "cli/view/view.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * experiment-find: find the folder of experiments, and read the file of one. Errors are printed to
+ * find: find the folder of experiments, and read the file of one. Errors are printed to
  * stderr.
  */
-#ifndef WEIR_CLI_EXPERIMENT_FIND_H
-#define WEIR_CLI_EXPERIMENT_FIND_H
+#pragma once
 
 #include "sim/experiment/experiment.h"
 #include <dirent.h>
@@ -37,5 +36,3 @@ int experiment_find_set(const char *text, struct experiment_parameter_set *ret);
 /* Read and parse the file of one experiment; set NULL: without changes. Return 0 or 2. */
 int experiment_find_load(const char *dir, const char *id,
 	const struct experiment_parameter_set *set, struct experiment **ret);
-
-#endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace-convert: `weir trace convert`. Nothing is lost silently: records and fields that the target
+ * convert: `weir trace convert`. Nothing is lost silently: records and fields that the target
  * cannot hold are refused, or with --drop-unsupported left out and counted; rounded times are
  * counted, too. The output gets its name only when it is complete.
  */
-#include "cli/trace-verb.h"
+#include "cli/trace/trace.h"
 #include "cli/view/progress.h"
 #include "base/array.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace-record: `weir trace record`, record the requests of a running gateway as a trace. */
-#include "cli/trace-verb.h"
+/* record: `weir trace record`, record the requests of a running gateway as a trace. */
+#include "cli/trace/trace.h"
 #include "cli/view/progress.h"
 #include "cli/common/remote.h"
 #include <limits.h>

@@ -2,12 +2,11 @@
 /*
  * demo: the parts of `weir demo`.
  *
- *   demo.c       the verb: files, text, suggestions
- *   demo-run.c   a gateway as a child process, three loads, and the policy applied half-way
- *   demo-show.c  tables, charts and the picture
+ *   ../demo.c  the verb: files, text, suggestions
+ *   run.c      a gateway as a child process, three loads, and the policy applied half-way
+ *   show.c     tables, charts and the picture
  */
-#ifndef WEIR_CLI_DEMO_H
-#define WEIR_CLI_DEMO_H
+#pragma once
 
 #include <weir/err.h>
 #include <weir/hist.h>
@@ -67,5 +66,3 @@ int demo_show_table(const struct demo *d);
 void demo_show_sum(const struct demo *d);
 /* Draw the chart, and write DIR/latency.svg and .png. */
 int demo_show_picture(const struct demo *d, const char *dir, struct weir_err *err);
-
-#endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace-info: `weir trace info`, one row per trace. The row of an unreadable file says why. */
-#include "cli/trace-verb.h"
+/* info: `weir trace info`, one row per trace. The row of an unreadable file says why. */
+#include "cli/trace/trace.h"
 #include "cli/view/progress.h"
 #include "base/array.h"
 #include <weir/units.h>
