@@ -2,7 +2,7 @@
 /*
  * verb: one command of the program.
  *
- * Each verb is one file, cli/<verb>.c, that defines `const struct verb verb_<verb>`; the list in
+ * Each verb has a file, cli/<verb>.c or cli/<verb>/<verb>.c, that defines `const struct verb verb_<verb>`; the list in
  * cli/meson.build makes weir.c's table. The option table is the only place where options are
  * declared: `--help`, the shell completion and the test of the manual pages all read it.
  */

@@ -2,9 +2,9 @@
 /*
  * demo: the parts of `weir demo`.
  *
- *   ../demo.c  the verb: files, text, suggestions
- *   run.c      a gateway as a child process, three loads, and the policy applied half-way
- *   show.c     tables, charts and the picture
+ *   demo.c  the verb: files, text, suggestions
+ *   run.c   a gateway as a child process, three loads, and the policy applied half-way
+ *   show.c  tables, charts and the picture
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace: shared by the parts of `weir trace`. ../trace.c has the command line. */
+/* trace: shared by the parts of `weir trace`. trace.c has the command line. */
 #pragma once
 
 #include "model/trace.h"

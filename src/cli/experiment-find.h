@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * find: find the folder of experiments, and read the file of one. Errors are printed to
+ * experiment-find: find the folder of experiments, and read the file of one. Errors are printed to
  * stderr.
  */
 #pragma once

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 static const char policy_text[] =
-#include "demo.inc"
+#include "cli/demo.inc"
 	;
 
 #define HALF 10 /* s: long enough for a p99 of 300 requests a second */
