@@ -32,7 +32,20 @@ struct metrics {
 	size_t n_slots;  /* a power of two, > n · 4/3 */
 	char **units;    /* each once: a run has ten or so, and thousands of entries */
 	uint32_t n_units;
+	int failed; /* the first error */
 };
+
+static int note(struct metrics *m, int r)
+{
+	if (r < 0 && !m->failed)
+		m->failed = r;
+	return r;
+}
+
+int metrics_failed(const struct metrics *m)
+{
+	return m->failed;
+}
 
 int metrics_new(struct metrics **ret)
 {
@@ -192,14 +205,12 @@ int metrics_put(struct metrics *m, const char *name, const char *unit, double va
 	struct entry *e;
 
 	if (!*name)
-		return -EINVAL;
+		return note(m, -EINVAL);
 	e = find_entry(m, name);
 	if (!e)
 		e = add_entry(m, name, unit);
-	if (!e)
-		return -ENOMEM;
-	if (e->is_series)
-		return -EINVAL;
+	if (!e || e->is_series)
+		return note(m, e ? -EINVAL : -ENOMEM);
 	e->value = value;
 	return 0;
 }
@@ -221,9 +232,7 @@ int metrics_putf(struct metrics *m, const char *unit, double value, const char *
 	va_start(ap, name_fmt);
 	r = write_name(name, name_fmt, ap);
 	va_end(ap);
-	if (r < 0)
-		return r;
-	return metrics_put(m, name, unit, value);
+	return r < 0 ? note(m, r) : metrics_put(m, name, unit, value);
 }
 
 int metrics_series(struct metrics *m, const char *name, const char *unit)
@@ -231,17 +240,17 @@ int metrics_series(struct metrics *m, const char *name, const char *unit)
 	struct entry *e;
 
 	if (!*name)
-		return -EINVAL;
+		return note(m, -EINVAL);
 	e = find_entry(m, name);
 	if (!e) {
 		e = add_entry(m, name, unit);
 		if (!e)
-			return -ENOMEM;
+			return note(m, -ENOMEM);
 		e->is_series = true;
 		e->points = NULL;
 	}
 	if (!e->is_series)
-		return -EINVAL;
+		return note(m, -EINVAL);
 	return (int)(e - m->entries);
 }
 
@@ -254,9 +263,7 @@ int metrics_seriesf(struct metrics *m, const char *unit, const char *name_fmt, .
 	va_start(ap, name_fmt);
 	r = write_name(name, name_fmt, ap);
 	va_end(ap);
-	if (r < 0)
-		return r;
-	return metrics_series(m, name, unit);
+	return r < 0 ? note(m, r) : metrics_series(m, name, unit);
 }
 
 int metrics_append(struct metrics *m, int series, double t, double value)
@@ -264,17 +271,17 @@ int metrics_append(struct metrics *m, int series, double t, double value)
 	struct entry *e;
 
 	if (series < 0 || (size_t)series >= m->n || !m->entries[series].is_series)
-		return -EINVAL;
+		return note(m, -EINVAL);
 	e = &m->entries[series];
 	if (e->n && !(t >= e->points[e->n - 1].t))
-		return -EINVAL;
+		return note(m, -EINVAL);
 	if (e->n == e->room) {
 		size_t room = METRICS_GROWTH((size_t)e->room, 8);
 		struct metrics_point *points =
 			room > UINT32_MAX ? NULL : realloc(e->points, room * sizeof(*points));
 
 		if (!points)
-			return -ENOMEM;
+			return note(m, -ENOMEM);
 		e->points = points;
 		e->room = (uint32_t)room;
 	}

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * live-control: controllers in a live run. Their settings are in the policies, which the gateways
- * read; here are the peers of hosts that hear each other, the relay between them, and functions that
- * record values (live-say.c).
+ * read; here are the peers of hosts that hear each other, the relay between them, and the facts that
+ * the gateways report, as metrics.
  */
 #include "cli/common/files.h"
 #include "cli/live/live-impl.h"
 #include "base/no-memory.h"
+#include "serve/api/facts-json.h"
+#include "sim/measure-facts.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,24 +135,7 @@ static int plan_hosts(struct live *l, const struct scenario_controller *c, struc
 	return r;
 }
 
-/* ---- the table */
-
-static const struct kind {
-	const char *name;
-	live_say *say;
-} kinds[] = {
-	{"parda", live_say_parda},
-	{"adaptbf", live_say_adaptbf},
-	{"capacity", live_say_capacity},
-};
-
-static const struct kind *find_kind(const char *name)
-{
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(kinds[i].name, name) == 0)
-			return &kinds[i];
-	return NULL;
-}
+/* ---- all */
 
 int live_control(struct live *l, struct weir_err *err)
 {
@@ -167,15 +152,41 @@ int live_control(struct live *l, struct weir_err *err)
 	return r;
 }
 
-int live_control_say(struct live *l, double t, bool end)
+/* Name the tenants of a host's gateway after the host, as the simulator does. */
+static void name_rows(const struct live_server *v, struct facts *f, struct arena *memory)
+{
+	for (size_t i = 0; v->host >= 0 && i < FACTS_TABLES && f->kind->tables[i].size; i++)
+		for (size_t k = 0; k < f->tables[i].n; k++) {
+			struct facts_row *row = facts_row(&f->kind->tables[i], &f->tables[i], k);
+			char name[1024];
+
+			snprintf(name, sizeof(name), "%s/%s", v->name, row->key[0]);
+			row->key[0] = arena_text(memory, name);
+		}
+}
+
+int live_control_facts(struct live *l, double t)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < l->s->n_controllers; i++) {
-		const struct kind *k = find_kind(l->s->controllers[i].name);
+	for (size_t i = 0; i < l->n_servers; i++) {
+		const struct live_server *v = &l->servers[i];
+		const json_t *resource = json_array_get(json_object_get(v->now, "resources"), 0);
 
-		if (k)
-			r = k->say(l, &l->s->controllers[i], t, end);
+		for (size_t k = 0; r == 0 && !v->down && facts_kind(k); k++) {
+			const json_t *part = json_object_get(resource, facts_kind(k)->name);
+			struct arena memory = {0};
+			struct facts facts;
+
+			if (!json_is_object(part))
+				continue;
+			facts_json_show_all(part, resource, facts_kind(k), &memory, &facts);
+			name_rows(v, &facts, &memory);
+			r = memory.failed ? -ENOMEM
+					  : measure_facts(l->metrics, &facts,
+						    v->host < 0 ? "server" : v->name, t);
+			arena_free(&memory);
+		}
 	}
 	return r;
 }

@@ -149,14 +149,10 @@ bool live_controlled(const struct live *l, uint32_t host); /* a controller moves
 bool live_control_moves(/* a controller of hosts: the host's window */
 	const struct scenario *s, const struct scenario_controller *c, uint32_t host);
 /*
- * Record the controllers' values in the last status as metrics: points of series at `t` (s), or at
- * the end the values of the run.
+ * Record the controllers' facts in the last status as metrics with the simulator's names: points of
+ * series at `t` (s), or, if it is negative, the values at the end.
  */
-int live_control_say(struct live *l, double t, bool end);
-
-/* ---- live-say.c: the same for each kind. */
-typedef int live_say(struct live *l, const struct scenario_controller *c, double t, bool end);
-live_say live_say_parda, live_say_adaptbf, live_say_capacity;
+int live_control_facts(struct live *l, double t);
 
 /* ---- live-policy.c: write the file of each server. */
 /* The gate of a server; NULL: a device without one. */

@@ -18,7 +18,6 @@
  *   live-change.c   changes during the run
  *   live-look.c     the gateways' counters, as metrics
  *   live-cluster.c, live-cluster-plan.c   a cluster: servers and weir control
- *   live-say.c      the values of their controllers, as metrics
  *   live-relay.c    delays and drops reports
  */
 #ifndef WEIR_CLI_LIVE_LIVE_H
