@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct verb verb_experiment;
-
 /*
  * Bytes of an export: offsets do not matter to the model of a server. 200 exports are 25 MiB of a
  * file.
@@ -113,39 +111,37 @@ static void put_server(
 {
 	const struct sim_cluster_config *g = &c->config;
 
-	fprintf(f, "listen: \"unix:%s\"\napi: \"unix:%s\"\nthreads: 1\nlog: warning\n", v->socket,
-		v->api);
-	fprintf(f, "resources:\n  - {name: \"%s\", back: \"model:server,rate=%.17g,service=fixed+",
-		v->name, g->capacity);
+	fprintf(f,
+		"listen: \"unix:%s\"\nthreads: 1\nresources:\n"
+		"  - {name: \"%s\", back: \"model:server,rate=%.17g,service=fixed+",
+		v->socket, v->name, g->capacity);
 	put_store(f, v, g);
 	fprintf(f, "\", depth: %d, io_unit: 2 GiB, ", DEPTH);
 	if (!g->learn)
 		fprintf(f, "capacity: %.17g iops, ", g->capacity * g->guess);
-	fprintf(f, "%s}\nexports:\n", g->control ? "controller: pshift" : "");
+	fprintf(f, "controller: %s}\nexports:\n", g->control ? c->kind : "none");
 	for (uint32_t i = 0; i < g->buckets; i++)
 		if (place < sim_cluster_parts(c, i))
 			fprintf(f, "  - {name: b%u, offset: %" PRIu64 " B, size: %u B}\n", i + 1,
 				(uint64_t)i * REGION, REGION);
 }
 
-/* Write the file of a server, or if `server` is NULL of the controller. */
+/* Write the file of a server, or of the controller. */
 static int write_file(const struct live *l, const struct sim_cluster *c,
-	const struct live_server *server, struct weir_err *err)
+	const struct live_server *v, struct weir_err *err)
 {
-	const char *path = server ? server->file : l->control.file;
 	FILE *f;
-	int r = files_create(path, &f, err);
+	int r = files_create(v->file, &f, err);
 
 	if (r < 0)
 		return r;
-	if (server)
-		put_server(f, server, (size_t)(server - l->servers), c);
-	else
-		fprintf(f, "api: \"unix:%s\"\nlog: warning\n", l->control.api);
+	fprintf(f, "api: \"unix:%s\"\nlog: warning\n", v->api);
+	if (v != &l->control)
+		put_server(f, v, (size_t)(v - l->servers), c);
 	if (c->config.control)
 		put_cluster(f, l, &c->config);
 	put_tenants(f, c);
-	return files_close(f, path, 0, err);
+	return files_close(f, v->file, 0, err);
 }
 
 /* Fill the file, so that reads find data. */
@@ -175,7 +171,6 @@ static int add_servers(struct live *l, const struct sim_cluster *c, struct weir_
 		if (live_text_add(&v->own_name, "s%u", i + 1) < 0)
 			return no_memory(err);
 		v->name = v->own_name;
-		snprintf(v->data, LIVE_PATH, "%s/%u.data", l->dir, i);
 		r = write_file(l, c, v, err);
 		if (r == 0 && c->config.files)
 			r = write_data(v->data, (size_t)c->config.buckets * REGION, err);
@@ -289,47 +284,19 @@ int live_cluster_plan(struct live *l, const struct sim_cluster_config *config, s
 
 	if (r < 0)
 		return r;
-	snprintf(l->control.file, LIVE_PATH, "%s/control.yaml", l->dir);
-	snprintf(l->control.socket, LIVE_PATH, "%s/control.sock", l->dir);
-	snprintf(l->control.api, LIVE_PATH, "%s/control.api", l->dir);
-	snprintf(l->control.log, LIVE_PATH, "%s/control.log", l->dir);
+	l->control.name = "the controller";
+	live_server_paths(l, "control", &l->control);
 	r = sim_cluster_new(config, l->s->duration, l->seed, &c);
 	if (r < 0)
 		return weir_err_set(err, r, "the cluster: %s", strerror(-r));
-	r = live_control_key(l, err);
+	r = live_key(l, err);
 	if (r == 0)
-		r = write_file(l, c, NULL, err);
+		r = write_file(l, c, &l->control, err);
 	if (r == 0)
 		r = add_servers(l, c, err);
 	if (r == 0)
 		r = add_clients(l, c, err);
 	sim_cluster_free(c);
-	return r;
-}
-
-/* ---- start */
-
-int live_cluster_start_control(struct live *l, struct weir_err *err)
-{
-	const char *argv[] = {"weir", "control", l->control.file, NULL};
-	struct weir_err why;
-	int r = peer_start(&l->control.peer, argv, -1, l->control.socket, l->control.log, &why);
-
-	if (r < 0)
-		return weir_err_set(err, r, "the controller: %s", why.text);
-	return l->control.remote || remote_open(&verb_experiment, l->control.api, NULL, NULL,
-					    &l->control.remote) < 0
-		       ? 0
-		       : weir_err_set(err, -EIO, "the API of the controller cannot be reached");
-}
-
-int live_cluster_start(
-	struct live *l, const struct sim_cluster_config *config, struct weir_err *err)
-{
-	int r = config->control ? live_cluster_start_control(l, err) : 0;
-
-	for (size_t i = 0; r == 0 && i < l->n_servers; i++)
-		r = live_server_start(&l->servers[i], err);
 	return r;
 }
 

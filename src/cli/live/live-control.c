@@ -40,6 +40,14 @@ bool live_controlled(const struct live *l, uint32_t host)
 
 /* ---- hosts that exchange datagrams */
 
+int live_key(const struct live *l, struct weir_err *err)
+{
+	char path[LIVE_PATH];
+
+	snprintf(path, sizeof(path), "%s/key", l->dir);
+	return files_write_key(path, err);
+}
+
 struct group { /* the gateways of one controller */
 	struct live_server *members[LIVE_SERVERS];
 	uint16_t ports[LIVE_SERVERS];
@@ -90,14 +98,6 @@ static int start_relay(
 	return r;
 }
 
-int live_control_key(const struct live *l, struct weir_err *err)
-{
-	char path[LIVE_PATH];
-
-	snprintf(path, sizeof(path), "%s/key", l->dir);
-	return files_write_key(path, err);
-}
-
 /* Write "peers: …" of one host. */
 static int add_peers(struct live *l, const struct scenario_controller *c, const struct group *g,
 	size_t member, struct weir_err *err)
@@ -127,7 +127,7 @@ static int plan_hosts(struct live *l, const struct scenario_controller *c, struc
 	for (size_t i = 0; i < g.n; i++)
 		close(g.fds[i]);
 	if (r == 0)
-		r = live_control_key(l, err);
+		r = live_key(l, err);
 	if (r == 0)
 		r = live_fault_plan(l, err);
 	for (size_t i = 0; r == 0 && g.n > 1 && i < g.n; i++)

@@ -82,12 +82,6 @@ struct live_client {
 	struct peer peer;
 };
 
-struct live_daemon { /* the controller of a cluster */
-	char file[LIVE_PATH], socket[LIVE_PATH], api[LIVE_PATH], log[LIVE_PATH];
-	struct peer peer;
-	struct remote *remote;
-};
-
 struct live_fault { /* a gateway that is down for a while */
 	int server;
 	weir_time from, to; /* of the run */
@@ -110,16 +104,29 @@ struct live {
 	struct live_relay *relay; /* NULL: reports are sent directly */
 	struct live_fault *faults;
 	size_t n_faults;
-	struct live_daemon control;
+	struct live_server control; /* weir control of a cluster */
 	struct metrics *metrics;
 	int *series; /* handles, in the order in which a sample writes them */
 };
 
 /* ---- live.c: also used by live-cluster.c. */
-int live_server_start(struct live_server *v, struct weir_err *err);
-int live_check(struct live *l, struct weir_err *err); /* fail if a process has ended */
-bool live_interrupted(void);                          /* by a signal */
-void live_sleep_until(weir_time at);                  /* by loop_clock; ended by a signal */
+/* `weir serve`, or `weir control` for l->control. */
+int live_server_start(struct live *l, struct live_server *v, struct weir_err *err);
+void live_server_kill(struct live_server *v);
+/*
+ * Check all processes again and again until `is` returns 1; a negative errno ends the wait, and so
+ * does the limit, with the message `late`. Return 0, or -ECANCELED after a signal.
+ */
+typedef int live_condition(void *arg, struct weir_err *err);
+int live_wait(struct live *l, live_condition *is, void *arg, weir_time limit, const char *late,
+	struct weir_err *err);
+/*
+ * Call `step` until the duration is over: at the time that it returned, or some tenths of a second
+ * earlier. Check all processes meanwhile.
+ */
+typedef int live_step(void *arg, weir_time now, weir_time *ret_next, struct weir_err *err);
+int live_steps(struct live *l, const struct sim_options *o, live_step *step, void *arg,
+	struct weir_err *err);
 
 /* ---- live-cluster.c: a scenario that has a cluster instead of devices and hosts. */
 int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_err *err);
@@ -131,6 +138,7 @@ void live_plan_free(struct live *l);
 const char *live_device_path(const struct live *l, const struct live_tenant *t);
 /* Return the next of l->servers, which has room for it, with its paths set. */
 struct live_server *live_server_add(struct live *l, const char *name, int host, uint32_t device);
+void live_server_paths(const struct live *l, const char *stem, struct live_server *v);
 
 /* ---- live-text.c: YAML of the scenario as text. */
 void live_text_node(FILE *f, yamldoc_node n);
@@ -143,8 +151,7 @@ int live_text_add(char **to, const char *fmt, ...) __attribute__((format(printf,
 
 /* ---- live-control.c: peers, the relay and faults of controllers that hear other hosts. */
 int live_control(struct live *l, struct weir_err *err);
-int live_control_key(
-	const struct live *l, struct weir_err *err);       /* write DIR/key, which all share */
+int live_key(const struct live *l, struct weir_err *err);  /* write DIR/key, which all share */
 bool live_controlled(const struct live *l, uint32_t host); /* a controller moves its window */
 bool live_control_moves(/* a controller of hosts: the host's window */
 	const struct scenario *s, const struct scenario_controller *c, uint32_t host);
@@ -177,11 +184,7 @@ int live_change(struct live *l, const struct scenario_moment *m, struct weir_err
 
 /* ---- live-look.c: read the APIs. */
 int live_look_new(struct live *l); /* create the series; 0 or a negative errno */
-/*
- * Return 1 if a request of each tenant with a running client has arrived; 0: not yet; or a negative
- * errno.
- */
-int live_look_asked(struct live *l, struct weir_err *err);
+live_condition live_look_asked;    /* a request of each tenant with a running client has arrived */
 /* Read the status of all servers, and record a sample that ends at `t`. */
 int live_look_sample(struct live *l, weir_time t, struct weir_err *err);
 void live_look_begin(struct live *l); /* mark the last status as the warm-up's end */

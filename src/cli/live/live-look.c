@@ -126,8 +126,9 @@ static int read_status(struct live *l, struct weir_err *err)
 	return 0;
 }
 
-int live_look_asked(struct live *l, struct weir_err *err)
+int live_look_asked(void *arg, struct weir_err *err)
 {
+	struct live *l = arg;
 	int r = read_status(l, err);
 
 	if (r == 0)

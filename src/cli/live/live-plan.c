@@ -46,16 +46,23 @@ static bool needs_no_gateway(const struct live *l, uint32_t host)
 	return l->s->stations[g->device].gate && is_open(&g->gate) && !live_controlled(l, host);
 }
 
+void live_server_paths(const struct live *l, const char *stem, struct live_server *v)
+{
+	snprintf(v->socket, LIVE_PATH, "%s/%s.sock", l->dir, stem);
+	snprintf(v->api, LIVE_PATH, "%s/%s.api", l->dir, stem);
+	snprintf(v->file, LIVE_PATH, "%s/%s.yaml", l->dir, stem);
+	snprintf(v->log, LIVE_PATH, "%s/%s.log", l->dir, stem);
+	snprintf(v->data, LIVE_PATH, "%s/%s.data", l->dir, stem);
+}
+
 struct live_server *live_server_add(struct live *l, const char *name, int host, uint32_t device)
 {
 	struct live_server *v = &l->servers[l->n_servers];
+	char stem[24];
 
 	*v = (struct live_server){.name = name, .host = host, .device = device};
-	snprintf(v->socket, LIVE_PATH, "%s/%zu.sock", l->dir, l->n_servers);
-	snprintf(v->api, LIVE_PATH, "%s/%zu.api", l->dir, l->n_servers);
-	snprintf(v->file, LIVE_PATH, "%s/%zu.yaml", l->dir, l->n_servers);
-	snprintf(v->log, LIVE_PATH, "%s/%zu.log", l->dir, l->n_servers);
-	l->n_servers++;
+	snprintf(stem, sizeof(stem), "%zu", l->n_servers++);
+	live_server_paths(l, stem, v);
 	return v;
 }
 

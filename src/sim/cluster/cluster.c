@@ -147,6 +147,7 @@ int sim_cluster_new(const struct sim_cluster_config *config, weir_time duration,
 		return r;
 	c->config = *config;
 	c->kind = kind->name;
+	c->scale = 1;
 	c->lead = kind->lead;
 	c->machine = kind->server;
 	c->duration = duration;

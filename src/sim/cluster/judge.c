@@ -295,12 +295,19 @@ static bool is_steady(const struct sim_cluster *c, const struct sim_bucket *b)
 	return !b->moved || b->moves[b->moved - 1] < c->config.kill - c->config.period;
 }
 
+/* Return a number of requests in so many periods as requests a second. */
+static double rate_of(const struct sim_cluster *c, double served, uint64_t periods)
+{
+	return c->scale * served * (double)WEIR_SEC /
+	       (double)(c->config.period * (weir_time)periods);
+}
+
 static void count_bucket(struct sim_cluster *c, uint32_t i, bool able)
 {
 	struct sim_judge *j = c->judge;
 	const struct sim_bucket *b = &c->buckets[i];
 	double served = (double)j->served[i], due = (double)j->due[i];
-	double rate = served * (double)WEIR_SEC / (double)c->config.period;
+	double rate = rate_of(c, served, 1);
 
 	j->buckets++;
 	j->able += able;
@@ -350,9 +357,8 @@ static int series(struct sim_cluster *c, double met, double intrinsic)
 		int s = metrics_seriesf(c->metrics, "iops", "bucket.%u.throughput", i + 1);
 
 		r = s < 0 ? s
-			  : metrics_append(c->metrics, s, t,
-				    (double)c->judge->served[i] * (double)WEIR_SEC /
-					    (double)c->config.period);
+			  : metrics_append(
+				    c->metrics, s, t, rate_of(c, (double)c->judge->served[i], 1));
 	}
 	return r;
 }
@@ -441,7 +447,6 @@ int sim_judge_report(struct sim_cluster *c)
 	struct sim_judge *j = c->judge;
 	struct cluster_status s = {0};
 	double buckets = (double)j->buckets, able = (double)j->able;
-	double seconds = (double)(c->config.period * (weir_time)j->periods) / (double)WEIR_SEC;
 	int r;
 
 	if (!j->periods)
@@ -462,7 +467,8 @@ int sim_judge_report(struct sim_cluster *c)
 		{"short", "", 1 - (double)j->placed / (double)(j->asked ? j->asked : 1)},
 		{"over", "", (double)j->over / buckets}, {"most_of_limit", "", j->most_of_limit},
 		{"periods", "", (double)j->periods},
-		{"throughput", "iops", (double)(j->end.served - j->begin.served) / seconds},
+		{"throughput", "iops",
+			rate_of(c, (double)(j->end.served - j->begin.served), j->periods)},
 		{"rounds", "", (double)s.rounds},
 		{"interval", "ms", (double)s.interval / (double)WEIR_MS}};
 
