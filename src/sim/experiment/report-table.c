@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* report-table: tables with aligned columns, and formatted numbers; see report.h. */
-#include "sim/experiment/report-impl.h"
+#include "sim/experiment/report.h"
+#include "base/array.h"
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -8,55 +9,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct report_table {
-	size_t columns;
-	char **cells; /* row by row */
-	size_t n, room;
-};
-
-int report_table_new(size_t columns, struct report_table **ret)
+void report_cell(struct report_table *t, const char *fmt, ...)
 {
-	struct report_table *t = calloc(1, sizeof(*t));
+	va_list ap;
 
-	if (!t)
-		return -ENOMEM;
-	t->columns = columns;
-	*ret = t;
-	return 0;
+	if (array_grow(&t->cells, &t->room, t->n + 1) < 0) {
+		t->failed = true;
+		return;
+	}
+	va_start(ap, fmt);
+	if (vasprintf(&t->cells[t->n], fmt, ap) < 0)
+		t->failed = true;
+	else
+		t->n++;
+	va_end(ap);
 }
 
-void report_table_free(struct report_table *t)
+void report_cells(struct report_table *t, const char *const *texts, size_t n)
 {
-	if (!t)
-		return;
+	for (size_t i = 0; i < n; i++)
+		report_cell(t, "%s", texts[i]);
+}
+
+static int free_table(struct report_table *t)
+{
+	int r = t->failed ? -ENOMEM : 0;
+
 	for (size_t i = 0; i < t->n; i++)
 		free(t->cells[i]);
 	free(t->cells);
-	free(t);
-}
-
-int report_cell(struct report_table *t, const char *fmt, ...)
-{
-	va_list ap;
-	char *text;
-	int n;
-
-	if (t->n == t->room) {
-		size_t room = t->room ? t->room * 2 : 64;
-		char **cells = realloc(t->cells, room * sizeof(*cells));
-
-		if (!cells)
-			return -ENOMEM;
-		t->cells = cells;
-		t->room = room;
-	}
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	if (n < 0)
-		return -ENOMEM;
-	t->cells[t->n++] = text;
-	return 0;
+	*t = (struct report_table){0};
+	return r;
 }
 
 /* Return the columns of a text on a terminal: bytes that do not continue a UTF-8 character. */
@@ -136,35 +119,17 @@ static void put_row(FILE *f, const struct report_table *t, const struct layout *
 	fputc('\n', f);
 }
 
-int report_finish(FILE *f, char **text, char **ret)
-{
-	bool bad = ferror(f) != 0;
-
-	if (fclose(f) != 0 || bad) {
-		free(*text);
-		return -ENOMEM;
-	}
-	*ret = *text;
-	return 0;
-}
-
-int report_table_text(const struct report_table *t, unsigned indent, char **ret)
+int report_table_text(struct report_table *t, unsigned indent, FILE *to)
 {
 	struct layout *layout = calloc(t->columns + 1, sizeof(*layout));
-	char *text = NULL;
-	size_t len;
-	FILE *f = layout ? open_memstream(&text, &len) : NULL;
 
-	if (!f) {
-		free(layout);
-		return -ENOMEM;
-	}
-	for (size_t c = 0; c < t->columns; c++)
+	t->failed |= !layout;
+	for (size_t c = 0; layout && c < t->columns; c++)
 		layout[c] = (struct layout){column_width(t, c), column_right(t, c)};
-	for (size_t r = 0; r < count_rows(t); r++)
-		put_row(f, t, layout, r, indent);
+	for (size_t r = 0; !t->failed && r < count_rows(t); r++)
+		put_row(to, t, layout, r, indent);
 	free(layout);
-	return report_finish(f, &text, ret);
+	return free_table(t);
 }
 
 static void put_markdown_cell(FILE *f, const char *text)
@@ -176,26 +141,20 @@ static void put_markdown_cell(FILE *f, const char *text)
 	}
 }
 
-int report_table_markdown(const struct report_table *t, char **ret)
+int report_table_markdown(struct report_table *t, FILE *to)
 {
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	if (!f)
-		return -ENOMEM;
-	for (size_t r = 0; r < count_rows(t); r++) {
+	for (size_t r = 0; !t->failed && r < count_rows(t); r++) {
 		for (size_t c = 0; c < t->columns; c++) {
-			fputs(c ? " | " : "| ", f);
-			put_markdown_cell(f, cell_text(t, r, c));
+			fputs(c ? " | " : "| ", to);
+			put_markdown_cell(to, cell_text(t, r, c));
 		}
-		fputs(" |\n", f);
+		fputs(" |\n", to);
 		for (size_t c = 0; r == 0 && c < t->columns; c++)
-			fputs(column_right(t, c) ? "|--:" : "|---", f);
+			fputs(column_right(t, c) ? "|--:" : "|---", to);
 		if (r == 0)
-			fputs("|\n", f);
+			fputs("|\n", to);
 	}
-	return report_finish(f, &text, ret);
+	return free_table(t);
 }
 
 char *report_number(double x, char *buf, size_t len)
