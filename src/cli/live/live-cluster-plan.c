@@ -186,7 +186,7 @@ struct stay {           /* of a bucket at a server */
 	double rate;
 };
 
-static int add_job(
+static void add_job(
 	struct live *l, uint32_t server, uint32_t bucket, const struct stay *s, weir_time to)
 {
 	struct live_client *k = &l->clients[server];
@@ -198,7 +198,7 @@ static int add_job(
 		snprintf(want, sizeof(want), "arrivals=%s,rate=%.17g",
 			l->s->cluster->poisson ? "poisson" : "even", s->rate);
 	k->jobs++;
-	return live_words_add(&k->words,
+	live_words_add(&k->words,
 		"b%u-%zu=nbd+unix:///b%u?socket=%s,%s,start=%" PRId64 "us,duration=%" PRId64 "us",
 		bucket + 1, k->jobs, bucket + 1, l->servers[server].socket, want,
 		(int64_t)(s->from / WEIR_US), (int64_t)((to - s->from) / WEIR_US));
@@ -208,13 +208,11 @@ static int add_job(
  * Compare the demand with the previous one: add a job for each stay that ended, note those that
  * begin.
  */
-static int add_changed_jobs(
+static void add_changed_jobs(
 	struct live *l, const struct sim_cluster *c, struct stay *stays, bool over)
 {
-	int r = 0;
-
 	for (uint32_t s = 0; s < c->config.servers; s++)
-		for (size_t k = 0; r == 0 && k < c->servers[s].n; k++) {
+		for (size_t k = 0; k < c->servers[s].n; k++) {
 			const struct sim_place *p = &c->servers[s].places[k];
 			struct stay *was = &stays[(size_t)s * c->config.buckets + p->bucket];
 			bool same = was->from >= 0 && was->loop == p->loop && !over &&
@@ -223,57 +221,55 @@ static int add_changed_jobs(
 			if (same)
 				continue;
 			if (was->from >= 0 && (was->loop || was->rate > 0))
-				r = add_job(l, s, p->bucket, was, c->now);
+				add_job(l, s, p->bucket, was, c->now);
 			*was = (struct stay){c->now, p->loop, p->rate};
 		}
-	return r;
 }
 
 static int add_jobs(struct live *l, struct sim_cluster *c)
 {
 	size_t n = (size_t)c->config.servers * c->config.buckets;
 	struct stay *stays = calloc(n + 1, sizeof(*stays));
-	int r = stays ? 0 : -ENOMEM;
+	int r = 0;
 
-	for (size_t i = 0; stays && i < n; i++)
+	if (!stays)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
 		stays[i].from = -1;
-	if (r == 0)
-		r = add_changed_jobs(l, c, stays, false);
+	add_changed_jobs(l, c, stays, false);
 	while (r == 0 && c->moves.n) {
 		c->now = heap_min(&c->moves)->key;
 		r = sim_load_step(c);
-		if (r == 0)
-			r = add_changed_jobs(l, c, stays, false);
+		add_changed_jobs(l, c, stays, false);
 	}
 	c->now = l->s->duration + LONGER;
-	if (r == 0)
-		r = add_changed_jobs(l, c, stays, true);
+	add_changed_jobs(l, c, stays, true);
 	free(stays);
 	return r;
 }
 
 static int add_clients(struct live *l, struct sim_cluster *c, struct weir_err *err)
 {
-	int r = 0;
+	int r;
 
 	l->clients = calloc(c->config.servers, sizeof(*l->clients));
 	if (!l->clients)
 		return no_memory(err);
 	l->n_clients = c->config.servers;
-	for (uint32_t i = 0; r == 0 && i < c->config.servers; i++) {
+	for (uint32_t i = 0; i < c->config.servers; i++) {
 		struct live_client *k = &l->clients[i];
 
 		snprintf(k->name, sizeof(k->name), "of s%u", i + 1);
 		snprintf(k->log, LIVE_PATH, "%s/c%u.log", l->dir, i);
 		k->stop = WEIR_NEVER;
-		if ((r = live_words_add(&k->words, "weir")) ||
-			(r = live_words_add(&k->words, "load")) ||
-			(r = live_words_add(&k->words, "--size=" SIZE)))
-			break;
-		r = live_words_add(&k->words, "--seed=%" PRIu64, (l->seed << 8) + i);
+		live_words_add(&k->words, "weir");
+		live_words_add(&k->words, "load");
+		live_words_add(&k->words, "--size=" SIZE);
+		live_words_add(&k->words, "--seed=%" PRIu64, (l->seed << 8) + i);
 	}
-	if (r == 0)
-		r = add_jobs(l, c);
+	r = add_jobs(l, c);
+	for (uint32_t i = 0; i < c->config.servers; i++)
+		r = l->clients[i].words.failed ? -ENOMEM : r;
 	return r < 0 ? no_memory(err) : 0;
 }
 

@@ -18,9 +18,10 @@
 struct live_words {
 	char **word; /* NULL-terminated */
 	size_t n, room;
+	bool failed; /* out of memory */
 };
-int live_words_add(struct live_words *w, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3))); /* 0 or -ENOMEM */
+void live_words_add(struct live_words *w, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 void live_words_free(struct live_words *w);
 
 #define LIVE_WINDOW_MAX 65536 /* the largest depth of a policy without --lab */

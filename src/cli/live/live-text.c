@@ -3,6 +3,7 @@
  * live-text: write parts of a scenario's policies, as text, into a gateway's policy. No value is
  * parsed, rounded and written again.
  */
+#include "base/array.h"
 #include "cli/live/live-impl.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -96,26 +97,21 @@ int live_text_add(char **to, const char *fmt, ...)
 	return 0;
 }
 
-int live_words_add(struct live_words *w, const char *fmt, ...)
+void live_words_add(struct live_words *w, const char *fmt, ...)
 {
-	char **more;
 	va_list ap;
-	int n;
 
-	if (w->n + 2 > w->room) {
-		w->room = w->room ? 2 * w->room : 32;
-		more = realloc(w->word, w->room * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		w->word = more;
+	if (array_grow(&w->word, &w->room, w->n + 2) < 0) {
+		w->failed = true;
+		return;
 	}
 	va_start(ap, fmt);
-	n = vasprintf(&w->word[w->n], fmt, ap);
-	va_end(ap);
-	if (n >= 0)
+	if (vasprintf(&w->word[w->n], fmt, ap) < 0)
+		w->failed = true;
+	else
 		w->n++;
+	va_end(ap);
 	w->word[w->n] = NULL;
-	return n < 0 ? -ENOMEM : 0;
 }
 
 void live_words_free(struct live_words *w)

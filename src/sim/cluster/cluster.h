@@ -103,8 +103,9 @@ struct sim_server { /* a server */
 	void *machine;    /* struct cluster_server */
 	weir_time offset; /* of its clock */
 	struct sim_place *places;
-	size_t n, room;
+	size_t n;
 	uint32_t *listed, *turn; /* places that have something; those whose turn it is */
+	size_t room[4];          /* of places, listed, turn and loads */
 	size_t n_listed;
 	uint32_t next; /* where the round robin goes on */
 	double credit;
@@ -153,7 +154,7 @@ struct sim_cluster {
 	struct sim_message *slots;
 	size_t n_slots, room_slots;
 	uint32_t *free_slots;
-	size_t n_free;
+	size_t n_free, room_free;
 	uint64_t posted;
 	struct lease_message in; /* as read */
 	struct heap moves;
