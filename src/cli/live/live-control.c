@@ -79,19 +79,17 @@ static int find_members(
 static int start_relay(
 	struct live *l, const struct scenario_controller *c, struct group *g, struct weir_err *err)
 {
-	struct live_relay_config config = {
-		.ports = g->ports, .n = g->n, .delay = DELAY_NONE, .seed = l->seed};
-	yamldoc_node messages = yamldoc_get(yamldoc_root(l->s->doc), "messages");
-	int r = yamldoc_time(messages, "delay", &config.delay, err);
+	struct live_relay_config config = {.ports = g->ports,
+		.n = g->n,
+		.delay = l->network.delay,
+		.loss = l->network.loss,
+		.seed = l->seed};
+	int r;
 
-	if (r == 0 || r == -ENOENT)
-		r = yamldoc_count(messages, "loss", &config.loss, err);
-	if (r && r != -ENOENT)
-		return r;
 	if (config.delay <= DELAY_NONE && config.loss <= 0)
 		return 0;
 	if (l->relay)
-		return yamldoc_error(messages, err,
+		return yamldoc_error(yamldoc_get(yamldoc_root(l->s->doc), "messages"), err,
 			"cannot run live: only the hosts of one device may have a delay or a loss");
 	r = live_relay_new(&config, &l->relay, err);
 	g->relay = l->relay;
@@ -117,19 +115,41 @@ static int add_peers(struct live *l, const struct scenario_controller *c, const 
 	return r < 0 ? no_memory(err) : 0;
 }
 
+/*
+ * For a crash the host's gateway is killed, with its clients, and both are restarted when the fault
+ * ends (live.c). Other kinds cannot run live.
+ */
+static int check_faults(const struct live *l, struct weir_err *err)
+{
+	for (size_t i = 0; i < l->network.n_faults; i++) {
+		const struct hosts_fault *f = &l->network.faults[i];
+
+		if (f->kind != HOSTS_CRASH)
+			return yamldoc_error(
+				f->node, err, "cannot run live: only the fault 'crash' can");
+		if (l->host_server[f->host] < 0)
+			return yamldoc_error(f->node, err,
+				"cannot run live: host '%s' has no gateway",
+				l->s->hosts[f->host].name);
+	}
+	return 0;
+}
+
 static int plan_hosts(struct live *l, const struct scenario_controller *c, struct weir_err *err)
 {
 	struct group g = {.n = 0};
-	int r = find_members(l, c, &g, err);
+	int r = l->network.faults ? 0 : hosts_network_read(l->s, &l->network, err);
 
+	if (r == 0)
+		r = check_faults(l, err);
+	if (r == 0)
+		r = find_members(l, c, &g, err);
 	if (r == 0)
 		r = start_relay(l, c, &g, err);
 	for (size_t i = 0; i < g.n; i++)
 		close(g.fds[i]);
 	if (r == 0)
 		r = live_key(l, err);
-	if (r == 0)
-		r = live_fault_plan(l, err);
 	for (size_t i = 0; r == 0 && g.n > 1 && i < g.n; i++)
 		r = add_peers(l, c, &g, i, err);
 	return r;

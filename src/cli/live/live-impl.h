@@ -7,6 +7,7 @@
 #include "cli/common/process.h"
 #include "cli/common/remote.h"
 #include "cli/view/view.h"
+#include "sim/control/hosts.h"
 #include "sim/measure-put.h"
 #include "sim/scenario/scenario.h"
 #include <stdio.h>
@@ -83,12 +84,6 @@ struct live_client {
 	struct peer peer;
 };
 
-struct live_fault { /* a gateway that is down for a while */
-	int server;
-	weir_time from, to; /* of the run */
-	enum { LIVE_FAULT_TO_COME, LIVE_FAULT_ON, LIVE_FAULT_OVER } state;
-};
-
 struct live_relay;
 
 struct live {
@@ -102,9 +97,9 @@ struct live {
 	size_t n_tenants;
 	struct live_client *clients;
 	size_t n_clients;
-	struct live_relay *relay; /* NULL: reports are sent directly */
-	struct live_fault *faults;
-	size_t n_faults;
+	struct live_relay *relay;     /* NULL: reports are sent directly */
+	struct hosts_network network; /* of hosts that hear each other */
+	size_t next_fault;
 	struct live_server control; /* weir control of a cluster */
 	struct metrics *metrics;
 	int *series; /* handles, in the order in which a sample writes them */
@@ -173,11 +168,6 @@ int live_client_check(const struct live_client *c, struct weir_err *err);
 int live_client_start(struct live *l, struct live_client *c, struct weir_err *err);
 /* Make it send no more requests; it ends when those under way are answered. */
 void live_client_end(struct live_client *c);
-
-/* ---- live-fault.c */
-int live_fault_plan(struct live *l, struct weir_err *err); /* read the scenario's `faults` */
-weir_time live_fault_next(
-	const struct live *l, weir_time now); /* time of the next change; WEIR_NEVER */
 
 /* ---- live-change.c */
 int live_change_check(const struct live *l, struct weir_err *err);

@@ -387,5 +387,5 @@ void live_plan_free(struct live *l)
 	free(l->host_server);
 	free(l->tenants);
 	free(l->clients);
-	free(l->faults);
+	free(l->network.faults);
 }

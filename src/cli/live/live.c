@@ -177,11 +177,17 @@ int live_steps(struct live *l, const struct sim_options *o, live_step *step, voi
 	return r ? r : check_all(l, err);
 }
 
+static weir_time next_fault(const struct live *l)
+{
+	return l->next_fault < l->network.n_faults ? l->network.faults[l->next_fault].at
+						   : WEIR_NEVER;
+}
+
 /* Return the time of the next event. */
 static weir_time next_event(const struct clock *k, weir_time now)
 {
 	const struct live *l = k->l;
-	weir_time next = earlier(earlier(k->sample, l->s->duration), live_fault_next(l, now));
+	weir_time next = earlier(earlier(k->sample, l->s->duration), next_fault(l));
 
 	if (!k->warm)
 		next = earlier(next, l->s->warmup);
@@ -213,12 +219,12 @@ static int switch_clients(struct live *l, weir_time now, struct weir_err *err)
 	return r;
 }
 
-static void hold_clients(struct live *l, const struct live_fault *f, bool hold)
+static void hold_clients(struct live *l, size_t server, bool hold)
 {
 	for (size_t i = 0; i < l->n_clients; i++) {
 		struct live_client *c = &l->clients[i];
 
-		if (c->tenant->server != (size_t)f->server)
+		if (c->tenant->server != server)
 			continue;
 		if (hold)
 			peer_kill(&c->peer);
@@ -227,24 +233,20 @@ static void hold_clients(struct live *l, const struct live_fault *f, bool hold)
 	}
 }
 
-/* Begin and end faults that are due. */
+/* Begin and end crashes that are due. */
 static int switch_faults(struct live *l, weir_time now, struct weir_err *err)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < l->n_faults; i++) {
-		struct live_fault *f = &l->faults[i];
-		struct live_server *v = &l->servers[f->server];
+	for (; r == 0 && next_fault(l) <= now; l->next_fault++) {
+		const struct hosts_fault *f = &l->network.faults[l->next_fault];
+		struct live_server *v = &l->servers[l->host_server[f->host]];
 
-		if (f->state == LIVE_FAULT_TO_COME && f->from <= now) {
-			f->state = LIVE_FAULT_ON;
-			hold_clients(l, f, true);
-			live_server_kill(v);
-		} else if (f->state == LIVE_FAULT_ON && f->to <= now) {
-			f->state = LIVE_FAULT_OVER;
+		if (f->ends)
 			r = live_server_start(l, v, err);
-			hold_clients(l, f, false);
-		}
+		hold_clients(l, (size_t)l->host_server[f->host], !f->ends);
+		if (!f->ends)
+			live_server_kill(v);
 	}
 	return r;
 }
