@@ -79,7 +79,7 @@ static int64_t run_ms(const struct live *l)
 }
 
 static void fio_words(
-	const struct live *l, const struct live_client *c, const char *uri, struct live_words *w)
+	struct live *l, const struct live_client *c, const char *uri, struct live_words *w)
 {
 	const struct workload_config *k = &c->workload->config;
 	const char *order = k->sequential >= 1 ? "" : "rand";
@@ -112,10 +112,10 @@ static void fio_words(
 }
 
 static void load_words(
-	const struct live *l, const struct live_client *c, const char *uri, struct live_words *w)
+	struct live *l, const struct live_client *c, const char *uri, struct live_words *w)
 {
 	const struct workload_config *k = &c->workload->config;
-	char *sizes = NULL;
+	const char *sizes = "";
 
 	live_words_add(w, "weir");
 	live_words_add(w, "load");
@@ -127,10 +127,9 @@ static void load_words(
 			w, "--arrivals=%s", k->arrivals == WORKLOAD_UNIFORM ? "even" : "poisson");
 	}
 	for (unsigned i = 0; i < k->n_sizes; i++)
-		w->failed |= live_text_add(&sizes, "%s%uB:%.17g", i ? "," : "", k->sizes[i].bytes,
-				     k->sizes[i].share) < 0;
-	live_words_add(w, "--size=%s", sizes ? sizes : "");
-	free(sizes);
+		sizes = live_text(l, "%s%s%uB:%.17g", sizes, i ? "," : "", k->sizes[i].bytes,
+			k->sizes[i].share);
+	live_words_add(w, "--size=%s", sizes);
 	live_words_add(w, "--reads=%.17g%%", k->reads * 100);
 	if (k->zipf > 0)
 		live_words_add(w, "--order=zipf:%.17g", k->zipf);
@@ -152,7 +151,7 @@ int live_client_start(struct live *l, struct live_client *c, struct weir_err *er
 
 	snprintf(uri, sizeof(uri), "nbd+unix:///%s?socket=%s", c->tenant->export_, v->socket);
 	(by_fio(&c->workload->config) ? fio_words : load_words)(l, c, uri, &w);
-	if (w.failed)
+	if (w.failed || l->memory.failed)
 		weir_err_set(err, r, "out of memory");
 	else
 		r = peer_start(&c->peer, (const char *const *)w.word, -1, NULL, c->log, err);

@@ -168,9 +168,7 @@ static int add_servers(struct live *l, const struct sim_cluster *c, struct weir_
 	for (uint32_t i = 0; r == 0 && i < c->config.servers; i++) {
 		struct live_server *v = live_server_add(l, NULL, -1, i);
 
-		if (live_text_add(&v->own_name, "s%u", i + 1) < 0)
-			return no_memory(err);
-		v->name = v->own_name;
+		v->name = live_text(l, "s%u", i + 1);
 		r = write_file(l, c, v, err);
 		if (r == 0 && c->config.files)
 			r = write_data(v->data, (size_t)c->config.buckets * REGION, err);
@@ -270,7 +268,7 @@ static int add_clients(struct live *l, struct sim_cluster *c, struct weir_err *e
 	r = add_jobs(l, c);
 	for (uint32_t i = 0; i < c->config.servers; i++)
 		r = l->clients[i].words.failed ? -ENOMEM : r;
-	return r < 0 ? no_memory(err) : 0;
+	return r < 0 || l->memory.failed ? no_memory(err) : 0;
 }
 
 int live_cluster_plan(struct live *l, const struct sim_cluster_config *config, struct weir_err *err)

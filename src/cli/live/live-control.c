@@ -6,7 +6,6 @@
  */
 #include "cli/common/files.h"
 #include "cli/live/live-impl.h"
-#include "base/no-memory.h"
 #include "serve/api/facts-json.h"
 #include "sim/measure-facts.h"
 #include <errno.h>
@@ -97,22 +96,20 @@ static int start_relay(
 }
 
 /* Write "peers: …" of one host. */
-static int add_peers(struct live *l, const struct scenario_controller *c, const struct group *g,
-	size_t member, struct weir_err *err)
+static void add_peers(
+	struct live *l, const struct scenario_controller *c, const struct group *g, size_t member)
 {
 	struct live_server *v = g->members[member];
-	int r = live_text_add(&v->top,
+
+	v->top = live_text(l,
 		"peers:\n  host: \"%s\"\n  key: \"%s/key\"\n  period: %.9gs\n"
 		"  listen: \"udp:127.0.0.1:%u\"\n  to: [",
 		v->name, l->dir, (double)c->gate->whole->peers.period / WEIR_SEC, v->port);
-
-	for (size_t i = 0; r == 0 && i < g->n; i++)
+	for (size_t i = 0; i < g->n; i++)
 		if (i != member)
-			r = live_text_add(&v->top, "\"udp:127.0.0.1:%u\", ",
+			v->top = live_text(l, "%s\"udp:127.0.0.1:%u\", ", v->top,
 				g->relay ? live_relay_port(g->relay, member, i) : g->ports[i]);
-	if (r == 0)
-		r = live_text_add(&v->top, "]\n");
-	return r < 0 ? no_memory(err) : 0;
+	v->top = live_text(l, "%s]\n", v->top);
 }
 
 /*
@@ -151,7 +148,7 @@ static int plan_hosts(struct live *l, const struct scenario_controller *c, struc
 	if (r == 0)
 		r = live_key(l, err);
 	for (size_t i = 0; r == 0 && g.n > 1 && i < g.n; i++)
-		r = add_peers(l, c, &g, i, err);
+		add_peers(l, c, &g, i);
 	return r;
 }
 

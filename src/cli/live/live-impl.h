@@ -3,6 +3,7 @@
 #ifndef WEIR_CLI_LIVE_LIVE_IMPL_H
 #define WEIR_CLI_LIVE_LIVE_IMPL_H
 
+#include "base/arena.h"
 #include "cli/live/live.h"
 #include "cli/common/process.h"
 #include "cli/common/remote.h"
@@ -31,12 +32,11 @@ void live_words_free(struct live_words *w);
 /* One `weir serve`. The devices' come first, in the scenario's order; then the hosts'. */
 struct live_server {
 	const char *name;     /* of its device or host in the scenario; unique */
-	char *own_name;       /* the same, if the scenario has no name; or NULL */
 	int host;             /* index; -1: the server of a device */
 	uint32_t device;      /* index: its own, or that behind it */
 	double depth;         /* the window */
 	uint64_t depth_bytes; /* the same in bytes; 0: none */
-	char *top;            /* further keys at the top, as YAML; NULL: none */
+	const char *top;      /* further keys at the top, as YAML; NULL: none */
 	uint64_t size;        /* bytes: the end of the last of its exports */
 	uint64_t offset;      /* of a host: start of its export on a device that has a gate */
 	char socket[LIVE_PATH], api[LIVE_PATH], file[LIVE_PATH], log[LIVE_PATH];
@@ -56,12 +56,12 @@ const char *live_depth(const struct live_server *v, char text[LIVE_DEPTH]);
 
 /* A leaf of a host's tenants, and the server at which it is served and counted. */
 struct live_tenant {
-	uint32_t host;     /* index */
-	uint32_t index;    /* in its group's policy */
-	const char *path;  /* in that policy */
-	size_t server;     /* index: its host's, or the device's where its host has no gateway */
-	char *export_;     /* name of its export there */
-	char *server_path; /* its path in that server's policy */
+	uint32_t host;       /* index */
+	uint32_t index;      /* in its group's policy */
+	const char *path;    /* in that policy */
+	size_t server;       /* index: its host's, or the device's where its host has no gateway */
+	const char *export_; /* name of its export there */
+	const char *server_path; /* its path in that server's policy */
 	/*
 	 * Its part of the device: [low, low + size) for the model, at `offset` of the export's
 	 * resource (live-plan.c).
@@ -89,6 +89,7 @@ struct live_relay;
 struct live {
 	const struct scenario *s;
 	uint64_t seed;
+	struct arena memory; /* of names and texts */
 	char dir[32];
 	struct live_server *servers;
 	size_t n_servers;
@@ -142,8 +143,8 @@ void live_text_node(FILE *f, yamldoc_node n);
 void live_text_keys(FILE *f, yamldoc_node map, const char *const * not );
 void live_text_string(FILE *f, const char *text); /* quoted */
 yamldoc_node live_text_device(const struct scenario *s, uint32_t device);
-/* Append printf output to *to, which is malloc'ed. Return 0 or -ENOMEM. */
-int live_text_add(char **to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Return printf output that lives as long as the run; "" and l->memory.failed: out of memory. */
+const char *live_text(struct live *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- live-control.c: peers, the relay and faults of controllers that hear other hosts. */
 int live_control(struct live *l, struct weir_err *err);

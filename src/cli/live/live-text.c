@@ -73,28 +73,20 @@ yamldoc_node live_text_device(const struct scenario *s, uint32_t device)
 	return yamldoc_at(yamldoc_get(yamldoc_root(s->doc), "devices"), device);
 }
 
-int live_text_add(char **to, const char *fmt, ...)
+const char *live_text(struct live *l, const char *fmt, ...)
 {
-	char *text, *both;
+	char *text, *kept;
 	va_list ap;
 	int n;
 
 	va_start(ap, fmt);
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	if (n < 0)
-		return -ENOMEM;
-	if (!*to) {
-		*to = text;
-		return 0;
-	}
-	n = asprintf(&both, "%s%s", *to, text);
-	free(text);
-	if (n < 0)
-		return -ENOMEM;
-	free(*to);
-	*to = both;
-	return 0;
+	kept = n < 0 ? NULL : arena_text(&l->memory, text);
+	l->memory.failed |= !kept;
+	if (n >= 0)
+		free(text);
+	return kept ? kept : "";
 }
 
 void live_words_add(struct live_words *w, const char *fmt, ...)

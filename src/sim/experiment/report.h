@@ -8,6 +8,7 @@
 #define WEIR_SIM_EXPERIMENT_REPORT_H
 
 #include "sim/metrics.h"
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -15,19 +16,25 @@
 
 struct report_table { /* set the number of columns */
 	size_t columns;
-	char **cells; /* row by row */
-	size_t n, room;
+	char *text; /* the cells, one after the other, each NUL-terminated */
+	size_t used, room;
+	size_t n;    /* cells */
 	bool failed; /* out of memory */
 };
 /* Add the next cell, left to right and top to bottom; the first row is the head. */
 void report_cell(struct report_table *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* The same; return the cell's text, whose length must not change, or NULL. */
+char *report_vcell(struct report_table *t, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
 /* Add one cell for each text. */
 void report_cells(struct report_table *t, const char *const *texts, size_t n);
 /* Write the table and free it. Return 0 or -ENOMEM. A column whose cells (except the head) are all
  * numbers, with or without a unit, is aligned to the right. `indent` spaces precede each line. A
  * UTF-8 character counts as one column. A short last row is filled up. */
 int report_table_text(struct report_table *t, unsigned indent, FILE *to);
+/* The same with a mask of the columns that are aligned to the right. */
+int report_table_aligned(struct report_table *t, unsigned indent, const unsigned *right, FILE *to);
 int report_table_markdown(struct report_table *t, FILE *to);
 
 /* Format a number with three or four significant digits: "3362", "37.2", "0.981", "0.0012",
