@@ -258,7 +258,7 @@ static const char *const wrong[][2] = {
 	      "[{name: b}]}]}}]\n",
 		"is for tenants without children"},
 	{HEAD "hosts: [{name: h, workloads: [{rate: 5}]}]\n", "hosts[0].workloads[0].rate"},
-	{HEAD "hosts: [{name: h, workloads: [{rate: 5 MB/s}]}]\n", "is in iops"},
+	{HEAD "hosts: [{name: h, workloads: [{rate: 5 MB/s}]}]\n", "must be in iops"},
 	{HEAD "hosts: [{name: h, workloads: [{reads: 2}]}]\n", "must be at most 1"},
 	{HEAD "hosts: [{name: h, workloads: [{on: 5s}]}]\n",
 		"t.yaml:4:36: hosts[0].workloads[0].on: on-off needs both"},

@@ -325,7 +325,7 @@ static int run_cluster(struct cluster *k, const struct sim_options *o, struct we
 {
 	struct live *l = k->live;
 	weir_time limit = START + 10 * k->frame->config.period;
-	int r = keep_control(k, 0, err);
+	int r = k->frame->config.control ? live_server_start(l, &l->control, err) : 0;
 
 	for (size_t i = 0; r == 0 && i < l->n_servers; i++)
 		r = live_server_start(l, &l->servers[i], err);

@@ -98,8 +98,6 @@ static void read_policy(struct policy_reading *r, yamldoc_node map, void *to)
 
 	policy_cluster_read_times(r, map, c);
 	policy_cluster_read_stand_in(r, yamldoc_get(map, "stand_in"), c);
-	if (c->n_stand_ins)
-		policy_refuse(r, yamldoc_get(map, "stand_in"), "must be true or false");
 	config->period = c->period;
 	config->interval = c->interval;
 	config->stand_in = !c->no_stand_in;
