@@ -25,7 +25,8 @@ static void test_the_map(void)
 	refused("servers: 2, reserved: 1, demand: 1, slot: 1s", "20 slots");
 	refused("servers: 2, reserved: 1, demand: 1, period: 61s", "must be from 100 ms to 60 s");
 	refused("servers: 2, reserved: 1, demand: 1, interval: 0s", "or auto");
-	refused("servers: 2, reserved: 1, demand: 1, stand_in: [\"unix:x\"]", "stand_in: names more");
+	refused("servers: 2, reserved: 1, demand: 1, stand_in: [\"unix:x\"]",
+		"stand_in: names more");
 	refused("servers: 2, reserved: 1, demand: 1, kill: [2s, 1s]", "from, to");
 	refused("servers: 2, reserved: 1, demand: 1, cut: [3, 1s, 2s]", "server, from, to");
 	refused("servers: 2, reserved: 1, demand: 1, cut: [1s, 2s]", "server, from, to");

@@ -12,7 +12,7 @@
  *   live.c          the processes, and the events of a run
  *   live-plan.c     the list of processes, from the scenario
  *   live-text.c     copies parts of the scenario's file into a policy
- *   live-control.c  keys of the policies for each kind of controller
+ *   live-control.c  peers of controllers that hear other hosts; the controllers' facts, as metrics
  *   live-policy.c   the policies of the gateways
  *   live-client.c   the clients' command lines
  *   live-change.c   changes during the run
