@@ -222,12 +222,18 @@ static enum MHD_Result send_refusal(struct MHD_Connection *c, unsigned status, c
 	return send_reply(c, NULL, &r, close);
 }
 
+struct lengths {
+	unsigned n;
+	bool space; /* a header's name contains one */
+};
+
 static enum MHD_Result count_length(
 	void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
 {
-	unsigned *n = arg;
+	struct lengths *l = arg;
 
-	*n += strcasecmp(key, "Content-Length") == 0 || strcasecmp(key, "Transfer-Encoding") == 0;
+	l->n += strcasecmp(key, "Content-Length") == 0 || strcasecmp(key, "Transfer-Encoding") == 0;
+	l->space |= key[strcspn(key, " \t")] != 0;
 	return MHD_YES;
 }
 
@@ -236,10 +242,14 @@ static enum MHD_Result count_length(
 static unsigned check_length(struct MHD_Connection *c, const char **ret_why)
 {
 	const char *coding = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Transfer-Encoding");
-	unsigned n = 0;
+	struct lengths l = {0};
 
-	MHD_get_connection_values(c, MHD_HEADER_KIND, count_length, &n);
-	if (n > 1) {
+	MHD_get_connection_values(c, MHD_HEADER_KIND, count_length, &l);
+	if (l.space) { /* a proxy may take the name without it */
+		*ret_why = "the name of a header contains a space\n";
+		return MHD_HTTP_BAD_REQUEST;
+	}
+	if (l.n > 1) {
 		*ret_why = "more than one Content-Length or Transfer-Encoding is given\n";
 		return MHD_HTTP_BAD_REQUEST;
 	}

@@ -378,6 +378,11 @@ static void uncertain_lengths(void)
 		" 400 ");
 	refused("PUT", "Transfer-Encoding: gzip, chunked\r\n", chunks, " 501 ");
 	refused("PUT", "Transfer-Encoding: identity\r\n", "abc", " 501 ");
+	/* A proxy may take these for a length, or remove the space. */
+	refused("PUT", "Content-Length : 3\r\n", "abc", " 400 ");
+	refused("PUT", "Content-Length\t: 3\r\n", "abc", " 400 ");
+	refused("PUT", " Content-Length: 3\r\n", "abc", " 400 ");
+	refused("PUT", "Transfer-Encoding : chunked\r\n", chunks, " 400 ");
 	has(ask(unix_address, "PUT /p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n"
 			      "3\r\nabc\r\n0\r\n\r\n"),
 		" 200 ");
