@@ -390,6 +390,17 @@ void http_drop_laters(struct http *h)
 		MHD_run(h->daemon);
 }
 
+/* libmicrohttpd sends the last chunk of a generated body even in reply to HEAD, where a client takes it for the next
+ * reply: send none. Return true if the connection must be closed, as the length is not known. */
+static bool drop_source(struct http_reply *r, const char *method)
+{
+	if (!r->source || strcmp(method, "HEAD") != 0)
+		return false;
+	r->source->end(r->source);
+	r->source = NULL;
+	return true;
+}
+
 /* ---- callbacks of libmicrohttpd */
 
 enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *path,
@@ -422,7 +433,9 @@ enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *pat
 	}
 	reply = x->reply;
 	x->reply = (struct http_reply){0};
-	return send_reply(c, x->connection, &reply, false);
+	bool close = drop_source(&reply, method);
+
+	return send_reply(c, x->connection, &reply, close);
 }
 
 void http_completed(
