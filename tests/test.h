@@ -51,6 +51,16 @@
 				want_);                                                            \
 	} while (0)
 
+/* Set a char * to the text that the call writes to the stream `to`. */
+#define WRITE_TEXT(text, call)                                                                     \
+	do {                                                                                       \
+		size_t len_;                                                                       \
+		FILE *to = open_memstream(&(text), &len_);                                         \
+		CHECK(to != NULL);                                                                 \
+		call;                                                                              \
+		CHECK_INT(fclose(to), 0);                                                          \
+	} while (0)
+
 #define SKIP(...)                                                                                  \
 	do {                                                                                       \
 		printf("skipped: ");                                                               \

@@ -55,7 +55,7 @@ static int draw_plot(struct experiment_out *o, const struct experiment *e,
 int experiment_out_add(struct experiment_out *o, const struct experiment *e,
 	const struct experiment_result *r, struct weir_err *err)
 {
-	char dir[PATH_MAX], *text;
+	char dir[PATH_MAX];
 	int code = 0;
 
 	for (size_t i = 0; code == 0 && i < e->n_runs; i++) {
@@ -70,11 +70,10 @@ int experiment_out_add(struct experiment_out *o, const struct experiment *e,
 		code = draw_plot(o, e, r, i, err);
 	if (code < 0)
 		return code;
-	if (experiment_markdown(e, r, o->no_gnuplot ? NULL : "pictures", &text) < 0)
-		return no_memory(err);
-	fprintf(o->report, "\n%s", text);
-	free(text);
-	return 0;
+	fputc('\n', o->report);
+	return experiment_markdown(e, r, o->no_gnuplot ? NULL : "pictures", o->report) < 0
+		       ? no_memory(err)
+		       : 0;
 }
 
 int experiment_out_close(struct experiment_out *o, bool whole, struct weir_err *err)

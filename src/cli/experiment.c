@@ -46,32 +46,26 @@ const struct verb verb_experiment = {
 
 static int list_experiments(const struct experiment_ids *ids)
 {
-	struct report_table *t;
-	char *text = NULL;
-	int status = 0, r = report_table_new(4, &t);
+	static const char *const head[] = {"id", "source", "live", "title"};
+	struct report_table t = {.columns = 4};
+	int status = 0;
 
-	for (const char *const *h = (const char *const[]){"id", "source", "live", "title", NULL};
-		r == 0 && *h; h++)
-		r = report_cell(t, "%s", *h);
-	for (int i = 0; r == 0 && status == 0 && i < ids->n; i++) {
+	report_cells(&t, head, t.columns);
+	for (int i = 0; status == 0 && i < ids->n; i++) {
 		struct experiment *e;
 
 		status = experiment_find_load(ids->dir, ids->entries[i]->d_name, NULL, &e);
 		if (status)
 			break;
-		r = report_cell(t, "%s", e->id);
-		r = r < 0 ? r : report_cell(t, "%s", e->source);
-		r = r < 0 ? r : report_cell(t, "%s", e->live ? "yes" : "");
-		r = r < 0 ? r : report_cell(t, "%s", e->title);
+		report_cells(&t,
+			(const char *const[]){e->id, e->source, e->live ? "yes" : "", e->title},
+			t.columns);
 		experiment_free(e);
 	}
-	if (r == 0 && status == 0)
-		r = report_table_text(t, 0, &text);
-	if (text)
-		fputs(text, stdout);
-	free(text);
-	report_table_free(t);
-	return r < 0 ? opts_fail(&verb_experiment, "out of memory") : status;
+	t.failed |= status != 0; /* then nothing is written */
+	if (report_table_text(&t, 0, stdout) < 0 && !status)
+		return opts_fail(&verb_experiment, "out of memory");
+	return status;
 }
 
 /* ---- run */
@@ -171,17 +165,14 @@ static void add_json(struct job *j, const struct experiment *e, const struct exp
 static int print_result(
 	struct job *j, const struct experiment *e, const struct experiment_result *r)
 {
-	char *text;
-
 	if (j->json) {
 		add_json(j, e, r);
 		return 0;
 	}
-	if (experiment_text(e, r, &text) < 0)
+	if (experiment_text(e, r, stdout) < 0)
 		return opts_fail(&verb_experiment, "out of memory");
-	puts(text);
+	putchar('\n');
 	fflush(stdout);
-	free(text);
 	return 0;
 }
 

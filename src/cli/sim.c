@@ -252,14 +252,8 @@ static int print_json(const struct scenario *s, const struct metrics *m)
 
 static int print_table(const struct scenario *s, const struct metrics *m)
 {
-	char *text;
-
-	if (report_summary(m, &text))
-		return opts_fail(&verb_sim, "out of memory");
-	printf("%s%s%s\n\n%s", scenario_name(s), scenario_about(s)[0] ? ": " : "",
-		scenario_about(s), text);
-	free(text);
-	return 0;
+	printf("%s%s%s\n\n", scenario_name(s), scenario_about(s)[0] ? ": " : "", scenario_about(s));
+	return report_summary(m, stdout) < 0 ? opts_fail(&verb_sim, "out of memory") : 0;
 }
 
 static int run_scenario(struct asked *a, char *path)

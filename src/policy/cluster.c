@@ -60,10 +60,12 @@ static void check_servers(struct policy_reading *r, yamldoc_node n, struct weir_
 		}
 }
 
-static void read_times(struct policy_reading *r, yamldoc_node n, struct weir_policy_cluster *to)
+void policy_cluster_read_times(
+	struct policy_reading *r, yamldoc_node n, struct weir_policy_cluster *to)
 {
 	const char *text = yamldoc_text(yamldoc_get(n, "interval"));
 
+	to->period = PERIOD;
 	if (policy_took(r, yamldoc_time(n, "period", &to->period, &r->err)) == 0 &&
 		(to->period < 100 * WEIR_MS || to->period > 60 * WEIR_SEC))
 		policy_refuse(r, yamldoc_get(n, "period"), "must be from 100 ms to 60 s");
@@ -75,7 +77,8 @@ static void read_times(struct policy_reading *r, yamldoc_node n, struct weir_pol
 			r, yamldoc_get(n, "interval"), "must be from 10 ms to the period, or auto");
 }
 
-static void read_stand_in(struct policy_reading *r, yamldoc_node n, struct weir_policy_cluster *to)
+void policy_cluster_read_stand_in(
+	struct policy_reading *r, yamldoc_node n, struct weir_policy_cluster *to)
 {
 	const char *text = yamldoc_text(n);
 
@@ -99,7 +102,6 @@ void policy_cluster_read(struct policy_reading *r, yamldoc_node root)
 	if (!n.id || !policy_keys(r, n, cluster_keys))
 		return;
 	to->at = policy_place(r, n);
-	to->period = PERIOD;
 	to->name = policy_get_string(r, n, "name");
 	if (!to->name)
 		to->name = "weir";
@@ -110,8 +112,8 @@ void policy_cluster_read(struct policy_reading *r, yamldoc_node root)
 	if (servers.id)
 		read_servers(r, servers, to);
 	check_servers(r, servers, to);
-	read_times(r, n, to);
-	read_stand_in(r, yamldoc_get(n, "stand_in"), to);
+	policy_cluster_read_times(r, n, to);
+	policy_cluster_read_stand_in(r, yamldoc_get(n, "stand_in"), to);
 	if (r->remarks->n_errors > errors)
 		return;
 	if (!to->key)

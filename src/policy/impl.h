@@ -87,6 +87,11 @@ void policy_settings_set(
 /* policy/cluster.c: `cluster` of the top level, and its restrictions. */
 void policy_cluster_read(struct policy_reading *r, yamldoc_node root);
 void policy_cluster_read_tenant(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
+/* Parts of it, also for a scenario's cluster: `period` and `interval` of the map; `stand_in` itself. */
+void policy_cluster_read_times(
+	struct policy_reading *r, yamldoc_node map, struct weir_policy_cluster *to);
+void policy_cluster_read_stand_in(
+	struct policy_reading *r, yamldoc_node n, struct weir_policy_cluster *to);
 void policy_cluster_check(struct policy_reading *r);
 /* Return true if this leaf is served at the server; and at how many servers in all. */
 bool policy_cluster_at(const struct weir_policy *p, size_t leaf, const char *server);

@@ -16,27 +16,6 @@ static const struct weir_hist *expand_hist(struct measure *m, const struct hist_
 	return &m->whole;
 }
 
-static void put_wait(struct metrics *m, const struct world_tenant *t,
-	const struct measure_mark *from, const struct measure_mark *to,
-	const struct measure_flow *f)
-{
-	double wait_ns[WEIR_CAUSES];
-
-	for (int c = 0; c < WEIR_CAUSES; c++)
-		wait_ns[c] = to->wait_ns[c] - from->wait_ns[c];
-	measure_put_wait(m, t->host->name, measure_path(t), wait_ns, f);
-}
-
-static void put_slo(struct measure *m, const struct world_tenant *t)
-{
-	const struct weir_tenant *p = &t->host->group->gate.policy->tenants[t->index];
-
-	if (p->slo_percentile > 0)
-		measure_put_slo(m->metrics, t->host->name, p->path,
-			expand_hist(m, t->measure ? &t->measure->all_total : NULL),
-			p->slo_percentile, p->slo_latency);
-}
-
 /* Return the number of bursts that began after the warm-up and are not over. */
 static uint64_t count_unfinished(const struct world *w, const struct world_bursts *b)
 {
@@ -76,84 +55,76 @@ struct ending {
 	struct measure_flow total;
 };
 
-static void end_tenants(struct ending *e)
+static void end_tenant(struct ending *e, uint32_t i)
 {
 	struct metrics *m = e->m->metrics;
+	struct world_tenant *t = &e->w->tenants[i];
+	const struct weir_tenant *p = &t->host->group->gate.policy->tenants[t->index];
+	const struct measure_mark *from = &e->m->begin[i], *to = &e->now[i];
+	struct measure_flow f = measure_between(from, to, e->span);
+	uint32_t device = e->w->n_tenants + t->host->group->device;
+	const struct hist_small *total = t->measure ? &t->measure->all_total : NULL;
+	double wait_ns[WEIR_CAUSES];
 	char prefix[256];
 
-	for (uint32_t i = 0; i < e->w->n_tenants; i++) {
-		struct world_tenant *t = &e->w->tenants[i];
-		const struct measure_mark *from = &e->m->begin[i], *to = &e->now[i];
-		struct measure_flow f = measure_between(from, to, e->span);
-		struct measure_flow *h = &e->hosts[t->host - e->w->hosts];
-		uint32_t device = e->w->n_tenants + t->host->group->device;
-		double all = (double)(e->now[device].count.done - e->m->begin[device].count.done);
-
-		snprintf(prefix, sizeof(prefix), "tenant.%s.%s", t->host->name, measure_path(t));
-		measure_put_flow(m, &f, prefix);
-		metrics_putf(m, "", all > 0 ? f.ios / all : 0, "%s.share", prefix);
-		measure_put_hist(m, "tenant", t->host->name, measure_path(t),
-			expand_hist(e->m, t->measure ? &t->measure->all_total : NULL));
-		measure_put_hist(m, "inside", t->host->name, measure_path(t),
-			expand_hist(e->m, t->measure ? &t->measure->all_device : NULL));
-		put_wait(m, t, from, to, &f);
-		put_slo(e->m, t);
-		put_bursts(m, e->w, t);
-		measure_tenant_free(t->measure); /* free it early: the values need memory, too */
-		t->measure = NULL;
-		h->span = e->total.span = f.span;
-		measure_flow_add(h, &f);
-	}
+	snprintf(prefix, sizeof(prefix), "tenant.%s.%s", t->host->name, p->path);
+	measure_put_flow(m, &f, prefix);
+	measure_put_share(m, &f,
+		(double)(e->now[device].count.done - e->m->begin[device].count.done), prefix);
+	measure_put_hist(m, "tenant", t->host->name, p->path, expand_hist(e->m, total));
+	measure_put_hist(m, "inside", t->host->name, p->path,
+		expand_hist(e->m, t->measure ? &t->measure->all_device : NULL));
+	for (int c = 0; c < WEIR_CAUSES; c++)
+		wait_ns[c] = to->wait_ns[c] - from->wait_ns[c];
+	measure_put_wait(m, t->host->name, p->path, wait_ns, &f);
+	if (p->slo_percentile > 0)
+		measure_put_slo(m, t->host->name, p, expand_hist(e->m, total));
+	put_bursts(m, e->w, t);
+	measure_tenant_free(t->measure); /* free it early: the values need memory, too */
+	t->measure = NULL;
+	measure_flow_add(&e->hosts[t->host - e->w->hosts], &f);
 }
 
 static void end_hosts(struct ending *e)
 {
-	struct metrics *m = e->m->metrics;
 	char prefix[256];
 
 	for (uint32_t i = 0; i < e->w->scenario->n_hosts; i++) {
-		const struct measure_flow *f = &e->hosts[i];
 		struct weir_gate_totals totals;
 
 		if (e->w->hosts[i].n_tenants == 0)
 			continue;
 		weir_gate_get_totals(e->w->hosts[i].gate->gate, e->w->now, &totals);
 		snprintf(prefix, sizeof(prefix), "host.%s", e->w->hosts[i].name);
-		measure_put_flow(m, f, prefix);
-		measure_put_mean(m, f, prefix);
-		metrics_putf(m, "requests", totals.window, "%s.window_end", prefix);
-		measure_flow_add(&e->total, f);
+		measure_put_group(e->m->metrics, &e->hosts[i], prefix);
+		metrics_putf(e->m->metrics, "requests", totals.window, "%s.window_end", prefix);
+		measure_flow_add(&e->total, &e->hosts[i]);
 	}
 }
 
-static void end_stations(struct ending *e)
+static void end_station(struct ending *e, uint32_t i)
 {
 	struct metrics *m = e->m->metrics;
+	const struct world_station *st = &e->w->stations[i];
+	const struct measure_mark *from = &e->m->begin[e->w->n_tenants + i];
+	const struct measure_mark *to = &e->now[e->w->n_tenants + i];
+	struct measure_flow f = measure_between(from, to, e->span);
 	char prefix[256];
 
-	for (uint32_t i = 0; i < e->w->scenario->n_stations; i++) {
-		const struct world_station *st = &e->w->stations[i];
-		const struct measure_mark *from = &e->m->begin[e->w->n_tenants + i];
-		const struct measure_mark *to = &e->now[e->w->n_tenants + i];
-		struct measure_flow f = measure_between(from, to, e->span);
-
-		snprintf(prefix, sizeof(prefix), "%s.%s", measure_sort(e->w, i), st->config->name);
-		measure_put_flow(m, &f, prefix);
-		measure_put_mean(m, &f, prefix);
-		if (st->device->ops->worked)
-			metrics_putf(m, "", (to->worked_ns - from->worked_ns) / (double)e->span,
-				"%s.busy", prefix);
-		if (i < e->w->scenario->n_devices)
-			continue;
-		metrics_putf(m, "requests", (double)(to->drops - from->drops), "%s.drops", prefix);
-		metrics_putf(m, "requests", (double)(to->marks - from->marks), "%s.marks", prefix);
-	}
+	snprintf(prefix, sizeof(prefix), "%s.%s", measure_sort(e->w, i), st->config->name);
+	measure_put_group(m, &f, prefix);
+	if (st->device->ops->worked)
+		metrics_putf(m, "", (to->worked_ns - from->worked_ns) / (double)e->span, "%s.busy",
+			prefix);
+	if (i < e->w->scenario->n_devices)
+		return;
+	metrics_putf(m, "requests", (double)(to->drops - from->drops), "%s.drops", prefix);
+	metrics_putf(m, "requests", (double)(to->marks - from->marks), "%s.marks", prefix);
 }
 
 static void end_total(struct ending *e)
 {
 	struct metrics *m = e->m->metrics;
-	const struct measure_flow *f = &e->total;
 	uint64_t queued = 0, in_flight = 0;
 
 	for (uint32_t i = 0; i < e->w->scenario->n_hosts; i++) {
@@ -162,8 +133,7 @@ static void end_total(struct ending *e)
 		queued += totals.queued;
 		in_flight += totals.in_flight;
 	}
-	measure_put_flow(m, f, "total");
-	measure_put_mean(m, f, "total");
+	measure_put_group(m, &e->total, "total");
 	metrics_put(m, "run.submitted", "requests", (double)e->w->submitted);
 	metrics_put(m, "run.served", "requests", (double)e->w->completed);
 	metrics_put(m, "run.queued", "requests", (double)queued);
@@ -176,17 +146,18 @@ static int end_all(struct ending *e)
 	const struct scenario *s = e->w->scenario;
 	int r = 0;
 
-	end_tenants(e);
+	for (uint32_t i = 0; i < e->w->n_tenants; i++)
+		end_tenant(e, i);
 	end_hosts(e);
-	end_stations(e);
+	for (uint32_t i = 0; i < s->n_stations; i++)
+		end_station(e, i);
 	for (size_t i = 0; r == 0 && i < s->n_controllers; i++) {
 		const struct sim_controller_ops *ops = s->controllers[i].ops;
-
 		if (ops->report)
 			r = ops->report(e->w->controllers[i].state, e->w, e->m->metrics);
 	}
 	end_total(e);
-	return r ? r : metrics_error(e->m->metrics);
+	return r ? r : metrics_failed(e->m->metrics);
 }
 
 int measure_end(struct measure *m, struct world *w, struct metrics **ret)

@@ -4,6 +4,7 @@
  *
  * The simulator (measure.c) and the gateways of a live run both write their counts here, so that
  * one claim can be checked against either. weir-scenario(5), "What is measured", lists the names.
+ * Errors are those of the metrics (metrics_failed).
  */
 #ifndef WEIR_SIM_MEASURE_PUT_H
 #define WEIR_SIM_MEASURE_PUT_H
@@ -12,6 +13,9 @@
 #include <weir/gate.h>
 #include "sim/metrics.h"
 
+struct scenario;
+struct weir_tenant;
+
 /* The IOs of a tenant, a host, a device, a link or all, from one time to another. */
 struct measure_flow {
 	double span;                    /* s */
@@ -19,34 +23,47 @@ struct measure_flow {
 	double latency_ms, outstanding; /* means */
 	double latency_ns;              /* sum */
 };
-void measure_flow_add(
-	struct measure_flow *to, const struct measure_flow *from); /* except the span */
+/* Add all but the span, which is taken over. */
+void measure_flow_add(struct measure_flow *to, const struct measure_flow *from);
 
-/* The series of a tenant, a host, a device or link, in the order in which a sample writes them. */
-struct measure_series {
-	const char *name, *unit;
+/*
+ * The series of a run: of its tenants, hosts, and stations (of a live run: devices), in this order.
+ * `path` gives the host's index and the path of the n-th tenant.
+ */
+typedef const char *measure_tenant_path(const void *arg, size_t n, uint32_t *ret_host);
+/* Return the handles, malloc'ed; NULL: out of memory. */
+int *measure_series_new(struct metrics *m, const struct scenario *s, size_t n_tenants,
+	measure_tenant_path *path, const void *arg);
+
+struct measure_sampling { /* a sample, written in the same order */
+	struct metrics *metrics;
+	int *handle; /* the next */
+	double t;    /* s */
 };
-#define MEASURE_TENANT_SERIES  5
-#define MEASURE_HOST_SERIES    4
-#define MEASURE_STATION_SERIES 5 /* the last, capacity, only if it is learned */
-extern const struct measure_series measure_tenant_series[MEASURE_TENANT_SERIES],
-	measure_host_series[MEASURE_HOST_SERIES], measure_station_series[MEASURE_STATION_SERIES];
-/* Create `n` series PREFIX.NAME; put their handles into ret[0 … n − 1], which may hold an error. */
-void measure_name_series(struct metrics *m, const char *prefix, const struct measure_series *series,
-	size_t n, int *ret);
+void measure_sample_tenant(struct measure_sampling *s, const struct measure_flow *f, double p99_ms);
+void measure_sample_host(struct measure_sampling *s, const struct measure_flow *f, double window);
+/* capacity: only if it is learned. */
+void measure_sample_station(
+	struct measure_sampling *s, const struct measure_flow *f, const double *capacity);
+void measure_sample_total(struct measure_sampling *s, double iops);
 
-/* Write the values of a run. All return metrics_error(m). `sort` is "tenant" or
- * "inside"; the hist is in ns; wait_ns is request·ns by cause, over the flow's span. The times of a
- * tenant of which no IO completed are NaN (metrics.h). */
-int measure_put_flow(struct metrics *m, const struct measure_flow *f, const char *prefix);
-/* Write PREFIX.mean, the flow's mean latency. */
-int measure_put_mean(struct metrics *m, const struct measure_flow *f, const char *prefix);
-int measure_put_hist(struct metrics *m, const char *sort, const char *host, const char *path,
+/*
+ * The values of a run. `sort` is "tenant" or "inside"; the hist is in ns; wait_ns is request·ns by
+ * cause, over the flow's span. The times of a tenant of which no IO completed are NaN (metrics.h).
+ */
+void measure_put_flow(struct metrics *m, const struct measure_flow *f, const char *prefix);
+/* The same with the mean latency. */
+void measure_put_group(struct metrics *m, const struct measure_flow *f, const char *prefix);
+/* The learned capacity: requests and bytes a second; NAN: not known. */
+void measure_put_capacity(struct metrics *m, const double capacity[2], const char *prefix);
+void measure_put_share(
+	struct metrics *m, const struct measure_flow *f, double device_ios, const char *prefix);
+void measure_put_hist(struct metrics *m, const char *sort, const char *host, const char *path,
 	const struct weir_hist *h);
-int measure_put_wait(struct metrics *m, const char *host, const char *path,
+void measure_put_wait(struct metrics *m, const char *host, const char *path,
 	const double wait_ns[WEIR_CAUSES], const struct measure_flow *f);
 /* Write the ratio of a tenant's percentile to its slo: above 1 is a miss. */
-int measure_put_slo(struct metrics *m, const char *host, const char *path,
-	const struct weir_hist *h, double percentile, weir_time bound);
+void measure_put_slo(struct metrics *m, const char *host, const struct weir_tenant *t,
+	const struct weir_hist *h);
 
 #endif

@@ -9,44 +9,17 @@
 
 /* ---- set-up */
 
-static int name_series(struct measure *m, struct world *w)
+static const char *tenant_path(const void *arg, size_t n, uint32_t *ret_host)
 {
-	char prefix[256];
-	int *h = m->series;
+	const struct world *w = arg;
 
-	for (uint32_t i = 0; i < w->n_tenants; i++, h += MEASURE_TENANT_SERIES) {
-		snprintf(prefix, sizeof(prefix), "tenant.%s.%s", w->tenants[i].host->name,
-			measure_path(&w->tenants[i]));
-		measure_name_series(
-			m->metrics, prefix, measure_tenant_series, MEASURE_TENANT_SERIES, h);
-	}
-	for (uint32_t i = 0; i < w->scenario->n_hosts; i++, h += MEASURE_HOST_SERIES) {
-		snprintf(prefix, sizeof(prefix), "host.%s", w->hosts[i].name);
-		measure_name_series(
-			m->metrics, prefix, measure_host_series, MEASURE_HOST_SERIES, h);
-	}
-	for (uint32_t i = 0; i < w->scenario->n_stations; i++) {
-		size_t n = MEASURE_STATION_SERIES - !w->stations[i].config->capacity_auto;
-
-		snprintf(prefix, sizeof(prefix), "%s.%s", measure_sort(w, i),
-			w->stations[i].config->name);
-		measure_name_series(m->metrics, prefix, measure_station_series, n, h);
-		h += n;
-	}
-	*h++ = metrics_series(m->metrics, "total.throughput", "iops");
-	for (int *p = m->series; p < h; p++) {
-		if (*p < 0)
-			return *p;
-	}
-	return 0;
+	*ret_host = (uint32_t)(w->tenants[n].host - w->hosts);
+	return measure_path(&w->tenants[n]);
 }
 
 int measure_new(struct world *w, struct measure **ret)
 {
 	size_t things = w->n_tenants + w->scenario->n_stations;
-	size_t series = w->n_tenants * MEASURE_TENANT_SERIES +
-			w->scenario->n_hosts * MEASURE_HOST_SERIES +
-			w->scenario->n_stations * MEASURE_STATION_SERIES + 1;
 	struct measure *m = calloc(1, sizeof(*m));
 	int r = -ENOMEM;
 
@@ -55,11 +28,13 @@ int measure_new(struct world *w, struct measure **ret)
 	m->world = w;
 	m->begin = calloc(things, sizeof(*m->begin));
 	m->last = calloc(things, sizeof(*m->last));
-	m->series = calloc(series, sizeof(*m->series));
-	if (m->begin && m->last && m->series)
+	if (m->begin && m->last)
 		r = metrics_new(&m->metrics);
-	if (r == 0 && w->scenario->sample)
-		r = name_series(m, w);
+	if (r == 0 && w->scenario->sample) {
+		m->series =
+			measure_series_new(m->metrics, w->scenario, w->n_tenants, tenant_path, w);
+		r = m->series ? metrics_failed(m->metrics) : -ENOMEM;
+	}
 	if (r) {
 		measure_free(m);
 		return r;
@@ -161,104 +136,57 @@ void measure_mark_all(struct world *w, struct measure_mark *ret)
 
 /* ---- samples */
 
-struct sampling {
-	struct measure *m;
-	struct world *w;
-	int *handle;
-	double t;
-	weir_time span;
-};
-
-static void put_value(struct sampling *s, double value)
+static double sample_p99(struct measure *m, const struct world_tenant *t)
 {
-	int r = metrics_append(s->m->metrics, *s->handle++, s->t, value);
-
-	if (r)
-		s->m->failed = r;
+	hist_small_read(&t->measure->total, &m->whole);
+	return (double)weir_hist_percentile(&m->whole, 99) / 1e6;
 }
 
-/* Skip the latency of a sample in which no IO completed: it is not 0. */
-static void put_value_if(struct sampling *s, bool any, double value)
+/* Return the flow since the last sample, and note the counters for the next. */
+static struct measure_flow flow_since(
+	struct measure *m, struct measure_mark *last, const struct measure_mark *now)
 {
-	if (any)
-		put_value(s, value);
-	else
-		s->handle++;
-}
+	struct measure_flow f = measure_between(last, now, m->world->now - m->sampled);
 
-static double sample_p99(struct sampling *s, const struct world_tenant *t)
-{
-	hist_small_read(&t->measure->total, &s->m->whole);
-	return (double)weir_hist_percentile(&s->m->whole, 99) / 1e6;
-}
-
-static void sample_tenant(struct sampling *s, const struct world_tenant *t,
-	struct measure_mark *last, struct measure_flow *host)
-{
-	struct measure_mark now;
-	struct measure_flow f;
-
-	mark_tenant(s->w, t, &now);
-	f = measure_between(last, &now, s->span);
-	put_value(s, f.ios / f.span);
-	put_value(s, f.bytes / f.span);
-	put_value_if(s, f.ios > 0, f.latency_ms);
-	put_value_if(s, f.ios > 0, f.ios > 0 ? sample_p99(s, t) : 0);
-	put_value(s, f.outstanding);
-	measure_flow_add(host, &f);
-	*last = now;
-}
-
-static void sample_host(
-	struct sampling *s, const struct world_host *h, const struct measure_flow *f)
-{
-	struct weir_gate_totals totals;
-
-	weir_gate_get_totals(h->gate->gate, s->w->now, &totals);
-	put_value(s, f->ios / ((double)s->span / 1e9));
-	put_value_if(s, f->ios > 0, f->latency_ns / f->ios / 1e6);
-	put_value(s, f->outstanding);
-	put_value(s, totals.window);
-}
-
-static void sample_station(
-	struct sampling *s, const struct world_station *st, struct measure_mark *last)
-{
-	struct measure_mark now;
-	struct measure_flow f;
-
-	mark_station(s->w, st, &now);
-	f = measure_between(last, &now, s->span);
-	put_value(s, f.ios / f.span);
-	put_value(s, f.bytes / f.span);
-	put_value_if(s, f.ios > 0, f.latency_ms);
-	put_value(s, f.outstanding);
-	if (st->config->capacity_auto)
-		put_value(s, st->capacity);
-	*last = now;
+	*last = *now;
+	return f;
 }
 
 static void write_sample(struct measure *m, struct world *w)
 {
-	struct sampling s = {m, w, m->series, (double)w->now / 1e9, w->now - m->sampled};
+	struct measure_sampling s = {m->metrics, m->series, (double)w->now / 1e9};
 	const struct scenario *sc = w->scenario;
-	struct measure_flow *hosts = calloc(sc->n_hosts, sizeof(*hosts));
+	struct measure_flow *hosts = calloc(sc->n_hosts, sizeof(*hosts)), f;
+	struct measure_mark now;
 	double total = 0;
 
 	if (!hosts) {
 		m->failed = -ENOMEM;
 		return;
 	}
-	for (uint32_t i = 0; i < w->n_tenants; i++)
-		sample_tenant(
-			&s, &w->tenants[i], &m->last[i], &hosts[w->tenants[i].host - w->hosts]);
+	for (uint32_t i = 0; i < w->n_tenants; i++) {
+		const struct world_tenant *t = &w->tenants[i];
+
+		mark_tenant(w, t, &now);
+		f = flow_since(m, &m->last[i], &now);
+		measure_sample_tenant(&s, &f, f.ios > 0 ? sample_p99(m, t) : 0);
+		measure_flow_add(&hosts[t->host - w->hosts], &f);
+	}
 	for (uint32_t i = 0; i < sc->n_hosts; i++) {
-		sample_host(&s, &w->hosts[i], &hosts[i]);
+		struct weir_gate_totals totals;
+
+		weir_gate_get_totals(w->hosts[i].gate->gate, w->now, &totals);
+		measure_sample_host(&s, &hosts[i], totals.window);
 		total += hosts[i].ios;
 	}
-	for (uint32_t i = 0; i < sc->n_stations; i++)
-		sample_station(&s, &w->stations[i], &m->last[w->n_tenants + i]);
-	put_value(&s, total / ((double)s.span / 1e9));
+	for (uint32_t i = 0; i < sc->n_stations; i++) {
+		const struct world_station *st = &w->stations[i];
+
+		mark_station(w, st, &now);
+		f = flow_since(m, &m->last[w->n_tenants + i], &now);
+		measure_sample_station(&s, &f, st->config->capacity_auto ? &st->capacity : NULL);
+	}
+	measure_sample_total(&s, total / ((double)(w->now - m->sampled) / 1e9));
 	free(hosts);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An array of entries in the order in which they were put, and an open hash of indices. */
 #include "sim/metrics.h"
-#include "base/array.h"
 #include <weir/err.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -33,8 +32,20 @@ struct metrics {
 	size_t n_slots;  /* a power of two, > n · 4/3 */
 	char **units;    /* each once: a run has ten or so, and thousands of entries */
 	uint32_t n_units;
-	int error; /* the first one */
+	int failed; /* the first error */
 };
+
+static int note(struct metrics *m, int r)
+{
+	if (r < 0 && !m->failed)
+		m->failed = r;
+	return r;
+}
+
+int metrics_failed(const struct metrics *m)
+{
+	return m->failed;
+}
 
 int metrics_new(struct metrics **ret)
 {
@@ -67,18 +78,6 @@ void metrics_free(struct metrics *m)
 	free(m->entries);
 	free(m->slots);
 	free(m);
-}
-
-int metrics_error(const struct metrics *m)
-{
-	return m->error;
-}
-
-static int fail(struct metrics *m, int code)
-{
-	if (!m->error)
-		m->error = code;
-	return code;
 }
 
 static char clean_char(char c)
@@ -151,18 +150,35 @@ static int grow_slots(struct metrics *m)
 
 static int reserve_entry(struct metrics *m)
 {
+	struct entry *entries;
+	size_t room = METRICS_GROWTH(m->room, 64);
+
 	if ((m->n + 1) * 4 > m->n_slots * 3 && grow_slots(m) < 0)
 		return -ENOMEM;
-	return array_grow(&m->entries, &m->room, m->n + 1);
+	if (m->n < m->room)
+		return 0;
+	entries = realloc(m->entries, room * sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	m->entries = entries;
+	m->room = room;
+	return 0;
 }
 
 /* Return the index of a unit, added if it is new; or -ENOMEM. */
 static int64_t unit_index(struct metrics *m, const char *unit)
 {
+	char **units;
+
 	for (uint32_t i = 0; i < m->n_units; i++)
 		if (strcmp(m->units[i], unit) == 0)
 			return i;
-	if (array_resize(&m->units, m->n_units + 1) < 0 || !(m->units[m->n_units] = strdup(unit)))
+	units = realloc(m->units, (m->n_units + 1) * sizeof(*units));
+	if (!units)
+		return -ENOMEM;
+	m->units = units;
+	units[m->n_units] = strdup(unit);
+	if (!units[m->n_units])
 		return -ENOMEM;
 	return m->n_units++;
 }
@@ -184,42 +200,27 @@ static struct entry *add_entry(struct metrics *m, const char *name, const char *
 	return &m->entries[m->n++];
 }
 
-/* Find the entry of a name, or add it, as a value or a series. */
-static int get_entry(
-	struct metrics *m, const char *name, const char *unit, bool is_series, struct entry **ret)
-{
-	struct entry *e = *name ? find_entry(m, name) : NULL;
-
-	if (!*name || (e && e->is_series != is_series))
-		return fail(m, -EINVAL);
-	if (!e) {
-		e = add_entry(m, name, unit);
-		if (!e)
-			return fail(m, -ENOMEM);
-		e->is_series = is_series;
-		if (is_series)
-			e->points = NULL;
-	}
-	*ret = e;
-	return 0;
-}
-
 int metrics_put(struct metrics *m, const char *name, const char *unit, double value)
 {
 	struct entry *e;
-	int r = get_entry(m, name, unit, false, &e);
 
-	if (r == 0)
-		e->value = value;
-	return r;
+	if (!*name)
+		return note(m, -EINVAL);
+	e = find_entry(m, name);
+	if (!e)
+		e = add_entry(m, name, unit);
+	if (!e || e->is_series)
+		return note(m, e ? -EINVAL : -ENOMEM);
+	e->value = value;
+	return 0;
 }
 
-__attribute__((format(printf, 3, 0))) static int write_name(
-	struct metrics *m, char name[METRICS_NAME], const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static int write_name(
+	char name[METRICS_NAME], const char *fmt, va_list ap)
 {
 	int n = vsnprintf(name, METRICS_NAME, fmt, ap);
 
-	return n < 0 || n >= METRICS_NAME ? fail(m, -ENAMETOOLONG) : 0;
+	return n < 0 || n >= METRICS_NAME ? -ENAMETOOLONG : 0;
 }
 
 int metrics_putf(struct metrics *m, const char *unit, double value, const char *name_fmt, ...)
@@ -229,17 +230,28 @@ int metrics_putf(struct metrics *m, const char *unit, double value, const char *
 	int r;
 
 	va_start(ap, name_fmt);
-	r = write_name(m, name, name_fmt, ap);
+	r = write_name(name, name_fmt, ap);
 	va_end(ap);
-	return r < 0 ? r : metrics_put(m, name, unit, value);
+	return r < 0 ? note(m, r) : metrics_put(m, name, unit, value);
 }
 
 int metrics_series(struct metrics *m, const char *name, const char *unit)
 {
 	struct entry *e;
-	int r = get_entry(m, name, unit, true, &e);
 
-	return r < 0 ? r : (int)(e - m->entries);
+	if (!*name)
+		return note(m, -EINVAL);
+	e = find_entry(m, name);
+	if (!e) {
+		e = add_entry(m, name, unit);
+		if (!e)
+			return note(m, -ENOMEM);
+		e->is_series = true;
+		e->points = NULL;
+	}
+	if (!e->is_series)
+		return note(m, -EINVAL);
+	return (int)(e - m->entries);
 }
 
 int metrics_seriesf(struct metrics *m, const char *unit, const char *name_fmt, ...)
@@ -249,9 +261,9 @@ int metrics_seriesf(struct metrics *m, const char *unit, const char *name_fmt, .
 	int r;
 
 	va_start(ap, name_fmt);
-	r = write_name(m, name, name_fmt, ap);
+	r = write_name(name, name_fmt, ap);
 	va_end(ap);
-	return r < 0 ? r : metrics_series(m, name, unit);
+	return r < 0 ? note(m, r) : metrics_series(m, name, unit);
 }
 
 int metrics_append(struct metrics *m, int series, double t, double value)
@@ -259,15 +271,18 @@ int metrics_append(struct metrics *m, int series, double t, double value)
 	struct entry *e;
 
 	if (series < 0 || (size_t)series >= m->n || !m->entries[series].is_series)
-		return fail(m, -EINVAL);
+		return note(m, -EINVAL);
 	e = &m->entries[series];
 	if (e->n && !(t >= e->points[e->n - 1].t))
-		return fail(m, -EINVAL);
+		return note(m, -EINVAL);
 	if (e->n == e->room) {
 		size_t room = METRICS_GROWTH((size_t)e->room, 8);
+		struct metrics_point *points =
+			room > UINT32_MAX ? NULL : realloc(e->points, room * sizeof(*points));
 
-		if (room > UINT32_MAX || array_resize(&e->points, room) < 0)
-			return fail(m, -ENOMEM);
+		if (!points)
+			return note(m, -ENOMEM);
+		e->points = points;
 		e->room = (uint32_t)room;
 	}
 	e->points[e->n++] = (struct metrics_point){t, value};

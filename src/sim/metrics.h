@@ -37,8 +37,8 @@ struct metrics_entry { /* borrowed from the metrics; valid until the next put or
 struct metrics;
 int metrics_new(struct metrics **ret); /* 0 or -ENOMEM */
 void metrics_free(struct metrics *m);
-/* Return the first error of any put, series or append, or 0: callers may check only at the end. */
-int metrics_error(const struct metrics *m);
+/* Return the first error of any call below, or 0: callers may ignore the errors of single calls. */
+int metrics_failed(const struct metrics *m);
 
 /* Set a value (a second put replaces it, in the same place of the order). Return 0; -EINVAL if the
  * name is a series or empty; -ENOMEM. */

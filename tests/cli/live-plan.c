@@ -311,10 +311,7 @@ static void test_refused(void)
 			"only the window"},
 		{LOAD("size: 4 KiB") "at:\n"
 				     "  - {time: 1s, set: {tenant: h/main, lab: {priority: 3}}}\n",
-			"only weight, min and max"},
-		{LOAD("size: 4 KiB") "at: {time: 1s, set: {tenant: h/main, max: {reads: 3 "
-				     "iops}}}\n",
-			"for all operations"},
+			"only weight, min, max and burst"},
 		{HOST("count: 64, workloads: [{}]"), "65 devices and hosts"},
 	};
 

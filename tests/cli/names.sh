@@ -34,3 +34,23 @@ if comm -12 declared types | grep .; then
 fi
 
 readelf -d "$so" | grep -q 'SONAME.*\[libweir\.so\.0\]' || fail "soname is not libweir.so.0"
+
+# ---- Code outside of a controller's folder does not name it, except for weir alloc.
+python3 - "$WEIR_SOURCE" <<'END' || fail "code names controllers"
+import pathlib
+import re
+import sys
+
+source = pathlib.Path(sys.argv[1])
+bad = 0
+for path in sorted(p for top in ("src", "include") for p in (source / top).rglob("*.[ch]")):
+    name = path.relative_to(source).as_posix()
+    code = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), path.read_text(), flags=re.S)
+    if name.startswith("src/control/") or name.startswith("src/cli/alloc"):
+        continue
+    for number, line in enumerate(code.splitlines(), 1):
+        if re.search("parda|adaptbf|pshift", line, re.I):
+            print(f"{name}:{number}: {line.strip()}")
+            bad = 1
+sys.exit(bad)
+END

@@ -35,6 +35,7 @@ enum peer_mode {
 	PEER_LEAVES,     /* replies ESHUTDOWN to everything, once */
 	PEER_SHORT_READ, /* ends a read before all of it was sent */
 	PEER_TWICE,      /* sends a part of a read twice, and another never */
+	PEER_ENDLESS,    /* announces an error's message of 4 GiB */
 	PEER_CORRUPT,    /* corrupts a byte of the reply now and then */
 };
 
@@ -301,6 +302,12 @@ static inline void peer_answer(
 	}
 	if (p->mode == PEER_STRANGER) {
 		peer_send(c, out, nbd_simple_write(out, r->cookie + 1, 0));
+		return;
+	}
+	if (p->mode == PEER_ENDLESS) {
+		nbd_error_write(out, r->cookie, -EIO);
+		bytes_put32(out + NBD_CHUNK_SIZE - 4, UINT32_MAX - 15);
+		peer_send(c, out, NBD_CHUNK_SIZE + 6);
 		return;
 	}
 	if (p->mode == PEER_LEAVES) {

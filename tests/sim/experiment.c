@@ -169,19 +169,19 @@ static void test_run(void)
 	CHECK_INT(r->missed, 4);
 	CHECK(r->cost.ios > 2000);
 
-	CHECK_INT(experiment_text(e, r, &text), 0);
+	WRITE_TEXT(text, CHECK_INT(experiment_text(e, r, to), 0));
 	CHECK(strstr(text, "test: a server at its rate (nobody)\n") == text);
 	CHECK(strstr(text, "\n  ok    rate 500"));
 	CHECK(strstr(text, "\n  MISS  too much"));
 	CHECK(strstr(text, "\n  zero: column"));
 	CHECK_INT(experiment_run(e, &o, &again, &err), 0);
-	CHECK_INT(experiment_text(e, again, &text2), 0);
+	WRITE_TEXT(text2, CHECK_INT(experiment_text(e, again, to), 0));
 	CHECK_STR(text2, text); /* same seed, same bytes */
 	free(text);
 	free(text2);
 	experiment_result_free(e, again);
 
-	CHECK_INT(experiment_markdown(e, r, "pictures", &text), 0);
+	WRITE_TEXT(text, CHECK_INT(experiment_markdown(e, r, "pictures", to), 0));
 	CHECK(strstr(text, "## test\n"));
 	CHECK(strstr(text, "![rate](pictures/test-rate.svg)"));
 	free(text);
@@ -408,12 +408,12 @@ static void test_without_runs(void)
 	CHECK_INT(r->missed, 2);
 	CHECK_INT(r->held, 0);
 	CHECK_NEAR(r->outcomes[1].lo, 980, 0.02); /* … and the reference is unchanged */
-	CHECK_INT(experiment_text(e, r, &text), 0);
+	WRITE_TEXT(text, CHECK_INT(experiment_text(e, r, to), 0));
 	CHECK(strstr(text,
 		"without service (devices[0].rate: 2k iops): 2 claims must be missed, 2 are"));
 	CHECK(!strstr(text, "other"));
 	free(text);
-	CHECK_INT(experiment_markdown(e, r, NULL, &text), 0);
+	WRITE_TEXT(text, CHECK_INT(experiment_markdown(e, r, NULL, to), 0));
 	CHECK(strstr(text, "- Without service (`devices[0].rate: 2k iops`)"));
 	CHECK(strstr(text, "*rate 500*; *twice*."));
 	free(text);

@@ -18,7 +18,7 @@ static void test_csv(void)
 {
 	char *text;
 
-	CHECK_INT(plot_csv(&plot, &text), 0);
+	WRITE_TEXT(text, plot_csv(&plot, "stem", to));
 	CHECK_STR(text, "time [s],\"one, \"\"two\"\"\",b,none\n"
 			"0,1,,\n"
 			"1,2,10,\n"
@@ -33,7 +33,7 @@ static void test_script(void)
 	struct plot log = plot;
 	char *text;
 
-	CHECK_INT(plot_script(&plot, "stem", &text), 0);
+	WRITE_TEXT(text, plot_script(&plot, "stem", to));
 	CHECK(strstr(text, "\"a \\\"title\\\" \\\\ here\""));
 	CHECK(strstr(text, "'stem.csv' using 1:2 with lines"));
 	CHECK(strstr(text, "'stem.csv' using 1:4 with linespoints"));
@@ -41,14 +41,14 @@ static void test_script(void)
 	CHECK(strstr(text, "yrange [0:*]") && !strstr(text, "logscale"));
 	free(text);
 	log.log_y = true;
-	CHECK_INT(plot_script(&log, "stem", &text), 0);
+	WRITE_TEXT(text, plot_script(&log, "stem", to));
 	CHECK(strstr(text, "logscale y") && !strstr(text, "yrange [0:"));
 	CHECK(strstr(text, "set ytics (1, 2, 5, 10, 20)\n")); /* from 1 to 20 */
 	CHECK(!strstr(text, "set arrow"));
 	free(text);
 	log.mark = 1.5;
 	log.mark_label = "here \"it\" starts";
-	CHECK_INT(plot_script(&log, "stem", &text), 0);
+	WRITE_TEXT(text, plot_script(&log, "stem", to));
 	CHECK(strstr(text, "set arrow from 1.5, graph 0 to 1.5, graph 1"));
 	CHECK(strstr(text, "\"here \\\"it\\\" starts\" at 1.5"));
 	free(text);
@@ -74,7 +74,7 @@ static void test_log_axis(void)
 		p.lines = &line;
 		p.n_lines = 1;
 		p.log_y = true;
-		CHECK_INT(plot_script(&p, "stem", &text), 0);
+		WRITE_TEXT(text, plot_script(&p, "stem", to));
 		if (cases[i].tics)
 			CHECK(strstr(text, cases[i].tics));
 		else
@@ -93,12 +93,12 @@ static void test_below_zero(void)
 
 	p.lines = &line;
 	p.n_lines = 1;
-	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	WRITE_TEXT(text, plot_script(&p, "stem", to));
 	CHECK(!strstr(text, "yrange [0:*]"));
 	CHECK(strstr(text, "set yrange [*:*]") && strstr(text, "set xzeroaxis"));
 	free(text);
 	p.panels = true;
-	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	WRITE_TEXT(text, plot_script(&p, "stem", to));
 	CHECK(strstr(text, "set yrange [-2.2:3.2]") && strstr(text, "set xzeroaxis"));
 	free(text);
 }
@@ -113,21 +113,21 @@ static void test_x_axis(void)
 
 	p.lines = &line;
 	p.n_lines = 1;
-	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	WRITE_TEXT(text, plot_script(&p, "stem", to));
 	CHECK(strstr(text, "set autoscale xfix\nset xrange [0:*]\n"));
 	free(text);
 	line.points = far;
-	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	WRITE_TEXT(text, plot_script(&p, "stem", to));
 	CHECK(strstr(text, "set autoscale xfix\n") && !strstr(text, "xrange"));
 	free(text);
 	line.points = near;
 	p.log_x = true;
-	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	WRITE_TEXT(text, plot_script(&p, "stem", to));
 	CHECK(strstr(text, "set logscale x 2\n"));
 	CHECK(strstr(text, "set xrange [0.999000999:9.009]\n") && !strstr(text, "xtics"));
 	free(text);
 	line.style = PLOT_POINTS;
-	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	WRITE_TEXT(text, plot_script(&p, "stem", to));
 	CHECK(strstr(text, "set xtics (1, 9)\n")); /* at the measured points */
 	free(text);
 }
@@ -140,7 +140,7 @@ static void test_panels(void)
 	char *text;
 
 	p.panels = true;
-	CHECK_INT(plot_script(&p, "stem", &text), 0);
+	WRITE_TEXT(text, plot_script(&p, "stem", to));
 	CHECK(strstr(text, "set multiplot layout 3,1"));
 	CHECK(strstr(text, "set yrange [0:20.8]\nset ytics 10\n")); /* the most is 20 */
 	first = strstr(text, "plot 'stem.csv' using 1:2 with lines");

@@ -23,14 +23,17 @@ static void test_the_map(void)
 	refused("servers: 2, reserved: 1, demand: 1, active: [2, 1]", "active: must be");
 	refused("servers: 2, reserved: 1, demand: 1, active: [1]", "list of two");
 	refused("servers: 2, reserved: 1, demand: 1, slot: 1s", "20 slots");
-	refused("servers: 2, reserved: 1, demand: 1, period: 61s", "period: must be at most 60 s");
+	refused("servers: 2, reserved: 1, demand: 1, period: 61s", "must be from 100 ms to 60 s");
+	refused("servers: 2, reserved: 1, demand: 1, interval: 0s", "or auto");
+	refused("servers: 2, reserved: 1, demand: 1, stand_in: [\"unix:x\"]",
+		"stand_in: names more");
 	refused("servers: 2, reserved: 1, demand: 1, kill: [2s, 1s]", "from, to");
 	refused("servers: 2, reserved: 1, demand: 1, cut: [3, 1s, 2s]", "server, from, to");
 	refused("servers: 2, reserved: 1, demand: 1, cut: [1s, 2s]", "server, from, to");
 	refused("servers: 2, reserved: 1, demand: 1, cut: [1, 2s, 2s]", "server, from, to");
 	refused("servers: 2, reserved: 1, demand: 1, without: tokens", "without");
-	refused("servers: 2, reserved: 1, demand: 1, skew: 11", "from 0 to 10");
-	refused("servers: 2, reserved: 1, demand: 1, loss: 2", "from 0 to 1");
+	refused("servers: 2, reserved: 1, demand: 1, skew: 11", "at most 10");
+	refused("servers: 2, reserved: 1, demand: 1, loss: 2", "at most 1");
 	refused("servers: 2, reserved: 1, demand: 1, arrivals: often", "arrivals");
 	refused("servers: 2, reserved: 1, demand: 1, capacity: 1 MB/s", "must be in iops");
 	refused("servers: 20000, buckets: 1M, limit: 2, reserved: 1, demand: 1", "more than");

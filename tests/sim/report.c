@@ -4,42 +4,39 @@
 #include "test.h"
 #include <math.h>
 
+static const char *const cells[] = {
+	"who", "iops", "why", "µs-1", "12", "max", "b", "3456", "", "short"};
+
 static void test_table(void)
 {
-	struct report_table *t;
+	struct report_table t = {.columns = 3};
 	char *text;
 
-	CHECK_INT(report_table_new(3, &t), 0);
-	for (const char *const *c = (const char *const[]){"who", "iops", "why", "µs-1", "12", "max",
-		     "b", "3456", "", "short", NULL};
-		*c; c++)
-		CHECK_INT(report_cell(t, "%s", *c), 0);
-	CHECK_INT(report_table_text(t, 1, &text), 0);
+	report_cells(&t, cells, sizeof(cells) / sizeof(*cells));
+	WRITE_TEXT(text, CHECK_INT(report_table_text(&t, 1, to), 0));
 	CHECK_STR(text, " who    iops  why\n"
 			" µs-1     12  max\n"
 			" b      3456\n"
 			" short\n");
 	free(text);
-	CHECK_INT(report_table_markdown(t, &text), 0);
+	t.columns = 3;
+	report_cells(&t, cells, sizeof(cells) / sizeof(*cells));
+	WRITE_TEXT(text, CHECK_INT(report_table_markdown(&t, to), 0));
 	CHECK_STR(text,
 		"| who | iops | why |\n|---|--:|---|\n| µs-1 | 12 | max |\n| b | 3456 |  |\n"
 		"| short |  |  |\n");
 	free(text);
-	report_table_free(t);
-	report_table_free(NULL);
 }
 
 static void test_markdown_bar(void)
 {
-	struct report_table *t;
+	struct report_table t = {.columns = 1};
 	char *text;
 
-	CHECK_INT(report_table_new(1, &t), 0);
-	CHECK_INT(report_cell(t, "|W_i − W_j|"), 0);
-	CHECK_INT(report_table_markdown(t, &text), 0);
+	report_cell(&t, "|W_i − W_j|");
+	WRITE_TEXT(text, CHECK_INT(report_table_markdown(&t, to), 0));
 	CHECK_STR(text, "| \\|W_i − W_j\\| |\n|---|\n");
 	free(text);
-	report_table_free(t);
 }
 
 static void test_number(void)
@@ -78,7 +75,7 @@ static void test_summary(void)
 	metrics_put(m, "tenant.h2.vm1.p99_9", "ms", NAN); /* nothing to measure */
 	metrics_put(m, "total.mean", "ms", NAN);
 	CHECK(metrics_series(m, "tenant.h1.vm1.latency", "ms") >= 0);
-	CHECK_INT(report_summary(m, &text), 0);
+	WRITE_TEXT(text, CHECK_INT(report_summary(m, to), 0));
 	CHECK_STR(text, "Tenants: throughput, and time from arrival to completion [ms]\n"
 			"          IOPS  p99.9     max\n"
 			"  h1.vm1  1234   5.50  123456\n"
@@ -91,7 +88,7 @@ static void test_summary(void)
 			"total.iops  1241  iops\n"
 			"total.mean     –  ms\n");
 	free(text);
-	CHECK_INT(report_values_csv(m, &text), 0);
+	WRITE_TEXT(text, report_values_csv(m, to));
 	CHECK(strstr(text, "name,unit,value\ntenant.h1.vm1.iops,iops,1234\n") == text);
 	CHECK(strstr(text, "\ntenant.h2.vm1.p99_9,ms,\n") != NULL);
 	CHECK(!strstr(text, "latency"));
@@ -111,7 +108,7 @@ static void test_series(void)
 	metrics_append(m, s, 0.1, 1.0 / 3);
 	metrics_append(m, s, 0.2, 12345678);
 	CHECK(metrics_find(m, "tenant.a.latency", &e));
-	CHECK_INT(report_series_csv(&e, &text), 0);
+	WRITE_TEXT(text, report_series_csv(&e, to));
 	CHECK_STR(text, "t_s,tenant.a.latency_ms\n0.1,0.333333333333\n0.2,12345678\n");
 	free(text);
 	metrics_free(m);

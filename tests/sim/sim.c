@@ -12,21 +12,16 @@
 /* Return all results of a run as text. */
 static char *everything(const struct metrics *m)
 {
-	char *text, *part;
+	char *text;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 
 	CHECK(f != NULL);
-	CHECK_INT(report_values_csv(m, &part), 0);
-	fputs(part, f);
-	free(part);
+	report_values_csv(m, f);
 	for (size_t i = 0; i < metrics_count(m); i++) {
 		struct metrics_entry e = metrics_at(m, i);
-		if (!e.is_series)
-			continue;
-		CHECK_INT(report_series_csv(&e, &part), 0);
-		fputs(part, f);
-		free(part);
+		if (e.is_series)
+			report_series_csv(&e, f);
 	}
 	fclose(f);
 	return text;

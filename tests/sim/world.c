@@ -258,7 +258,7 @@ static char *run_text(const struct maker *m, struct metrics **ret)
 		sim_run(s, &options, ret, NULL, &err))
 		FAIL("%s, in\n%s", err.text, m->text);
 	scenario_free(s);
-	CHECK_INT(report_values_csv(*ret, &text), 0);
+	WRITE_TEXT(text, report_values_csv(*ret, to));
 	return text;
 }
 

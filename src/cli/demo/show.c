@@ -59,58 +59,39 @@ static void longest_part(const struct view *v, const char *tenant, char *buf, si
 }
 
 /* Add a cell "before → after", with aligned arrows. */
-static int cell_pair(struct report_table *t, double before, double after)
+static void cell_pair(struct report_table *t, double before, double after)
 {
 	char a[32], b[32];
 
-	return report_cell(t, "%5s → %-5s", report_number(before, a, sizeof(a)),
+	report_cell(t, "%5s → %-5s", report_number(before, a, sizeof(a)),
 		report_number(after, b, sizeof(b)));
-}
-
-static int fill_table(struct report_table *t, const struct demo *d, const struct view *v)
-{
-	static const char *const head[COLUMNS] = {
-		"", "    IOPS", "  p50 [ms]", "  p99 [ms]", "most of its time, after"};
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < COLUMNS; i++)
-		r = report_cell(t, "%s", head[i]);
-	for (size_t i = 0; r == 0 && i < DEMO_TENANTS; i++) {
-		const struct demo_tenant *x = &d->tenant[i];
-		char most[64];
-
-		longest_part(v, demo_tenants[i], most, sizeof(most));
-		r = report_cell(t, "%s", demo_tenants[i]);
-		if (r == 0)
-			r = cell_pair(t, iops(x, DEMO_WITHOUT), iops(x, DEMO_WITH));
-		if (r == 0)
-			r = cell_pair(t, latency(x, DEMO_WITHOUT, 50), latency(x, DEMO_WITH, 50));
-		if (r == 0)
-			r = cell_pair(t, latency(x, DEMO_WITHOUT, 99), latency(x, DEMO_WITH, 99));
-		if (r == 0)
-			r = report_cell(t, "%s", most);
-	}
-	return r;
 }
 
 int demo_show_table(const struct demo *d)
 {
-	struct report_table *t = NULL;
+	static const char *const head[] = {
+		"", "    IOPS", "  p50 [ms]", "  p99 [ms]", "most of its time, after"};
+	struct report_table t = {.columns = COLUMNS};
 	struct view v;
-	char *text = NULL;
 	int r = view_make(d->start, d->end, &v);
 
 	if (r < 0)
 		return r;
-	r = report_table_new(COLUMNS, &t);
-	if (r == 0)
-		r = fill_table(t, d, &v);
-	if (r == 0)
-		r = report_table_text(t, 2, &text);
-	if (r == 0)
-		printf("Before → after:\n%s\n", text);
-	free(text);
-	report_table_free(t);
+	report_cells(&t, head, t.columns);
+	for (size_t i = 0; i < DEMO_TENANTS; i++) {
+		const struct demo_tenant *x = &d->tenant[i];
+		char most[64];
+
+		longest_part(&v, demo_tenants[i], most, sizeof(most));
+		report_cell(&t, "%s", demo_tenants[i]);
+		cell_pair(&t, iops(x, DEMO_WITHOUT), iops(x, DEMO_WITH));
+		cell_pair(&t, latency(x, DEMO_WITHOUT, 50), latency(x, DEMO_WITH, 50));
+		cell_pair(&t, latency(x, DEMO_WITHOUT, 99), latency(x, DEMO_WITH, 99));
+		report_cell(&t, "%s", most);
+	}
+	puts("Before → after:");
+	r = report_table_text(&t, 2, stdout);
+	putchar('\n');
 	view_free(&v);
 	return r;
 }

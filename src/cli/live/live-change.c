@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* live-change: the `at:` of a scenario: set values in running gateways, start and end clients. */
+#include "base/no-memory.h"
 #include "cli/live/live-impl.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- values */
+
+static const char *const tenant_keys[] = {"weight", "min", "max", "burst", NULL};
 
 /* Send PUT /v1/set/KEY to one gateway, as weir set does. */
 static int set_value(struct live_server *v, const char *value, struct weir_err *err,
@@ -30,36 +33,28 @@ static int set_value(
 	return 0;
 }
 
-static int set_limits(struct live_server *v, const char *path, const char *which,
-	const struct weir_limit *limits, unsigned n, struct weir_err *err)
-{
-	char *text = NULL;
-	int r = live_text_add(&text, "[");
-
-	for (unsigned i = 0; r == 0 && i < n; i++)
-		r = live_text_add(&text, "%.17g %s, ", limits[i].rate,
-			limits[i].unit == WEIR_UNIT_REQUESTS ? "iops" : "B/s");
-	if (r == 0)
-		r = live_text_add(&text, "]");
-	r = r < 0 ? weir_err_set(err, r, "out of memory")
-		  : set_value(v, text, err, "%s.%s", path, which);
-	free(text);
-	return r;
-}
-
-static int set_knobs(struct live_server *v, const char *path, const struct scenario_knobs *k,
+/* Set the tenant's keys of a change, in their own words. */
+static int set_tenant(struct live_server *v, const char *path, const struct scenario_change *c,
 	struct weir_err *err)
 {
-	char text[32];
 	int r = 0;
 
-	snprintf(text, sizeof(text), "%.17g", k->weight);
-	if (k->given & SCENARIO_WEIGHT)
-		r = set_value(v, text, err, "%s.weight", path);
-	if (r == 0 && k->given & SCENARIO_MIN)
-		r = set_limits(v, path, "min", k->min, k->n_min, err);
-	if (r == 0 && k->given & SCENARIO_MAX)
-		r = set_limits(v, path, "max", k->max, k->n_max, err);
+	for (size_t i = 0; r == 0 && tenant_keys[i]; i++) {
+		yamldoc_node n = yamldoc_get(c->node, tenant_keys[i]);
+		char *text = NULL;
+		size_t len;
+		FILE *f = n.id ? open_memstream(&text, &len) : NULL;
+
+		if (!n.id)
+			continue;
+		if (f && yamldoc_text(n))
+			fputs(yamldoc_text(n), f); /* `none` is not quoted */
+		else if (f)
+			live_text_node(f, n);
+		r = f && fclose(f) == 0 ? set_value(v, text, err, "%s.%s", path, tenant_keys[i])
+					: no_memory(err);
+		free(text);
+	}
 	return r;
 }
 
@@ -90,8 +85,8 @@ static int change_tenant(struct live *l, const struct scenario_change *c, struct
 
 	for (size_t i = 0; r == 0 && !c->at_device && i < l->n_tenants; i++)
 		if (change_applies(l, &l->tenants[i], c))
-			r = set_knobs(&l->servers[l->tenants[i].server], l->tenants[i].server_path,
-				&c->knobs, err);
+			r = set_tenant(&l->servers[l->tenants[i].server], l->tenants[i].server_path,
+				c, err);
 	for (uint32_t d = 0; r == 0 && c->at_device && d < l->s->n_devices; d++) {
 		const struct scenario_station *st = &l->s->stations[d];
 
@@ -100,8 +95,8 @@ static int change_tenant(struct live *l, const struct scenario_change *c, struct
 		for (size_t i = 0; r == 0 && st->gate->policy && i < st->gate->policy->n_tenants;
 			i++)
 			if (scenario_fits(c->tenant, st->gate->policy->tenants[i].path))
-				r = set_knobs(&l->servers[d], st->gate->policy->tenants[i].path,
-					&c->knobs, err);
+				r = set_tenant(
+					&l->servers[d], st->gate->policy->tenants[i].path, c, err);
 	}
 	return r;
 }
@@ -144,23 +139,11 @@ static int change_workload(struct live *l, const struct scenario_change *c, stru
 
 /* ---- changes that cannot run live */
 
-static bool plain_limits(const struct weir_limit *limits, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (limits[i].ops != WEIR_OPS_ALL || limits[i].burst_rate > 0)
-			return false;
-	return true;
-}
-
 static const char *tenant_lacks(const struct live *l, const struct scenario_change *c)
 {
-	const struct scenario_knobs *k = &c->knobs;
-
-	if (k->given & ~(unsigned)(SCENARIO_WEIGHT | SCENARIO_MIN | SCENARIO_MAX))
-		return "of a tenant only weight, min and max can change";
-	if (!plain_limits(k->min, k->n_min) || !plain_limits(k->max, k->n_max))
-		return "min and max can change only for all operations, and without a burst";
-	return NULL;
+	return yamldoc_has(c->node, "lab")
+		       ? "of a tenant only weight, min, max and burst can change"
+		       : NULL;
 }
 
 static const char *window_lacks(const struct live *l, const struct scenario_change *c)

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,25 +57,6 @@ int live_client_check(const struct live_client *c, struct weir_err *err)
 
 /* ---- command lines */
 
-struct words {
-	struct live_words all;
-	bool failed;
-};
-
-__attribute__((format(printf, 2, 3))) static void add_word(struct words *w, const char *fmt, ...)
-{
-	char *text;
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	w->failed |= n < 0 || live_words_add(&w->all, "%s", text) < 0;
-	if (n >= 0)
-		free(text);
-}
-
 /* Return the seed of a client: different for each, the same for the same seed of the run. */
 static uint64_t seed_of(const struct live *l, const struct live_client *c)
 {
@@ -99,80 +79,83 @@ static int64_t run_ms(const struct live *l)
 }
 
 static void fio_words(
-	const struct live *l, const struct live_client *c, const char *uri, struct words *w)
+	struct live *l, const struct live_client *c, const char *uri, struct live_words *w)
 {
 	const struct workload_config *k = &c->workload->config;
 	const char *order = k->sequential >= 1 ? "" : "rand";
 
-	add_word(w, "fio");
-	add_word(w, "--name=%s", c->workload->name);
-	add_word(w, "--thread"); /* one process: it ends with its parent */
-	add_word(w,
+	live_words_add(w, "fio");
+	live_words_add(w, "--name=%s", c->workload->name);
+	live_words_add(w, "--thread"); /* one process: it ends with its parent */
+	live_words_add(w,
 		"--clocksource=clock_gettime"); /* else it first calibrates other clocks, on all cores */
-	add_word(w, "--ioengine=nbd");
-	add_word(w, "--uri=%s", uri);
-	add_word(w, "--rw=%s%s", order, k->reads >= 1 ? "read" : k->reads > 0 ? "rw" : "write");
+	live_words_add(w, "--ioengine=nbd");
+	live_words_add(w, "--uri=%s", uri);
+	live_words_add(w, "--rw=%s%s", order,
+		k->reads >= 1  ? "read"
+		: k->reads > 0 ? "rw"
+			       : "write");
 	if (k->reads > 0 && k->reads < 1)
-		add_word(w, "--rwmixread=%ld", lround(k->reads * 100));
+		live_words_add(w, "--rwmixread=%ld", lround(k->reads * 100));
 	if (k->sequential > 0 && k->sequential < 1)
-		add_word(w, "--percentage_random=%ld", lround((1 - k->sequential) * 100));
-	add_word(w, "--bs=%u", k->sizes[0].bytes);
-	add_word(w, "--iodepth=%u", k->outstanding);
-	add_word(w, "--offset=%" PRIu64, offset_of(l, c));
-	add_word(w, "--size=%" PRIu64, k->region);
-	add_word(w, "--norandommap");
-	add_word(w, "--randseed=%" PRIu64, seed_of(l, c));
-	add_word(w, "--time_based");
-	add_word(w, "--runtime=%" PRId64 "ms", run_ms(l));
-	add_word(w, "--eta=never");
-	add_word(w, "--output=/dev/null"); /* errors go to standard error */
+		live_words_add(w, "--percentage_random=%ld", lround((1 - k->sequential) * 100));
+	live_words_add(w, "--bs=%u", k->sizes[0].bytes);
+	live_words_add(w, "--iodepth=%u", k->outstanding);
+	live_words_add(w, "--offset=%" PRIu64, offset_of(l, c));
+	live_words_add(w, "--size=%" PRIu64, k->region);
+	live_words_add(w, "--norandommap");
+	live_words_add(w, "--randseed=%" PRIu64, seed_of(l, c));
+	live_words_add(w, "--time_based");
+	live_words_add(w, "--runtime=%" PRId64 "ms", run_ms(l));
+	live_words_add(w, "--eta=never");
+	live_words_add(w, "--output=/dev/null"); /* errors go to standard error */
 }
 
 static void load_words(
-	const struct live *l, const struct live_client *c, const char *uri, struct words *w)
+	struct live *l, const struct live_client *c, const char *uri, struct live_words *w)
 {
 	const struct workload_config *k = &c->workload->config;
-	char *sizes = NULL;
+	const char *sizes = "";
 
-	add_word(w, "weir");
-	add_word(w, "load");
+	live_words_add(w, "weir");
+	live_words_add(w, "load");
 	if (k->arrivals == WORKLOAD_CLOSED) {
-		add_word(w, "--depth=%u", k->outstanding);
+		live_words_add(w, "--depth=%u", k->outstanding);
 	} else {
-		add_word(w, "--rate=%.17g", k->rate);
-		add_word(w, "--arrivals=%s", k->arrivals == WORKLOAD_UNIFORM ? "even" : "poisson");
+		live_words_add(w, "--rate=%.17g", k->rate);
+		live_words_add(
+			w, "--arrivals=%s", k->arrivals == WORKLOAD_UNIFORM ? "even" : "poisson");
 	}
 	for (unsigned i = 0; i < k->n_sizes; i++)
-		w->failed |= live_text_add(&sizes, "%s%uB:%.17g", i ? "," : "", k->sizes[i].bytes,
-				     k->sizes[i].share) < 0;
-	add_word(w, "--size=%s", sizes ? sizes : "");
-	free(sizes);
-	add_word(w, "--reads=%.17g%%", k->reads * 100);
+		sizes = live_text(l, "%s%s%uB:%.17g", sizes, i ? "," : "", k->sizes[i].bytes,
+			k->sizes[i].share);
+	live_words_add(w, "--size=%s", sizes);
+	live_words_add(w, "--reads=%.17g%%", k->reads * 100);
 	if (k->zipf > 0)
-		add_word(w, "--order=zipf:%.17g", k->zipf);
+		live_words_add(w, "--order=zipf:%.17g", k->zipf);
 	else
-		add_word(w, "--order=%s", k->sequential >= 1 ? "sequential" : "random");
-	add_word(w, "--offset=%" PRIu64 "B", offset_of(l, c));
-	add_word(w, "--length=%" PRIu64 "B", k->region);
-	add_word(w, "--seed=%" PRIu64, seed_of(l, c));
-	add_word(w, "--duration=%" PRId64 "ms", run_ms(l));
-	add_word(w, "%s", uri);
+		live_words_add(w, "--order=%s", k->sequential >= 1 ? "sequential" : "random");
+	live_words_add(w, "--offset=%" PRIu64 "B", offset_of(l, c));
+	live_words_add(w, "--length=%" PRIu64 "B", k->region);
+	live_words_add(w, "--seed=%" PRIu64, seed_of(l, c));
+	live_words_add(w, "--duration=%" PRId64 "ms", run_ms(l));
+	live_words_add(w, "%s", uri);
 }
 
 int live_client_start(struct live *l, struct live_client *c, struct weir_err *err)
 {
 	const struct live_server *v = &l->servers[c->tenant->server];
-	struct words w = {.failed = false};
+	struct live_words w = {0};
 	char uri[512];
 	int r = -ENOMEM;
 
 	snprintf(uri, sizeof(uri), "nbd+unix:///%s?socket=%s", c->tenant->export_, v->socket);
 	(by_fio(&c->workload->config) ? fio_words : load_words)(l, c, uri, &w);
-	if (w.failed)
+	if (w.failed || l->memory.failed)
 		weir_err_set(err, r, "out of memory");
 	else
-		r = peer_start(&c->peer, (const char *const *)w.all.word, -1, NULL, c->log, err);
-	live_words_free(&w.all);
+		r = peer_start(&c->peer, (const char *const *)w.word, -1, NULL, c->log, err);
+	live_words_free(&w);
 	if (r == -ENOENT)
 		weir_err_set(err, r, "fio is not installed: live runs need it for their clients");
 	if (r == 0)

@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct verb verb_experiment;
-
 /*
  * Bytes of an export: offsets do not matter to the model of a server. 200 exports are 25 MiB of a
  * file.
@@ -113,39 +111,37 @@ static void put_server(
 {
 	const struct sim_cluster_config *g = &c->config;
 
-	fprintf(f, "listen: \"unix:%s\"\napi: \"unix:%s\"\nthreads: 1\nlog: warning\n", v->socket,
-		v->api);
-	fprintf(f, "resources:\n  - {name: \"%s\", back: \"model:server,rate=%.17g,service=fixed+",
-		v->name, g->capacity);
+	fprintf(f,
+		"listen: \"unix:%s\"\nthreads: 1\nresources:\n"
+		"  - {name: \"%s\", back: \"model:server,rate=%.17g,service=fixed+",
+		v->socket, v->name, g->capacity);
 	put_store(f, v, g);
 	fprintf(f, "\", depth: %d, io_unit: 2 GiB, ", DEPTH);
 	if (!g->learn)
 		fprintf(f, "capacity: %.17g iops, ", g->capacity * g->guess);
-	fprintf(f, "%s}\nexports:\n", g->control ? "controller: pshift" : "");
+	fprintf(f, "controller: %s}\nexports:\n", g->control ? c->kind : "none");
 	for (uint32_t i = 0; i < g->buckets; i++)
 		if (place < sim_cluster_parts(c, i))
 			fprintf(f, "  - {name: b%u, offset: %" PRIu64 " B, size: %u B}\n", i + 1,
 				(uint64_t)i * REGION, REGION);
 }
 
-/* Write the file of a server, or if `server` is NULL of the controller. */
+/* Write the file of a server, or of the controller. */
 static int write_file(const struct live *l, const struct sim_cluster *c,
-	const struct live_server *server, struct weir_err *err)
+	const struct live_server *v, struct weir_err *err)
 {
-	const char *path = server ? server->file : l->control.file;
 	FILE *f;
-	int r = files_create(path, &f, err);
+	int r = files_create(v->file, &f, err);
 
 	if (r < 0)
 		return r;
-	if (server)
-		put_server(f, server, (size_t)(server - l->servers), c);
-	else
-		fprintf(f, "api: \"unix:%s\"\nlog: warning\n", l->control.api);
+	fprintf(f, "api: \"unix:%s\"\nlog: warning\n", v->api);
+	if (v != &l->control)
+		put_server(f, v, (size_t)(v - l->servers), c);
 	if (c->config.control)
 		put_cluster(f, l, &c->config);
 	put_tenants(f, c);
-	return files_close(f, path, 0, err);
+	return files_close(f, v->file, 0, err);
 }
 
 /* Fill the file, so that reads find data. */
@@ -172,10 +168,7 @@ static int add_servers(struct live *l, const struct sim_cluster *c, struct weir_
 	for (uint32_t i = 0; r == 0 && i < c->config.servers; i++) {
 		struct live_server *v = live_server_add(l, NULL, -1, i);
 
-		if (live_text_add(&v->own_name, "s%u", i + 1) < 0)
-			return no_memory(err);
-		v->name = v->own_name;
-		snprintf(v->data, LIVE_PATH, "%s/%u.data", l->dir, i);
+		v->name = live_text(l, "s%u", i + 1);
 		r = write_file(l, c, v, err);
 		if (r == 0 && c->config.files)
 			r = write_data(v->data, (size_t)c->config.buckets * REGION, err);
@@ -191,7 +184,7 @@ struct stay {           /* of a bucket at a server */
 	double rate;
 };
 
-static int add_job(
+static void add_job(
 	struct live *l, uint32_t server, uint32_t bucket, const struct stay *s, weir_time to)
 {
 	struct live_client *k = &l->clients[server];
@@ -203,7 +196,7 @@ static int add_job(
 		snprintf(want, sizeof(want), "arrivals=%s,rate=%.17g",
 			l->s->cluster->poisson ? "poisson" : "even", s->rate);
 	k->jobs++;
-	return live_words_add(&k->words,
+	live_words_add(&k->words,
 		"b%u-%zu=nbd+unix:///b%u?socket=%s,%s,start=%" PRId64 "us,duration=%" PRId64 "us",
 		bucket + 1, k->jobs, bucket + 1, l->servers[server].socket, want,
 		(int64_t)(s->from / WEIR_US), (int64_t)((to - s->from) / WEIR_US));
@@ -213,13 +206,11 @@ static int add_job(
  * Compare the demand with the previous one: add a job for each stay that ended, note those that
  * begin.
  */
-static int add_changed_jobs(
+static void add_changed_jobs(
 	struct live *l, const struct sim_cluster *c, struct stay *stays, bool over)
 {
-	int r = 0;
-
 	for (uint32_t s = 0; s < c->config.servers; s++)
-		for (size_t k = 0; r == 0 && k < c->servers[s].n; k++) {
+		for (size_t k = 0; k < c->servers[s].n; k++) {
 			const struct sim_place *p = &c->servers[s].places[k];
 			struct stay *was = &stays[(size_t)s * c->config.buckets + p->bucket];
 			bool same = was->from >= 0 && was->loop == p->loop && !over &&
@@ -228,58 +219,56 @@ static int add_changed_jobs(
 			if (same)
 				continue;
 			if (was->from >= 0 && (was->loop || was->rate > 0))
-				r = add_job(l, s, p->bucket, was, c->now);
+				add_job(l, s, p->bucket, was, c->now);
 			*was = (struct stay){c->now, p->loop, p->rate};
 		}
-	return r;
 }
 
 static int add_jobs(struct live *l, struct sim_cluster *c)
 {
 	size_t n = (size_t)c->config.servers * c->config.buckets;
 	struct stay *stays = calloc(n + 1, sizeof(*stays));
-	int r = stays ? 0 : -ENOMEM;
+	int r = 0;
 
-	for (size_t i = 0; stays && i < n; i++)
+	if (!stays)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
 		stays[i].from = -1;
-	if (r == 0)
-		r = add_changed_jobs(l, c, stays, false);
+	add_changed_jobs(l, c, stays, false);
 	while (r == 0 && c->moves.n) {
 		c->now = heap_min(&c->moves)->key;
 		r = sim_load_step(c);
-		if (r == 0)
-			r = add_changed_jobs(l, c, stays, false);
+		add_changed_jobs(l, c, stays, false);
 	}
 	c->now = l->s->duration + LONGER;
-	if (r == 0)
-		r = add_changed_jobs(l, c, stays, true);
+	add_changed_jobs(l, c, stays, true);
 	free(stays);
 	return r;
 }
 
 static int add_clients(struct live *l, struct sim_cluster *c, struct weir_err *err)
 {
-	int r = 0;
+	int r;
 
 	l->clients = calloc(c->config.servers, sizeof(*l->clients));
 	if (!l->clients)
 		return no_memory(err);
 	l->n_clients = c->config.servers;
-	for (uint32_t i = 0; r == 0 && i < c->config.servers; i++) {
+	for (uint32_t i = 0; i < c->config.servers; i++) {
 		struct live_client *k = &l->clients[i];
 
 		snprintf(k->name, sizeof(k->name), "of s%u", i + 1);
 		snprintf(k->log, LIVE_PATH, "%s/c%u.log", l->dir, i);
 		k->stop = WEIR_NEVER;
-		if ((r = live_words_add(&k->words, "weir")) ||
-			(r = live_words_add(&k->words, "load")) ||
-			(r = live_words_add(&k->words, "--size=" SIZE)))
-			break;
-		r = live_words_add(&k->words, "--seed=%" PRIu64, (l->seed << 8) + i);
+		live_words_add(&k->words, "weir");
+		live_words_add(&k->words, "load");
+		live_words_add(&k->words, "--size=" SIZE);
+		live_words_add(&k->words, "--seed=%" PRIu64, (l->seed << 8) + i);
 	}
-	if (r == 0)
-		r = add_jobs(l, c);
-	return r < 0 ? no_memory(err) : 0;
+	r = add_jobs(l, c);
+	for (uint32_t i = 0; i < c->config.servers; i++)
+		r = l->clients[i].words.failed ? -ENOMEM : r;
+	return r < 0 || l->memory.failed ? no_memory(err) : 0;
 }
 
 int live_cluster_plan(struct live *l, const struct sim_cluster_config *config, struct weir_err *err)
@@ -289,47 +278,19 @@ int live_cluster_plan(struct live *l, const struct sim_cluster_config *config, s
 
 	if (r < 0)
 		return r;
-	snprintf(l->control.file, LIVE_PATH, "%s/control.yaml", l->dir);
-	snprintf(l->control.socket, LIVE_PATH, "%s/control.sock", l->dir);
-	snprintf(l->control.api, LIVE_PATH, "%s/control.api", l->dir);
-	snprintf(l->control.log, LIVE_PATH, "%s/control.log", l->dir);
+	l->control.name = "the controller";
+	live_server_paths(l, "control", &l->control);
 	r = sim_cluster_new(config, l->s->duration, l->seed, &c);
 	if (r < 0)
 		return weir_err_set(err, r, "the cluster: %s", strerror(-r));
-	r = live_control_key(l, err);
+	r = live_key(l, err);
 	if (r == 0)
-		r = write_file(l, c, NULL, err);
+		r = write_file(l, c, &l->control, err);
 	if (r == 0)
 		r = add_servers(l, c, err);
 	if (r == 0)
 		r = add_clients(l, c, err);
 	sim_cluster_free(c);
-	return r;
-}
-
-/* ---- start */
-
-int live_cluster_start_control(struct live *l, struct weir_err *err)
-{
-	const char *argv[] = {"weir", "control", l->control.file, NULL};
-	struct weir_err why;
-	int r = peer_start(&l->control.peer, argv, -1, l->control.socket, l->control.log, &why);
-
-	if (r < 0)
-		return weir_err_set(err, r, "the controller: %s", why.text);
-	return l->control.remote || remote_open(&verb_experiment, l->control.api, NULL, NULL,
-					    &l->control.remote) < 0
-		       ? 0
-		       : weir_err_set(err, -EIO, "the API of the controller cannot be reached");
-}
-
-int live_cluster_start(
-	struct live *l, const struct sim_cluster_config *config, struct weir_err *err)
-{
-	int r = config->control ? live_cluster_start_control(l, err) : 0;
-
-	for (size_t i = 0; r == 0 && i < l->n_servers; i++)
-		r = live_server_start(&l->servers[i], err);
 	return r;
 }
 

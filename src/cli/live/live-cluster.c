@@ -17,7 +17,7 @@
  *         counters are compared.
  */
 #include "cli/live/live-cluster.h"
-#include "serve/loop/loop.h"
+#include "base/arena.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -30,10 +30,11 @@
 struct cluster {
 	struct live *live;
 	struct sim_cluster *frame;
+	struct arena memory;
 	struct seen {          /* of one server */
 		uint64_t last; /* the last period that is over for it */
-		int64_t *
-			done; /* by bucket: used in it; without a controller: total served by then */
+		/* by bucket: used in it; without a controller: total served by then */
+		int64_t *done;
 		int64_t *served; /* … total */
 	} * seen;
 	uint64_t judged;                /* the last period that was judged */
@@ -54,11 +55,11 @@ static int bucket_of(const struct cluster *k, const json_t *tenant)
 }
 
 /* Take from a server under control the last period that is over, and each bucket's use in it. */
-static void take_leases(struct cluster *k, struct seen *s, const json_t *pshift)
+static void take_leases(struct cluster *k, struct seen *s, const json_t *part)
 {
-	const json_t *leases = json_object_get(pshift, "leases");
+	const json_t *leases = json_object_get(part, "leases");
 
-	s->last = (uint64_t)json_integer_value(json_object_get(pshift, "last_period"));
+	s->last = (uint64_t)json_integer_value(json_object_get(part, "last_period"));
 	for (size_t i = 0; i < json_array_size(leases); i++) {
 		const json_t *l = json_array_get(leases, i);
 		int b = bucket_of(k, json_object_get(l, "tenant"));
@@ -84,24 +85,38 @@ static void take_tenants(struct cluster *k, uint32_t server, const json_t *tenan
 	}
 }
 
+/* Get the status of a server, and of its controller's part there. */
+static int get_status(
+	struct cluster *k, uint32_t i, json_t **ret, const json_t **ret_part, struct weir_err *err)
+{
+	const struct live_server *v = &k->live->servers[i];
+	struct weir_err why;
+	int r = remote_try(v->remote, "GET", STATUS, NULL, 0, ret, &why);
+
+	if (r < 0)
+		return weir_err_set(err, r, "the gateway of '%s': %s", v->name, why.text);
+	*ret_part = json_object_get(
+		json_array_get(json_object_get(*ret, "resources"), 0), k->frame->kind);
+	return 0;
+}
+
 static int read_status(struct cluster *k, struct weir_err *err)
 {
-	for (uint32_t i = 0; i < k->frame->config.servers; i++) {
-		struct live_server *v = &k->live->servers[i];
-		struct weir_err why;
-		const json_t *resource;
-		json_t *now;
-		int r = remote_try(v->remote, "GET", STATUS, NULL, 0, &now, &why);
+	int r = 0;
 
+	for (uint32_t i = 0; r == 0 && i < k->frame->config.servers; i++) {
+		const json_t *part;
+		json_t *now;
+
+		r = get_status(k, i, &now, &part, err);
 		if (r < 0)
-			return weir_err_set(err, r, "the gateway of '%s': %s", v->name, why.text);
-		resource = json_array_get(json_object_get(now, "resources"), 0);
+			break;
 		take_tenants(k, i, json_object_get(now, "tenants"));
 		if (k->frame->config.control)
-			take_leases(k, &k->seen[i], json_object_get(resource, "pshift"));
+			take_leases(k, &k->seen[i], part);
 		json_decref(now);
 	}
-	return 0;
+	return r;
 }
 
 /* Add the growth of a controller's counter to *total; after a restart the counter begins at 0. */
@@ -204,21 +219,32 @@ static int judge_by_clock(struct cluster *k, weir_time now)
 	return r;
 }
 
-/* Return the time of the next status request. */
-static weir_time next_look(const struct cluster *k, weir_time now)
+/* Start or kill the controller, as the scenario says. */
+static int keep_control(struct cluster *k, weir_time now, struct weir_err *err)
 {
-	weir_time period = k->frame->config.period;
+	const struct sim_cluster_config *g = &k->frame->config;
+	bool gone = g->back > g->kill && now >= g->kill && now < g->back;
 
-	if (!k->frame->config.control)
-		return k->before + period;
-	return now + (period / 4 < LOOK ? period / 4 : LOOK);
+	if (!g->control)
+		return 0;
+	if (gone)
+		live_server_kill(&k->live->control);
+	return gone || k->live->control.peer.pid > 0
+		       ? 0
+		       : live_server_start(k->live, &k->live->control, err);
 }
 
-static int cluster_step(struct cluster *k, weir_time now, struct weir_err *err)
+static int cluster_step(void *arg, weir_time now, weir_time *ret_next, struct weir_err *err)
 {
+	struct cluster *k = arg;
 	struct sim_cluster *c = k->frame;
-	int r;
+	weir_time period = c->config.period;
+	int r = keep_control(k, now, err);
 
+	*ret_next = c->config.control ? now + (period / 4 < LOOK ? period / 4 : LOOK)
+				      : k->before + period;
+	if (r < 0 || (!c->config.control && k->looked && now < *ret_next))
+		return r;
 	/* A place with demand has had it since the last status. */
 	for (uint32_t s = 0; s < c->config.servers; s++)
 		for (size_t i = 0; i < c->servers[s].n; i++)
@@ -242,12 +268,10 @@ static int cluster_step(struct cluster *k, weir_time now, struct weir_err *err)
  * Return true if a server holds a lease, and may serve every bucket: a server that starts does not
  * know what was served before, and has no tokens for some periods.
  */
-static bool is_ready(const json_t *status)
+static bool is_ready(const json_t *part)
 {
-	const json_t *resource = json_array_get(json_object_get(status, "resources"), 0);
-	const json_t *pshift = json_object_get(resource, "pshift");
-	const json_t *leases = json_object_get(pshift, "leases");
-	const char *state = json_string_value(json_object_get(pshift, "state"));
+	const json_t *leases = json_object_get(part, "leases");
+	const char *state = json_string_value(json_object_get(part, "state"));
 
 	if (!state || strcmp(state, "leased") != 0)
 		return false;
@@ -260,25 +284,28 @@ static bool is_ready(const json_t *status)
 	return true;
 }
 
-/* Return 1 if all servers are ready; 0: not yet. Without a controller they are ready at once. */
-static int all_ready(struct cluster *k, struct weir_err *err)
+/* A live_condition. Without a controller servers are ready at once. */
+static int all_ready(void *arg, struct weir_err *err)
 {
+	struct cluster *k = arg;
 	int ready = 1;
 
 	for (uint32_t i = 0; k->frame->config.control && i < k->frame->config.servers; i++) {
+		const json_t *part;
 		json_t *now;
-		int r = remote_try(k->live->servers[i].remote, "GET", STATUS, NULL, 0, &now, err);
+		int r = get_status(k, i, &now, &part, err);
 
 		if (r < 0)
 			return r;
-		ready &= is_ready(now);
+		ready &= is_ready(part);
 		json_decref(now);
 	}
 	return ready;
 }
 
-static int all_asked(struct cluster *k, struct weir_err *err)
+static int all_asked(void *arg, struct weir_err *err)
 {
+	struct cluster *k = arg;
 	const struct sim_cluster *c = k->frame;
 	int r = read_status(k, err);
 
@@ -292,73 +319,25 @@ static int all_asked(struct cluster *k, struct weir_err *err)
 	return 1;
 }
 
-/* Wait until `is` returns 1; `what` is the message after the time limit. */
-static int wait_until(struct cluster *k, int (*is)(struct cluster *k, struct weir_err *err),
-	const char *what, struct weir_err *err)
-{
-	weir_time until = loop_clock() + START + 10 * k->frame->config.period;
-	int r = 0;
-
-	while (r == 0) {
-		if (live_interrupted())
-			return -ECANCELED;
-		r = live_check(k->live, err);
-		if (r == 0)
-			r = is(k, err);
-		if (r == 0 && loop_clock() > until)
-			return weir_err_set(err, -ETIMEDOUT, "%s", what);
-		if (r == 0)
-			live_sleep_until(loop_clock() + LOOK / 4);
-	}
-	return r < 0 ? r : 0;
-}
-
-static int cluster_begin(struct cluster *k, struct weir_err *err)
-{
-	int r = live_cluster_start(k->live, &k->frame->config, err);
-
-	if (r == 0)
-		r = wait_until(k, all_ready, "the controller grants no tokens to the servers", err);
-	if (r == 0)
-		r = live_cluster_start_clients(k->live, err);
-	if (r == 0)
-		r = wait_until(k, all_asked, "a client sends no requests", err);
-	return r;
-}
-
 /* ---- the run */
-
-static int keep_control(struct live *l, weir_time now, struct weir_err *err)
-{
-	const struct sim_cluster_config *g = l->s->cluster;
-	bool gone = g->back > g->kill && now >= g->kill && now < g->back;
-
-	if (!g->control)
-		return 0;
-	if (gone)
-		peer_kill(&l->control.peer);
-	return gone || l->control.peer.pid > 0 ? 0 : live_cluster_start_control(l, err);
-}
 
 static int run_cluster(struct cluster *k, const struct sim_options *o, struct weir_err *err)
 {
 	struct live *l = k->live;
-	weir_time began = loop_clock(), now = 0;
-	int r = 0;
+	weir_time limit = START + 10 * k->frame->config.period;
+	int r = k->frame->config.control ? live_server_start(l, &l->control, err) : 0;
 
-	while (r == 0 && (now = loop_clock() - began) < l->s->duration) {
-		r = keep_control(l, now, err);
-		if (r == 0)
-			r = cluster_step(k, now, err);
-		if (r == 0)
-			r = live_check(l, err);
-		if (live_interrupted() ||
-			(o->progress &&
-				o->progress((double)now / (double)l->s->duration, o->progress_arg)))
-			return weir_err_set(err, -ECANCELED, "stopped by a signal");
-		if (r == 0)
-			live_sleep_until(began + next_look(k, now));
-	}
+	for (size_t i = 0; r == 0 && i < l->n_servers; i++)
+		r = live_server_start(l, &l->servers[i], err);
+	if (r == 0)
+		r = live_wait(l, all_ready, k, limit,
+			"the controller grants no tokens to the servers", err);
+	if (r == 0)
+		r = live_cluster_start_clients(l, err);
+	if (r == 0)
+		r = live_wait(l, all_asked, k, limit, "a client sends no requests", err);
+	if (r == 0)
+		r = live_steps(l, o, cluster_step, k, err);
 	if (r == 0) {
 		r = sim_judge_report(k->frame);
 		if (r < 0)
@@ -371,51 +350,12 @@ static int seen_new(struct cluster *k)
 {
 	const struct sim_cluster_config *g = &k->frame->config;
 
-	k->seen = calloc(g->servers, sizeof(*k->seen));
+	k->seen = arena_take(&k->memory, g->servers, sizeof(*k->seen));
 	for (uint32_t s = 0; k->seen && s < g->servers; s++) {
-		k->seen[s].done = calloc(g->buckets, sizeof(*k->seen[s].done));
-		k->seen[s].served = calloc(g->buckets, sizeof(*k->seen[s].served));
-		if (!k->seen[s].done || !k->seen[s].served)
-			return -ENOMEM;
+		k->seen[s].done = arena_take(&k->memory, g->buckets, sizeof(int64_t));
+		k->seen[s].served = arena_take(&k->memory, g->buckets, sizeof(int64_t));
 	}
-	return k->seen ? 0 : -ENOMEM;
-}
-
-static void cluster_free(struct cluster *k)
-{
-	for (uint32_t s = 0; k->seen && s < k->frame->config.servers; s++) {
-		free(k->seen[s].done);
-		free(k->seen[s].served);
-	}
-	free(k->seen);
-	if (k->frame)
-		sim_cluster_free(k->frame);
-}
-
-/* Copy one entry, with its rates multiplied by `scale`. */
-static int put_scaled(struct metrics *to, const struct metrics_entry *e, double scale)
-{
-	double by = strcmp(e->unit, "iops") == 0 ? scale : 1;
-	int r, series;
-
-	if (!e->is_series)
-		return metrics_put(to, e->name, e->unit, by * e->value);
-	r = series = metrics_series(to, e->name, e->unit);
-	for (size_t i = 0; r >= 0 && i < e->n; i++)
-		r = metrics_append(to, series, e->points[i].t, by * e->points[i].value);
-	return r < 0 ? r : 0;
-}
-
-static int scale_all(const struct metrics *from, double scale, struct metrics **ret)
-{
-	int r = metrics_new(ret);
-
-	for (size_t i = 0; r == 0 && i < metrics_count(from); i++) {
-		struct metrics_entry e = metrics_at(from, i);
-
-		r = put_scaled(*ret, &e, scale);
-	}
-	return r;
+	return k->memory.failed ? -ENOMEM : 0;
 }
 
 /*
@@ -447,18 +387,19 @@ int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_er
 		r = sim_cluster_new(&config, l->s->duration, l->seed, &k.frame);
 		if (r == 0)
 			r = seen_new(&k);
+		if (r == 0)
+			k.frame->scale = scale;
 		if (r < 0)
 			weir_err_set(err, r, "the cluster: %s", strerror(-r));
 	}
 	if (r == 0)
-		r = cluster_begin(&k, err);
-	if (r == 0)
 		r = run_cluster(&k, o, err);
 	if (r == 0) {
-		r = scale_all(k.frame->metrics, scale, &l->metrics);
-		if (r < 0)
-			weir_err_set(err, r, "the values of the run: %s", strerror(-r));
+		l->metrics = k.frame->metrics;
+		k.frame->metrics = NULL;
 	}
-	cluster_free(&k);
+	arena_free(&k.memory);
+	if (k.frame)
+		sim_cluster_free(k.frame);
 	return r;
 }

@@ -16,12 +16,9 @@
 #define LIVE_CLUSTER_TOKENS                                                                        \
 	150.0 /* of a reservation in a period, if its rate is between these two */
 
-/* live-cluster-plan.c: set up servers, control and clients, write their files, and start them. */
+/* live-cluster-plan.c: set up servers, control and clients, and write their files. */
 int live_cluster_plan(
 	struct live *l, const struct sim_cluster_config *config, struct weir_err *err);
-int live_cluster_start(/* the controller, unless it is switched off, and the servers */
-	struct live *l, const struct sim_cluster_config *config, struct weir_err *err);
 int live_cluster_start_clients(struct live *l, struct weir_err *err);
-int live_cluster_start_control(struct live *l, struct weir_err *err);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * live-control: controllers in a live run. Their settings are in the policies, which the gateways
- * read; here are the peers of hosts that hear each other, the relay between them, and functions that
- * record values (live-say.c).
+ * read; here are the peers of hosts that hear each other, the relay between them, and the facts that
+ * the gateways report, as metrics.
  */
 #include "cli/common/files.h"
 #include "cli/live/live-impl.h"
-#include "base/no-memory.h"
+#include "serve/api/facts-json.h"
+#include "sim/measure-facts.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,14 @@ bool live_controlled(const struct live *l, uint32_t host)
 }
 
 /* ---- hosts that exchange datagrams */
+
+int live_key(const struct live *l, struct weir_err *err)
+{
+	char path[LIVE_PATH];
+
+	snprintf(path, sizeof(path), "%s/key", l->dir);
+	return files_write_key(path, err);
+}
 
 struct group { /* the gateways of one controller */
 	struct live_server *members[LIVE_SERVERS];
@@ -69,88 +78,81 @@ static int find_members(
 static int start_relay(
 	struct live *l, const struct scenario_controller *c, struct group *g, struct weir_err *err)
 {
-	struct live_relay_config config = {
-		.ports = g->ports, .n = g->n, .delay = DELAY_NONE, .seed = l->seed};
-	yamldoc_node messages = yamldoc_get(yamldoc_root(l->s->doc), "messages");
-	int r = yamldoc_time(messages, "delay", &config.delay, err);
+	struct live_relay_config config = {.ports = g->ports,
+		.n = g->n,
+		.delay = l->network.delay,
+		.loss = l->network.loss,
+		.seed = l->seed};
+	int r;
 
-	if (r == 0 || r == -ENOENT)
-		r = yamldoc_count(messages, "loss", &config.loss, err);
-	if (r && r != -ENOENT)
-		return r;
 	if (config.delay <= DELAY_NONE && config.loss <= 0)
 		return 0;
 	if (l->relay)
-		return yamldoc_error(messages, err,
+		return yamldoc_error(yamldoc_get(yamldoc_root(l->s->doc), "messages"), err,
 			"cannot run live: only the hosts of one device may have a delay or a loss");
 	r = live_relay_new(&config, &l->relay, err);
 	g->relay = l->relay;
 	return r;
 }
 
-int live_control_key(const struct live *l, struct weir_err *err)
-{
-	char path[LIVE_PATH];
-
-	snprintf(path, sizeof(path), "%s/key", l->dir);
-	return files_write_key(path, err);
-}
-
 /* Write "peers: …" of one host. */
-static int add_peers(struct live *l, const struct scenario_controller *c, const struct group *g,
-	size_t member, struct weir_err *err)
+static void add_peers(
+	struct live *l, const struct scenario_controller *c, const struct group *g, size_t member)
 {
 	struct live_server *v = g->members[member];
-	int r = live_text_add(&v->top,
+
+	v->top = live_text(l,
 		"peers:\n  host: \"%s\"\n  key: \"%s/key\"\n  period: %.9gs\n"
 		"  listen: \"udp:127.0.0.1:%u\"\n  to: [",
 		v->name, l->dir, (double)c->gate->whole->peers.period / WEIR_SEC, v->port);
-
-	for (size_t i = 0; r == 0 && i < g->n; i++)
+	for (size_t i = 0; i < g->n; i++)
 		if (i != member)
-			r = live_text_add(&v->top, "\"udp:127.0.0.1:%u\", ",
+			v->top = live_text(l, "%s\"udp:127.0.0.1:%u\", ", v->top,
 				g->relay ? live_relay_port(g->relay, member, i) : g->ports[i]);
-	if (r == 0)
-		r = live_text_add(&v->top, "]\n");
-	return r < 0 ? no_memory(err) : 0;
+	v->top = live_text(l, "%s]\n", v->top);
+}
+
+/*
+ * For a crash the host's gateway is killed, with its clients, and both are restarted when the fault
+ * ends (live.c). Other kinds cannot run live.
+ */
+static int check_faults(const struct live *l, struct weir_err *err)
+{
+	for (size_t i = 0; i < l->network.n_faults; i++) {
+		const struct hosts_fault *f = &l->network.faults[i];
+
+		if (f->kind != HOSTS_CRASH)
+			return yamldoc_error(
+				f->node, err, "cannot run live: only the fault 'crash' can");
+		if (l->host_server[f->host] < 0)
+			return yamldoc_error(f->node, err,
+				"cannot run live: host '%s' has no gateway",
+				l->s->hosts[f->host].name);
+	}
+	return 0;
 }
 
 static int plan_hosts(struct live *l, const struct scenario_controller *c, struct weir_err *err)
 {
 	struct group g = {.n = 0};
-	int r = find_members(l, c, &g, err);
+	int r = l->network.faults ? 0 : hosts_network_read(l->s, &l->network, err);
 
+	if (r == 0)
+		r = check_faults(l, err);
+	if (r == 0)
+		r = find_members(l, c, &g, err);
 	if (r == 0)
 		r = start_relay(l, c, &g, err);
 	for (size_t i = 0; i < g.n; i++)
 		close(g.fds[i]);
 	if (r == 0)
-		r = live_control_key(l, err);
-	if (r == 0)
-		r = live_fault_plan(l, err);
+		r = live_key(l, err);
 	for (size_t i = 0; r == 0 && g.n > 1 && i < g.n; i++)
-		r = add_peers(l, c, &g, i, err);
+		add_peers(l, c, &g, i);
 	return r;
 }
 
-/* ---- the table */
-
-static const struct kind {
-	const char *name;
-	live_say *say;
-} kinds[] = {
-	{"parda", live_say_parda},
-	{"adaptbf", live_say_adaptbf},
-	{"capacity", live_say_capacity},
-};
-
-static const struct kind *find_kind(const char *name)
-{
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(kinds[i].name, name) == 0)
-			return &kinds[i];
-	return NULL;
-}
+/* ---- all */
 
 int live_control(struct live *l, struct weir_err *err)
 {
@@ -167,15 +169,41 @@ int live_control(struct live *l, struct weir_err *err)
 	return r;
 }
 
-int live_control_say(struct live *l, double t, bool end)
+/* Name the tenants of a host's gateway after the host, as the simulator does. */
+static void name_rows(const struct live_server *v, struct facts *f, struct arena *memory)
+{
+	for (size_t i = 0; v->host >= 0 && i < FACTS_TABLES && f->kind->tables[i].size; i++)
+		for (size_t k = 0; k < f->tables[i].n; k++) {
+			struct facts_row *row = facts_row(&f->kind->tables[i], &f->tables[i], k);
+			char name[1024];
+
+			snprintf(name, sizeof(name), "%s/%s", v->name, row->key[0]);
+			row->key[0] = arena_text(memory, name);
+		}
+}
+
+int live_control_facts(struct live *l, double t)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < l->s->n_controllers; i++) {
-		const struct kind *k = find_kind(l->s->controllers[i].name);
+	for (size_t i = 0; i < l->n_servers; i++) {
+		const struct live_server *v = &l->servers[i];
+		const json_t *resource = json_array_get(json_object_get(v->now, "resources"), 0);
 
-		if (k)
-			r = k->say(l, &l->s->controllers[i], t, end);
+		for (size_t k = 0; r == 0 && !v->down && facts_kind(k); k++) {
+			const json_t *part = json_object_get(resource, facts_kind(k)->name);
+			struct arena memory = {0};
+			struct facts facts;
+
+			if (!json_is_object(part))
+				continue;
+			facts_json_show_all(part, resource, facts_kind(k), &memory, &facts);
+			name_rows(v, &facts, &memory);
+			r = memory.failed ? -ENOMEM
+					  : measure_facts(l->metrics, &facts,
+						    v->host < 0 ? "server" : v->name, t);
+			arena_free(&memory);
+		}
 	}
 	return r;
 }

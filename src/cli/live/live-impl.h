@@ -3,10 +3,12 @@
 #ifndef WEIR_CLI_LIVE_LIVE_IMPL_H
 #define WEIR_CLI_LIVE_LIVE_IMPL_H
 
+#include "base/arena.h"
 #include "cli/live/live.h"
 #include "cli/common/process.h"
 #include "cli/common/remote.h"
 #include "cli/view/view.h"
+#include "sim/control/hosts.h"
 #include "sim/measure-put.h"
 #include "sim/scenario/scenario.h"
 #include <stdio.h>
@@ -18,9 +20,10 @@
 struct live_words {
 	char **word; /* NULL-terminated */
 	size_t n, room;
+	bool failed; /* out of memory */
 };
-int live_words_add(struct live_words *w, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3))); /* 0 or -ENOMEM */
+void live_words_add(struct live_words *w, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 void live_words_free(struct live_words *w);
 
 #define LIVE_WINDOW_MAX 65536 /* the largest depth of a policy without --lab */
@@ -29,12 +32,11 @@ void live_words_free(struct live_words *w);
 /* One `weir serve`. The devices' come first, in the scenario's order; then the hosts'. */
 struct live_server {
 	const char *name;     /* of its device or host in the scenario; unique */
-	char *own_name;       /* the same, if the scenario has no name; or NULL */
 	int host;             /* index; -1: the server of a device */
 	uint32_t device;      /* index: its own, or that behind it */
 	double depth;         /* the window */
 	uint64_t depth_bytes; /* the same in bytes; 0: none */
-	char *top;            /* further keys at the top, as YAML; NULL: none */
+	const char *top;      /* further keys at the top, as YAML; NULL: none */
 	uint64_t size;        /* bytes: the end of the last of its exports */
 	uint64_t offset;      /* of a host: start of its export on a device that has a gate */
 	char socket[LIVE_PATH], api[LIVE_PATH], file[LIVE_PATH], log[LIVE_PATH];
@@ -54,12 +56,12 @@ const char *live_depth(const struct live_server *v, char text[LIVE_DEPTH]);
 
 /* A leaf of a host's tenants, and the server at which it is served and counted. */
 struct live_tenant {
-	uint32_t host;     /* index */
-	uint32_t index;    /* in its group's policy */
-	const char *path;  /* in that policy */
-	size_t server;     /* index: its host's, or the device's where its host has no gateway */
-	char *export_;     /* name of its export there */
-	char *server_path; /* its path in that server's policy */
+	uint32_t host;       /* index */
+	uint32_t index;      /* in its group's policy */
+	const char *path;    /* in that policy */
+	size_t server;       /* index: its host's, or the device's where its host has no gateway */
+	const char *export_; /* name of its export there */
+	const char *server_path; /* its path in that server's policy */
 	/*
 	 * Its part of the device: [low, low + size) for the model, at `offset` of the export's
 	 * resource (live-plan.c).
@@ -82,23 +84,12 @@ struct live_client {
 	struct peer peer;
 };
 
-struct live_daemon { /* the controller of a cluster */
-	char file[LIVE_PATH], socket[LIVE_PATH], api[LIVE_PATH], log[LIVE_PATH];
-	struct peer peer;
-	struct remote *remote;
-};
-
-struct live_fault { /* a gateway that is down for a while */
-	int server;
-	weir_time from, to; /* of the run */
-	enum { LIVE_FAULT_TO_COME, LIVE_FAULT_ON, LIVE_FAULT_OVER } state;
-};
-
 struct live_relay;
 
 struct live {
 	const struct scenario *s;
 	uint64_t seed;
+	struct arena memory; /* of names and texts */
 	char dir[32];
 	struct live_server *servers;
 	size_t n_servers;
@@ -107,19 +98,32 @@ struct live {
 	size_t n_tenants;
 	struct live_client *clients;
 	size_t n_clients;
-	struct live_relay *relay; /* NULL: reports are sent directly */
-	struct live_fault *faults;
-	size_t n_faults;
-	struct live_daemon control;
+	struct live_relay *relay;     /* NULL: reports are sent directly */
+	struct hosts_network network; /* of hosts that hear each other */
+	size_t next_fault;
+	struct live_server control; /* weir control of a cluster */
 	struct metrics *metrics;
 	int *series; /* handles, in the order in which a sample writes them */
 };
 
 /* ---- live.c: also used by live-cluster.c. */
-int live_server_start(struct live_server *v, struct weir_err *err);
-int live_check(struct live *l, struct weir_err *err); /* fail if a process has ended */
-bool live_interrupted(void);                          /* by a signal */
-void live_sleep_until(weir_time at);                  /* by loop_clock; ended by a signal */
+/* `weir serve`, or `weir control` for l->control. */
+int live_server_start(struct live *l, struct live_server *v, struct weir_err *err);
+void live_server_kill(struct live_server *v);
+/*
+ * Check all processes again and again until `is` returns 1; a negative errno ends the wait, and so
+ * does the limit, with the message `late`. Return 0, or -ECANCELED after a signal.
+ */
+typedef int live_condition(void *arg, struct weir_err *err);
+int live_wait(struct live *l, live_condition *is, void *arg, weir_time limit, const char *late,
+	struct weir_err *err);
+/*
+ * Call `step` until the duration is over: at the time that it returned, or some tenths of a second
+ * earlier. Check all processes meanwhile.
+ */
+typedef int live_step(void *arg, weir_time now, weir_time *ret_next, struct weir_err *err);
+int live_steps(struct live *l, const struct sim_options *o, live_step *step, void *arg,
+	struct weir_err *err);
 
 /* ---- live-cluster.c: a scenario that has a cluster instead of devices and hosts. */
 int live_cluster_run(struct live *l, const struct sim_options *o, struct weir_err *err);
@@ -131,6 +135,7 @@ void live_plan_free(struct live *l);
 const char *live_device_path(const struct live *l, const struct live_tenant *t);
 /* Return the next of l->servers, which has room for it, with its paths set. */
 struct live_server *live_server_add(struct live *l, const char *name, int host, uint32_t device);
+void live_server_paths(const struct live *l, const char *stem, struct live_server *v);
 
 /* ---- live-text.c: YAML of the scenario as text. */
 void live_text_node(FILE *f, yamldoc_node n);
@@ -138,25 +143,20 @@ void live_text_node(FILE *f, yamldoc_node n);
 void live_text_keys(FILE *f, yamldoc_node map, const char *const * not );
 void live_text_string(FILE *f, const char *text); /* quoted */
 yamldoc_node live_text_device(const struct scenario *s, uint32_t device);
-/* Append printf output to *to, which is malloc'ed. Return 0 or -ENOMEM. */
-int live_text_add(char **to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Return printf output that lives as long as the run; "" and l->memory.failed: out of memory. */
+const char *live_text(struct live *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- live-control.c: peers, the relay and faults of controllers that hear other hosts. */
 int live_control(struct live *l, struct weir_err *err);
-int live_control_key(
-	const struct live *l, struct weir_err *err);       /* write DIR/key, which all share */
+int live_key(const struct live *l, struct weir_err *err);  /* write DIR/key, which all share */
 bool live_controlled(const struct live *l, uint32_t host); /* a controller moves its window */
 bool live_control_moves(/* a controller of hosts: the host's window */
 	const struct scenario *s, const struct scenario_controller *c, uint32_t host);
 /*
- * Record the controllers' values in the last status as metrics: points of series at `t` (s), or at
- * the end the values of the run.
+ * Record the controllers' facts in the last status as metrics with the simulator's names: points of
+ * series at `t` (s), or, if it is negative, the values at the end.
  */
-int live_control_say(struct live *l, double t, bool end);
-
-/* ---- live-say.c: the same for each kind. */
-typedef int live_say(struct live *l, const struct scenario_controller *c, double t, bool end);
-live_say live_say_parda, live_say_adaptbf, live_say_capacity;
+int live_control_facts(struct live *l, double t);
 
 /* ---- live-policy.c: write the file of each server. */
 /* The gate of a server; NULL: a device without one. */
@@ -170,22 +170,13 @@ int live_client_start(struct live *l, struct live_client *c, struct weir_err *er
 /* Make it send no more requests; it ends when those under way are answered. */
 void live_client_end(struct live_client *c);
 
-/* ---- live-fault.c */
-int live_fault_plan(struct live *l, struct weir_err *err); /* read the scenario's `faults` */
-weir_time live_fault_next(
-	const struct live *l, weir_time now); /* time of the next change; WEIR_NEVER */
-
 /* ---- live-change.c */
 int live_change_check(const struct live *l, struct weir_err *err);
 int live_change(struct live *l, const struct scenario_moment *m, struct weir_err *err);
 
 /* ---- live-look.c: read the APIs. */
 int live_look_new(struct live *l); /* create the series; 0 or a negative errno */
-/*
- * Return 1 if a request of each tenant with a running client has arrived; 0: not yet; or a negative
- * errno.
- */
-int live_look_asked(struct live *l, struct weir_err *err);
+live_condition live_look_asked;    /* a request of each tenant with a running client has arrived */
 /* Read the status of all servers, and record a sample that ends at `t`. */
 int live_look_sample(struct live *l, weir_time t, struct weir_err *err);
 void live_look_begin(struct live *l); /* mark the last status as the warm-up's end */

@@ -7,6 +7,7 @@
  *         two by the gateway's own clock, so a late reading causes no error. The status at the last
  *         sample and at the warm-up's end is kept.
  */
+#include "base/no-memory.h"
 #include "cli/live/live-impl.h"
 #include <errno.h>
 #include <math.h>
@@ -125,8 +126,9 @@ static int read_status(struct live *l, struct weir_err *err)
 	return 0;
 }
 
-int live_look_asked(struct live *l, struct weir_err *err)
+int live_look_asked(void *arg, struct weir_err *err)
 {
+	struct live *l = arg;
 	int r = read_status(l, err);
 
 	if (r == 0)
@@ -173,134 +175,68 @@ void live_look_free(struct live *l)
 
 /* ---- samples */
 
+static const char *tenant_path(const void *arg, size_t n, uint32_t *ret_host)
+{
+	const struct live *l = arg;
+
+	*ret_host = l->tenants[n].host;
+	return l->tenants[n].path;
+}
+
 int live_look_new(struct live *l)
 {
-	const struct scenario *s = l->s;
-	char prefix[256];
-	int *h, r = metrics_new(&l->metrics);
+	int r = metrics_new(&l->metrics);
 
-	h = l->series =
-		calloc(l->n_tenants * MEASURE_TENANT_SERIES + s->n_hosts * MEASURE_HOST_SERIES +
-				s->n_devices * MEASURE_STATION_SERIES + 1,
-			sizeof(*l->series));
-	if (r < 0 || !h)
-		return -ENOMEM;
-	for (size_t i = 0; i < l->n_tenants; i++, h += MEASURE_TENANT_SERIES) {
-		snprintf(prefix, sizeof(prefix), "tenant.%s.%s", s->hosts[l->tenants[i].host].name,
-			l->tenants[i].path);
-		measure_name_series(
-			l->metrics, prefix, measure_tenant_series, MEASURE_TENANT_SERIES, h);
-	}
-	for (uint32_t i = 0; i < s->n_hosts; i++, h += MEASURE_HOST_SERIES) {
-		snprintf(prefix, sizeof(prefix), "host.%s", s->hosts[i].name);
-		measure_name_series(
-			l->metrics, prefix, measure_host_series, MEASURE_HOST_SERIES, h);
-	}
-	for (uint32_t i = 0; i < s->n_devices; i++) {
-		size_t n = MEASURE_STATION_SERIES - !s->stations[i].capacity_auto;
-
-		snprintf(prefix, sizeof(prefix), "device.%s", s->stations[i].name);
-		measure_name_series(l->metrics, prefix, measure_station_series, n, h);
-		h += n;
-	}
-	*h = metrics_series(l->metrics, "total.throughput", "iops");
-	for (int *p = l->series; p <= h; p++)
-		r = *p < 0 ? *p : r;
-	return r;
+	if (r < 0)
+		return r;
+	l->series = measure_series_new(l->metrics, l->s, l->n_tenants, tenant_path, l);
+	return l->series ? metrics_failed(l->metrics) : -ENOMEM;
 }
 
-struct sampling {
-	struct live *l;
-	int *handle;
-	double t;
-	int failed;
-};
-
-static void put_point(struct sampling *s, double value)
+static int sample_tenant(
+	struct live *l, struct measure_sampling *s, size_t n, struct measure_flow *host)
 {
-	int r = metrics_append(s->l->metrics, *s->handle++, s->t, value);
-
-	s->failed = r < 0 ? r : s->failed;
-}
-
-static void put_point_if(struct sampling *s, bool any, double value)
-{
-	if (any)
-		put_point(s, value);
-	else
-		s->handle++; /* no request completed: there is no latency, rather than 0 */
-}
-
-/* Those of a tenant's series that have no point if no request is done. */
-enum { SAMPLE_LATENCY = 2, SAMPLE_P99 = 3 };
-
-static void sample_tenant(
-	struct sampling *s, const struct live_tenant *t, struct measure_flow *host)
-{
-	const struct view_tenant *v = find_tenant(&s->l->servers[t->server].view, t->server_path);
-	struct measure_flow f;
+	const struct live_tenant *t = &l->tenants[n];
+	const struct live_server *server = &l->servers[t->server];
+	const struct view_tenant *v = find_tenant(&server->view, t->server_path);
+	struct measure_flow f = {0};
 	struct weir_hist h;
 
-	if (s->l->servers[t->server].down) {
-		for (int i = 0; i < MEASURE_TENANT_SERIES; i++)
-			put_point_if(s, i != SAMPLE_LATENCY && i != SAMPLE_P99, 0);
-		return;
-	}
-	if (!v) {
-		s->failed = -EPROTO;
-		return;
-	}
-	f = tenant_flow(s->l, t, v, &h);
-	put_point(s, f.ios / f.span);
-	put_point(s, f.bytes / f.span);
-	put_point_if(s, h.count > 0, f.latency_ms);
-	put_point_if(s, h.count > 0, v->p99 * 1000);
-	put_point(s, f.outstanding);
-	host->span = f.span;
-	measure_flow_add(host, &f);
-}
-
-static void sample_device(struct sampling *s, uint32_t device)
-{
-	const struct live_server *v = &s->l->servers[device];
-	struct measure_flow f = device_flow(v);
-
-	put_point(s, f.ios / f.span);
-	put_point(s, f.bytes / f.span);
-	put_point_if(s, f.ios > 0, f.latency_ms);
-	put_point(s, f.outstanding);
-	if (s->l->s->stations[device].capacity_auto) {
-		double capacity = v->view.resources[0].capacity[0];
-
-		put_point(s, isnan(capacity) ? 0 : capacity);
-	}
+	if (!v && !server->down)
+		return -EPROTO;
+	if (!server->down)
+		f = tenant_flow(l, t, v, &h);
+	measure_sample_tenant(s, &f, server->down ? 0 : v->p99 * 1000);
+	if (!server->down)
+		measure_flow_add(host, &f);
+	return 0;
 }
 
 static int write_sample(struct live *l, double t)
 {
-	struct sampling s = {l, l->series, t, 0};
+	struct measure_sampling s = {l->metrics, l->series, t};
 	struct measure_flow *hosts = calloc(l->s->n_hosts, sizeof(*hosts));
 	double total = 0;
+	int r = hosts ? 0 : -ENOMEM;
 
-	if (!hosts)
-		return -ENOMEM;
-	for (size_t i = 0; i < l->n_tenants; i++)
-		sample_tenant(&s, &l->tenants[i], &hosts[l->tenants[i].host]);
-	for (uint32_t i = 0; i < l->s->n_hosts; i++) {
-		const struct measure_flow *f = &hosts[i];
-		double iops = f->span > 0 ? f->ios / f->span : 0;
-
-		put_point(&s, iops);
-		put_point_if(&s, f->ios > 0, f->latency_ms);
-		put_point(&s, f->outstanding);
-		put_point(&s, window_of(l, i));
-		total += iops;
+	for (size_t i = 0; r == 0 && i < l->n_tenants; i++)
+		r = sample_tenant(l, &s, i, &hosts[l->tenants[i].host]);
+	for (uint32_t i = 0; r == 0 && i < l->s->n_hosts; i++) {
+		measure_sample_host(&s, &hosts[i], window_of(l, i));
+		total += hosts[i].span > 0 ? hosts[i].ios / hosts[i].span : 0;
 	}
-	for (uint32_t i = 0; i < l->s->n_devices; i++)
-		sample_device(&s, i);
-	put_point(&s, total);
+	for (uint32_t i = 0; r == 0 && i < l->s->n_devices; i++) {
+		const struct live_server *v = &l->servers[i];
+		double capacity = v->view.resources[0].capacity[0];
+		struct measure_flow f = device_flow(v);
+
+		capacity = isnan(capacity) ? 0 : capacity;
+		measure_sample_station(&s, &f, l->s->stations[i].capacity_auto ? &capacity : NULL);
+	}
+	if (r == 0)
+		measure_sample_total(&s, total);
 	free(hosts);
-	return s.failed ? s.failed : live_control_say(l, t, false);
+	return r ? r : live_control_facts(l, t);
 }
 
 int live_look_sample(struct live *l, weir_time t, struct weir_err *err)
@@ -335,7 +271,6 @@ static int end_tenant(
 	struct weir_hist total, inside;
 	double wait_ns[WEIR_CAUSES];
 	char prefix[256];
-	int r;
 
 	if (!v)
 		return -EPROTO;
@@ -344,47 +279,31 @@ static int end_tenant(
 	for (int c = 0; c < WEIR_CAUSES; c++)
 		wait_ns[c] = v->wait[c] * f.span * 1e9;
 	snprintf(prefix, sizeof(prefix), "tenant.%s.%s", name, t->path);
-	if ((r = measure_put_flow(l->metrics, &f, prefix)) ||
-		(r = metrics_putf(l->metrics, "", device_ios > 0 ? f.ios / device_ios : 0,
-			 "%s.share", prefix)) ||
-		(r = measure_put_hist(l->metrics, "tenant", name, t->path, &total)) ||
-		(r = measure_put_hist(l->metrics, "inside", name, t->path, &inside)) ||
-		(r = measure_put_wait(
-			 l->metrics, name, t->path, is_direct(l, t) ? none : wait_ns, &f)))
-		return r;
+	measure_put_flow(l->metrics, &f, prefix);
+	measure_put_share(l->metrics, &f, device_ios, prefix);
+	measure_put_hist(l->metrics, "tenant", name, t->path, &total);
+	measure_put_hist(l->metrics, "inside", name, t->path, &inside);
+	measure_put_wait(l->metrics, name, t->path, is_direct(l, t) ? none : wait_ns, &f);
 	if (p->slo_percentile > 0)
-		r = measure_put_slo(
-			l->metrics, name, t->path, &total, p->slo_percentile, p->slo_latency);
-	host->span = f.span;
+		measure_put_slo(l->metrics, name, p, &total);
 	measure_flow_add(host, &f);
-	return r;
+	return 0;
 }
 
-static int end_flow(struct live *l, const struct measure_flow *f, const char *prefix)
-{
-	int r = measure_put_flow(l->metrics, f, prefix);
-
-	return r ? r : measure_put_mean(l->metrics, f, prefix);
-}
-
-static int end_hosts(struct live *l, const struct measure_flow *hosts)
+static void end_hosts(struct live *l, const struct measure_flow *hosts)
 {
 	struct measure_flow total = {.span = 1};
 	char prefix[256];
-	int r = 0;
 
-	for (uint32_t i = 0; r == 0 && i < l->s->n_hosts; i++) {
+	for (uint32_t i = 0; i < l->s->n_hosts; i++) {
 		if (!(hosts[i].span > 0))
 			continue;
 		snprintf(prefix, sizeof(prefix), "host.%s", l->s->hosts[i].name);
-		r = end_flow(l, &hosts[i], prefix);
-		if (r == 0)
-			r = metrics_putf(
-				l->metrics, "requests", window_of(l, i), "%s.window_end", prefix);
-		total.span = hosts[i].span;
+		measure_put_group(l->metrics, &hosts[i], prefix);
+		metrics_putf(l->metrics, "requests", window_of(l, i), "%s.window_end", prefix);
 		measure_flow_add(&total, &hosts[i]);
 	}
-	return r ? r : end_flow(l, &total, "total");
+	measure_put_group(l->metrics, &total, "total");
 }
 
 static int end_all(struct live *l, struct measure_flow *hosts)
@@ -392,32 +311,32 @@ static int end_all(struct live *l, struct measure_flow *hosts)
 	char prefix[256];
 	int r = 0;
 
-	for (uint32_t i = 0; r == 0 && i < l->s->n_devices; i++) {
+	for (uint32_t i = 0; i < l->s->n_devices; i++) {
 		struct measure_flow f = device_flow(&l->servers[i]);
 
 		snprintf(prefix, sizeof(prefix), "device.%s", l->s->stations[i].name);
-		r = end_flow(l, &f, prefix);
+		measure_put_group(l->metrics, &f, prefix);
+		if (l->s->stations[i].capacity_auto)
+			measure_put_capacity(
+				l->metrics, l->servers[i].view.resources[0].capacity, prefix);
 		for (size_t k = 0; r == 0 && k < l->n_tenants; k++)
 			if (l->servers[l->tenants[k].server].device == i)
 				r = end_tenant(
 					l, &l->tenants[k], &hosts[l->tenants[k].host], f.ios);
 	}
-	if (r == 0)
-		r = end_hosts(l, hosts);
-	return r ? r : live_control_say(l, 0, true);
+	end_hosts(l, hosts);
+	return r ? r : live_control_facts(l, -1);
 }
 
 int live_look_end(struct live *l, struct weir_err *err)
 {
 	struct measure_flow *hosts = calloc(l->s->n_hosts, sizeof(*hosts));
-	int r = hosts ? make_views(l, true, err) : -ENOMEM;
+	int r = hosts ? make_views(l, true, err) : no_memory(err);
 
 	if (r == 0) {
 		r = end_all(l, hosts);
 		if (r < 0)
 			weir_err_set(err, r, "the values of the run: %s", strerror(-r));
-	} else if (r == -ENOMEM) {
-		weir_err_set(err, r, "out of memory");
 	}
 	free(hosts);
 	return r;

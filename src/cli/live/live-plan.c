@@ -46,16 +46,23 @@ static bool needs_no_gateway(const struct live *l, uint32_t host)
 	return l->s->stations[g->device].gate && is_open(&g->gate) && !live_controlled(l, host);
 }
 
+void live_server_paths(const struct live *l, const char *stem, struct live_server *v)
+{
+	snprintf(v->socket, LIVE_PATH, "%s/%s.sock", l->dir, stem);
+	snprintf(v->api, LIVE_PATH, "%s/%s.api", l->dir, stem);
+	snprintf(v->file, LIVE_PATH, "%s/%s.yaml", l->dir, stem);
+	snprintf(v->log, LIVE_PATH, "%s/%s.log", l->dir, stem);
+	snprintf(v->data, LIVE_PATH, "%s/%s.data", l->dir, stem);
+}
+
 struct live_server *live_server_add(struct live *l, const char *name, int host, uint32_t device)
 {
 	struct live_server *v = &l->servers[l->n_servers];
+	char stem[24];
 
 	*v = (struct live_server){.name = name, .host = host, .device = device};
-	snprintf(v->socket, LIVE_PATH, "%s/%zu.sock", l->dir, l->n_servers);
-	snprintf(v->api, LIVE_PATH, "%s/%zu.api", l->dir, l->n_servers);
-	snprintf(v->file, LIVE_PATH, "%s/%zu.yaml", l->dir, l->n_servers);
-	snprintf(v->log, LIVE_PATH, "%s/%zu.log", l->dir, l->n_servers);
-	l->n_servers++;
+	snprintf(stem, sizeof(stem), "%zu", l->n_servers++);
+	live_server_paths(l, stem, v);
 	return v;
 }
 
@@ -144,17 +151,13 @@ static int add_tenant(struct live *l, uint32_t host, uint32_t index, struct weir
 	const struct weir_tenant *p = &group_of(l, host)->gate.policy->tenants[index];
 	struct live_tenant *t = &l->tenants[l->n_tenants];
 	bool direct = l->host_server[host] < 0;
-	int r;
 
 	*t = (struct live_tenant){.host = host, .index = index, .path = p->path};
 	t->server = direct ? group_of(l, host)->device : (size_t)l->host_server[host];
 	l->n_tenants++;
 	set_extent(l, t);
-	r = live_text_add(&t->export_, "%s/%s", l->s->hosts[host].name, p->path);
-	if (r == 0)
-		r = live_text_add(&t->server_path, "%s", direct ? live_device_path(l, t) : p->path);
-	if (r < 0)
-		return no_memory(err);
+	t->export_ = live_text(l, "%s/%s", l->s->hosts[host].name, p->path);
+	t->server_path = direct ? live_device_path(l, t) : p->path;
 	for (size_t i = 0; i + 1 < l->n_tenants; i++)
 		if (l->tenants[i].server == t->server &&
 			strcmp(l->tenants[i].server_path, t->server_path) == 0)
@@ -361,24 +364,19 @@ int live_plan(struct live *l, struct weir_err *err)
 		r = check_together(l, err);
 	if (r == 0)
 		r = live_change_check(l, err);
+	if (r == 0 && l->memory.failed)
+		r = no_memory(err);
 	return r ? r : live_policy_write(l, err);
 }
 
 void live_plan_free(struct live *l)
 {
-	for (size_t i = 0; i < l->n_servers; i++) {
-		free(l->servers[i].own_name);
-		free(l->servers[i].top);
-	}
-	for (size_t i = 0; i < l->n_tenants; i++) {
-		free(l->tenants[i].export_);
-		free(l->tenants[i].server_path);
-	}
 	for (size_t i = 0; i < l->n_clients; i++)
 		live_words_free(&l->clients[i].words);
 	free(l->servers);
 	free(l->host_server);
 	free(l->tenants);
 	free(l->clients);
-	free(l->faults);
+	free(l->network.faults);
+	arena_free(&l->memory);
 }

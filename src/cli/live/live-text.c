@@ -3,6 +3,7 @@
  * live-text: write parts of a scenario's policies, as text, into a gateway's policy. No value is
  * parsed, rounded and written again.
  */
+#include "base/array.h"
 #include "cli/live/live-impl.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -72,50 +73,37 @@ yamldoc_node live_text_device(const struct scenario *s, uint32_t device)
 	return yamldoc_at(yamldoc_get(yamldoc_root(s->doc), "devices"), device);
 }
 
-int live_text_add(char **to, const char *fmt, ...)
+const char *live_text(struct live *l, const char *fmt, ...)
 {
-	char *text, *both;
+	char *text, *kept;
 	va_list ap;
 	int n;
 
 	va_start(ap, fmt);
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	if (n < 0)
-		return -ENOMEM;
-	if (!*to) {
-		*to = text;
-		return 0;
-	}
-	n = asprintf(&both, "%s%s", *to, text);
-	free(text);
-	if (n < 0)
-		return -ENOMEM;
-	free(*to);
-	*to = both;
-	return 0;
+	kept = n < 0 ? NULL : arena_text(&l->memory, text);
+	l->memory.failed |= !kept;
+	if (n >= 0)
+		free(text);
+	return kept ? kept : "";
 }
 
-int live_words_add(struct live_words *w, const char *fmt, ...)
+void live_words_add(struct live_words *w, const char *fmt, ...)
 {
-	char **more;
 	va_list ap;
-	int n;
 
-	if (w->n + 2 > w->room) {
-		w->room = w->room ? 2 * w->room : 32;
-		more = realloc(w->word, w->room * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		w->word = more;
+	if (array_grow(&w->word, &w->room, w->n + 2) < 0) {
+		w->failed = true;
+		return;
 	}
 	va_start(ap, fmt);
-	n = vasprintf(&w->word[w->n], fmt, ap);
-	va_end(ap);
-	if (n >= 0)
+	if (vasprintf(&w->word[w->n], fmt, ap) < 0)
+		w->failed = true;
+	else
 		w->n++;
+	va_end(ap);
 	w->word[w->n] = NULL;
-	return n < 0 ? -ENOMEM : 0;
 }
 
 void live_words_free(struct live_words *w)

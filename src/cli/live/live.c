@@ -40,24 +40,31 @@ static void on_signal(int number)
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 #define N_SIGNALS (sizeof(signals) / sizeof(*signals))
 
-bool live_interrupted(void)
-{
-	return interrupted;
-}
-
 /* ---- processes */
 
-int live_server_start(struct live_server *v, struct weir_err *err)
+int live_server_start(struct live *l, struct live_server *v, struct weir_err *err)
 {
-	const char *argv[] = {"weir", "serve", "--lab", v->file, NULL};
+	const char *const serve[] = {"weir", "serve", "--lab", v->file, NULL};
+	const char *const control[] = {"weir", "control", v->file, NULL};
 	struct weir_err why;
-	int r = peer_start(&v->peer, argv, -1, v->socket, v->log, &why);
+	int r = peer_start(
+		&v->peer, v == &l->control ? control : serve, -1, v->socket, v->log, &why);
 
 	if (r < 0)
-		return weir_err_set(err, r, "the gateway of '%s': %s", v->name, why.text);
-	return remote_open(&verb_experiment, v->api, NULL, NULL, &v->remote) >= 0
-		       ? weir_err_set(err, -EIO, "the API of '%s' cannot be reached", v->name)
-		       : 0;
+		return weir_err_set(err, r, "the process of '%s': %s", v->name, why.text);
+	if (!v->remote && remote_open(&verb_experiment, v->api, NULL, NULL, &v->remote) >= 0)
+		return weir_err_set(err, -EIO, "the API of '%s' cannot be reached", v->name);
+	v->down = false;
+	json_decref(v->begin); /* of an earlier process: counters of this one begin at 0 */
+	json_decref(v->last);
+	v->begin = v->last = NULL;
+	return 0;
+}
+
+void live_server_kill(struct live_server *v)
+{
+	v->down = true;
+	peer_kill(&v->peer);
 }
 
 static void stop_all(struct live *l)
@@ -87,12 +94,13 @@ static int fail_died(
 		peer_said(log, said, sizeof(said)));
 }
 
-int live_check(struct live *l, struct weir_err *err)
+/* Fail if a process has ended. */
+static int check_all(struct live *l, struct weir_err *err)
 {
 	int status = 0;
 
 	if (peer_ended(&l->control.peer, &status))
-		return fail_died("the", "controller", l->control.log, status, err);
+		return fail_died("the process of", l->control.name, l->control.log, status, err);
 	for (size_t i = 0; i < l->n_servers; i++)
 		if (peer_ended(&l->servers[i].peer, &status))
 			return fail_died("the gateway of", l->servers[i].name, l->servers[i].log,
@@ -112,26 +120,74 @@ int live_check(struct live *l, struct weir_err *err)
 /* ---- time */
 
 struct clock {
-	weir_time began;  /* by loop_clock */
+	struct live *l;
 	weir_time sample; /* the next */
 	bool warm;
 	size_t moment; /* the next */
 };
-
-static weir_time now_of(const struct clock *k)
-{
-	return loop_clock() - k->began;
-}
 
 static weir_time earlier(weir_time a, weir_time b)
 {
 	return a < b ? a : b;
 }
 
-/* Return the time of the next event. */
-static weir_time next_event(const struct live *l, const struct clock *k, weir_time now)
+/* Sleep until a time by loop_clock, or until a signal. */
+static void sleep_until(weir_time at)
 {
-	weir_time next = earlier(earlier(k->sample, l->s->duration), live_fault_next(l, now));
+	struct timespec until = {.tv_sec = at / WEIR_SEC, .tv_nsec = at % WEIR_SEC};
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
+int live_wait(struct live *l, live_condition *is, void *arg, weir_time limit, const char *late,
+	struct weir_err *err)
+{
+	weir_time until = loop_clock() + limit;
+	int r = 0;
+
+	while (r == 0 && !interrupted) {
+		r = check_all(l, err);
+		if (r == 0)
+			r = is(arg, err);
+		if (r == 0 && loop_clock() > until)
+			return weir_err_set(err, -ETIMEDOUT, "%s", late);
+		if (r == 0)
+			sleep_until(loop_clock() + ASKED);
+	}
+	return r < 0 ? r : r == 0 ? -ECANCELED : 0;
+}
+
+int live_steps(struct live *l, const struct sim_options *o, live_step *step, void *arg,
+	struct weir_err *err)
+{
+	weir_time began = loop_clock(), now = 0, next = 0, duration = l->s->duration;
+	int r = 0;
+
+	while (r == 0 && (now = loop_clock() - began) < duration) {
+		r = step(arg, now, &next, err);
+		if (r == 0 && !interrupted)
+			r = check_all(l, err);
+		if (interrupted || (o->progress && o->progress((double)now / (double)duration,
+							   o->progress_arg)))
+			return weir_err_set(err, -ECANCELED, "stopped by a signal");
+		if (r == 0)
+			sleep_until(began +
+				    earlier(earlier(next, duration), loop_clock() - began + BEAT));
+	}
+	return r ? r : check_all(l, err);
+}
+
+static weir_time next_fault(const struct live *l)
+{
+	return l->next_fault < l->network.n_faults ? l->network.faults[l->next_fault].at
+						   : WEIR_NEVER;
+}
+
+/* Return the time of the next event. */
+static weir_time next_event(const struct clock *k, weir_time now)
+{
+	const struct live *l = k->l;
+	weir_time next = earlier(earlier(k->sample, l->s->duration), next_fault(l));
 
 	if (!k->warm)
 		next = earlier(next, l->s->warmup);
@@ -146,13 +202,6 @@ static weir_time next_event(const struct live *l, const struct clock *k, weir_ti
 			next = earlier(next, c->stop);
 	}
 	return next;
-}
-
-void live_sleep_until(weir_time at)
-{
-	struct timespec until = {.tv_sec = at / WEIR_SEC, .tv_nsec = at % WEIR_SEC};
-
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL); /* or until a signal */
 }
 
 static int switch_clients(struct live *l, weir_time now, struct weir_err *err)
@@ -170,12 +219,12 @@ static int switch_clients(struct live *l, weir_time now, struct weir_err *err)
 	return r;
 }
 
-static void hold_clients(struct live *l, const struct live_fault *f, bool hold)
+static void hold_clients(struct live *l, size_t server, bool hold)
 {
 	for (size_t i = 0; i < l->n_clients; i++) {
 		struct live_client *c = &l->clients[i];
 
-		if (c->tenant->server != (size_t)f->server)
+		if (c->tenant->server != server)
 			continue;
 		if (hold)
 			peer_kill(&c->peer);
@@ -184,48 +233,32 @@ static void hold_clients(struct live *l, const struct live_fault *f, bool hold)
 	}
 }
 
-/* Drop the status of the old process: counters of the new one begin at 0. */
-static void drop_looks(struct live_server *v)
-{
-	json_decref(v->begin);
-	json_decref(v->last);
-	v->begin = v->last = NULL;
-}
-
-/* Begin and end faults that are due. */
+/* Begin and end crashes that are due. */
 static int switch_faults(struct live *l, weir_time now, struct weir_err *err)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < l->n_faults; i++) {
-		struct live_fault *f = &l->faults[i];
-		struct live_server *v = &l->servers[f->server];
+	for (; r == 0 && next_fault(l) <= now; l->next_fault++) {
+		const struct hosts_fault *f = &l->network.faults[l->next_fault];
+		struct live_server *v = &l->servers[l->host_server[f->host]];
 
-		if (f->state == LIVE_FAULT_TO_COME && f->from <= now) {
-			f->state = LIVE_FAULT_ON;
-			v->down = true;
-			hold_clients(l, f, true);
-			peer_kill(&v->peer);
-			remote_close(v->remote);
-			v->remote = NULL;
-		} else if (f->state == LIVE_FAULT_ON && f->to <= now) {
-			f->state = LIVE_FAULT_OVER;
-			r = live_server_start(v, err);
-			v->down = r < 0;
-			drop_looks(v);
-			hold_clients(l, f, false);
-		}
+		if (f->ends)
+			r = live_server_start(l, v, err);
+		hold_clients(l, (size_t)l->host_server[f->host], !f->ends);
+		if (!f->ends)
+			live_server_kill(v);
 	}
 	return r;
 }
 
 /* Handle all events that are due. */
-static int live_step(struct live *l, struct clock *k, weir_time now, struct weir_err *err)
+static int handle_events(void *arg, weir_time now, weir_time *ret_next, struct weir_err *err)
 {
+	struct clock *k = arg;
+	struct live *l = k->l;
 	const struct scenario *s = l->s;
-	int r = 0;
+	int r = switch_faults(l, now, err);
 
-	r = switch_faults(l, now, err);
 	while (r == 0 && k->moment < s->n_moments && s->moments[k->moment].time <= now)
 		r = live_change(l, &s->moments[k->moment++], err);
 	if (r == 0)
@@ -243,51 +276,23 @@ static int live_step(struct live *l, struct clock *k, weir_time now, struct weir
 		while (k->sample <= now)
 			k->sample += s->sample;
 	}
+	*ret_next = next_event(k, now);
 	return r;
 }
 
-/* Start the clients of time 0, and wait until each has sent a request. */
-static int live_begin(struct live *l, struct weir_err *err)
-{
-	weir_time until = loop_clock() + START;
-	int r = switch_clients(l, 0, err);
-
-	while (r == 0 && !interrupted) {
-		r = live_check(l, err);
-		if (r == 0)
-			r = live_look_asked(l, err);
-		if (r == 0 && loop_clock() > until)
-			return weir_err_set(err, -ETIMEDOUT,
-				"after %d s a client has not sent a request",
-				(int)(START / WEIR_SEC));
-		if (r == 0)
-			live_sleep_until(loop_clock() + ASKED);
-	}
-	return r < 0 ? r : 0;
-}
-
-static int live_loop(struct live *l, const struct sim_options *o, struct weir_err *err)
+static int run_loop(struct live *l, const struct sim_options *o, struct weir_err *err)
 {
 	const struct scenario *s = l->s;
-	struct clock k = {.sample = s->sample ? s->sample : WEIR_NEVER};
-	int r = live_begin(l, err);
+	struct clock k = {.l = l, .sample = s->sample ? s->sample : WEIR_NEVER};
+	int r = switch_clients(l, 0, err);
 
-	k.began = loop_clock();
+	if (r == 0)
+		r = live_wait(l, live_look_asked, l, START,
+			"after 30 s a client has not sent a request", err);
 	if (r == 0)
 		r = live_look_sample(l, 0, err); /* the first counters */
-	for (weir_time now = 0; r == 0 && now < s->duration; now = now_of(&k)) {
-		r = live_step(l, &k, now, err);
-		if (r == 0 && !interrupted)
-			r = live_check(l, err);
-		if (interrupted || (o->progress && o->progress((double)now / (double)s->duration,
-							   o->progress_arg)))
-			return weir_err_set(err, -ECANCELED, "stopped by a signal");
-		if (r == 0)
-			live_sleep_until(
-				k.began + earlier(next_event(l, &k, now), now_of(&k) + BEAT));
-	}
 	if (r == 0)
-		r = live_check(l, err);
+		r = live_steps(l, o, handle_events, &k, err);
 	if (r == 0)
 		r = live_look_sample(l, s->duration, err);
 	return r ? r : live_look_end(l, err);
@@ -343,8 +348,8 @@ static int run_scenario(struct live *l, const struct sim_options *o, struct weir
 			weir_err_set(err, r, "the series: %s", strerror(-r));
 	}
 	for (size_t i = 0; r == 0 && !interrupted && i < l->n_servers; i++)
-		r = live_server_start(&l->servers[i], err);
-	return r ? r : live_loop(l, o, err);
+		r = live_server_start(l, &l->servers[i], err);
+	return r ? r : run_loop(l, o, err);
 }
 
 /* Remove the folder with its files. */

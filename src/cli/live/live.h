@@ -12,13 +12,12 @@
  *   live.c          the processes, and the events of a run
  *   live-plan.c     the list of processes, from the scenario
  *   live-text.c     copies parts of the scenario's file into a policy
- *   live-control.c  keys of the policies for each kind of controller
+ *   live-control.c  peers of controllers that hear other hosts; the controllers' facts, as metrics
  *   live-policy.c   the policies of the gateways
  *   live-client.c   the clients' command lines
  *   live-change.c   changes during the run
  *   live-look.c     the gateways' counters, as metrics
  *   live-cluster.c, live-cluster-plan.c   a cluster: servers and weir control
- *   live-say.c      the values of their controllers, as metrics
  *   live-relay.c    delays and drops reports
  */
 #ifndef WEIR_CLI_LIVE_LIVE_H

@@ -10,37 +10,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int write_csv(const char *dir, const char *name, char *text, struct weir_err *err)
+/* Write the CSV of a series, or (NULL) of all values. */
+static int write_csv(const char *dir, const char *name, const struct metrics *m,
+	const struct metrics_entry *series, struct weir_err *err)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], *text = NULL;
+	size_t len;
+	FILE *f;
 	int r;
 
 	if (snprintf(path, sizeof(path), "%s/%s.csv", dir, name) >= (int)sizeof(path))
-		r = weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", dir);
-	else
-		r = files_write(path, text, strlen(text), err);
+		return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", dir);
+	f = open_memstream(&text, &len);
+	if (f && series)
+		report_series_csv(series, f);
+	else if (f)
+		report_values_csv(m, f);
+	r = f && fclose(f) == 0 ? files_write(path, text, len, err) : no_memory(err);
 	free(text);
 	return r;
 }
 
 int out_run(const char *dir, const char *values, const struct metrics *m, struct weir_err *err)
 {
-	char *text;
 	int r = files_make_dir(dir, err);
 
-	if (r < 0)
-		return r;
-	if (report_values_csv(m, &text) < 0)
-		return no_memory(err);
-	r = write_csv(dir, values, text, err);
+	if (r == 0)
+		r = write_csv(dir, values, m, NULL, err);
 	for (size_t i = 0; r == 0 && i < metrics_count(m); i++) {
 		struct metrics_entry e = metrics_at(m, i);
 
-		if (!e.is_series)
-			continue;
-		if (report_series_csv(&e, &text) < 0)
-			return no_memory(err);
-		r = write_csv(dir, e.name, text, err);
+		if (e.is_series)
+			r = write_csv(dir, e.name, m, &e, err);
 	}
 	return r;
 }

@@ -7,18 +7,15 @@
  */
 #pragma once
 
+#include "sim/experiment/report.h"
 #include <stddef.h>
 #include <stdio.h>
 
 #define TABLE_HEAD '\1' /* precedes the heading's line, so that a caller can highlight it */
 
 struct table {
-	const char *const *heads; /* NULL-terminated */
-	size_t columns;
+	struct report_table cells;
 	unsigned right; /* bit mask of right-aligned columns (numbers) */
-	char *text;     /* the cells, one after the other, each NUL-terminated */
-	size_t used, room;
-	size_t n; /* cells */
 };
 
 void table_begin(struct table *t, const char *const *heads, unsigned right);

@@ -164,14 +164,15 @@ static void write_kind(const json_t *now, const struct facts_kind *kind, FILE *t
 	add_columns(&c, &kind->self);
 	if (kind->tables[0].size)
 		add_columns(&c, &kind->tables[0]);
-	table_begin(&t, c.heads, c.right);
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *r = json_array_get(list, i), *part = json_object_get(r, kind->name);
 
 		if (!json_is_object(part))
 			continue;
-		if (!any)
+		if (!any) {
 			fputc('\n', to);
+			table_begin(&t, c.heads, c.right);
+		}
 		any = true;
 		add_resource(r, part, kind, &t);
 	}

@@ -111,6 +111,18 @@ size_t adaptbf_facts_audit(const struct adaptbf *a, int64_t *ret_tokens, int64_t
 	return n;
 }
 
+static void finish_self(void *row)
+{
+	struct adaptbf_facts_self *s = row;
+	struct facts f = {.self = s};
+	bool bytes = adaptbf_facts_unit(&f) == WEIR_UNIT_BYTES;
+
+	s->iops = bytes ? NAN : s->state.rate;
+	s->tokens_s = bytes ? s->state.rate : NAN;
+	s->worst_tokens_off = s->tokens_off;
+	s->worst_records_off = s->records_off;
+}
+
 static void finish_job(void *row)
 {
 	struct adaptbf_facts_job *j = row;
@@ -207,14 +219,13 @@ static void fill(const void *arg, const struct facts_site *site, struct facts *r
 		.tokens = of->hold ? "hold" : "first",
 		.unit = of->unit == WEIR_UNIT_BYTES ? "bytes" : "requests",
 		.period = of->period,
-		.took = of->took,
-		.worst_tokens_off = of->tokens_off,
-		.worst_records_off = of->records_off};
+		.took = of->took};
 	adaptbf_state(of->adaptbf, &s->state);
 	s->coefficient = (double)s->state.coefficient / ADAPTBF_ONE;
-	s->iops = of->unit == WEIR_UNIT_REQUESTS ? s->state.rate : NAN;
-	s->tokens_s = of->unit == WEIR_UNIT_BYTES ? s->state.rate : NAN;
 	jobs = adaptbf_facts_audit(of->adaptbf, &s->tokens_off, &s->records_off);
+	finish_self(s);
+	s->worst_tokens_off = of->tokens_off;
+	s->worst_records_off = of->records_off;
 	ret->kind = &adaptbf_facts;
 	ret->self = s;
 	fill_jobs(of, site, of->all ? of->n_ids : jobs, &ret->tables[ADAPTBF_FACTS_JOBS]);
@@ -333,7 +344,7 @@ static void head(const void *row, char *text, size_t size)
 const struct facts_kind adaptbf_facts = {
 	.name = "adaptbf",
 	.label = "AdapTBF",
-	.self = {FACTS_OF(struct adaptbf_facts_self, self_facts)},
+	.self = {FACTS_OF(struct adaptbf_facts_self, self_facts), .finish = finish_self},
 	.tables = {[ADAPTBF_FACTS_JOBS] = {.name = "jobs",
 			   .keys = {{"tenant", "tenant", "TENANT"}},
 			   .tenants = true,

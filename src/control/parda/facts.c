@@ -61,6 +61,21 @@ static const struct fact facts[] = {
 	{.end = "knee_end", .unit = FACTS_SECONDS, AT(knee)},
 };
 
+/* The members that have no place in JSON, from those that have. */
+static void finish(void *row)
+{
+	struct self *s = row;
+
+	s->last.window = s->window;
+	s->last.strange = s->stranger;
+	s->last.wmax_short = s->wmax_needed > 0;
+	s->last.unreachable = s->unreachable > 0;
+	s->knee = s->last.knee > 0 ? s->last.knee : NAN;
+	s->bursts = s->counts.bursts ? (double)s->counts.bursts : NAN;
+	s->reads = s->counts.bursts ? (double)s->counts.reads : NAN;
+	s->probed = s->counts.bursts ? (double)s->counts.probed : NAN;
+}
+
 static const char *note(const void *row, char text[FACTS_NOTE])
 {
 	const struct self *s = row;
@@ -110,6 +125,7 @@ const struct facts_kind parda_facts = {
 	.self = {.facts = facts,
 		.n_facts = sizeof(facts) / sizeof(*facts),
 		.size = sizeof(struct self),
+		.finish = finish,
 		.note = note},
 	.fill = fill,
 };

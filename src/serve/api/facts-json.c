@@ -103,6 +103,24 @@ void facts_json_show(
 	finish(t, ret_row);
 }
 
+void facts_json_show_all(const json_t *j, const json_t *resource, const struct facts_kind *kind,
+	struct arena *memory, struct facts *ret)
+{
+	*ret = (struct facts){.kind = kind, .self = arena_take(memory, 1, kind->self.size)};
+	if (ret->self)
+		facts_json_show(j, resource, &kind->self, ret->self);
+	for (size_t i = 0; i < FACTS_TABLES && kind->tables[i].size; i++) {
+		const struct facts_table *t = &kind->tables[i];
+		const json_t *list = json_object_get(j, t->name);
+		struct facts_rows *to = &ret->tables[i];
+
+		to->rows = arena_take(memory, json_array_size(list) + 1, t->size);
+		for (; to->rows && to->n < json_array_size(list); to->n++)
+			facts_json_show(
+				json_array_get(list, to->n), resource, t, facts_row(t, to, to->n));
+	}
+}
+
 /* null: a job that left. */
 static bool read_keys(
 	const json_t *j, const struct facts_table *t, struct arena *memory, struct facts_row *to)

@@ -23,6 +23,11 @@ json_t *facts_json(const struct facts *f, enum facts_place place);
 void facts_json_show(
 	const json_t *j, const json_t *resource, const struct facts_table *t, void *ret_row);
 
+/* The same for an instance with its rows, whose text is borrowed, too. If memory runs out, rows are
+ * missing (memory->failed). */
+void facts_json_show_all(const json_t *j, const json_t *resource, const struct facts_kind *kind,
+	struct arena *memory, struct facts *ret);
+
 /* Read all facts that a restart needs, with memory of their own. -EINVAL: some are missing or of
  * another type; -ENOMEM. */
 int facts_json_read(

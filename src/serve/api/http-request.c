@@ -222,12 +222,18 @@ static enum MHD_Result send_refusal(struct MHD_Connection *c, unsigned status, c
 	return send_reply(c, NULL, &r, close);
 }
 
+struct lengths {
+	unsigned n;
+	bool space; /* a header's name contains one */
+};
+
 static enum MHD_Result count_length(
 	void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
 {
-	unsigned *n = arg;
+	struct lengths *l = arg;
 
-	*n += strcasecmp(key, "Content-Length") == 0 || strcasecmp(key, "Transfer-Encoding") == 0;
+	l->n += strcasecmp(key, "Content-Length") == 0 || strcasecmp(key, "Transfer-Encoding") == 0;
+	l->space |= key[strcspn(key, " \t")] != 0;
 	return MHD_YES;
 }
 
@@ -236,10 +242,14 @@ static enum MHD_Result count_length(
 static unsigned check_length(struct MHD_Connection *c, const char **ret_why)
 {
 	const char *coding = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Transfer-Encoding");
-	unsigned n = 0;
+	struct lengths l = {0};
 
-	MHD_get_connection_values(c, MHD_HEADER_KIND, count_length, &n);
-	if (n > 1) {
+	MHD_get_connection_values(c, MHD_HEADER_KIND, count_length, &l);
+	if (l.space) { /* a proxy may take the name without it */
+		*ret_why = "the name of a header contains a space\n";
+		return MHD_HTTP_BAD_REQUEST;
+	}
+	if (l.n > 1) {
 		*ret_why = "more than one Content-Length or Transfer-Encoding is given\n";
 		return MHD_HTTP_BAD_REQUEST;
 	}
@@ -380,6 +390,17 @@ void http_drop_laters(struct http *h)
 		MHD_run(h->daemon);
 }
 
+/* libmicrohttpd sends the last chunk of a generated body even in reply to HEAD, where a client takes it for the next
+ * reply: send none. Return true if the connection must be closed, as the length is not known. */
+static bool drop_source(struct http_reply *r, const char *method)
+{
+	if (!r->source || strcmp(method, "HEAD") != 0)
+		return false;
+	r->source->end(r->source);
+	r->source = NULL;
+	return true;
+}
+
 /* ---- callbacks of libmicrohttpd */
 
 enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *path,
@@ -412,7 +433,9 @@ enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *pat
 	}
 	reply = x->reply;
 	x->reply = (struct http_reply){0};
-	return send_reply(c, x->connection, &reply, false);
+	bool close = drop_source(&reply, method);
+
+	return send_reply(c, x->connection, &reply, close);
 }
 
 void http_completed(

@@ -14,6 +14,8 @@
 
 enum { HEAD, SMALL, DATA, EXTENTS, SKIP };
 
+#define ERROR_MAX (6 + 4096 + 8) /* bytes of an error: the number, the longest message, an offset */
+
 struct input {
 	struct nbd_replies *r;
 	const struct nbd_replies_ops *ops;
@@ -162,7 +164,8 @@ static int begin_chunk(struct input *in)
 	case NBD_CHUNK_STATUS:
 		return begin_small(r, 4, status && r->left >= 12 && r->left % 8 == 4);
 	default:
-		return begin_small(r, 6, r->head.type & 0x8000 && r->left >= 6);
+		return begin_small(
+			r, 6, r->head.type & 0x8000 && r->left >= 6 && r->left <= ERROR_MAX);
 	}
 }
 

@@ -64,6 +64,7 @@ struct client {
 	weir_node node;                 /* in the resource's gate */
 	uint64_t requests, bytes;       /* submitted so far */
 	uint32_t in_flight;             /* submitted and not done */
+	bool left;                      /* the resource's: `leave` was called */
 	struct resource_sender *sender; /* the resource's, in shadow mode; NULL at first */
 	/* The policy in force no longer admits it: disconnect it. On the loop's thread. */
 	void (*refused)(struct client *c, const char *why);
@@ -80,8 +81,9 @@ struct front_held { /* of a client's tenant since its node was made; 0 if nothin
  * thread. */
 struct front_gate {
 	/* A client arrives (its tenant already matched), and leaves. leave: its queued requests are
-	 * dropped from the gate and come back through `done` with io.error -ECANCELED; those inside
-	 * the back end finish later: the client's memory must live until its in_flight is 0. */
+	 * dropped from the gate, at once or, after other clients with many requests have left, some
+	 * ms later, and come back through `done` with io.error -ECANCELED; those inside the back
+	 * end finish later: the client's memory must live until its in_flight is 0. */
 	void (*join)(struct resource *r, struct client *c);
 	void (*leave)(struct resource *r, struct client *c);
 	/* Take a request. It is passed on in this loop round's turn. */

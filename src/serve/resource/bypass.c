@@ -23,7 +23,7 @@ static void let_go(struct weir_req *q, void *arg)
 
 uint32_t resource_bypass(struct resource *r, bool on)
 {
-	uint32_t waited = r->queued;
+	uint32_t waited;
 
 	if (r->bypass == on)
 		return 0;
@@ -31,6 +31,8 @@ uint32_t resource_bypass(struct resource *r, bool on)
 	r->bypass_since = on ? resource_policy_now(r) : 0;
 	if (!on || !r->gate)
 		return 0;
+	resource_drop_left(r);
+	waited = r->queued;
 	for (const struct client *c = r->clients; c && r->queued; c = c->next)
 		weir_gate_cancel(r->gate, r->now, c->node, is_real, let_go, r);
 	return waited - r->queued;

@@ -45,7 +45,8 @@ struct resource_count {
 	uint64_t errors;     /* completed with an error; without those of clients that left */
 	uint64_t skipped;    /* shadow mode: requests without a shadow of their own */
 	uint32_t shadows[3]; /* in the gate or inside, now; by kind, as in gate/kind.h */
-	uint32_t slo : 31;   /* index in serve/resource/slo.c; 0: no slo */
+	uint32_t slo : 30;   /* index in serve/resource/slo.c; 0: no slo */
+	uint32_t marked : 1; /* false, except while nodes of several clients are collected */
 	uint32_t late : 1;   /* its long wait was logged */
 	struct resource_bypassed bypassed;
 	/* As of the last look, in request·ns: time that requests waited for their own hold buckets,
@@ -138,6 +139,8 @@ struct resource {
 	struct client own;            /* of the gateway's own requests; in no list */
 	struct client *clients;
 	uint32_t n_clients;
+	struct client *left; /* clients whose waiting requests are still to be dropped, */
+	weir_time left_at;   /* not before this time: serve/resource/client.c */
 
 	/* by weir_node, n_counts of each */
 	struct resource_count *counts;
@@ -227,6 +230,19 @@ void resource_pass(struct resource *r, struct request *q);
 /* Resubmit a request that was taken back from the gate in the next turn, before new arrivals, to
  * its client's node. Decrements r->queued until then. */
 void resource_again(struct resource *r, struct request *q);
+
+/* ---- serve/resource/client.c, for the other files */
+
+/* Drop the waiting requests of all clients in r->left. */
+void resource_drop_left(struct resource *r);
+/* The last request of a client that left has returned: its memory may go. */
+void resource_forget_left(struct client *c);
+/* A request of the client is about to be answered. */
+static inline void resource_returned(struct client *c)
+{
+	if (--c->in_flight == 0 && c->left)
+		resource_forget_left(c);
+}
 
 /* ---- serve/resource/load.c, for resource.c: the learned capacity was renewed: warns, now and
  * then, if the mins of all tenants here are more than it. */

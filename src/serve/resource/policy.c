@@ -202,10 +202,38 @@ static int match(const struct weir_policy *p, const struct client *c)
 	return weir_policy_match(p, &who);
 }
 
-/* Between begin and finish: assign a tenant to each client. */
-static void match_clients(struct resource *r, const struct weir_policy *p)
+struct busy { /* nodes at which requests wait that move, each once; room for one per client */
+	weir_node *nodes;
+	size_t n;
+};
+
+static void note_busy(struct resource *r, struct busy *b, weir_node node)
 {
-	const struct resource_policy *o = r->policy_of;
+	if (node == WEIR_ROOT || r->counts[node].marked)
+		return;
+	r->counts[node].marked = true;
+	b->nodes[b->n++] = node;
+}
+
+static void forget_busy(struct resource *r, struct busy *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		r->counts[b->nodes[i]].marked = false;
+	free(b->nodes);
+}
+
+static void set_node(struct resource *r, struct client *c, struct busy *ret)
+{
+	weir_node node = policy_swap_node(&r->policy_of->swap, (size_t)c->tenant);
+
+	if (r->shadow || node != c->node)
+		note_busy(r, ret, c->node);
+	c->node = node;
+}
+
+/* Between begin and finish: assign a tenant to each client. */
+static void match_clients(struct resource *r, const struct weir_policy *p, struct busy *ret)
+{
 	struct client *c, *next;
 
 	for (c = r->clients; c; c = next) {
@@ -214,7 +242,7 @@ static void match_clients(struct resource *r, const struct weir_policy *p)
 
 		c->tenant = stays ? match(p, c) : -1;
 		if (c->tenant >= 0 && r->gate)
-			c->node = policy_swap_node(&o->swap, (size_t)c->tenant);
+			set_node(r, c, ret);
 		else if (c->tenant < 0 && c->refused)
 			c->refused(c, stays ? "the policy has no tenant for it any more"
 					    : "its export was removed or changed");
@@ -466,19 +494,6 @@ static void end_shadows(struct resource *r, bool was, bool is)
 		resource_shadow_on(r); /* cannot fail: it has its memory since it was first on */
 }
 
-/* Return the nodes at which requests may wait, malloc'ed. */
-static weir_node *busy_nodes(const struct resource *r, size_t *ret_n)
-{
-	weir_node *busy = calloc((size_t)r->n_clients + 1, sizeof(*busy));
-	size_t n = 0;
-
-	for (const struct client *c = r->clients; busy && c; c = c->next)
-		if (c->node != WEIR_ROOT)
-			busy[n++] = c->node;
-	*ret_n = n;
-	return busy;
-}
-
 /* Run all steps that can still fail. */
 static int ready_gate(struct resource *r, struct weir_err *err)
 {
@@ -509,18 +524,18 @@ static int finish_gate(struct resource *r, struct weir_err *err)
 	const struct weir_policy *p = next->change.to;
 	struct controller_version v;
 	bool was_shadow = r->shadow;
-	size_t n_busy;
-	weir_node *busy = busy_nodes(r, &n_busy);
-	int rc = busy ? ready_gate(r, err) : no_memory(err);
+	struct busy busy = {.nodes = calloc((size_t)r->n_clients + 1, sizeof(*busy.nodes))};
+	int rc = busy.nodes ? ready_gate(r, err) : no_memory(err);
 
 	if (rc < 0) {
-		free(busy);
+		free(busy.nodes);
 		return rc;
 	}
 	end_shadows(r, was_shadow, !p->enforce);
-	match_clients(r, p);
-	policy_swap_finish(&o->swap, r->gate, r->now, busy, n_busy, moves, moved, r);
-	free(busy);
+	resource_drop_left(r);
+	match_clients(r, p, &busy);
+	policy_swap_finish(&o->swap, r->gate, r->now, busy.nodes, busy.n, moves, moved, r);
+	forget_busy(r, &busy);
 	resource_part_free(&o->part);
 	o->part = next->part;
 	next->part = (struct resource_part){0};
@@ -544,7 +559,7 @@ int resource_swap_finish(struct resource *r, struct weir_err *err)
 
 	if (r->gate)
 		return finish_gate(r, err);
-	match_clients(r, p);
+	match_clients(r, p, NULL);
 	take_spec(r, spec_in(r, p));
 	r->policy = p;
 	return 0;

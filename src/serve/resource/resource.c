@@ -278,7 +278,7 @@ static void finish_batch(struct resource *r, weir_time now, struct request **don
 	if (passed)
 		weir_gate_done(r->gate, now, reqs, passed);
 	for (size_t i = 0; i < n; i++) {
-		done[i]->client->in_flight--;
+		resource_returned(done[i]->client);
 		done[i]->done(done[i]);
 	}
 }
@@ -379,6 +379,8 @@ static bool set_timer(struct resource *r, weir_time now)
 		at = weir_gate_wakeup(r->gate, now);
 	if (r->shadows && resource_shadow_next(r) < at)
 		at = resource_shadow_next(r);
+	if (r->left && r->left_at < at)
+		at = r->left_at;
 	if (at <= now)
 		return true;
 	if (at != r->timer_at && r->loop)
@@ -398,6 +400,8 @@ bool resource_turn(struct resource *r, weir_time now)
 	finish(r, now);
 	if (r->shadows)
 		resource_shadow_turn(r, now);
+	if (r->left && r->left_at <= now)
+		resource_drop_left(r);
 	if (r->again.first)
 		admit(r, now, &r->again);
 	if (r->arrived.first)

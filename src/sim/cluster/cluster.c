@@ -3,6 +3,7 @@
 #include "control/ids.h"
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,15 +143,18 @@ int sim_cluster_new(const struct sim_cluster_config *config, weir_time duration,
 	const struct controller *kind = controller_in_cluster();
 	struct sim_cluster *c = calloc(1, sizeof(*c));
 	int r = c ? 0 : -ENOMEM;
+	char stream[64];
 
 	if (r)
 		return r;
 	c->config = *config;
 	c->kind = kind->name;
+	c->scale = 1;
 	c->lead = kind->lead;
 	c->machine = kind->server;
 	c->duration = duration;
-	rng_init(&c->rng, seed, "pshift-cluster");
+	snprintf(stream, sizeof(stream), "%s-cluster", c->kind);
+	rng_init(&c->rng, seed, stream);
 	heap_init(&c->under_way, NULL);
 	heap_init(&c->moves, NULL);
 	c->servers = calloc(config->servers, sizeof(*c->servers));

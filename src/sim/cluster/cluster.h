@@ -52,7 +52,7 @@ struct sim_cluster_config { /* weir-scenario(5), "cluster" */
 	double zipf;          /* of reservations, and of a bucket's demand over its servers */
 	double demand;        /* ÷ reservation; or 0 and: */
 	uint32_t outstanding; /* requests that always wait, at each of its servers */
-	bool poisson;         /* with demand: requests come at random, not evenly */
+	int poisson;          /* with demand: 1: requests come at random, not evenly */
 	uint32_t least, most; /* servers that a bucket is active at */
 	double skew;    /* servers are drawn by Zipf's law with this exponent, s1 most often */
 	bool nested;    /* bucket i is active at servers 1 … i, and stays */
@@ -65,8 +65,8 @@ struct sim_cluster_config { /* weir-scenario(5), "cluster" */
 	weir_time cut_from, cut_to;
 	bool stand_in;    /* servers stand in for it */
 	weir_time settle; /* before this nothing is judged */
-	enum sim_cluster_without without;
-	bool files; /* live: the servers' data are in files, not in memory */
+	int without;      /* enum sim_cluster_without */
+	bool files;       /* live: the servers' data are in files, not in memory */
 };
 
 /* The scenario's map. 0 or -EINVAL. */
@@ -103,8 +103,9 @@ struct sim_server { /* a server */
 	void *machine;    /* struct cluster_server */
 	weir_time offset; /* of its clock */
 	struct sim_place *places;
-	size_t n, room;
+	size_t n;
 	uint32_t *listed, *turn; /* places that have something; those whose turn it is */
+	size_t room[4];          /* of places, listed, turn and loads */
 	size_t n_listed;
 	uint32_t next; /* where the round robin goes on */
 	double credit;
@@ -135,6 +136,7 @@ struct sim_cluster {
 	const char *kind;                     /* the controller's name, of metrics */
 	const struct cluster_lead *lead;      /* its machines */
 	const struct cluster_server *machine; /* of a server */
+	double scale; /* of the rates that are reported; 1, unless the servers are live */
 	weir_time now, duration;
 	uint64_t period; /* and when it began */
 	weir_time began;
@@ -152,7 +154,7 @@ struct sim_cluster {
 	struct sim_message *slots;
 	size_t n_slots, room_slots;
 	uint32_t *free_slots;
-	size_t n_free;
+	size_t n_free, room_free;
 	uint64_t posted;
 	struct lease_message in; /* as read */
 	struct heap moves;

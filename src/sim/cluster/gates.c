@@ -9,6 +9,7 @@
  *         happens at its own time. A closed loop sends its next request when one completes.
  */
 #include <weir/gate.h>
+#include "base/array.h"
 #include "model/server.h"
 #include "sim/cluster/cluster.h"
 #include <errno.h>
@@ -40,7 +41,7 @@ struct sim_gates {
 	struct device *device;
 	struct gates_leaf *leaves; /* by place */
 	struct weir_knob *knobs;
-	size_t n_leaves, n_knobs, room;
+	size_t n_leaves, room_leaves, n_knobs, room_knobs;
 	struct gates_io **all, *free;
 	size_t n_all, room_all;
 	double rate;
@@ -81,23 +82,6 @@ void sim_gates_end(struct sim_server *s)
 	free(g);
 }
 
-static int grow(struct sim_gates *g)
-{
-	size_t room = g->room ? 2 * g->room : 16;
-	void *leaves, *knobs;
-
-	if (g->n_leaves < g->room)
-		return 0;
-	leaves = realloc(g->leaves, room * sizeof(*g->leaves));
-	g->leaves = leaves ? leaves : g->leaves;
-	knobs = realloc(g->knobs, 2 * room * sizeof(*g->knobs)); /* R- and L-tokens */
-	g->knobs = knobs ? knobs : g->knobs;
-	if (!leaves || !knobs)
-		return -ENOMEM;
-	g->room = room;
-	return 0;
-}
-
 /* Tokens are buckets that only grants fill, as in the gateway. */
 int sim_gates_add(struct sim_server *s, bool limited)
 {
@@ -107,8 +91,10 @@ int sim_gates_add(struct sim_server *s, bool limited)
 	struct sim_gates *g = s->gates;
 	struct weir_knob knob = {
 		.kind = WEIR_KNOB_BUCKETS, .buckets = tokens, .n_buckets = limited ? 2 : 1};
-	int r = grow(g);
+	int r = array_grow(&g->leaves, &g->room_leaves, g->n_leaves + 1);
 
+	if (r == 0) /* R- and L-tokens */
+		r = array_grow(&g->knobs, &g->room_knobs, 2 * (g->n_leaves + 1));
 	if (r == 0)
 		r = weir_gate_add(g->gate, WEIR_ROOT, &knob.node);
 	if (r == 0 && s->cluster->config.control)
@@ -151,15 +137,8 @@ static struct gates_io *take(struct sim_gates *g)
 		g->free = io->next;
 		return io;
 	}
-	if (g->n_all == g->room_all) {
-		size_t room = g->room_all ? 2 * g->room_all : 64;
-		void *all = realloc(g->all, room * sizeof(struct gates_io *));
-
-		if (!all)
-			return NULL;
-		g->all = all;
-		g->room_all = room;
-	}
+	if (array_grow(&g->all, &g->room_all, g->n_all + 1) < 0)
+		return NULL;
 	io = malloc(sizeof(*io));
 	if (io)
 		g->all[g->n_all++] = io;

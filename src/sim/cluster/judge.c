@@ -14,6 +14,7 @@
  *         in turn, and those with the most tokens there lack them: min(tokens, θ) each, with Σ over
  *         them the server's capacity.
  */
+#include "base/arena.h"
 #include "bench/reference/maxflow.h"
 #include "sim/cluster/cluster.h"
 #include <errno.h>
@@ -24,6 +25,8 @@
 #define FEW 16 /* buckets that are shown one by one */
 
 struct sim_judge {
+	struct arena memory;  /* of the arrays by bucket and by server … */
+	struct arena entries; /* … and of these three, which have room: */
 	size_t room;
 	uint32_t *first, *server;
 	int64_t *demand, *tokens, *capacity;
@@ -50,60 +53,42 @@ struct sim_judge {
 int sim_judge_begin(struct sim_cluster *c)
 {
 	struct sim_judge *j = calloc(1, sizeof(*j));
-	size_t b = c->config.buckets;
+	size_t b = c->config.buckets, servers = c->config.servers;
 
 	if (!j)
 		return -ENOMEM;
 	c->judge = j;
-	j->first = calloc(b + 2, sizeof(*j->first));
-	j->due = calloc(b, sizeof(*j->due));
-	j->can_be = calloc(b, sizeof(*j->can_be));
-	j->served = calloc(b, sizeof(*j->served));
-	j->capacity = calloc(c->config.servers, sizeof(*j->capacity));
-	j->theta = calloc(c->config.servers, sizeof(*j->theta));
-	j->excess = calloc(c->config.servers, sizeof(*j->excess));
+	j->first = arena_take(&j->memory, b + 2, sizeof(*j->first));
+	j->due = arena_take(&j->memory, b, sizeof(*j->due));
+	j->can_be = arena_take(&j->memory, b, sizeof(*j->can_be));
+	j->served = arena_take(&j->memory, b, sizeof(*j->served));
+	j->capacity = arena_take(&j->memory, servers, sizeof(*j->capacity));
+	j->theta = arena_take(&j->memory, servers, sizeof(*j->theta));
+	j->excess = arena_take(&j->memory, servers, sizeof(*j->excess));
 	for (size_t i = 0; i < FEW; i++)
 		j->least[i] = INFINITY;
-	return !j->first || !j->due || !j->can_be || !j->served || !j->capacity || !j->theta ||
-			       !j->excess
-		       ? -ENOMEM
-		       : 0;
+	return j->memory.failed ? -ENOMEM : 0;
 }
 
 void sim_judge_end(struct sim_cluster *c)
 {
-	struct sim_judge *j = c->judge;
-
-	if (!j)
+	if (!c->judge)
 		return;
-	free(j->first);
-	free(j->server);
-	free(j->demand);
-	free(j->tokens);
-	free(j->capacity);
-	free(j->theta);
-	free(j->due);
-	free(j->can_be);
-	free(j->excess);
-	free(j->served);
-	free(j);
+	arena_free(&c->judge->memory);
+	arena_free(&c->judge->entries);
+	free(c->judge);
 }
 
 static int make_room(struct sim_judge *j, size_t n)
 {
 	if (n <= j->room)
 		return 0;
-	free(j->server);
-	free(j->demand);
-	free(j->tokens);
-	j->room = 0;
-	j->server = calloc(n, sizeof(*j->server));
-	j->demand = calloc(n, sizeof(*j->demand));
-	j->tokens = calloc(n, sizeof(*j->tokens));
-	if (!j->server || !j->demand || !j->tokens)
-		return -ENOMEM;
-	j->room = n;
-	return 0;
+	arena_free(&j->entries);
+	j->server = arena_take(&j->entries, n, sizeof(*j->server));
+	j->demand = arena_take(&j->entries, n, sizeof(*j->demand));
+	j->tokens = arena_take(&j->entries, n, sizeof(*j->tokens));
+	j->room = j->entries.failed ? 0 : n;
+	return j->entries.failed ? -ENOMEM : 0;
 }
 
 /* ---- a period */
@@ -295,12 +280,19 @@ static bool is_steady(const struct sim_cluster *c, const struct sim_bucket *b)
 	return !b->moved || b->moves[b->moved - 1] < c->config.kill - c->config.period;
 }
 
+/* Return a number of requests in so many periods as requests a second. */
+static double rate_of(const struct sim_cluster *c, double served, uint64_t periods)
+{
+	return c->scale * served * (double)WEIR_SEC /
+	       (double)(c->config.period * (weir_time)periods);
+}
+
 static void count_bucket(struct sim_cluster *c, uint32_t i, bool able)
 {
 	struct sim_judge *j = c->judge;
 	const struct sim_bucket *b = &c->buckets[i];
 	double served = (double)j->served[i], due = (double)j->due[i];
-	double rate = served * (double)WEIR_SEC / (double)c->config.period;
+	double rate = rate_of(c, served, 1);
 
 	j->buckets++;
 	j->able += able;
@@ -338,23 +330,19 @@ static void next_period(struct sim_cluster *c)
 		}
 }
 
-static int series(struct sim_cluster *c, double met, double intrinsic)
+static void put_point(struct sim_cluster *c, int series, double value)
 {
-	double t = (double)c->now / (double)WEIR_SEC;
-	int a = metrics_seriesf(c->metrics, "", "%s.met", c->kind);
-	int b = metrics_seriesf(c->metrics, "", "%s.intrinsic_then", c->kind);
-	int r = a < 0 ? a : b < 0 ? b : metrics_append(c->metrics, a, t, met);
+	metrics_append(c->metrics, series, (double)c->now / (double)WEIR_SEC, value);
+}
 
-	r = r ? r : metrics_append(c->metrics, b, t, intrinsic);
-	for (uint32_t i = 0; r == 0 && i < FEW && i < c->config.buckets; i++) {
-		int s = metrics_seriesf(c->metrics, "iops", "bucket.%u.throughput", i + 1);
-
-		r = s < 0 ? s
-			  : metrics_append(c->metrics, s, t,
-				    (double)c->judge->served[i] * (double)WEIR_SEC /
-					    (double)c->config.period);
-	}
-	return r;
+static int put_series(struct sim_cluster *c, double met, double intrinsic)
+{
+	put_point(c, metrics_seriesf(c->metrics, "", "%s.met", c->kind), met);
+	put_point(c, metrics_seriesf(c->metrics, "", "%s.intrinsic_then", c->kind), intrinsic);
+	for (uint32_t i = 0; i < FEW && i < c->config.buckets; i++)
+		put_point(c, metrics_seriesf(c->metrics, "iops", "bucket.%u.throughput", i + 1),
+			rate_of(c, (double)c->judge->served[i], 1));
+	return metrics_failed(c->metrics);
 }
 
 int sim_judge_period(struct sim_cluster *c)
@@ -389,51 +377,41 @@ int sim_judge_period(struct sim_cluster *c)
 		count_bucket(c, i, j->can_be[i]);
 	next_period(c);
 	able = j->able - able;
-	return series(c, able ? (double)(j->able95 - able95) / (double)able : 1,
+	return put_series(c, able ? (double)(j->able95 - able95) / (double)able : 1,
 		1 - (double)able / (double)(j->buckets - all));
 }
 
 /* ---- the whole */
 
-static int put_messages(struct sim_cluster *c)
+static void put_messages(struct sim_cluster *c)
 {
 	static const char *const ways[] = {"reports", "grants"};
 	struct sim_judge *j = c->judge;
 	double periods = (double)j->periods, servers = (double)c->config.servers;
-	int r = 0;
 
-	for (int k = 0; r == 0 && k < 2; k++) {
-		double n = (double)(j->end.messages[k] - j->begin.messages[k]);
-		double bytes = (double)(j->end.bytes[k] - j->begin.bytes[k]);
+	for (int k = 0; k < 2; k++) {
+		double n = (double)(j->end.messages[k] - j->begin.messages[k]) / periods;
+		double bytes = (double)(j->end.bytes[k] - j->begin.bytes[k]) / periods;
 
-		if ((r = metrics_putf(
-			     c->metrics, "a period", n / periods, "%s.%s", c->kind, ways[k])) ||
-			(r = metrics_putf(c->metrics, "B a period", bytes / periods, "%s.%s_bytes",
-				 c->kind, ways[k])) ||
-			(r = metrics_putf(c->metrics, "a period and server", n / periods / servers,
-				 "%s.%s_each", c->kind, ways[k])))
-			break;
-		r = metrics_putf(c->metrics, "B a period and server", bytes / periods / servers,
+		metrics_putf(c->metrics, "a period", n, "%s.%s", c->kind, ways[k]);
+		metrics_putf(c->metrics, "B a period", bytes, "%s.%s_bytes", c->kind, ways[k]);
+		metrics_putf(c->metrics, "a period and server", n / servers, "%s.%s_each", c->kind,
+			ways[k]);
+		metrics_putf(c->metrics, "B a period and server", bytes / servers,
 			"%s.%s_bytes_each", c->kind, ways[k]);
 	}
-	return r;
 }
 
-static int put_few(struct sim_cluster *c)
+static void put_few(struct sim_cluster *c)
 {
 	const struct sim_judge *j = c->judge;
-	double periods = (double)j->periods;
-	int r = 0;
 
-	for (uint32_t i = 0; r == 0 && i < FEW && i < c->config.buckets; i++) {
-		if ((r = metrics_putf(
-			     c->metrics, "iops", j->rate[i] / periods, "bucket.%u.iops", i + 1)) ||
-			(r = metrics_putf(
-				 c->metrics, "iops", j->least[i], "bucket.%u.least", i + 1)))
-			break;
-		r = metrics_putf(c->metrics, "iops", j->most[i], "bucket.%u.most", i + 1);
+	for (uint32_t i = 0; i < FEW && i < c->config.buckets; i++) {
+		metrics_putf(c->metrics, "iops", j->rate[i] / (double)j->periods, "bucket.%u.iops",
+			i + 1);
+		metrics_putf(c->metrics, "iops", j->least[i], "bucket.%u.least", i + 1);
+		metrics_putf(c->metrics, "iops", j->most[i], "bucket.%u.most", i + 1);
 	}
-	return r;
 }
 
 int sim_judge_report(struct sim_cluster *c)
@@ -441,8 +419,6 @@ int sim_judge_report(struct sim_cluster *c)
 	struct sim_judge *j = c->judge;
 	struct cluster_status s = {0};
 	double buckets = (double)j->buckets, able = (double)j->able;
-	double seconds = (double)(c->config.period * (weir_time)j->periods) / (double)WEIR_SEC;
-	int r;
 
 	if (!j->periods)
 		return -ENODATA;
@@ -462,13 +438,15 @@ int sim_judge_report(struct sim_cluster *c)
 		{"short", "", 1 - (double)j->placed / (double)(j->asked ? j->asked : 1)},
 		{"over", "", (double)j->over / buckets}, {"most_of_limit", "", j->most_of_limit},
 		{"periods", "", (double)j->periods},
-		{"throughput", "iops", (double)(j->end.served - j->begin.served) / seconds},
+		{"throughput", "iops",
+			rate_of(c, (double)(j->end.served - j->begin.served), j->periods)},
 		{"rounds", "", (double)s.rounds},
 		{"interval", "ms", (double)s.interval / (double)WEIR_MS}};
 
-	r = put_messages(c);
-	for (size_t k = 0; r == 0 && k < sizeof(values) / sizeof(values[0]); k++)
-		r = metrics_putf(c->metrics, values[k].unit, values[k].value, "%s.%s", c->kind,
+	put_messages(c);
+	for (size_t k = 0; k < sizeof(values) / sizeof(values[0]); k++)
+		metrics_putf(c->metrics, values[k].unit, values[k].value, "%s.%s", c->kind,
 			values[k].name);
-	return r ? r : put_few(c);
+	put_few(c);
+	return metrics_failed(c->metrics);
 }

@@ -97,18 +97,15 @@ void sim_moved_period(struct sim_cluster *c)
 int sim_moved_report(struct sim_cluster *c)
 {
 	static const char *const names[] = {"first", "third"};
-	const struct sim_moved *m = c->moved;
-	int r = 0;
 
-	for (int k = 0; r == 0 && k < 2 && m->part[k].n; k++) {
-		double n = (double)m->part[k].n;
+	for (int k = 0; k < 2 && c->moved->part[k].n; k++) {
+		double n = (double)c->moved->part[k].n;
 
-		if ((r = metrics_putf(c->metrics, "", n, "%s.moved.%s.count", c->kind, names[k])) ||
-			(r = metrics_putf(c->metrics, "", m->part[k].sum / n, "%s.moved.%s.mean",
-				 c->kind, names[k])))
-			break;
-		r = metrics_putf(
-			c->metrics, "", m->part[k].least, "%s.moved.%s.least", c->kind, names[k]);
+		metrics_putf(c->metrics, "", n, "%s.moved.%s.count", c->kind, names[k]);
+		metrics_putf(c->metrics, "", c->moved->part[k].sum / n, "%s.moved.%s.mean", c->kind,
+			names[k]);
+		metrics_putf(c->metrics, "", c->moved->part[k].least, "%s.moved.%s.least", c->kind,
+			names[k]);
 	}
-	return r;
+	return metrics_failed(c->metrics);
 }

@@ -1,25 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* post: the messages of a simulated cluster, as bytes, late or lost. */
+#include "base/array.h"
 #include "sim/cluster/cluster.h"
 #include <errno.h>
 #include <stdlib.h>
-
-static int make_room(struct sim_cluster *c)
-{
-	size_t room = c->room_slots ? 2 * c->room_slots : 256;
-	void *a, *b;
-
-	if (c->n_slots < c->room_slots)
-		return 0;
-	a = realloc(c->slots, room * sizeof(*c->slots));
-	b = a ? realloc(c->free_slots, room * sizeof(*c->free_slots)) : NULL;
-	c->slots = a ? a : c->slots;
-	c->free_slots = b ? b : c->free_slots;
-	if (!a || !b)
-		return -ENOMEM;
-	c->room_slots = room;
-	return 0;
-}
 
 /* An empty one; NULL: no memory. */
 static struct sim_message *take(struct sim_cluster *c, size_t bytes, uint32_t *ret_index)
@@ -29,7 +13,8 @@ static struct sim_message *take(struct sim_cluster *c, size_t bytes, uint32_t *r
 	if (c->n_free) {
 		*ret_index = c->free_slots[--c->n_free];
 	} else {
-		if (make_room(c))
+		if (array_grow(&c->slots, &c->room_slots, c->n_slots + 1) < 0 ||
+			array_grow(&c->free_slots, &c->room_free, c->n_slots + 1) < 0)
 			return NULL;
 		c->slots[c->n_slots] = (struct sim_message){0};
 		*ret_index = (uint32_t)c->n_slots++;

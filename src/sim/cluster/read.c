@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* read: a scenario's `cluster:`; weir-scenario(5) is its manual. */
+#include "control/keys.h"
+#include "policy/impl.h"
 #include "sim/cluster/cluster.h"
 #include <errno.h>
 
@@ -7,140 +9,104 @@
 #define MOST_BUCKETS 1000000
 #define MOST_ENTRIES 10000000 /* 3 GB */
 #define MOST_CHANGES 1000
+#define MOST_IOPS    1e7
 
-static const char *const keys[] = {"servers", "buckets", "capacity", "noise", "guess", "learn",
-	"period", "interval", "slot", "delay", "loss", "reserved", "reservation", "limit", "zipf",
-	"demand", "outstanding", "arrivals", "active", "skew", "nested", "changes", "afresh",
-	"control", "gates", "kill", "cut", "stand_in", "settle", "files", "without", NULL};
-static const char *const switches[] = {"nothing", "shifting", "placement", "expiry", NULL};
-
-static int read_count(yamldoc_node map, const char *key, double least, double most, double *ret,
-	struct weir_err *err)
+/* Read one number, or the least and the most. */
+static int read_active(yamldoc_node n, struct settings *s, struct weir_err *err)
 {
-	int r = yamldoc_count(map, key, ret, err);
-
-	if (r)
-		return yamldoc_optional(r);
-	if (!(*ret >= least && *ret <= most))
-		return yamldoc_error(
-			yamldoc_get(map, key), err, "must be from %g to %g", least, most);
-	return 0;
-}
-
-static int read_number(
-	yamldoc_node map, const char *key, int64_t most, uint32_t *ret, struct weir_err *err)
-{
-	int64_t n = *ret;
-	int r = yamldoc_int(map, key, 1, most, &n, err);
-
-	*ret = (uint32_t)n;
-	return yamldoc_optional(r);
-}
-
-static int read_iops(yamldoc_node map, const char *key, double *ret, struct weir_err *err)
-{
-	struct weir_rate rate = {*ret, WEIR_UNIT_REQUESTS};
-	int r = yamldoc_rate(map, key, &rate, err);
-
-	if (r)
-		return yamldoc_optional(r);
-	if (rate.unit != WEIR_UNIT_REQUESTS || !(rate.per_second > 0) || rate.per_second > 1e7)
-		return yamldoc_error(
-			yamldoc_get(map, key), err, "must be in iops, more than 0 and up to 10M");
-	*ret = rate.per_second;
-	return 0;
-}
-
-/* One number, or the least and the most. */
-static int read_active(yamldoc_node map, struct sim_cluster_config *c, struct weir_err *err)
-{
-	yamldoc_node n = yamldoc_get(map, "active");
-	double least = c->servers < 8 ? c->servers : 8, most = least;
+	struct sim_cluster_config *c = s->data;
+	bool both = yamldoc_kind(n) == YAMLDOC_LIST;
+	double least, most;
 	int r;
 
-	if (yamldoc_kind(n) == YAMLDOC_LIST) {
-		if (yamldoc_size(n) != 2)
-			return yamldoc_error(n, err, "must be a number, or a list of two");
-		if ((r = yamldoc_as_count(yamldoc_at(n, 0), &least, err)) ||
-			(r = yamldoc_as_count(yamldoc_at(n, 1), &most, err)))
-			return r;
-	} else {
-		r = yamldoc_count(map, "active", &least, err);
-		if (r && r != -ENOENT)
-			return r;
-		most = least;
-	}
+	if (both && yamldoc_size(n) != 2)
+		return yamldoc_error(n, err, "must be a number, or a list of two");
+	if ((r = yamldoc_as_count(both ? yamldoc_at(n, 0) : n, &least, err)) ||
+		(r = yamldoc_as_count(both ? yamldoc_at(n, 1) : n, &most, err)))
+		return r;
 	if (!(least >= 1 && most >= least && most <= c->servers))
-		return yamldoc_error(map, err, "active: must be from 1 to the number of servers");
+		return yamldoc_error(n, err, "must be from 1 to the number of servers");
 	c->least = (uint32_t)least;
-	c->most = c->nested ? c->servers : (uint32_t)most;
+	c->most = (uint32_t)most;
 	return 0;
 }
 
-static int read_kill(yamldoc_node map, struct sim_cluster_config *c, struct weir_err *err)
+/* Read from and to, the last two of a list of n. */
+static int read_span(yamldoc_node list, size_t n, weir_time *ret_from, weir_time *ret_to,
+	const char *form, struct weir_err *err)
 {
-	yamldoc_node n = yamldoc_get(map, "kill");
 	int r;
 
-	if (yamldoc_kind(n) == YAMLDOC_NONE)
-		return 0;
-	if (yamldoc_kind(n) != YAMLDOC_LIST || yamldoc_size(n) != 2)
-		return yamldoc_error(n, err, "must be a list of two times: from, to");
-	if ((r = yamldoc_as_time(yamldoc_at(n, 0), &c->kill, err)) ||
-		(r = yamldoc_as_time(yamldoc_at(n, 1), &c->back, err)))
+	if (yamldoc_kind(list) != YAMLDOC_LIST || yamldoc_size(list) != n)
+		return yamldoc_error(list, err, "must be a list of %s", form);
+	if ((r = yamldoc_as_time(yamldoc_at(list, n - 2), ret_from, err)) ||
+		(r = yamldoc_as_time(yamldoc_at(list, n - 1), ret_to, err)))
 		return r;
-	if (c->kill >= c->back)
-		return yamldoc_error(n, err, "must be a list of two times: from, to");
-	return 0;
+	return *ret_from < *ret_to ? 0 : yamldoc_error(list, err, "must be a list of %s", form);
 }
 
-static int read_cut(yamldoc_node map, struct sim_cluster_config *c, struct weir_err *err)
+static int read_kill(yamldoc_node n, struct settings *s, struct weir_err *err)
 {
-	yamldoc_node n = yamldoc_get(map, "cut");
-	double server;
-	int r;
+	struct sim_cluster_config *c = s->data;
 
-	if (yamldoc_kind(n) == YAMLDOC_NONE)
-		return 0;
-	if (yamldoc_kind(n) != YAMLDOC_LIST || yamldoc_size(n) != 3)
-		return yamldoc_error(n, err, "must be a list of three: server, from, to");
-	if ((r = yamldoc_as_count(yamldoc_at(n, 0), &server, err)) ||
-		(r = yamldoc_as_time(yamldoc_at(n, 1), &c->cut_from, err)) ||
-		(r = yamldoc_as_time(yamldoc_at(n, 2), &c->cut_to, err)))
+	return read_span(n, 2, &c->kill, &c->back, "two times: from, to", err);
+}
+
+static int read_cut(yamldoc_node n, struct settings *s, struct weir_err *err)
+{
+	static const char form[] = "three: server, from, to";
+	struct sim_cluster_config *c = s->data;
+	double server = 0;
+	int r = read_span(n, 3, &c->cut_from, &c->cut_to, form, err);
+
+	if (r || (r = yamldoc_as_count(yamldoc_at(n, 0), &server, err)))
 		return r;
-	if (!(server >= 1 && server <= c->servers) || c->cut_from >= c->cut_to)
-		return yamldoc_error(n, err, "must be a list of three: server, from, to");
+	if (!(server >= 1 && server <= c->servers))
+		return yamldoc_error(n, err, "must be a list of %s", form);
 	c->cut = (uint32_t)server;
 	return 0;
 }
 
-static int read_without(yamldoc_node map, struct sim_cluster_config *c, struct weir_err *err)
+static const char *const arrivals[] = {"even", "poisson", NULL};
+static const char *const switches[] = {"nothing", "shifting", "placement", "expiry", NULL};
+
+#define AT(member) .help = NULL, .offset = offsetof(struct sim_cluster_config, member)
+static const struct key keys[] = {{"servers", KEY_WHOLE, AT(servers), 1, 1, MOST_SERVERS},
+	{"buckets", KEY_WHOLE, AT(buckets), 1, 1, MOST_BUCKETS},
+	{"capacity", KEY_IOPS, AT(capacity), 1000, 0, MOST_IOPS, .above = true},
+	{"noise", KEY_NUMBER, AT(noise), 0, 0, 1}, {"guess", KEY_NUMBER, AT(guess), 1, 0.01, 100},
+	{"learn", KEY_FLAG, AT(learn)}, {"slot", KEY_TIME, AT(slot), 0.005},
+	{"delay", KEY_TIME, AT(delay), 0.0005}, {"settle", KEY_TIME, AT(settle)},
+	{"loss", KEY_NUMBER, AT(loss), 0, 0, 1}, {"reserved", KEY_NUMBER, AT(reserved), 0, 0, 10},
+	{"reservation", KEY_IOPS, AT(reservation), 0, 0, MOST_IOPS, .above = true},
+	{"limit", KEY_NUMBER, AT(limit), 0, 0, 1000}, {"zipf", KEY_NUMBER, AT(zipf), 0.5, 0, 10},
+	{"demand", KEY_NUMBER, AT(demand), 0, 0, 1000},
+	{"outstanding", KEY_WHOLE, AT(outstanding), 0, 0, 10000},
+	{"arrivals", KEY_WORD, AT(poisson), .words = arrivals},
+	{"skew", KEY_NUMBER, AT(skew), 0, 0, 10}, {"nested", KEY_FLAG, AT(nested)},
+	{"changes", KEY_NUMBER, AT(changes), 0, 0, MOST_CHANGES}, {"afresh", KEY_FLAG, AT(afresh)},
+	{"control", KEY_FLAG, AT(control), 1}, {"gates", KEY_FLAG, AT(gates)},
+	{"files", KEY_FLAG, AT(files)}, {"without", KEY_WORD, AT(without), .words = switches},
+	{"active", KEY_OWN, .read = read_active}, /* after servers */
+	{"kill", KEY_OWN, .read = read_kill}, {"cut", KEY_OWN, .read = read_cut}, {0}};
+static const char *const more_keys[] = {"period", "interval", "stand_in", NULL};
+
+static void read_policy(struct policy_reading *r, yamldoc_node map, void *to)
 {
-	int i = SIM_CLUSTER_WITHOUT_NOTHING;
-	int r = yamldoc_choice(map, "without", switches, &i, err);
+	struct weir_policy_cluster *c = &r->policy->cluster;
+	struct sim_cluster_config *config = to;
 
-	c->without = (enum sim_cluster_without)i;
-	return yamldoc_optional(r);
-}
-
-static int read_arrivals(yamldoc_node map, bool *ret_poisson, struct weir_err *err)
-{
-	static const char *const words[] = {"even", "poisson", NULL};
-	int i = 0, r = yamldoc_choice(map, "arrivals", words, &i, err);
-
-	*ret_poisson = i == 1;
-	return yamldoc_optional(r);
+	policy_cluster_read_times(r, map, c);
+	policy_cluster_read_stand_in(r, yamldoc_get(map, "stand_in"), c);
+	config->period = c->period;
+	config->interval = c->interval;
+	config->stand_in = !c->no_stand_in;
 }
 
 static int check(yamldoc_node map, const struct sim_cluster_config *c, struct weir_err *err)
 {
-	if (c->period <= 0 || c->slot <= 0 || c->slot > c->period / 20 || c->interval > c->period)
-		return yamldoc_error(map, err,
-			"period, interval, slot: a period has 20 slots or more, and an interval or "
-			"more");
-	/* as in a policy: multiples of it, and of its tokens, stay in their range */
-	if (c->period > 60 * WEIR_SEC)
-		return yamldoc_error(yamldoc_get(map, "period"), err, "must be at most 60 s");
+	if (c->slot <= 0 || c->slot > c->period / 20)
+		return yamldoc_error(map, err, "period, slot: a period has 20 slots or more");
 	if ((c->reserved > 0) == (c->reservation > 0))
 		return yamldoc_error(map, err, "needs 'reserved' or 'reservation', not both");
 	if ((c->demand > 0) == (c->outstanding > 0))
@@ -159,58 +125,26 @@ static int check(yamldoc_node map, const struct sim_cluster_config *c, struct we
 
 int sim_cluster_read(yamldoc_node map, struct sim_cluster_config *ret, struct weir_err *err)
 {
-	struct sim_cluster_config c = {.servers = 1,
-		.buckets = 1,
-		.capacity = 1000,
-		.guess = 1,
-		.period = 5 * WEIR_SEC,
-		.slot = 5 * WEIR_MS,
-		.delay = 500 * WEIR_US,
-		.zipf = 0.5,
-		.control = true,
-		.stand_in = true};
-	int64_t outstanding = 0;
-	int r;
+	const char *names[KEYS_MOST];
+	struct sim_cluster_config c;
+	struct settings s = {&c, sizeof(c)};
+	int r = yamldoc_map(map, keys_names(keys, false, true, more_keys, names), err);
 
-	if ((r = yamldoc_map(map, keys, err)) ||
-		(r = read_number(map, "servers", MOST_SERVERS, &c.servers, err)) ||
-		(r = read_number(map, "buckets", MOST_BUCKETS, &c.buckets, err)) ||
-		(r = read_iops(map, "capacity", &c.capacity, err)) ||
-		(r = read_count(map, "noise", 0, 1, &c.noise, err)) ||
-		(r = read_count(map, "guess", 0.01, 100, &c.guess, err)) ||
-		(r = yamldoc_optional(yamldoc_bool(map, "learn", &c.learn, err))) ||
-		(r = yamldoc_optional(yamldoc_time(map, "period", &c.period, err))) ||
-		(r = yamldoc_optional(yamldoc_time(map, "interval", &c.interval, err))) ||
-		(r = yamldoc_optional(yamldoc_time(map, "slot", &c.slot, err))) ||
-		(r = yamldoc_optional(yamldoc_time(map, "delay", &c.delay, err))) ||
-		(r = yamldoc_optional(yamldoc_time(map, "settle", &c.settle, err))) ||
-		(r = read_count(map, "loss", 0, 1, &c.loss, err)) ||
-		(r = read_count(map, "reserved", 0, 10, &c.reserved, err)) ||
-		(r = yamldoc_kind(yamldoc_get(map, "reservation")) == YAMLDOC_NONE
-				? 0
-				: read_iops(map, "reservation", &c.reservation, err)) ||
-		(r = read_count(map, "limit", 0, 1000, &c.limit, err)) ||
-		(r = read_count(map, "zipf", 0, 10, &c.zipf, err)) ||
-		(r = read_count(map, "demand", 0, 1000, &c.demand, err)) ||
-		(r = yamldoc_optional(
-			 yamldoc_int(map, "outstanding", 0, 10000, &outstanding, err))) ||
-		(r = read_count(map, "skew", 0, 10, &c.skew, err)) ||
-		(r = yamldoc_optional(yamldoc_bool(map, "nested", &c.nested, err))) ||
-		(r = read_count(map, "changes", 0, MOST_CHANGES, &c.changes, err)) ||
-		(r = yamldoc_optional(yamldoc_bool(map, "afresh", &c.afresh, err))) ||
-		(r = yamldoc_optional(yamldoc_bool(map, "control", &c.control, err))) ||
-		(r = yamldoc_optional(yamldoc_bool(map, "gates", &c.gates, err))) ||
-		(r = yamldoc_optional(yamldoc_bool(map, "stand_in", &c.stand_in, err))) ||
-		(r = yamldoc_optional(yamldoc_bool(map, "files", &c.files, err))) ||
-		(r = read_arrivals(map, &c.poisson, err)) || (r = read_active(map, &c, err)) ||
-		(r = read_kill(map, &c, err)) || (r = read_cut(map, &c, err)) ||
-		(r = read_without(map, &c, err)))
+	keys_default(keys, &c, sizeof(c));
+	for (const struct key *k = keys; r == 0 && k->name; k++)
+		r = yamldoc_optional(key_read(k, map, &s, err));
+	if (r == 0)
+		r = policy_part_read(read_policy, map, &c, err);
+	if (r)
 		return r;
-	c.outstanding = (uint32_t)outstanding;
+	if (!c.least)
+		c.least = c.most = c.servers < 8 ? c.servers : 8;
+	if (c.nested)
+		c.most = c.servers;
 	if (!c.settle)
 		c.settle = c.period + c.period / 2; /* the first one, in which nothing was known */
-	if ((r = check(map, &c, err)))
-		return r;
-	*ret = c;
-	return 0;
+	r = check(map, &c, err);
+	if (r == 0)
+		*ret = c;
+	return r;
 }

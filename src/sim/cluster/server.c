@@ -5,6 +5,7 @@
  * SOURCE  pShift, Algorithm 1: round robin among those with R-tokens, then among the rest that may be served,
  *         each time from where the last one ended. With gates (gates.c) their law instead.
  */
+#include "base/array.h"
 #include "control/ids.h"
 #include "sim/cluster/cluster.h"
 #include <errno.h>
@@ -16,23 +17,12 @@
 
 static int grow(struct sim_server *s)
 {
-	size_t room = s->room ? 2 * s->room : 64;
-	void *places, *listed, *turn, *loads;
-
-	if (s->n < s->room)
-		return 0;
-	places = realloc(s->places, room * sizeof(*s->places));
-	s->places = places ? places : s->places;
-	listed = realloc(s->listed, room * sizeof(*s->listed));
-	s->listed = listed ? listed : s->listed;
-	turn = realloc(s->turn, room * sizeof(*s->turn));
-	s->turn = turn ? turn : s->turn;
-	loads = realloc(s->loads, room * sizeof(*s->loads));
-	s->loads = loads ? loads : s->loads;
-	if (!places || !listed || !turn || !loads)
-		return -ENOMEM;
-	s->room = room;
-	return 0;
+	return array_grow(&s->places, &s->room[0], s->n + 1) ||
+			       array_grow(&s->listed, &s->room[1], s->n + 1) ||
+			       array_grow(&s->turn, &s->room[2], s->n + 1) ||
+			       array_grow(&s->loads, &s->room[3], s->n + 1)
+		       ? -ENOMEM
+		       : 0;
 }
 
 /* Static parts: equal ones. */

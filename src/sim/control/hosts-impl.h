@@ -21,10 +21,8 @@ struct map { /* the settings of the controller, and of the network between the h
 	const struct controller *kind;
 	const void *settings;
 	uint32_t device;
-	weir_time period, delay;
-	double loss;
-	struct fault *faults; /* n_faults, in order of time; allocated */
-	size_t n_faults;
+	weir_time period;
+	struct hosts_network network;
 };
 
 struct host {
@@ -79,9 +77,8 @@ int hosts_read(struct site *s, struct site_burst *b);
 void hosts_forget(struct site *s, struct site_burst *b);
 bool hosts_all_quiet(const struct site *s);
 
-/* hosts-faults.c: read `faults` of the map; apply those that are due. */
-int hosts_faults_read(
-	const struct scenario *s, yamldoc_node map, struct map *ret, struct weir_err *err);
+/* hosts-faults.c: read `faults`; apply those that are due. */
+int hosts_faults_read(const struct scenario *s, struct hosts_network *ret, struct weir_err *err);
 int hosts_faults_step(struct hosts *c, struct world *w, struct weir_err *err);
 
 #endif

@@ -7,18 +7,20 @@
 
 /* ---- settings */
 
-static int read_network(yamldoc_node map, struct map *ret, struct weir_err *err)
+int hosts_network_read(const struct scenario *s, struct hosts_network *ret, struct weir_err *err)
 {
+	static const char *const keys[] = {"delay", "loss", NULL};
+	yamldoc_node map = yamldoc_get(yamldoc_root(s->doc), "messages");
 	int r;
 
-	if ((r = yamldoc_optional(yamldoc_time(map, "delay", &ret->delay, err))) ||
+	*ret = (struct hosts_network){.delay = WEIR_MS};
+	if ((map.id && (r = yamldoc_map(map, keys, err))) ||
+		(r = yamldoc_optional(yamldoc_time(map, "delay", &ret->delay, err))) ||
 		(r = yamldoc_optional(yamldoc_count(map, "loss", &ret->loss, err))))
 		return r;
 	if (!(ret->loss <= 1))
 		return yamldoc_error(map, err, "loss: must be at most 1");
-	if (ret->delay > (KEPT / 2) * ret->period)
-		return yamldoc_error(map, err, "delay: must be at most %d periods", KEPT / 2);
-	return 0;
+	return hosts_faults_read(s, ret, err);
 }
 
 static bool is_one(const struct scenario *s, const struct map *set, uint32_t host)
@@ -32,19 +34,20 @@ static bool is_one(const struct scenario *s, const struct map *set, uint32_t hos
 static int read_settings(const struct scenario *s, const struct scenario_controller *config,
 	struct map *ret, struct weir_err *err)
 {
-	static const char *const keys[] = {"delay", "loss", NULL};
-	yamldoc_node root = yamldoc_root(s->doc), messages = yamldoc_get(root, "messages");
 	int r;
 
 	*ret = (struct map){.kind = config->gate->resource.controller,
 		.settings = config->gate->resource.settings,
 		.device = config->station,
-		.period = config->gate->whole->peers.period,
-		.delay = WEIR_MS};
-	if ((messages.id && (r = yamldoc_map(messages, keys, err))) ||
-		(r = read_network(messages, ret, err)))
-		return r;
-	return hosts_faults_read(s, root, ret, err);
+		.period = config->gate->whole->peers.period};
+	r = hosts_network_read(s, &ret->network, err);
+	if (r == 0 && ret->network.delay > (KEPT / 2) * ret->period) {
+		free(ret->network.faults);
+		ret->network.faults = NULL;
+		r = yamldoc_error(yamldoc_get(yamldoc_root(s->doc), "messages"), err,
+			"delay: must be at most %d periods", KEPT / 2);
+	}
+	return r;
 }
 
 static int hosts_check(
@@ -53,7 +56,7 @@ static int hosts_check(
 	struct map read;
 	int r = read_settings(s, config, &read, err);
 
-	free(read.faults);
+	free(read.network.faults);
 	return r;
 }
 
@@ -107,7 +110,7 @@ static void hosts_free(void *state)
 	free(c->sequence);
 	free(c->hosts);
 	free(c->rows);
-	free(c->map.faults);
+	free(c->map.network.faults);
 	free(c);
 }
 
@@ -201,7 +204,7 @@ static bool is_lost(const struct hosts *c, uint32_t to, uint32_t from, uint64_t 
 	uint64_t x = c->hosts[to].site.world->seed ^ to * (UINT64_C(1) << 40) ^
 		     (from + UINT64_C(1)) * (UINT64_C(1) << 20) ^ sequence;
 
-	if (c->map.loss <= 0)
+	if (c->map.network.loss <= 0)
 		return false;
 	for (int i = 0; i < 2; i++) { /* splitmix64's finish */
 		x += UINT64_C(0x9e3779b97f4a7c15);
@@ -209,7 +212,7 @@ static bool is_lost(const struct hosts *c, uint32_t to, uint32_t from, uint64_t 
 		x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
 		x ^= x >> 31;
 	}
-	return (double)(x >> 11) * 0x1p-53 < c->map.loss;
+	return (double)(x >> 11) * 0x1p-53 < c->map.network.loss;
 }
 
 /* The newest report of each other host that has arrived. */
@@ -227,7 +230,8 @@ static void hear_all(struct hosts *c, uint32_t to, weir_time now)
 			struct controller_news news = {.kind = CONTROLLER_REPORT,
 				.message = c->sent + at * kind->report_size};
 
-			if (c->sent_at[at] + c->map.delay <= now && !is_lost(c, to, i, sequence)) {
+			if (c->sent_at[at] + c->map.network.delay <= now &&
+				!is_lost(c, to, i, sequence)) {
 				kind->hear(c->hosts[to].site.instance, &news);
 				break;
 			}

@@ -12,9 +12,29 @@
 #ifndef WEIR_SIM_CONTROL_HOSTS_H
 #define WEIR_SIM_CONTROL_HOSTS_H
 
+#include "base/yamldoc.h"
 #include "sim/control/controller.h"
 
 #define HOSTS_PHASES 8
+
+/* Of the scenario: `messages` and `faults`. */
+enum hosts_fault_kind { HOSTS_CRASH, HOSTS_PAUSE, HOSTS_PARTITION, HOSTS_CLOCK };
+struct hosts_fault { /* begins, or ends */
+	weir_time at;
+	enum hosts_fault_kind kind;
+	bool ends;
+	weir_time by;  /* HOSTS_CLOCK: ns */
+	uint32_t host; /* index */
+	yamldoc_node node;
+};
+struct hosts_network {
+	weir_time delay; /* of a report */
+	double loss;
+	struct hosts_fault *faults; /* in order of time; the caller frees them */
+	size_t n_faults;
+};
+/* Return 0, or -EINVAL / -ENOMEM with a message. */
+int hosts_network_read(const struct scenario *s, struct hosts_network *ret, struct weir_err *err);
 
 extern const struct sim_controller_ops hosts_controller;
 

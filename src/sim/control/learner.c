@@ -2,7 +2,10 @@
 #include "base/no-memory.h"
 #include "sim/control/learner.h"
 #include "control/capacity.h"
+#include "sim/measure-put.h"
 #include "sim/world.h"
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct learner {
@@ -52,11 +55,11 @@ static int learner_step(void *state, struct world *w, weir_time now, struct weir
 static int learner_report(void *state, struct world *w, struct metrics *m)
 {
 	struct learner *l = state;
-	const char *name = w->scenario->stations[l->station].name;
-	int r = metrics_putf(m, "iops", l->capacity.rate[0], "device.%s.capacity_iops", name);
+	char prefix[256];
 
-	return r ? r
-		 : metrics_putf(m, "B/s", l->capacity.rate[1], "device.%s.capacity_bytes", name);
+	snprintf(prefix, sizeof(prefix), "device.%s", w->scenario->stations[l->station].name);
+	measure_put_capacity(m, l->capacity.rate, prefix);
+	return metrics_failed(m);
 }
 
 const struct sim_controller_ops learner_capacity = {

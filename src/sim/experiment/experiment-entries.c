@@ -3,43 +3,34 @@
 #include "sim/experiment/experiment-impl.h"
 #include "base/no-memory.h"
 #include <ctype.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct memory { /* all memory that an experiment owns, in one list */
-	struct memory *next;
-	max_align_t bytes[];
-};
-
-void *experiment_keep(struct experiment *e, size_t bytes)
+void *experiment_keep(struct experiment_reader *r, size_t n, size_t size)
 {
-	struct memory *m = calloc(1, sizeof(*m) + bytes);
+	void *memory = r->code ? NULL : arena_take(&r->e->memory, n, size);
 
-	if (!m)
-		return NULL;
-	m->next = e->memory;
-	e->memory = m;
-	return m->bytes;
+	if (!memory && !r->code)
+		r->code = no_memory(r->err);
+	return memory;
 }
 
 void experiment_free(struct experiment *e)
 {
-	struct memory *m, *next;
-
 	if (!e)
 		return;
-	for (m = e->memory; m; m = next) {
-		next = m->next;
-		free(m);
-	}
+	arena_free(&e->memory);
 	free(e);
 }
 
+/* ---- texts */
+
 /* Return the value of the "$…" at `at` and its length in *ret_len; NULL if it has none. */
 static const char *parameter_value(
-	const struct experiment *e, const char *at, const char *x, size_t *ret_len)
+	const struct experiment_reader *r, const char *at, size_t *ret_len)
 {
+	const struct experiment *e = r->e;
+
 	if (at[0] != '$')
 		return NULL;
 	for (size_t i = 0; i < e->n_parameters; i++) {
@@ -52,28 +43,24 @@ static const char *parameter_value(
 		}
 	}
 	*ret_len = 2;
-	return at[1] == 'x' ? x : NULL;
+	return at[1] == 'x' ? r->x : NULL;
 }
 
-int experiment_expand(struct experiment *e, const char *text, const char *x, const char **ret,
-	struct weir_err *err)
+const char *experiment_expand(struct experiment_reader *r, const char *text)
 {
 	size_t n = 1, len;
 	const char *value;
 	char *copy, *to;
 
-	*ret = NULL;
 	if (!text)
-		return 0;
+		return NULL;
 	for (const char *c = text; *c; c++) {
-		value = parameter_value(e, c, x, &len);
+		value = parameter_value(r, c, &len);
 		n += 1 + (value ? strlen(value) : 0);
 	}
-	copy = to = experiment_keep(e, n);
-	if (!copy)
-		return no_memory(err);
-	for (const char *c = text; *c;) {
-		value = parameter_value(e, c, x, &len);
+	copy = to = experiment_keep(r, n, 1);
+	for (const char *c = text; copy && *c;) {
+		value = parameter_value(r, c, &len);
 		if (value) {
 			to = stpcpy(to, value);
 			c += len;
@@ -81,110 +68,130 @@ int experiment_expand(struct experiment *e, const char *text, const char *x, con
 			*to++ = *c++;
 		}
 	}
-	*ret = copy;
-	return 0;
+	return copy;
 }
 
-int experiment_text_of(struct experiment_reader *r, yamldoc_node map, const char *key, bool needed,
-	const char **ret)
+/* Check that a name can be written in an expression and be part of a file's name. */
+static void check_name(struct experiment_reader *r, yamldoc_node map, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)name[i]) && !(i && strchr("_-", name[i])))
+			experiment_refuse(
+				r, map, "name '%s': letters, digits, '_' and '-' only", name);
+	if (!n || n > 100)
+		experiment_refuse(r, map, "the name must have 1 to 100 characters");
+}
+
+const char *experiment_text_of(
+	struct experiment_reader *r, yamldoc_node map, const char *key, enum experiment_type type)
 {
 	const char *text = NULL;
-	int code = yamldoc_string(map, key, &text, r->err);
-
-	if (code == -ENOENT && needed)
-		return yamldoc_error(map, r->err, "'%s' is missing", key);
-	if (code < 0 && code != -ENOENT)
-		return code;
-	return experiment_expand(r->e, text, r->x, ret, r->err);
-}
-
-int experiment_expr_of(struct experiment_reader *r, yamldoc_node map, const char *key, bool needed,
-	const char **ret)
-{
 	struct weir_err why = {""};
-	int code = experiment_text_of(r, map, key, needed, ret);
 
-	if (code < 0 || !*ret || expr_check(*ret, &why) == 0)
-		return code;
-	return yamldoc_error(yamldoc_get(map, key), r->err, "%s: %s", key, why.text);
+	if (!r->code)
+		r->code = yamldoc_optional(yamldoc_string(map, key, &text, r->err));
+	if (!text && type != EXPERIMENT_TEXT)
+		experiment_refuse(r, map, "'%s' is missing", key);
+	text = experiment_expand(r, text);
+	if (text && type == EXPERIMENT_NAME)
+		check_name(r, map, text);
+	if (text && type == EXPERIMENT_EXPR && expr_check(text, &why) < 0)
+		experiment_refuse(r, yamldoc_get(map, key), "%s: %s", key, why.text);
+	return text;
 }
 
-/* Get the number of entries that an entry's `for` makes of it: 1 without. */
-static int count_copies(struct experiment_reader *r, yamldoc_node entry, size_t *ret)
+struct weir_place experiment_place(const struct experiment_reader *r, yamldoc_node n)
 {
-	yamldoc_node list = yamldoc_get(entry, "for");
-	int code;
+	struct weir_place at = yamldoc_place(n);
 
-	*ret = 1;
-	if (!list.id)
-		return 0;
-	code = yamldoc_list(list, r->err);
-	if (code < 0)
-		return code;
-	*ret = yamldoc_size(list);
-	if (!*ret)
-		return yamldoc_error(list, r->err, "'for' is empty");
-	for (size_t i = 0; i < *ret; i++)
-		if (!yamldoc_text(yamldoc_at(list, i)))
-			return yamldoc_error(list, r->err, "'for' must list plain values");
-	return 0;
+	at.file = r->file;
+	return at;
 }
 
-static const char *copy_x(yamldoc_node entry, size_t i)
+void experiment_fields(struct experiment_reader *r, yamldoc_node map,
+	const struct experiment_field *fields, void *entry)
 {
-	yamldoc_node list = yamldoc_get(entry, "for");
+	const char *keys[16];
+	size_t n = 0;
 
-	return list.id ? yamldoc_text(yamldoc_at(list, i)) : NULL;
-}
+	for (const struct experiment_field *f = fields; f->key; f++)
+		keys[n++] = f->key;
+	keys[n] = NULL;
+	if (!r->code)
+		r->code = yamldoc_map(map, keys, r->err);
+	for (const struct experiment_field *f = fields; f->key && !r->code; f++) {
+		void *at = (char *)entry + f->offset;
 
-static int count_entries(struct experiment_reader *r, yamldoc_node list, size_t *ret)
-{
-	size_t n = 0, c;
-
-	for (size_t i = 0; i < yamldoc_size(list); i++) {
-		int code = count_copies(r, yamldoc_at(list, i), &c);
-
-		if (code < 0)
-			return code;
-		n += c;
+		if (f->type == EXPERIMENT_FLAG)
+			r->code = yamldoc_optional(yamldoc_bool(map, f->key, at, r->err));
+		else if (f->type != EXPERIMENT_PART)
+			*(const char **)at = experiment_text_of(r, map, f->key, f->type);
 	}
-	*ret = n;
-	return 0;
 }
 
-int experiment_entries(struct experiment_reader *r, yamldoc_node root, const char *key, size_t size,
-	experiment_read_entry *read, void **ret, size_t *ret_n)
+/* ---- lists */
+
+/* Return the number of entries that an entry's `for` makes of it: 1 without. */
+static size_t count_copies(struct experiment_reader *r, yamldoc_node entry)
+{
+	yamldoc_node list = yamldoc_get(entry, "for");
+
+	if (!list.id || (!r->code && (r->code = yamldoc_list(list, r->err))))
+		return 1;
+	if (!yamldoc_size(list))
+		experiment_refuse(r, list, "'for' is empty");
+	for (size_t i = 0; i < yamldoc_size(list); i++)
+		if (!yamldoc_text(yamldoc_at(list, i)))
+			experiment_refuse(r, list, "'for' must list plain values");
+	return yamldoc_size(list);
+}
+
+void *experiment_entries(struct experiment_reader *r, yamldoc_node root, const char *key,
+	size_t size, experiment_read_entry *read, size_t *ret_n)
 {
 	yamldoc_node list = yamldoc_get(root, key);
-	size_t n = 0, total = 0, c = 0;
+	size_t n = 0;
 	char *all;
-	int code;
 
-	*ret = NULL;
-	*ret_n = 0;
-	if (!list.id)
-		return 0;
-	code = yamldoc_list(list, r->err);
-	if (code == 0)
-		code = count_entries(r, list, &total);
-	if (code < 0)
-		return code;
-	all = experiment_keep(r->e, (total + 1) * size);
-	if (!all)
-		return no_memory(r->err);
-	for (size_t i = 0; i < yamldoc_size(list); i++) {
-		yamldoc_node map = yamldoc_at(list, i);
+	if (!list.id || r->code || (r->code = yamldoc_list(list, r->err)))
+		return NULL;
+	for (size_t i = 0; i < yamldoc_size(list); i++)
+		n += count_copies(r, yamldoc_at(list, i));
+	all = experiment_keep(r, n + 1, size);
+	for (size_t i = 0, to = 0; i < yamldoc_size(list); i++) {
+		yamldoc_node map = yamldoc_at(list, i), values = yamldoc_get(map, "for");
 
-		code = count_copies(r, map, &c);
-		for (size_t k = 0; code == 0 && k < c; k++) {
-			r->x = copy_x(map, k);
-			code = read(r, map, all + n++ * size);
+		for (size_t k = 0; !r->code && k < count_copies(r, map); k++) {
+			r->x = values.id ? yamldoc_text(yamldoc_at(values, k)) : NULL;
+			read(r, map, all + to++ * size);
 		}
-		if (code < 0)
-			return code;
 	}
 	r->x = NULL;
-	*ret = all;
+	*ret_n = r->code ? 0 : n;
+	return all;
+}
+
+struct scenario_set *experiment_sets(
+	struct experiment_reader *r, yamldoc_node map, size_t more, size_t *ret_n)
+{
+	yamldoc_node set = yamldoc_get(map, "set");
+	size_t n = yamldoc_map_size(set);
+	struct scenario_set *sets;
+
+	if (set.id && yamldoc_kind(set) != YAMLDOC_MAP)
+		experiment_refuse(r, set, "'set' must be a map of path: value");
+	sets = experiment_keep(r, n + more + 1, sizeof(*sets));
+	for (size_t i = 0; !r->code && i < n; i++) {
+		const char *path;
+		yamldoc_node value = yamldoc_map_at(set, i, &path);
+
+		if (!yamldoc_text(value))
+			experiment_refuse(r, value, "'%s' must be a text (quote it)", path);
+		sets[i].path = experiment_expand(r, path);
+		sets[i].value = experiment_expand(r, yamldoc_text(value));
+	}
 	*ret_n = n;
-	return 0;
+	return sets;
 }

@@ -2,436 +2,289 @@
 /* experiment-read: parse an experiment's file from YAML. See experiment.h. */
 #include "sim/experiment/experiment-impl.h"
 #include "base/no-memory.h"
-#include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define AT(type, member) offsetof(struct experiment_##type, member)
+#define PART(key)                                                                                  \
+	{                                                                                          \
+		key, EXPERIMENT_PART, 0                                                            \
+	}
+#define END                                                                                        \
+	{                                                                                          \
+		NULL, EXPERIMENT_PART, 0                                                           \
+	}
+
 /* ---- the parts */
 
-/* Check that a name can be written in an expression and be part of a file's name. */
-static int check_name(struct experiment_reader *r, yamldoc_node map, const char *name)
+static void read_run(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
-	size_t n = name ? strlen(name) : 0;
-
-	for (size_t i = 0; i < n; i++)
-		if (!isalnum((unsigned char)name[i]) && !(i && strchr("_-", name[i])))
-			return yamldoc_error(
-				map, r->err, "name '%s': letters, digits, '_' and '-' only", name);
-	if (!n || n > 100)
-		return yamldoc_error(map, r->err, "the name must have 1 to 100 characters");
-	return 0;
-}
-
-int experiment_sets(struct experiment_reader *r, yamldoc_node map, size_t more,
-	struct scenario_set **ret, size_t *ret_n)
-{
-	yamldoc_node set = yamldoc_get(map, "set");
-	struct scenario_set *sets;
-	int code = 0;
-
-	*ret_n = 0;
-	if (!set.id && !more)
-		return 0;
-	if (set.id && yamldoc_kind(set) != YAMLDOC_MAP)
-		return yamldoc_error(set, r->err, "'set' must be a map of path: value");
-	*ret = sets = experiment_keep(r->e, (yamldoc_map_size(set) + more + 1) * sizeof(*sets));
-	if (!sets)
-		return no_memory(r->err);
-	for (size_t i = 0; code == 0 && i < yamldoc_map_size(set); i++) {
-		struct scenario_set *s = &sets[(*ret_n)++];
-		const char *path;
-		yamldoc_node value = yamldoc_map_at(set, i, &path);
-
-		if (!yamldoc_text(value))
-			return yamldoc_error(value, r->err, "'%s' must be a text (quote it)", path);
-		code = experiment_expand(r->e, path, r->x, &s->path, r->err);
-		if (code == 0)
-			code = experiment_expand(
-				r->e, yamldoc_text(value), r->x, &s->value, r->err);
-	}
-	return code;
-}
-
-static int read_run(struct experiment_reader *r, yamldoc_node map, void *entry)
-{
-	static const char *const keys[] = {"name", "scenario", "bench", "set", "live", "for", NULL};
+	static const struct experiment_field fields[] = {{"name", EXPERIMENT_NAME, AT(run, name)},
+		{"bench", EXPERIMENT_TEXT, AT(run, bench)},
+		{"live", EXPERIMENT_FLAG, AT(run, live)}, PART("scenario"), PART("set"),
+		PART("for"), END};
 	struct experiment_run *run = entry;
-	bool live = true;
-	int code = yamldoc_map(map, keys, r->err);
 
-	run->at = yamldoc_place(map);
-	if (code == 0)
-		code = experiment_text_of(r, map, "name", true, &run->name);
-	if (code == 0)
-		code = check_name(r, map, run->name);
-	if (code == 0)
-		code = experiment_text_of(r, map, "bench", false, &run->bench);
-	if (code == 0 && run->bench && !*run->bench)
+	run->at = experiment_place(r, map);
+	run->live = true;
+	experiment_fields(r, map, fields, run);
+	if (run->bench && !*run->bench)
 		run->bench = NULL;
-	if (code == 0 && !run->bench)
-		code = experiment_text_of(r, map, "scenario", true, &run->scenario);
-	if (code == 0 && run->bench &&
-		(yamldoc_get(map, "scenario").id || yamldoc_get(map, "set").id))
-		code = yamldoc_error(map, r->err, "a run with a 'bench' has no scenario");
-	if (code == 0)
-		code = experiment_sets(r, map, 0, &run->sets, &run->n_sets);
-	if (code == 0)
-		code = yamldoc_optional(yamldoc_bool(map, "live", &live, r->err));
-	run->simulated = !live;
-	return code;
+	if (!run->bench)
+		run->scenario = experiment_text_of(r, map, "scenario", EXPERIMENT_NEED);
+	else if (yamldoc_get(map, "scenario").id || yamldoc_get(map, "set").id)
+		experiment_refuse(r, map, "a run with a 'bench' has no scenario");
+	run->sets = experiment_sets(r, map, 0, &run->n_sets);
 }
 
-static int read_define(struct experiment_reader *r, yamldoc_node map, void *entry)
+static void read_define(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
-	static const char *const keys[] = {"name", "value", "unit", "for", NULL};
+	static const struct experiment_field fields[] = {
+		{"name", EXPERIMENT_NAME, AT(define, name)},
+		{"value", EXPERIMENT_EXPR, AT(define, value)},
+		{"unit", EXPERIMENT_TEXT, AT(define, unit)}, PART("for"), END};
 	struct experiment_define *d = entry;
-	int code = yamldoc_map(map, keys, r->err);
 
-	d->at = yamldoc_place(map);
-	if (code == 0)
-		code = experiment_text_of(r, map, "name", true, &d->name);
-	if (code == 0)
-		code = check_name(r, map, d->name);
-	if (code == 0)
-		code = experiment_expr_of(r, map, "value", true, &d->value);
-	if (code == 0)
-		code = experiment_text_of(r, map, "unit", false, &d->unit);
-	return code;
+	d->at = experiment_place(r, map);
+	experiment_fields(r, map, fields, d);
+}
+
+static void check_expr(
+	struct experiment_reader *r, yamldoc_node n, const char *what, const char *text)
+{
+	struct weir_err why = {""};
+
+	if (text && expr_check(text, &why) < 0)
+		experiment_refuse(r, n, "%s: %s", what, why.text);
 }
 
 /* Parse "10 % of EXPR". */
-static int read_within(struct experiment_reader *r, yamldoc_node map, struct experiment_claim *c)
+static void read_within(struct experiment_reader *r, yamldoc_node map, struct experiment_claim *c)
 {
-	struct weir_err why = {""};
-	const char *text;
+	const char *text = experiment_text_of(r, map, "within", EXPERIMENT_NEED);
+	bool percent;
 	char *end;
-	int code = experiment_text_of(r, map, "within", true, &text);
 
-	if (code < 0)
-		return code;
+	if (!text)
+		return;
 	c->within = strtod(text, &end) / 100;
 	end += strspn(end, " ");
-	if (*end == '%')
-		end++;
-	else
-		c->within = 0;
+	percent = *end == '%';
+	end += percent;
 	end += strspn(end, " ");
-	if (!(c->within > 0) || !(c->within < 1) || strncmp(end, "of ", 3) != 0)
-		return yamldoc_error(yamldoc_get(map, "within"), r->err,
-			"'within' must be \"10 %% of EXPRESSION\"");
+	if (!percent || !(c->within > 0) || !(c->within < 1) || strncmp(end, "of ", 3) != 0) {
+		experiment_refuse(
+			r, yamldoc_get(map, "within"), "'within' must be \"10 %% of EXPRESSION\"");
+		return;
+	}
 	c->of = end + 3;
-	if (expr_check(c->of, &why) < 0)
-		return yamldoc_error(yamldoc_get(map, "within"), r->err, "within: %s", why.text);
-	return 0;
+	check_expr(r, yamldoc_get(map, "within"), "within", c->of);
 }
 
-/* Read one end of a band: an expression, or `none`. */
-static int band_end(struct experiment_reader *r, yamldoc_node n, const char **ret)
+/* Return one end of a band: an expression, or for `none` NULL. */
+static const char *band_end(struct experiment_reader *r, yamldoc_node n)
 {
 	const char *text = yamldoc_text(n);
-	struct weir_err why = {""};
-	int code;
 
-	*ret = NULL;
 	if (!text)
-		return yamldoc_error(n, r->err, "'band' is [lo, hi]: expressions, or none");
-	if (strcmp(text, "none") == 0)
-		return 0;
-	code = experiment_expand(r->e, text, r->x, ret, r->err);
-	if (code == 0 && expr_check(*ret, &why) < 0)
-		return yamldoc_error(n, r->err, "band: %s", why.text);
-	return code;
+		experiment_refuse(r, n, "'band' is [lo, hi]: expressions, or none");
+	if (!text || strcmp(text, "none") == 0)
+		return NULL;
+	text = experiment_expand(r, text);
+	check_expr(r, n, "band", text);
+	return text;
 }
 
-static int read_band(struct experiment_reader *r, yamldoc_node map, struct experiment_claim *c)
+static void read_claim(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
+	static const struct experiment_field fields[] = {{"what", EXPERIMENT_NEED, AT(claim, what)},
+		{"paper", EXPERIMENT_TEXT, AT(claim, paper)},
+		{"value", EXPERIMENT_EXPR, AT(claim, value)},
+		{"unit", EXPERIMENT_TEXT, AT(claim, unit)}, PART("band"), PART("within"),
+		PART("for"), END};
 	yamldoc_node band = yamldoc_get(map, "band");
-	int code;
-
-	if (!band.id == !yamldoc_get(map, "within").id)
-		return yamldoc_error(map, r->err, "a claim needs 'band' or 'within', and not both");
-	if (!band.id)
-		return read_within(r, map, c);
-	if (yamldoc_kind(band) != YAMLDOC_LIST || yamldoc_size(band) != 2)
-		return yamldoc_error(band, r->err, "'band' is [lo, hi]: expressions, or none");
-	code = band_end(r, yamldoc_at(band, 0), &c->lo);
-	if (code == 0)
-		code = band_end(r, yamldoc_at(band, 1), &c->hi);
-	if (code == 0 && !c->lo && !c->hi)
-		return yamldoc_error(band, r->err, "a band that is open on both sides cannot fail");
-	return code;
-}
-
-static int read_claim(struct experiment_reader *r, yamldoc_node map, void *entry)
-{
-	static const char *const keys[] = {
-		"what", "paper", "value", "band", "within", "unit", "for", NULL};
 	struct experiment_claim *c = entry;
-	int code = yamldoc_map(map, keys, r->err);
 
-	c->at = yamldoc_place(map);
-	if (code == 0)
-		code = experiment_text_of(r, map, "what", true, &c->what);
-	if (code == 0)
-		code = experiment_text_of(r, map, "paper", false, &c->paper);
-	if (code == 0)
-		code = experiment_expr_of(r, map, "value", true, &c->value);
-	if (code == 0)
-		code = experiment_text_of(r, map, "unit", false, &c->unit);
-	if (code == 0)
-		code = read_band(r, map, c);
+	c->at = experiment_place(r, map);
+	experiment_fields(r, map, fields, c);
 	c->paper = c->paper ? c->paper : "";
 	c->unit = c->unit ? c->unit : "";
-	return code;
+	if (!band.id == !yamldoc_get(map, "within").id)
+		experiment_refuse(r, map, "a claim needs 'band' or 'within', and not both");
+	if (!band.id) {
+		read_within(r, map, c);
+		return;
+	}
+	if (yamldoc_kind(band) != YAMLDOC_LIST || yamldoc_size(band) != 2)
+		experiment_refuse(r, band, "'band' is [lo, hi]: expressions, or none");
+	c->lo = band_end(r, yamldoc_at(band, 0));
+	c->hi = band_end(r, yamldoc_at(band, 1));
+	if (!c->lo && !c->hi)
+		experiment_refuse(r, band, "a band that is open on both sides cannot fail");
 }
 
 /* Read x: [..] and y: an expression with $x for each x. */
-static int read_xy(struct experiment_reader *r, yamldoc_node map, struct experiment_line *l)
+static void read_xy(struct experiment_reader *r, yamldoc_node map, struct experiment_line *l)
 {
 	yamldoc_node list = yamldoc_get(map, "x");
-	struct experiment_reader each = *r;
-	int code = yamldoc_list(list, r->err);
+	size_t n = yamldoc_size(list);
 
-	if (code < 0)
-		return code;
-	l->xs = experiment_keep(r->e, (yamldoc_size(list) + 1) * sizeof(*l->xs));
-	l->ys = experiment_keep(r->e, (yamldoc_size(list) + 1) * sizeof(*l->ys));
-	if (!l->xs || !l->ys)
-		return no_memory(r->err);
-	for (size_t i = 0; i < yamldoc_size(list); i++) {
-		each.x = yamldoc_text(yamldoc_at(list, i));
-		if (!each.x || weir_units_count(each.x, &l->xs[i], NULL) < 0)
-			return yamldoc_error(list, r->err, "'x' must list numbers");
+	if (!r->code)
+		r->code = yamldoc_list(list, r->err);
+	l->xs = experiment_keep(r, n + 1, sizeof(*l->xs));
+	l->ys = experiment_keep(r, n + 1, sizeof(*l->ys));
+	for (size_t i = 0; !r->code && i < n; i++) {
+		r->x = yamldoc_text(yamldoc_at(list, i));
+		if (!r->x || weir_units_count(r->x, &l->xs[i], NULL) < 0)
+			experiment_refuse(r, list, "'x' must list numbers");
 		if (i && l->xs[i] < l->xs[i - 1])
-			return yamldoc_error(list, r->err, "'x' must be in order");
-		code = experiment_expr_of(&each, map, "y", true, &l->ys[i]);
-		if (code < 0)
-			return code;
+			experiment_refuse(r, list, "'x' must be in order");
+		l->ys[i] = experiment_text_of(r, map, "y", EXPERIMENT_EXPR);
 	}
-	l->n = yamldoc_size(list);
-	return 0;
+	r->x = NULL;
+	l->n = n;
 }
 
-static int read_line(struct experiment_reader *r, yamldoc_node map, void *entry)
+static void read_line(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
-	static const char *const keys[] = {"label", "series", "x", "y", "style", "for", NULL};
+	static const struct experiment_field fields[] = {
+		{"label", EXPERIMENT_NEED, AT(line, label)}, PART("series"), PART("x"), PART("y"),
+		PART("style"), PART("for"), END};
 	static const char *const styles[] = {"line", "points", "dashed", NULL};
-	struct experiment_line *l = entry;
-	int code = yamldoc_map(map, keys, r->err), style = PLOT_LINE;
 	bool xy = yamldoc_get(map, "x").id || yamldoc_get(map, "y").id;
+	int style = xy ? PLOT_POINTS : PLOT_LINE;
+	struct experiment_line *l = entry;
 
-	if (code == 0 && xy == (yamldoc_get(map, "series").id != 0))
-		return yamldoc_error(map, r->err, "a line needs 'series', or 'x' and 'y'");
-	if (code == 0 && xy && yamldoc_get(map, "for").id)
-		return yamldoc_error(
-			map, r->err, "'for' goes with 'series'; $x is each of 'x' here");
-	if (code == 0)
-		code = experiment_text_of(r, map, "label", true, &l->label);
-	if (code == 0)
-		code = yamldoc_choice(map, "style", styles, &style, r->err);
-	if (code == -ENOENT) {
-		style = xy ? PLOT_POINTS : PLOT_LINE;
-		code = 0;
-	}
+	experiment_fields(r, map, fields, l);
+	if (xy == (yamldoc_get(map, "series").id != 0))
+		experiment_refuse(r, map, "a line needs 'series', or 'x' and 'y'");
+	if (xy && yamldoc_get(map, "for").id)
+		experiment_refuse(r, map, "'for' goes with 'series'; $x is each of 'x' here");
+	if (!r->code)
+		r->code = yamldoc_optional(yamldoc_choice(map, "style", styles, &style, r->err));
 	l->style = (enum plot_style)style;
-	if (code == 0)
-		code = xy ? read_xy(r, map, l)
-			  : experiment_text_of(r, map, "series", true, &l->series);
-	return code;
+	if (xy)
+		read_xy(r, map, l);
+	else
+		l->series = experiment_text_of(r, map, "series", EXPERIMENT_NEED);
 }
 
-static int read_plot(struct experiment_reader *r, yamldoc_node map, void *entry)
+static void read_plot(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
-	static const char *const keys[] = {
-		"name", "title", "x", "y", "log", "panels", "lines", NULL};
+	static const struct experiment_field fields[] = {{"name", EXPERIMENT_NAME, AT(plot, name)},
+		{"title", EXPERIMENT_NEED, AT(plot, title)},
+		{"x", EXPERIMENT_NEED, AT(plot, x_label)},
+		{"y", EXPERIMENT_NEED, AT(plot, y_label)},
+		{"panels", EXPERIMENT_FLAG, AT(plot, panels)}, PART("log"), PART("lines"), END};
 	static const char *const logs[] = {"none", "x", "y", "xy", NULL};
 	struct experiment_plot *p = entry;
-	void *lines = NULL;
-	int code = yamldoc_map(map, keys, r->err), log = 0;
+	int log = 0;
 
-	p->at = yamldoc_place(map);
-	if (code == 0)
-		code = experiment_text_of(r, map, "name", true, &p->name);
-	if (code == 0)
-		code = check_name(r, map, p->name);
-	if (code == 0)
-		code = experiment_text_of(r, map, "title", true, &p->title);
-	if (code == 0)
-		code = experiment_text_of(r, map, "x", true, &p->x_label);
-	if (code == 0)
-		code = experiment_text_of(r, map, "y", true, &p->y_label);
-	if (code == 0)
-		code = yamldoc_choice(map, "log", logs, &log, r->err);
-	if (code == -ENOENT)
-		code = 0;
+	p->at = experiment_place(r, map);
+	experiment_fields(r, map, fields, p);
+	if (!r->code)
+		r->code = yamldoc_optional(yamldoc_choice(map, "log", logs, &log, r->err));
 	p->log_x = log & 1;
 	p->log_y = log & 2;
-	if (code == 0)
-		code = yamldoc_optional(yamldoc_bool(map, "panels", &p->panels, r->err));
-	if (code == 0 && p->panels && log)
-		return yamldoc_error(map, r->err, "panels have no logarithmic axes");
-	if (code == 0)
-		code = experiment_entries(
-			r, map, "lines", sizeof(*p->lines), read_line, &lines, &p->n_lines);
-	p->lines = lines;
-	if (code == 0 && !p->n_lines)
-		return yamldoc_error(map, r->err, "a plot needs 'lines'");
-	return code;
+	if (p->panels && log)
+		experiment_refuse(r, map, "panels have no logarithmic axes");
+	p->lines = experiment_entries(r, map, "lines", sizeof(*p->lines), read_line, &p->n_lines);
+	if (!p->n_lines)
+		experiment_refuse(r, map, "a plot needs 'lines'");
 }
 
 /* ---- the whole file */
 
-static int check_runs(const struct experiment *e, yamldoc_node root, struct weir_err *err)
+static void check_runs(struct experiment_reader *r, yamldoc_node root)
 {
+	const struct experiment *e = r->e;
+
 	for (size_t i = 0; i < e->n_runs; i++)
-		for (size_t k = 0; k < i; k++)
+		for (size_t k = 0; !r->code && k < i; k++)
 			if (strcmp(e->runs[i].name, e->runs[k].name) == 0)
-				return weir_err_at(err, -EINVAL, e->runs[i].at,
+				r->code = weir_err_at(r->err, -EINVAL, e->runs[i].at,
 					"there is already a run named '%s'", e->runs[i].name);
 	if (!e->n_runs)
-		return yamldoc_error(root, err, "an experiment needs 'runs'");
+		experiment_refuse(r, root, "an experiment needs 'runs'");
 	if (!e->n_claims)
-		return yamldoc_error(root, err, "an experiment needs 'claims'");
-	return 0;
-}
-
-static int read_lists(struct experiment_reader *r, yamldoc_node root)
-{
-	struct experiment *e = r->e;
-	void *runs = NULL, *defines = NULL, *claims = NULL, *plots = NULL;
-	int code;
-
-	code = experiment_entries(r, root, "runs", sizeof(*e->runs), read_run, &runs, &e->n_runs);
-	if (code == 0)
-		code = experiment_entries(r, root, "define", sizeof(*e->defines), read_define,
-			&defines, &e->n_defines);
-	if (code == 0)
-		code = experiment_entries(
-			r, root, "claims", sizeof(*e->claims), read_claim, &claims, &e->n_claims);
-	if (code == 0)
-		code = experiment_entries(
-			r, root, "plots", sizeof(*e->plots), read_plot, &plots, &e->n_plots);
-	e->runs = runs;
-	e->defines = defines;
-	e->claims = claims;
-	e->plots = plots;
-	return code;
+		experiment_refuse(r, root, "an experiment needs 'claims'");
 }
 
 /* Read live: true, or a map of the changes for live runs: times that replace a scenario's, and
  * `set` as in a run. */
-static int read_live(struct experiment_reader *r, yamldoc_node root)
+static void read_live(struct experiment_reader *r, yamldoc_node root)
 {
 	static const char *const keys[] = {"duration", "warmup", "set", NULL};
 	yamldoc_node live = yamldoc_get(root, "live");
 	struct experiment *e = r->e;
-	int code;
 
+	if (r->code)
+		return;
 	if (yamldoc_kind(live) != YAMLDOC_MAP) {
-		code = yamldoc_bool(root, "live", &e->live, r->err);
-		return yamldoc_optional(code);
+		r->code = yamldoc_optional(yamldoc_bool(root, "live", &e->live, r->err));
+		return;
 	}
 	e->live = true;
-	code = yamldoc_map(live, keys, r->err);
-	if (code == 0)
-		code = experiment_sets(r, live, 2, &e->live_sets, &e->n_live_sets);
-	for (size_t i = 0; code == 0 && i < 2; i++) {
-		struct scenario_set *s = &e->live_sets[e->n_live_sets];
+	r->code = yamldoc_map(live, keys, r->err);
+	e->live_sets = experiment_sets(r, live, 2, &e->n_live_sets);
+	for (size_t i = 0; !r->code && i < 2; i++) {
 		weir_time time;
 
-		code = yamldoc_time(live, keys[i], &time, r->err);
-		if (code == 0)
-			code = experiment_text_of(r, live, keys[i], true, &s->value);
-		if (code == 0) {
-			s->path = keys[i];
-			e->n_live_sets++;
-		} else if (code == -ENOENT) {
-			code = 0;
-		}
+		if (yamldoc_get(live, keys[i]).id &&
+			!(r->code = yamldoc_time(live, keys[i], &time, r->err)))
+			e->live_sets[e->n_live_sets++] = (struct scenario_set){.path = keys[i],
+				.value = experiment_text_of(r, live, keys[i], EXPERIMENT_NEED)};
 	}
-	return code;
 }
 
-static int read_parameters(struct experiment_reader *r, yamldoc_node root)
+static void read_parameters(struct experiment_reader *r, yamldoc_node root)
 {
 	yamldoc_node map = yamldoc_get(root, "parameters");
-	size_t n = map.id ? yamldoc_map_size(map) : 0;
+	size_t n = yamldoc_map_size(map);
 	struct experiment_parameter *all;
-	int code = 0;
 
 	if (map.id && yamldoc_kind(map) != YAMLDOC_MAP)
-		return yamldoc_error(map, r->err, "must be a map of name: value");
-	all = experiment_keep(r->e, (n + 1) * sizeof(*all));
-	if (!all)
-		return no_memory(r->err);
-	for (size_t i = 0; code == 0 && i < n; i++) {
+		experiment_refuse(r, map, "must be a map of name: value");
+	all = experiment_keep(r, n + 1, sizeof(*all));
+	for (size_t i = 0; !r->code && i < n; i++) {
 		const char *name;
 		yamldoc_node value = yamldoc_map_at(map, i, &name);
 
 		if (!yamldoc_text(value))
-			return yamldoc_error(value, r->err, "'%s' must be a text", name);
+			experiment_refuse(r, value, "'%s' must be a text", name);
 		if (strspn(name, "abcdefghijklmnopqrstuvwxyz") != strlen(name) || name[0] == 'x')
-			return yamldoc_error(value, r->err,
+			experiment_refuse(r, value,
 				"'%s': lower-case letters only, not starting with x", name);
-		code = experiment_expand(r->e, name, NULL, &all[i].name, r->err);
-		if (code == 0)
-			code = experiment_expand(
-				r->e, yamldoc_text(value), NULL, &all[i].value, r->err);
+		all[i].name = experiment_expand(r, name);
+		all[i].value = experiment_expand(r, yamldoc_text(value));
 	}
 	r->e->parameters = all;
-	r->e->n_parameters = code == 0 ? n : 0;
-	return code;
+	r->e->n_parameters = r->code ? 0 : n;
 }
 
-static int read_root(struct experiment_reader *r, yamldoc_node root)
+static void read_root(struct experiment_reader *r, yamldoc_node root)
 {
-	static const char *const keys[] = {"id", "title", "source", "about", "live", "parameters",
-		"needs", "runs", "define", "claims", "plots", "without", NULL};
+#define TOP(member) offsetof(struct experiment, member)
+	static const struct experiment_field fields[] = {{"id", EXPERIMENT_NAME, TOP(id)},
+		{"title", EXPERIMENT_NEED, TOP(title)}, {"source", EXPERIMENT_NEED, TOP(source)},
+		{"about", EXPERIMENT_TEXT, TOP(about)}, PART("live"), PART("parameters"),
+		PART("needs"), PART("runs"), PART("define"), PART("claims"), PART("plots"),
+		PART("without"), END};
 	struct experiment *e = r->e;
-	int code = yamldoc_map(root, keys, r->err);
 
-	if (code == 0)
-		code = experiment_text_of(r, root, "id", true, &e->id);
-	if (code == 0)
-		code = check_name(r, root, e->id);
-	if (code == 0)
-		code = experiment_text_of(r, root, "title", true, &e->title);
-	if (code == 0)
-		code = experiment_text_of(r, root, "source", true, &e->source);
-	if (code == 0)
-		code = experiment_text_of(r, root, "about", false, &e->about);
-	if (code == 0)
-		code = read_parameters(r, root);
-	if (code == 0)
-		code = experiment_text_of(r, root, "needs", false, &e->needs);
-	if (code == 0)
-		code = read_live(r, root);
-	if (code == 0)
-		code = read_lists(r, root);
-	if (code == 0)
-		code = experiment_read_without(r, root);
-	return code == 0 ? check_runs(e, root, r->err) : code;
-}
-
-/* Copy the file's name: the places in messages outlive the document. */
-static int keep_places(struct experiment *e, const char *name, struct weir_err *err)
-{
-	const char *file;
-	int code = experiment_expand(e, name, NULL, &file, err);
-
-	for (size_t i = 0; code == 0 && i < e->n_runs; i++)
-		e->runs[i].at.file = file;
-	for (size_t i = 0; code == 0 && i < e->n_defines; i++)
-		e->defines[i].at.file = file;
-	for (size_t i = 0; code == 0 && i < e->n_claims; i++)
-		e->claims[i].at.file = file;
-	for (size_t i = 0; code == 0 && i < e->n_plots; i++)
-		e->plots[i].at.file = file;
-	for (size_t i = 0; code == 0 && i < e->n_without; i++)
-		e->without[i].at.file = file;
-	return code;
+	experiment_fields(r, root, fields, e);
+	read_parameters(r, root);
+	e->needs = experiment_text_of(r, root, "needs", EXPERIMENT_TEXT);
+	read_live(r, root);
+	e->runs = experiment_entries(r, root, "runs", sizeof(*e->runs), read_run, &e->n_runs);
+	e->defines = experiment_entries(
+		r, root, "define", sizeof(*e->defines), read_define, &e->n_defines);
+	e->claims =
+		experiment_entries(r, root, "claims", sizeof(*e->claims), read_claim, &e->n_claims);
+	e->plots = experiment_entries(r, root, "plots", sizeof(*e->plots), read_plot, &e->n_plots);
+	experiment_read_without(r, root);
+	check_runs(r, root);
 }
 
 int experiment_parse(const char *text, size_t len, const char *name, struct experiment **ret,
@@ -440,21 +293,19 @@ int experiment_parse(const char *text, size_t len, const char *name, struct expe
 	struct experiment *e = calloc(1, sizeof(*e));
 	struct experiment_reader r = {.e = e, .err = err};
 	struct yamldoc *doc;
-	int code;
 
 	if (!e)
 		return no_memory(err);
-	code = yamldoc_parse(text, len, name, &doc, err);
-	if (code == 0) {
-		code = read_root(&r, yamldoc_root(doc));
+	r.file = experiment_expand(&r, name);
+	if (!r.code)
+		r.code = yamldoc_parse(text, len, name, &doc, err);
+	if (!r.code) {
+		read_root(&r, yamldoc_root(doc));
 		yamldoc_free(doc);
 	}
-	if (code == 0)
-		code = keep_places(e, name, err);
-	if (code < 0) {
+	if (r.code)
 		experiment_free(e);
-		return code;
-	}
-	*ret = e;
-	return 0;
+	else
+		*ret = e;
+	return r.code;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* experiment-show: the claims of an experiment and their outcomes, as text and as Markdown. */
 #include "sim/experiment/experiment.h"
-#include "sim/experiment/report-impl.h"
+#include "sim/experiment/report.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -39,32 +39,26 @@ char *experiment_band(
 }
 
 /* Fill the table of the claims: a head, and a row for each. */
-static int fill_table(
+static void fill_table(
 	const struct experiment *e, const struct experiment_result *r, struct report_table *t)
 {
 	static const char *const head[] = {"", "claim", "paper", "ours", "band"};
 	char value[96], band[96];
-	int code = 0;
 
-	for (size_t i = 0; code == 0 && i < sizeof(head) / sizeof(*head); i++)
-		code = report_cell(t, "%s", head[i]);
-	for (size_t i = 0; code == 0 && i < e->n_claims; i++) {
+	report_cells(t, head, t->columns);
+	for (size_t i = 0; i < e->n_claims; i++) {
 		const struct experiment_claim *c = &e->claims[i];
 		const struct experiment_outcome *o = &r->outcomes[i];
 
 		if (!o->judged)
 			continue;
-		code = report_cell(t, "%s", o->ok ? "ok" : "MISS");
-		if (code == 0)
-			code = report_cell(t, "%s", c->what);
-		if (code == 0)
-			code = report_cell(t, "%s", *c->paper ? c->paper : "–");
-		if (code == 0)
-			code = report_cell(t, "%s", experiment_value(c, o, value, sizeof(value)));
-		if (code == 0)
-			code = report_cell(t, "%s", experiment_band(c, o, band, sizeof(band)));
+		report_cells(t,
+			(const char *const[]){o->ok ? "ok" : "MISS", c->what,
+				*c->paper ? c->paper : "–",
+				experiment_value(c, o, value, sizeof(value)),
+				experiment_band(c, o, band, sizeof(band))},
+			t->columns);
 	}
-	return code;
 }
 
 static void put_reasons(
@@ -115,63 +109,34 @@ static void put_head(FILE *f, const struct experiment *e, const struct experimen
 	fprintf(f, "): %zu claims must be missed, %zu are\n", r->judged, r->judged - r->held);
 }
 
-/* Write the head, the table and what follows it. */
-static int write_report(const struct experiment *e, const struct experiment_result *r,
-	bool markdown, const char *pictures, FILE *f)
+int experiment_text(const struct experiment *e, const struct experiment_result *r, FILE *to)
 {
-	struct report_table *t;
-	char stem[256], *table = NULL;
-	int code = report_table_new(5, &t);
+	struct report_table t = {.columns = 5};
+	int code;
 
-	if (code == 0)
-		code = fill_table(e, r, t);
-	if (code == 0)
-		code = markdown ? report_table_markdown(t, &table)
-				: report_table_text(t, 2, &table);
-	if (code == 0) {
-		if (markdown)
-			fprintf(f, "## %s\n\n%s. *%s*\n\n", e->id, e->title, e->source);
-		else
-			put_head(f, e, r);
-		if (markdown && e->about)
-			fprintf(f, "%s\n\n", e->about);
-		fputs(table, f);
-		put_reasons(f, e, r, markdown ? "\n" : "  ");
-		if (markdown)
-			put_without(f, e);
-		for (size_t i = 0; markdown && pictures && i < e->n_plots; i++)
-			fprintf(f, "\n![%s](%s/%s.svg)\n", e->plots[i].title, pictures,
-				experiment_stem(e, i, stem, sizeof(stem)));
-	}
-	free(table);
-	report_table_free(t);
+	fill_table(e, r, &t);
+	put_head(to, e, r);
+	code = report_table_text(&t, 2, to);
+	put_reasons(to, e, r, "  ");
 	return code;
 }
 
-static int compose_text(const struct experiment *e, const struct experiment_result *r,
-	bool markdown, const char *pictures, char **ret)
-{
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	if (!f)
-		return -ENOMEM;
-	if (write_report(e, r, markdown, pictures, f) < 0) {
-		fclose(f);
-		free(text);
-		return -ENOMEM;
-	}
-	return report_finish(f, &text, ret);
-}
-
-int experiment_text(const struct experiment *e, const struct experiment_result *r, char **ret)
-{
-	return compose_text(e, r, false, NULL, ret);
-}
-
 int experiment_markdown(const struct experiment *e, const struct experiment_result *r,
-	const char *pictures, char **ret)
+	const char *pictures, FILE *to)
 {
-	return compose_text(e, r, true, pictures, ret);
+	struct report_table t = {.columns = 5};
+	char stem[256];
+	int code;
+
+	fill_table(e, r, &t);
+	fprintf(to, "## %s\n\n%s. *%s*\n\n", e->id, e->title, e->source);
+	if (e->about)
+		fprintf(to, "%s\n\n", e->about);
+	code = report_table_markdown(&t, to);
+	put_reasons(to, e, r, "\n");
+	put_without(to, e);
+	for (size_t i = 0; pictures && i < e->n_plots; i++)
+		fprintf(to, "\n![%s](%s/%s.svg)\n", e->plots[i].title, pictures,
+			experiment_stem(e, i, stem, sizeof(stem)));
+	return code;
 }

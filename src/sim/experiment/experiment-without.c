@@ -2,7 +2,6 @@
 /* experiment-without: the counter-experiments of a file, and the runs that a claim needs. See
  * experiment.h. */
 #include "sim/experiment/experiment-impl.h"
-#include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
 #include <string.h>
@@ -65,99 +64,85 @@ static const char *claim_name(const struct experiment *e, size_t i)
 
 /* Mark those of `n` names that a pattern of the list map[key] matches; a pattern without a match is
  * an error. */
-static int mark_matches(struct experiment_reader *r, yamldoc_node map, const char *key, size_t n,
+static void mark_matches(struct experiment_reader *r, yamldoc_node map, const char *key, size_t n,
 	const char *(*name)(const struct experiment *e, size_t i), bool *marks)
 {
 	yamldoc_node list = yamldoc_get(map, key);
-	int code = yamldoc_list(list, r->err);
 
-	for (size_t k = 0; code == 0 && k < yamldoc_size(list); k++) {
-		const char *text = yamldoc_text(yamldoc_at(list, k)), *pattern;
+	if (!r->code)
+		r->code = yamldoc_list(list, r->err);
+	for (size_t k = 0; !r->code && k < yamldoc_size(list); k++) {
+		const char *pattern = experiment_expand(r, yamldoc_text(yamldoc_at(list, k)));
 		bool fits = false;
 
-		if (!text)
-			return yamldoc_error(list, r->err, "'%s' must list patterns", key);
-		code = experiment_expand(r->e, text, r->x, &pattern, r->err);
-		for (size_t i = 0; code == 0 && i < n; i++)
+		if (!pattern)
+			experiment_refuse(r, list, "'%s' must list patterns", key);
+		for (size_t i = 0; pattern && i < n; i++)
 			if (scenario_fits(pattern, name(r->e, i)))
 				marks[i] = fits = true;
-		if (code == 0 && !fits)
-			return yamldoc_error(yamldoc_at(list, k), r->err,
-				"'%s' matches none of the %s", pattern,
-				name == run_name ? "runs" : "claims");
+		if (!fits)
+			experiment_refuse(r, yamldoc_at(list, k), "'%s' matches none of the %s",
+				pattern, name == run_name ? "runs" : "claims");
 	}
-	return code;
 }
 
 /* Read the runs to change: those named, else all that the claims need. */
-static int read_runs(struct experiment_reader *r, yamldoc_node map, struct experiment_without *w)
+static void read_runs(struct experiment_reader *r, yamldoc_node map, struct experiment_without *w)
 {
 	struct experiment *e = r->e;
-	bool *needed = experiment_keep(e, e->n_runs + 1), some = false;
-	int code;
+	bool *needed = experiment_keep(r, e->n_runs + 1, 1), some = false;
 
 	if (!needed)
-		return no_memory(r->err);
+		return;
 	for (size_t i = 0; i < e->n_claims; i++)
 		if (w->claims[i])
 			experiment_needs(e, &e->claims[i], needed);
-	if (!yamldoc_get(map, "runs").id) {
+	if (!yamldoc_get(map, "runs").id)
 		memcpy(w->runs, needed, e->n_runs);
-	} else {
-		code = mark_matches(r, map, "runs", e->n_runs, run_name, w->runs);
-		if (code < 0)
-			return code;
-	}
+	else
+		mark_matches(r, map, "runs", e->n_runs, run_name, w->runs);
 	for (size_t i = 0; i < e->n_runs; i++) {
 		some |= needed[i] && w->runs[i];
 		if (w->runs[i] && e->runs[i].bench)
-			return yamldoc_error(map, r->err,
-				"run '%s' is a benchmark: it has nothing to set", e->runs[i].name);
+			experiment_refuse(r, map, "run '%s' is a benchmark: it has nothing to set",
+				e->runs[i].name);
 	}
-	return some ? 0
-		    : yamldoc_error(map, r->err, "no claim of 'miss' needs a run that is changed");
+	if (!some)
+		experiment_refuse(r, map, "no claim of 'miss' needs a run that is changed");
 }
 
-static int read_counter(struct experiment_reader *r, yamldoc_node map, void *entry)
+static void read_counter(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
-	static const char *const keys[] = {"mechanism", "set", "runs", "miss", "live", "for", NULL};
+	static const struct experiment_field fields[] = {
+		{"mechanism", EXPERIMENT_NEED, offsetof(struct experiment_without, mechanism)},
+		{"live", EXPERIMENT_FLAG, offsetof(struct experiment_without, live)},
+		{"set", EXPERIMENT_PART, 0}, {"runs", EXPERIMENT_PART, 0},
+		{"miss", EXPERIMENT_PART, 0}, {"for", EXPERIMENT_PART, 0},
+		{NULL, EXPERIMENT_PART, 0}};
 	struct experiment_without *w = entry;
-	int code = yamldoc_map(map, keys, r->err);
 
-	w->at = yamldoc_place(map);
-	w->runs = experiment_keep(r->e, r->e->n_runs + 1);
-	w->claims = experiment_keep(r->e, r->e->n_claims + 1);
-	if (code == 0 && (!w->runs || !w->claims))
-		return no_memory(r->err);
-	if (code == 0)
-		code = experiment_text_of(r, map, "mechanism", true, &w->mechanism);
-	if (code == 0)
-		code = experiment_sets(r, map, 0, &w->sets, &w->n_sets);
-	if (code == 0 && !w->n_sets)
-		return yamldoc_error(map, r->err, "'set' must switch the mechanism off");
-	if (code == 0 && !yamldoc_get(map, "miss").id)
-		return yamldoc_error(map, r->err, "'miss' must list claims");
-	if (code == 0)
-		code = mark_matches(r, map, "miss", r->e->n_claims, claim_name, w->claims);
-	if (code == 0)
-		code = read_runs(r, map, w);
-	if (code == 0)
-		code = yamldoc_optional(yamldoc_bool(map, "live", &w->live, r->err));
-	if (code == 0 && w->live && !r->e->live)
-		return yamldoc_error(map, r->err, "live: the experiment cannot run live");
-	return code;
+	w->at = experiment_place(r, map);
+	w->runs = experiment_keep(r, r->e->n_runs + 1, 1);
+	w->claims = experiment_keep(r, r->e->n_claims + 1, 1);
+	experiment_fields(r, map, fields, w);
+	w->sets = experiment_sets(r, map, 0, &w->n_sets);
+	if (!w->n_sets)
+		experiment_refuse(r, map, "'set' must switch the mechanism off");
+	if (!yamldoc_get(map, "miss").id)
+		experiment_refuse(r, map, "'miss' must list claims");
+	mark_matches(r, map, "miss", r->e->n_claims, claim_name, w->claims);
+	read_runs(r, map, w);
+	if (w->live && !r->e->live)
+		experiment_refuse(r, map, "live: the experiment cannot run live");
 }
 
-int experiment_read_without(struct experiment_reader *r, yamldoc_node root)
+void experiment_read_without(struct experiment_reader *r, yamldoc_node root)
 {
 	struct experiment *e = r->e;
-	void *list = NULL;
-	int code;
 
 	if (yamldoc_kind(yamldoc_get(root, "without")) == YAMLDOC_SCALAR)
-		return experiment_text_of(r, root, "without", false, &e->no_mechanism);
-	code = experiment_entries(
-		r, root, "without", sizeof(*e->without), read_counter, &list, &e->n_without);
-	e->without = list;
-	return code;
+		e->no_mechanism = experiment_text_of(r, root, "without", EXPERIMENT_TEXT);
+	else
+		e->without = experiment_entries(
+			r, root, "without", sizeof(*e->without), read_counter, &e->n_without);
 }

@@ -215,7 +215,7 @@ static bool choose_claim(const struct experiment *e, const struct experiment_opt
 	memset(claim_runs, 0, e->n_runs);
 	experiment_needs(e, &e->claims[claim], claim_runs);
 	for (size_t i = 0; o->live && i < e->n_runs; i++)
-		if (claim_runs[i] && e->runs[i].simulated)
+		if (claim_runs[i] && !e->runs[i].live)
 			return false;
 	for (size_t i = 0; i < e->n_runs; i++)
 		runs[i] |= claim_runs[i];
@@ -232,7 +232,7 @@ static void choose_all(const struct experiment *e, const struct experiment_optio
 		r->judged += r->outcomes[i].judged;
 	}
 	for (size_t i = 0; !o->without && i < e->n_runs; i++)
-		runs[i] = !(o->live && e->runs[i].simulated);
+		runs[i] = !o->live || e->runs[i].live;
 }
 
 static int run_all(const struct experiment *e, const struct experiment_options *o,

@@ -40,12 +40,14 @@
 #define WEIR_SIM_EXPERIMENT_EXPERIMENT_H
 
 #include <weir/err.h>
+#include "base/arena.h"
 #include "sim/experiment/expr.h"
 #include "sim/metrics.h"
 #include "sim/experiment/plot.h"
 #include "sim/sim.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 struct experiment_parameter { /* set by the user; replaces $NAME */
 	const char *name, *value;
@@ -57,7 +59,7 @@ struct experiment_run {
 	const char *bench;    /* the name of a benchmark to run instead */
 	struct scenario_set *sets;
 	size_t n_sets;
-	bool simulated; /* not run live; claims that need it are not judged live */
+	bool live; /* else claims that need it are not judged live */
 	struct weir_place at;
 };
 
@@ -126,7 +128,7 @@ struct experiment {
 	struct experiment_without *without;
 	size_t n_without;
 	const char *no_mechanism; /* why there is no counter-experiment; NULL: not stated */
-	void *memory;             /* owns everything above */
+	struct arena memory;      /* owns everything above */
 };
 
 /* Parse and check an experiment. Return 0, or -EINVAL / -ENOMEM and the first error with its place.
@@ -196,12 +198,12 @@ char *experiment_band(const struct experiment_claim *c, const struct experiment_
 char *experiment_value(const struct experiment_claim *c, const struct experiment_outcome *o,
 	char *buf, size_t len);
 
-/* Write one line per claim; malloc'ed. Return 0 or -ENOMEM. */
-int experiment_text(const struct experiment *e, const struct experiment_result *r, char **ret);
+/* Write one line per claim. Return 0 or -ENOMEM. */
+int experiment_text(const struct experiment *e, const struct experiment_result *r, FILE *to);
 /* Write a section of results.md. `pictures`: the folder of the pictures, relative to that file;
  * NULL: there are none. */
 int experiment_markdown(const struct experiment *e, const struct experiment_result *r,
-	const char *pictures, char **ret);
+	const char *pictures, FILE *to);
 
 /* Write the plot's data and script to dir/ID-NAME.* with `put` (plot_write). Return 0, or a
  * negative errno. */

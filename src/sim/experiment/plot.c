@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/experiment/plot.h"
-#include "sim/experiment/report-impl.h"
+#include "base/no-memory.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -68,25 +68,20 @@ static void put_data(FILE *f, const struct plot *p, size_t *at)
 	}
 }
 
-int plot_csv(const struct plot *p, char **ret)
+void plot_csv(const struct plot *p, const char *stem, FILE *to)
 {
-	size_t *at = calloc(p->n_lines + 1, sizeof(*at)), len;
-	char *text = NULL;
-	FILE *f = at ? open_memstream(&text, &len) : NULL;
+	size_t *at = calloc(p->n_lines + 1, sizeof(*at));
 
-	if (!f) {
-		free(at);
-		return -ENOMEM;
-	}
-	put_field(f, p->x_label);
+	if (!at)
+		return;
+	put_field(to, p->x_label);
 	for (size_t i = 0; i < p->n_lines; i++) {
-		fputc(',', f);
-		put_field(f, p->lines[i].label);
+		fputc(',', to);
+		put_field(to, p->lines[i].label);
 	}
-	fputc('\n', f);
-	put_data(f, p, at);
+	fputc('\n', to);
+	put_data(to, p, at);
 	free(at);
-	return report_finish(f, &text, ret);
 }
 
 /* ---- the script */
@@ -339,14 +334,8 @@ static void put_png(FILE *f, const char *stem)
 		stem);
 }
 
-int plot_script(const struct plot *p, const char *stem, char **ret)
+void plot_script(const struct plot *p, const char *stem, FILE *f)
 {
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	if (!f)
-		return -ENOMEM;
 	fprintf(f,
 		"# gnuplot %s.gp makes %s.svg and %s.png of %s.csv\n"
 		"set encoding utf8\n"
@@ -367,38 +356,35 @@ int plot_script(const struct plot *p, const char *stem, char **ret)
 		put_png(f, stem);
 		fputs("replot\n", f);
 	}
-	return report_finish(f, &text, ret);
 }
 
 /* ---- files and gnuplot */
 
-static int put_file(const char *dir, const char *stem, const char *end, const char *text,
+static int put_file(const struct plot *p, const char *dir, const char *stem, bool script,
 	plot_put *put, struct weir_err *err)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], *text = NULL;
+	size_t len;
+	FILE *f;
+	int r;
 
-	if (snprintf(path, sizeof(path), "%s/%s.%s", dir, stem, end) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/%s.%s", dir, stem, script ? "gp" : "csv") >=
+		(int)sizeof(path))
 		return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", dir);
-	return put(path, text, strlen(text), err);
+	f = open_memstream(&text, &len);
+	if (f)
+		(script ? plot_script : plot_csv)(p, stem, f);
+	r = f && fclose(f) == 0 && len ? put(path, text, len, err) : no_memory(err);
+	free(text);
+	return r;
 }
 
 int plot_write(const struct plot *p, const char *dir, const char *stem, plot_put *put,
 	struct weir_err *err)
 {
-	char *csv = NULL, *script = NULL;
-	int r = plot_csv(p, &csv);
+	int r = put_file(p, dir, stem, false, put, err);
 
-	if (r == 0)
-		r = plot_script(p, stem, &script);
-	if (r < 0)
-		weir_err_set(err, r, "out of memory");
-	if (r == 0)
-		r = put_file(dir, stem, "csv", csv, put, err);
-	if (r == 0)
-		r = put_file(dir, stem, "gp", script, put, err);
-	free(csv);
-	free(script);
-	return r;
+	return r ? r : put_file(p, dir, stem, true, put, err);
 }
 
 static int spawn_gnuplot(const char *dir, const char *script, pid_t *ret_pid)

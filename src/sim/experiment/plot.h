@@ -13,6 +13,7 @@
 #include "sim/metrics.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 enum plot_style {
 	PLOT_LINE,
@@ -48,8 +49,8 @@ int plot_write(const struct plot *p, const char *dir, const char *stem, plot_put
 /* Return 0; -ENOENT: gnuplot is not installed; -EIO: it failed. */
 int plot_draw(const char *dir, const char *stem, struct weir_err *err);
 
-/* Return the two texts, malloc'ed, as plot_write writes them: 0 or -ENOMEM. */
-int plot_csv(const struct plot *p, char **ret);
-int plot_script(const struct plot *p, const char *stem, char **ret);
+/* Write the two texts, as plot_write does. */
+void plot_csv(const struct plot *p, const char *stem, FILE *to);
+void plot_script(const struct plot *p, const char *stem, FILE *to);
 
 #endif

@@ -1,63 +1,65 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* report-table: tables with aligned columns, and formatted numbers; see report.h. */
-#include "sim/experiment/report-impl.h"
+#include "sim/experiment/report.h"
+#include "base/array.h"
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct report_table {
-	size_t columns;
-	char **cells; /* row by row */
-	size_t n, room;
-};
-
-int report_table_new(size_t columns, struct report_table **ret)
+char *report_vcell(struct report_table *t, const char *fmt, va_list ap)
 {
-	struct report_table *t = calloc(1, sizeof(*t));
+	int n = 64; /* enough for most */
 
-	if (!t)
-		return -ENOMEM;
-	t->columns = columns;
-	*ret = t;
-	return 0;
+	for (int tries = 0; tries < 2; tries++) {
+		size_t had = (size_t)n + 1;
+		char *at;
+		va_list args;
+
+		if (array_grow(&t->text, &t->room, t->used + had) < 0)
+			break;
+		at = t->text + t->used;
+		va_copy(args, ap);
+		n = vsnprintf(at, had, fmt, args);
+		va_end(args);
+		if (n < 0)
+			break;
+		if ((size_t)n < had) {
+			t->used += (size_t)n + 1;
+			t->n++;
+			return at;
+		}
+	}
+	t->failed = true;
+	return NULL;
 }
 
-void report_table_free(struct report_table *t)
-{
-	if (!t)
-		return;
-	for (size_t i = 0; i < t->n; i++)
-		free(t->cells[i]);
-	free(t->cells);
-	free(t);
-}
-
-int report_cell(struct report_table *t, const char *fmt, ...)
+void report_cell(struct report_table *t, const char *fmt, ...)
 {
 	va_list ap;
-	char *text;
-	int n;
 
-	if (t->n == t->room) {
-		size_t room = t->room ? t->room * 2 : 64;
-		char **cells = realloc(t->cells, room * sizeof(*cells));
-
-		if (!cells)
-			return -ENOMEM;
-		t->cells = cells;
-		t->room = room;
-	}
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	report_vcell(t, fmt, ap);
 	va_end(ap);
-	if (n < 0)
-		return -ENOMEM;
-	t->cells[t->n++] = text;
-	return 0;
 }
+
+void report_cells(struct report_table *t, const char *const *texts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		report_cell(t, "%s", texts[i]);
+}
+
+static int free_table(struct report_table *t)
+{
+	int r = t->failed ? -ENOMEM : 0;
+
+	free(t->text);
+	*t = (struct report_table){0};
+	return r;
+}
+
+/* ---- layout */
 
 /* Return the columns of a text on a terminal: bytes that do not continue a UTF-8 character. */
 static size_t text_width(const char *text)
@@ -69,20 +71,6 @@ static size_t text_width(const char *text)
 	return n;
 }
 
-static const char *cell_text(const struct report_table *t, size_t row, size_t column)
-{
-	size_t i = row * t->columns + column;
-
-	return i < t->n ? t->cells[i] : "";
-}
-
-static size_t count_rows(const struct report_table *t)
-{
-	if (t->columns == 0)
-		return 0;
-	return (t->n + t->columns - 1) / t->columns;
-}
-
 /* Return true for an empty text, a dash, or a text that starts like a number. */
 static bool is_numeric(const char *text)
 {
@@ -91,80 +79,58 @@ static bool is_numeric(const char *text)
 	return !*text || isdigit((unsigned char)*text) || strcmp(text, "–") == 0;
 }
 
-static bool column_right(const struct report_table *t, size_t column)
-{
-	for (size_t r = 1; r < count_rows(t); r++)
-		if (!is_numeric(cell_text(t, r, column)))
-			return false;
-	return count_rows(t) > 1 && column > 0;
-}
-
-static size_t column_width(const struct report_table *t, size_t column)
-{
-	size_t most = 0;
-
-	for (size_t r = 0; r < count_rows(t); r++) {
-		size_t w = text_width(cell_text(t, r, column));
-
-		most = w > most ? w : most;
-	}
-	return most;
-}
-
 struct layout { /* of one column */
 	size_t width;
 	bool right;
 };
 
-static void put_row(FILE *f, const struct report_table *t, const struct layout *layout, size_t row,
-	unsigned indent)
+/* Return the layout of all columns; NULL and t->failed: out of memory. right NULL: see report.h. */
+static struct layout *make_layout(struct report_table *t, const unsigned *right)
 {
-	size_t pending = indent; /* spaces not written yet, so that none end a line */
+	struct layout *l = t->failed ? NULL : calloc(t->columns + 1, sizeof(*l));
+	const char *text = t->text;
 
-	for (size_t c = 0; c < t->columns; c++) {
-		const char *text = cell_text(t, row, c);
-		size_t pad = layout[c].width - text_width(text);
+	t->failed |= !l;
+	for (size_t c = 0; l && c < t->columns; c++)
+		l[c].right = right ? *right >> c & 1 : c && t->n > t->columns;
+	for (size_t i = 0; l && i < t->n; i++, text += strlen(text) + 1) {
+		struct layout *to = &l[i % t->columns];
+		size_t width = text_width(text);
 
-		if (layout[c].right)
-			pending += pad;
-		if (*text) {
-			fprintf(f, "%*s%s", (int)pending, "", text);
+		to->width = width > to->width ? width : to->width;
+		to->right &= right || i < t->columns || is_numeric(text);
+	}
+	return l;
+}
+
+int report_table_aligned(struct report_table *t, unsigned indent, const unsigned *right, FILE *to)
+{
+	struct layout *layout = make_layout(t, right);
+	const char *text = t->text;
+	size_t pending = 0; /* spaces not written yet, so that none end a line */
+
+	for (size_t i = 0; layout && (i < t->n || i % t->columns); i++) {
+		const struct layout *l = &layout[i % t->columns];
+		size_t pad = l->width - (i < t->n ? text_width(text) : 0);
+
+		pending = i % t->columns ? pending : indent;
+		pending += l->right ? pad : 0;
+		if (i < t->n && *text) {
+			fprintf(to, "%*s%s", (int)pending, "", text);
 			pending = 0;
 		}
-		pending += (layout[c].right ? 0 : pad) + 2;
+		pending += (l->right ? 0 : pad) + 2;
+		text += i < t->n ? strlen(text) + 1 : 0;
+		if ((i + 1) % t->columns == 0)
+			fputc('\n', to);
 	}
-	fputc('\n', f);
-}
-
-int report_finish(FILE *f, char **text, char **ret)
-{
-	bool bad = ferror(f) != 0;
-
-	if (fclose(f) != 0 || bad) {
-		free(*text);
-		return -ENOMEM;
-	}
-	*ret = *text;
-	return 0;
-}
-
-int report_table_text(const struct report_table *t, unsigned indent, char **ret)
-{
-	struct layout *layout = calloc(t->columns + 1, sizeof(*layout));
-	char *text = NULL;
-	size_t len;
-	FILE *f = layout ? open_memstream(&text, &len) : NULL;
-
-	if (!f) {
-		free(layout);
-		return -ENOMEM;
-	}
-	for (size_t c = 0; c < t->columns; c++)
-		layout[c] = (struct layout){column_width(t, c), column_right(t, c)};
-	for (size_t r = 0; r < count_rows(t); r++)
-		put_row(f, t, layout, r, indent);
 	free(layout);
-	return report_finish(f, &text, ret);
+	return free_table(t);
+}
+
+int report_table_text(struct report_table *t, unsigned indent, FILE *to)
+{
+	return report_table_aligned(t, indent, NULL, to);
 }
 
 static void put_markdown_cell(FILE *f, const char *text)
@@ -176,26 +142,24 @@ static void put_markdown_cell(FILE *f, const char *text)
 	}
 }
 
-int report_table_markdown(const struct report_table *t, char **ret)
+int report_table_markdown(struct report_table *t, FILE *to)
 {
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
+	struct layout *layout = make_layout(t, NULL);
+	const char *text = t->text;
 
-	if (!f)
-		return -ENOMEM;
-	for (size_t r = 0; r < count_rows(t); r++) {
-		for (size_t c = 0; c < t->columns; c++) {
-			fputs(c ? " | " : "| ", f);
-			put_markdown_cell(f, cell_text(t, r, c));
-		}
-		fputs(" |\n", f);
-		for (size_t c = 0; r == 0 && c < t->columns; c++)
-			fputs(column_right(t, c) ? "|--:" : "|---", f);
-		if (r == 0)
-			fputs("|\n", f);
+	for (size_t i = 0; layout && (i < t->n || i % t->columns); i++) {
+		fputs(i % t->columns ? " | " : "| ", to);
+		put_markdown_cell(to, i < t->n ? text : "");
+		text += i < t->n ? strlen(text) + 1 : 0;
+		if ((i + 1) % t->columns)
+			continue;
+		fputs(" |\n", to);
+		for (size_t c = 0; i < t->columns && c < t->columns; c++)
+			fputs(layout[c].right ? "|--:" : "|---", to);
+		fputs(i < t->columns ? "|\n" : "", to);
 	}
-	return report_finish(f, &text, ret);
+	free(layout);
+	return free_table(t);
 }
 
 char *report_number(double x, char *buf, size_t len)

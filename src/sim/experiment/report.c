@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* report: tables and CSV of a run's metrics; see report.h. Tables themselves are in
  * report-table.c. */
-#include "sim/experiment/report-impl.h"
+#include "sim/experiment/report.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
 #include <math.h>
@@ -148,14 +148,13 @@ static void view_order(const struct view *v, struct names *columns)
 	columns->n = n;
 }
 
-static int put_head(struct report_table *t, const struct metrics *m, const char *kind,
+static void put_head(struct report_table *t, const struct metrics *m, const char *kind,
 	size_t kind_len, const struct names *columns)
 {
 	const struct view *v = view_of(kind, kind_len);
 
-	int r = report_cell(t, "%.*s", v ? 0 : (int)kind_len, kind);
-
-	for (size_t c = 0; r == 0 && c < columns->n; c++) {
+	report_cell(t, "%.*s", v ? 0 : (int)kind_len, kind);
+	for (size_t c = 0; c < columns->n; c++) {
 		const char *unit = "", *head = view_head(v, columns->start[c]);
 		size_t path, what;
 		double scale;
@@ -170,51 +169,47 @@ static int put_head(struct report_table *t, const struct metrics *m, const char 
 		}
 		unit = shown_unit(unit, &scale);
 		if (head)
-			r = report_cell(t, "%s", head);
+			report_cell(t, "%s", head);
 		else if (*unit && strcmp(unit, columns->start[c]) != 0)
-			r = report_cell(t, "%s [%s]", columns->start[c], unit);
+			report_cell(t, "%s [%s]", columns->start[c], unit);
 		else
-			r = report_cell(t, "%s", columns->start[c]);
+			report_cell(t, "%s", columns->start[c]);
 	}
-	return r;
 }
 
-static int put_rows(struct report_table *t, const struct metrics *m, const char *kind,
+static void put_rows(struct report_table *t, const struct metrics *m, const char *kind,
 	size_t kind_len, const struct names *paths, const struct names *columns)
 {
 	char name[512], buf[32];
-	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < paths->n; i++) {
-		r = report_cell(t, "%.*s", (int)paths->len[i], paths->start[i]);
-		for (size_t c = 0; r == 0 && c < columns->n; c++) {
+	for (size_t i = 0; i < paths->n; i++) {
+		report_cell(t, "%.*s", (int)paths->len[i], paths->start[i]);
+		for (size_t c = 0; c < columns->n; c++) {
 			struct metrics_entry e;
 			double scale;
 
 			snprintf(name, sizeof(name), "%.*s.%.*s.%s", (int)kind_len, kind,
 				(int)paths->len[i], paths->start[i], columns->start[c]);
 			if (!metrics_find(m, name, &e) || e.is_series) {
-				r = report_cell(t, "–");
+				report_cell(t, "–");
 				continue;
 			}
 			shown_unit(e.unit, &scale);
 			if (strcmp(columns->start[c], "window_end") == 0 &&
 				e.value >= POLICY_DEPTH_OPEN)
-				r = report_cell(t, "none");
+				report_cell(t, "none");
 			else
-				r = report_cell(
+				report_cell(
 					t, "%s", report_number(e.value / scale, buf, sizeof(buf)));
 		}
 	}
-	return r;
 }
 
 static int put_kind(FILE *f, const struct metrics *m, const char *kind, size_t kind_len)
 {
 	struct names paths = {0}, columns = {0};
 	const struct view *v = view_of(kind, kind_len);
-	struct report_table *t = NULL;
-	char *text = NULL;
+	struct report_table t = {0};
 	int r = names_new(&paths, metrics_count(m));
 
 	if (r == 0)
@@ -230,18 +225,14 @@ static int put_kind(FILE *f, const struct metrics *m, const char *kind, size_t k
 	}
 	if (r == 0 && v)
 		view_order(v, &columns);
-	if (r == 0)
-		r = report_table_new(columns.n + 1, &t);
-	if (r == 0)
-		r = put_head(t, m, kind, kind_len, &columns);
-	if (r == 0)
-		r = put_rows(t, m, kind, kind_len, &paths, &columns);
-	if (r == 0)
-		r = report_table_text(t, v ? 2 : 0, &text);
-	if (r == 0)
-		fprintf(f, "%s%s%s\n", v ? v->caption : "", v ? "\n" : "", text);
-	free(text);
-	report_table_free(t);
+	if (r == 0) {
+		t.columns = columns.n + 1;
+		put_head(&t, m, kind, kind_len, &columns);
+		put_rows(&t, m, kind, kind_len, &paths, &columns);
+		fprintf(f, "%s%s", v ? v->caption : "", v ? "\n" : "");
+		r = report_table_text(&t, v ? 2 : 0, f);
+		fputc('\n', f);
+	}
 	names_free(&paths);
 	names_free(&columns);
 	return r;
@@ -249,51 +240,31 @@ static int put_kind(FILE *f, const struct metrics *m, const char *kind, size_t k
 
 static int put_alone(FILE *f, const struct metrics *m)
 {
-	struct report_table *t;
-	char buf[32], *text = NULL;
-	const char *unit;
-	double scale;
+	struct report_table t = {.columns = 3};
 	size_t path, what;
-	bool any = false;
-	int r = report_table_new(3, &t);
 
-	if (r < 0)
-		return r;
-	for (size_t i = 0; r == 0 && i < metrics_count(m); i++) {
+	for (size_t i = 0; i < metrics_count(m); i++) {
 		struct metrics_entry e = metrics_at(m, i);
+		const char *unit;
+		double scale;
+		char buf[32];
 
 		if (e.is_series || split_name(e.name, &path, &what))
 			continue;
-		any = true;
 		unit = shown_unit(e.unit, &scale);
-		r = report_cell(t, "%s", e.name);
-		if (r == 0)
-			r = report_cell(t, "%s", report_number(e.value / scale, buf, sizeof(buf)));
-		if (r == 0)
-			r = report_cell(t, "%s", unit);
+		report_cell(&t, "%s", e.name);
+		report_cell(&t, "%s", report_number(e.value / scale, buf, sizeof(buf)));
+		report_cell(&t, "%s", unit);
 	}
-	if (r == 0 && any)
-		r = report_table_text(t, 0, &text);
-	if (r == 0 && any)
-		fputs(text, f);
-	free(text);
-	report_table_free(t);
-	return r;
+	return report_table_text(&t, 0, f);
 }
 
-int report_summary(const struct metrics *m, char **ret)
+int report_summary(const struct metrics *m, FILE *to)
 {
 	struct names kinds;
-	char *text = NULL;
-	size_t len;
-	FILE *f;
 	int r = names_new(&kinds, metrics_count(m));
 
-	if (r < 0 || !(f = open_memstream(&text, &len))) {
-		names_free(&kinds);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < metrics_count(m); i++) {
+	for (size_t i = 0; r == 0 && i < metrics_count(m); i++) {
 		struct metrics_entry e = metrics_at(m, i);
 		size_t path, what;
 
@@ -301,50 +272,31 @@ int report_summary(const struct metrics *m, char **ret)
 			names_add(&kinds, e.name, path - 1);
 	}
 	for (size_t i = 0; r == 0 && i < kinds.n; i++)
-		r = put_kind(f, m, kinds.start[i], kinds.len[i]);
+		r = put_kind(to, m, kinds.start[i], kinds.len[i]);
 	if (r == 0)
-		r = put_alone(f, m);
+		r = put_alone(to, m);
 	names_free(&kinds);
-	if (r < 0) {
-		fclose(f);
-		free(text);
-		return r;
-	}
-	return report_finish(f, &text, ret);
+	return r;
 }
 
-int report_values_csv(const struct metrics *m, char **ret)
+void report_values_csv(const struct metrics *m, FILE *to)
 {
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	if (!f)
-		return -ENOMEM;
-	fputs("name,unit,value\n", f);
+	fputs("name,unit,value\n", to);
 	for (size_t i = 0; i < metrics_count(m); i++) {
 		struct metrics_entry e = metrics_at(m, i);
 
 		if (e.is_series)
 			continue;
-		fprintf(f, "%s,%s,", e.name, e.unit);
+		fprintf(to, "%s,%s,", e.name, e.unit);
 		if (!isnan(e.value))
-			fprintf(f, "%.12g", e.value);
-		fputc('\n', f);
+			fprintf(to, "%.12g", e.value);
+		fputc('\n', to);
 	}
-	return report_finish(f, &text, ret);
 }
 
-int report_series_csv(const struct metrics_entry *series, char **ret)
+void report_series_csv(const struct metrics_entry *series, FILE *to)
 {
-	char *text = NULL;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	if (!f)
-		return -ENOMEM;
-	fprintf(f, "t_s,%s%s%s\n", series->name, *series->unit ? "_" : "", series->unit);
+	fprintf(to, "t_s,%s%s%s\n", series->name, *series->unit ? "_" : "", series->unit);
 	for (size_t i = 0; i < series->n; i++)
-		fprintf(f, "%.9g,%.12g\n", series->points[i].t, series->points[i].value);
-	return report_finish(f, &text, ret);
+		fprintf(to, "%.9g,%.12g\n", series->points[i].t, series->points[i].value);
 }

@@ -275,6 +275,7 @@ static int read_change(
 	int r;
 
 	c->at = yamldoc_place(map);
+	c->node = map;
 	if (yamldoc_kind(map) != YAMLDOC_MAP)
 		return yamldoc_error(map, err, "must be a map");
 	if ((r = scenario_moved_check(map, SCENARIO_CHANGE, err)))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* scenario-workload: the `workloads:` of a tenant. */
 #include "base/no-memory.h"
+#include "control/keys.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -9,36 +10,31 @@
 /* The region without `region:`: large enough that random offsets on the disk models really seek. */
 #define REGION_DEFAULT (UINT64_C(16) << 30)
 
-static const char *const workload_keys[] = {"name", "arrivals", "outstanding", "think", "rate",
-	"rate_end", "ca2", "on", "off", "random_phases", "start", "stop", "size", "sizes", "reads",
-	"sequential", "zipf", "base", "region", "spread", "trace", "format", "skip_bad", "speed",
-	"loop", "stopped", "traces", "rate_most", NULL};
 static const char *const arrival_words[] = {
 	"closed", "poisson", "hyper", "uniform", "trace", NULL}; /* enum workload_arrivals */
 
-/* An absent key leaves *ret unchanged. */
-static int read_share(yamldoc_node map, const char *key, double *ret, struct weir_err *err)
-{
-	int r = yamldoc_count(map, key, ret, err);
-
-	if (r == 0 && *ret > 1)
-		return yamldoc_error(yamldoc_get(map, key), err, "must be 0 … 1");
-	return yamldoc_optional(r);
-}
-
-static int read_iops(yamldoc_node map, const char *key, double *ret, struct weir_err *err)
-{
-	struct weir_rate rate;
-	int r = yamldoc_rate(map, key, &rate, err);
-
-	if (r)
-		return yamldoc_optional(r);
-	if (rate.unit != WEIR_UNIT_REQUESTS)
-		return yamldoc_error(yamldoc_get(map, key), err,
-			"a workload's rate is in iops, as in '100 iops'");
-	*ret = rate.per_second;
-	return 0;
-}
+#define AT(member)  .help = NULL, .offset = offsetof(struct scenario_workload, member)
+#define ANY(member) AT(member), .otherwise = 0
+static const struct key workload_keys[] = {
+	{"arrivals", KEY_WORD, AT(config.arrivals), .words = arrival_words},
+	{"outstanding", KEY_WHOLE, AT(config.outstanding), 1, 1, 1 << 20},
+	{"think", KEY_TIME, ANY(config.think)}, {"rate", KEY_IOPS, ANY(config.rate)},
+	{"rate_end", KEY_IOPS, ANY(config.rate_end)}, {"ca2", KEY_NUMBER, ANY(config.ca2)},
+	{"on", KEY_TIME, ANY(config.on)}, {"off", KEY_TIME, ANY(config.off)},
+	{"random_phases", KEY_FLAG, ANY(config.on_off_random)},
+	{"start", KEY_TIME, ANY(config.start)}, {"stop", KEY_TIME, ANY(config.stop)},
+	{"reads", KEY_NUMBER, AT(config.reads), 1, 0, 1},
+	{"sequential", KEY_NUMBER, AT(config.sequential), 0, 0, 1},
+	{"zipf", KEY_NUMBER, ANY(config.zipf)}, {"base", KEY_SIZE, ANY(config.base)},
+	{"region", KEY_SIZE, AT(config.region), REGION_DEFAULT}, {"spread", KEY_SIZE, ANY(spread)},
+	{"rate_most", KEY_IOPS, ANY(rate_most)},
+	{"format", KEY_WORD, AT(format), TRACE_AUTO, .words = trace_format_names},
+	{"skip_bad", KEY_FLAG, ANY(skip_bad)}, {"speed", KEY_NUMBER, ANY(config.speed)},
+	{"loop", KEY_FLAG, ANY(config.loop)}, {"stopped", KEY_FLAG, ANY(stopped)}, {0}};
+static const char *const more_keys[] = {"name", "size", "sizes", "trace", "traces", NULL};
+_Static_assert(
+	sizeof(enum workload_arrivals) == sizeof(int) && sizeof(enum trace_format) == sizeof(int),
+	"KEY_WORD");
 
 /* Refuse keys that have no meaning for this kind of arrivals: they would be ignored. */
 static int check_kind(yamldoc_node map, enum workload_arrivals kind, struct weir_err *err)
@@ -80,34 +76,15 @@ static int check_phases(yamldoc_node map, const struct workload_config *c, struc
 	return 0;
 }
 
-static int read_arrivals(yamldoc_node map, struct workload_config *c, struct weir_err *err)
+static int check_arrivals(yamldoc_node map, struct workload_config *c, struct weir_err *err)
 {
-	int64_t outstanding = 1;
-	bool trace = yamldoc_get(map, "trace").id || yamldoc_get(map, "traces").id;
-	int kind = trace                         ? WORKLOAD_TRACE
-		   : yamldoc_get(map, "rate").id ? WORKLOAD_POISSON
-						 : WORKLOAD_CLOSED;
-	int r = 0;
+	int r = check_kind(map, c->arrivals, err);
 
-	if ((r = yamldoc_optional(yamldoc_choice(map, "arrivals", arrival_words, &kind, err))) ||
-		(r = yamldoc_optional(
-			 yamldoc_int(map, "outstanding", 1, 1 << 20, &outstanding, err))) ||
-		(r = yamldoc_optional(yamldoc_time(map, "think", &c->think, err))) ||
-		(r = read_iops(map, "rate", &c->rate, err)) ||
-		(r = read_iops(map, "rate_end", &c->rate_end, err)) ||
-		(r = yamldoc_optional(yamldoc_count(map, "ca2", &c->ca2, err))) ||
-		(r = yamldoc_optional(yamldoc_time(map, "on", &c->on, err))) ||
-		(r = yamldoc_optional(yamldoc_time(map, "off", &c->off, err))) ||
-		(r = yamldoc_optional(
-			 yamldoc_bool(map, "random_phases", &c->on_off_random, err))) ||
-		(r = yamldoc_optional(yamldoc_time(map, "start", &c->start, err))) ||
-		(r = yamldoc_optional(yamldoc_time(map, "stop", &c->stop, err))))
+	if (r)
 		return r;
-	c->arrivals = (enum workload_arrivals)kind;
-	c->outstanding = kind == WORKLOAD_CLOSED ? (uint32_t)outstanding : 0;
-	if ((r = check_kind(map, c->arrivals, err)))
-		return r;
-	if (kind == WORKLOAD_HYPER && !yamldoc_get(map, "ca2").id)
+	if (c->arrivals != WORKLOAD_CLOSED)
+		c->outstanding = 0;
+	if (c->arrivals == WORKLOAD_HYPER && !yamldoc_get(map, "ca2").id)
 		return yamldoc_error(yamldoc_get(map, "arrivals"), err, "hyper needs 'ca2'");
 	return check_phases(map, c, err);
 }
@@ -157,37 +134,8 @@ static int read_sizes(yamldoc_node map, struct workload_config *c, struct weir_e
 	return 0;
 }
 
-static int read_place(yamldoc_node map, struct scenario_workload *w, struct weir_err *err)
+static int check_trace(yamldoc_node map, const struct scenario_workload *w, struct weir_err *err)
 {
-	struct workload_config *c = &w->config;
-	int r;
-
-	c->reads = 1;
-	c->region = REGION_DEFAULT;
-	if ((r = read_share(map, "reads", &c->reads, err)) ||
-		(r = read_share(map, "sequential", &c->sequential, err)) ||
-		(r = yamldoc_optional(yamldoc_count(map, "zipf", &c->zipf, err))) ||
-		(r = yamldoc_optional(yamldoc_size_of(map, "base", &c->base, err))) ||
-		(r = yamldoc_optional(yamldoc_size_of(map, "region", &c->region, err))) ||
-		(r = yamldoc_optional(yamldoc_size_of(map, "spread", &w->spread, err))))
-		return r;
-	return 0;
-}
-
-static int read_trace(yamldoc_node map, struct scenario_workload *w, struct weir_err *err)
-{
-	int format = TRACE_AUTO, r;
-
-	if ((r = yamldoc_optional(yamldoc_string(map, "trace", &w->trace_path, err))) ||
-		(r = yamldoc_optional(yamldoc_string(map, "traces", &w->folder, err))) ||
-		(r = read_iops(map, "rate_most", &w->rate_most, err)) ||
-		(r = yamldoc_optional(
-			 yamldoc_choice(map, "format", trace_format_names, &format, err))) ||
-		(r = yamldoc_optional(yamldoc_bool(map, "skip_bad", &w->skip_bad, err))) ||
-		(r = yamldoc_optional(yamldoc_count(map, "speed", &w->config.speed, err))) ||
-		(r = yamldoc_optional(yamldoc_bool(map, "loop", &w->config.loop, err))))
-		return r;
-	w->format = (enum trace_format)format;
 	if (w->trace_path && w->folder)
 		return yamldoc_error(yamldoc_get(map, "traces"), err,
 			"give 'trace', a file, or 'traces', a folder, not both");
@@ -223,11 +171,23 @@ static int read_workload(
 	yamldoc_node map, size_t index, struct scenario_workload *w, struct weir_err *err)
 {
 	static const char *const numbers[] = {"w1", "w2", "w3", "w4", "w5", "w6", "w7", "w8"};
+	const char *names_of[KEYS_MOST];
+	struct settings settings = {w, sizeof(*w)};
 	int r;
 
-	if ((r = yamldoc_map(map, workload_keys, err)))
+	keys_default(workload_keys, w, sizeof(*w));
+	keys_names(workload_keys, false, true, more_keys, names_of);
+	if ((r = yamldoc_map(map, names_of, err)) ||
+		(r = yamldoc_optional(yamldoc_string(map, "trace", &w->trace_path, err))) ||
+		(r = yamldoc_optional(yamldoc_string(map, "traces", &w->folder, err))))
 		return r;
 	w->node = map;
+	w->config.arrivals = w->trace_path || w->folder    ? WORKLOAD_TRACE
+			     : yamldoc_get(map, "rate").id ? WORKLOAD_POISSON
+							   : WORKLOAD_CLOSED;
+	for (const struct key *k = workload_keys; k->name; k++)
+		if ((r = yamldoc_optional(key_read(k, map, &settings, err))))
+			return r;
 	if (yamldoc_get(map, "name").id) {
 		if ((r = scenario_name_read(map, &w->name, err)))
 			return r;
@@ -236,9 +196,8 @@ static int read_workload(
 	} else {
 		return yamldoc_error(map, err, "from the ninth on, a workload needs a 'name'");
 	}
-	if ((r = read_arrivals(map, &w->config, err)) || (r = read_sizes(map, &w->config, err)) ||
-		(r = read_place(map, w, err)) || (r = read_trace(map, w, err)) ||
-		(r = yamldoc_optional(yamldoc_bool(map, "stopped", &w->stopped, err))))
+	if ((r = check_arrivals(map, &w->config, err)) || (r = read_sizes(map, &w->config, err)) ||
+		(r = check_trace(map, w, err)))
 		return r;
 	return try_workload(map, w, err);
 }

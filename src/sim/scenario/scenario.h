@@ -124,6 +124,7 @@ struct scenario_change { /* one entry of a `set:` list */
 	bool on_link;                /* ON_DEVICE: `where` is for links */
 	bool run;                    /* ON_WORKLOAD */
 	struct weir_place at;
+	yamldoc_node node; /* its map */
 };
 
 struct scenario_moment { /* one entry of `at:` */

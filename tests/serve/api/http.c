@@ -378,6 +378,11 @@ static void uncertain_lengths(void)
 		" 400 ");
 	refused("PUT", "Transfer-Encoding: gzip, chunked\r\n", chunks, " 501 ");
 	refused("PUT", "Transfer-Encoding: identity\r\n", "abc", " 501 ");
+	/* A proxy may take these for a length, or remove the space. */
+	refused("PUT", "Content-Length : 3\r\n", "abc", " 400 ");
+	refused("PUT", "Content-Length\t: 3\r\n", "abc", " 400 ");
+	refused("PUT", " Content-Length: 3\r\n", "abc", " 400 ");
+	refused("PUT", "Transfer-Encoding : chunked\r\n", chunks, " 400 ");
 	has(ask(unix_address, "PUT /p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n"
 			      "3\r\nabc\r\n0\r\n\r\n"),
 		" 200 ");
@@ -440,6 +445,29 @@ static void streams(void)
 	http_free(h);
 	CHECK_INT(ended, 1);
 	close(fd);
+}
+
+/* A reply to HEAD ends with its headers, also where GET has a reply in pieces. */
+static void head_of_a_stream(void)
+{
+	static const char text[] = "HEAD /long HTTP/1.1\r\nHost: x\r\n\r\n";
+	const char *list[] = {unix_address};
+	struct weir_err err;
+	char reply[1000] = "";
+	int fd;
+
+	CHECK_INT(start(list, 1, NULL, &err), 0);
+	fd = dial(unix_address);
+	CHECK_INT(send(fd, text, strlen(text), 0), strlen(text));
+	rounds(20);
+	CHECK(recv(fd, reply, sizeof(reply) - 1, MSG_DONTWAIT) > 0);
+	has(reply, " 200 ");
+	has(reply, "\r\n\r\n");
+	CHECK_STR(strstr(reply, "\r\n\r\n"), "\r\n\r\n");
+	CHECK_INT(made, 0);
+	CHECK_INT(ended, 1);
+	close(fd);
+	http_free(h);
 }
 
 static void answers_later(void)
@@ -536,6 +564,7 @@ int main(void)
 	RUN(strangers);
 	RUN(uncertain_lengths);
 	RUN(streams);
+	RUN(head_of_a_stream);
 	RUN(answers_later);
 	RUN(too_many);
 	RUN(where);

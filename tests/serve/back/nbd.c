@@ -350,6 +350,11 @@ static void answers_a_part_twice(void)
 	answers_nonsense(PEER_TWICE);
 }
 
+static void answers_without_end(void)
+{
+	answers_nonsense(PEER_ENDLESS);
+}
+
 static void shuts_down(void)
 {
 	answers_nonsense(PEER_LEAVES);
@@ -455,6 +460,7 @@ int main(void)
 	RUN(answers_unknown_requests);
 	RUN(answers_too_little);
 	RUN(answers_a_part_twice);
+	RUN(answers_without_end);
 	RUN(shuts_down);
 	RUN(corrupt);
 	RUN(poison);

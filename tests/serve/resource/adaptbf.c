@@ -141,6 +141,7 @@ static void stop(void)
 	while (w.n || resource_busy(w.r)) {
 		for (; w.n; w.n--)
 			w.back.done(w.back.done_arg, w.inside[w.n - 1]);
+		w.now += WEIR_MS; /* requests of clients that left are dropped a little later */
 		turn();
 	}
 	resource_free(w.r);
