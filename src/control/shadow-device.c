@@ -11,12 +11,10 @@
  *                is idle while a request waits, p = ∞. A queue for each part (dies, disks): some are
  *                idle while requests wait elsewhere, p = 1 for exponential times and 1.3 on the
  *                models of an SSD and an array.
- *         Work is a · requests + b · KiB. The cost of a request beside its bytes differs: nothing
- *         in a server, a page in flash, a seek and a stripe on disks. Three pairs (a, b) are
- *         tracked, each as a view of the device; the view that predicted times best is used, and
- *         the range covers all views that were nearly as good.
+ *         Work is counted in requests of one page; how much a further page adds is learned
+ *         (control/shadow-cost.h), and its error widens the range of other mixes than were seen.
  * METHOD  Every p and every number of parts on a grid is a hypothesis. Its pace follows from the
- *         mean times of the levels (W in quarters of an octave). Its likelihood is the product of
+ *         mean times of the levels (W, from FINE on in quarters of an octave). Its likelihood is the product of
  *         - levels: k requests with mean time t count as k exponential times; k levels off at
  *           LEVEL_MOST, because no device follows the law exactly;
  *         - single requests, the SHADOW_LIGHT with the least inside: the only evidence about small
@@ -38,23 +36,24 @@
  *         No estimator can distinguish them with 128 inside. They differ in the first requests,
  *         before the queue grew; if few were seen, the range is wide. A device declared rotational
  *         is never taken for one queue.
- *         In the same way, clients that keep the same mix inside do not show the cost of a small
- *         request beside a large one: all times are equal in any unit, and the range covers each.
- *         Disks seek less far the more requests they have inside, and serve a newcomer before
- *         others, so that a request's time also depends on later arrivals. With a depth of up to
- *         three requests a disk, figures of an array near or beyond its capacity are sometimes off
- *         by a third.
- *         A fit takes about half a millisecond, once in RENEW requests and view.
+ *         How few: an array of ten disks that is overloaded at once serves one request a disk
+ *         without a queue. Their times vary by a third, so that their mean is known to 11 %, and
+ *         15 % is missed one time in six even if all else were known. For disks the figure at a
+ *         depth that was never visited is therefore an estimate with a range, for open loops too.
+ *         Disks also serve a newcomer before others, so that a request's time depends on later
+ *         arrivals: while a queue grows, times are longer than with that much inside for long. So
+ *         the range of disks is never less than DISK_LEAST.
+ *         A fit takes about half a millisecond, once in RENEW requests.
  * EXAMPLE Four dies of 1 ms, 128 requests inside, 4,000 a second: 32 ms each. With a window of 4
  *         the law gives 1.5 ms: 2,700 a second. One queue for the four: 1 ms, 4,000 a second.
  */
 #include "control/shadow-device.h"
 #include <math.h>
 
+#define FINE        16u  /* work up to which each unit has a level; from there 4 an octave */
 #define RENEW       4096 /* requests between two fits; an eighth of them while there are few */
-#define RECENT      (1.0 / 256)   /* least weight of a request in moving averages */
-#define ORDER       (1.0 / 1024)  /* the same, for the order in which requests end */
-#define MISSED      (1.0 / 65536) /* the same, for the error of a view */
+#define RECENT      (1.0 / 256)  /* least weight of a request in moving averages */
+#define ORDER       (1.0 / 1024) /* the same, for the order in which requests end */
 #define FIRST       10    /* overtaking all but one in so many requests counts as being first */
 #define REORDER     1024  /* requests over which the largest overtaking is kept */
 #define LEVEL_LEAST 8     /* requests that a level needs for a mean */
@@ -65,8 +64,10 @@
 #define NEAR        0.7   /* weight of the next level */
 #define CLASS_TRUST 4.0   /* requests until a class counts as different from the others */
 #define RATIO_MOST  8.0   /* a time counts as at most so many times the expected one */
-#define AS_GOOD     1.03  /* times the error of the best view: another view may be right as well */
-#define ERROR       0.1   /* of the law itself */
+#define BUSY        0.5   /* a device is busy if less than that part of a time is not queueing */
+#define ERROR       0.07  /* of the law itself */
+#define DISK_ERROR  0.17  /* the same, of disks */
+#define DISK_LEAST  0.12  /* of disks, where times were seen: they depend on what arrives later */
 #define SURE        2.0   /* standard deviations of the range */
 /* The grid of hypotheses. */
 #define STEP    4     /* an octave of parts */
@@ -88,31 +89,41 @@
 
 /* ---- observing */
 
-struct view_sample { /* a shadow_sample in one view's work */
-	unsigned class_;
-	double own, inside, finished;
-	double ns;
-};
-
+/* Return the level of so much work, with a fraction. */
 static double place_of(double work)
 {
-	return fmin(4 * log2(1 + fmax(work, 0)), SHADOW_LEVELS - 1.001);
+	double place = work < FINE ? fmax(work, 0) : FINE + 4 * log2(work / FINE);
+
+	return fmin(place, SHADOW_LEVELS - 1.001);
 }
 
-static void add_level(struct shadow_level *l, double inside, double ns)
+static double work_at(unsigned level)
+{
+	return level < FINE ? level : FINE * exp2((level - FINE) / 4.0);
+}
+
+static double work_of(const struct shadow_device *d, const struct shadow_work *w)
+{
+	return shadow_cost_of(&d->cost, w);
+}
+
+static void add_level(struct shadow_level *l, const struct shadow_work *inside, double ns)
 {
 	l->n += 1;
 	l->time += ns;
-	l->inside += inside;
+	l->inside.requests += inside->requests;
+	l->inside.pages += inside->pages;
 	if (l->n > LEVEL_KEEP) {
 		l->n /= 2;
 		l->time /= 2;
-		l->inside /= 2;
+		l->inside.requests /= 2;
+		l->inside.pages /= 2;
 	}
 }
 
-static void add_light(struct shadow_view *d, double inside, double beside, double ns)
+static void add_light(struct shadow_device *d, const struct shadow_sample *s)
 {
+	bool delayed = s->finished.requests > s->inside.requests;
 	struct shadow_light *most = &d->light[d->n_light];
 
 	if (d->n_light < SHADOW_LIGHT) {
@@ -121,13 +132,14 @@ static void add_light(struct shadow_view *d, double inside, double beside, doubl
 		/* Start at another one each time, so that equal ones are replaced in turn. */
 		most = &d->light[d->next];
 		for (unsigned i = 1; i < SHADOW_LIGHT; i++)
-			if (d->light[(d->next + i) % SHADOW_LIGHT].inside > most->inside)
+			if (d->light[(d->next + i) % SHADOW_LIGHT].inside.requests >
+				most->inside.requests)
 				most = &d->light[(d->next + i) % SHADOW_LIGHT];
 		d->next = (d->next + 1) % SHADOW_LIGHT;
-		if (inside > most->inside)
+		if (s->inside.requests > most->inside.requests)
 			return;
 	}
-	*most = (struct shadow_light){inside, beside, ns};
+	*most = (struct shadow_light){s->inside, delayed ? s->finished : s->inside, (double)s->ns};
 }
 
 /* Return the most requests that one request overtook. */
@@ -157,14 +169,14 @@ static void order(struct shadow_order *o, double inside, double finished)
 	o->random += ORDER * (1 - pow(1 - 1 / (others + 1), may) - o->random);
 }
 
-static void average(struct shadow_view *d, const struct view_sample *s)
+static void average(struct shadow_device *d, double own, double inside)
 {
 	double weight = fmax(1.0 / (double)d->learned, RECENT);
 
-	d->own += weight * (s->own - d->own);
-	d->own2 += weight * (s->own * s->own - d->own2);
-	d->inside += weight * (s->inside - d->inside);
-	d->inside2 += weight * (s->inside * s->inside - d->inside2);
+	d->own += weight * (own - d->own);
+	d->own2 += weight * (own * own - d->own2);
+	d->inside += weight * (inside - d->inside);
+	d->inside2 += weight * (inside * inside - d->inside2);
 }
 
 /* ---- fitting */
@@ -175,7 +187,7 @@ struct guess { /* a hypothesis */
 };
 
 struct fit {
-	const struct shadow_view *device;
+	const struct shadow_device *device;
 	double own; /* work of a request */
 	/* the most that one request overtook, plus its own: in one queue, the parts seen at work */
 	double passed;
@@ -220,7 +232,7 @@ static void judge_order(struct fit *f, const struct shadow_order *o)
 	}
 }
 
-static void gather(struct fit *f, const struct shadow_view *d, const struct shadow_order *o)
+static void gather(struct fit *f, const struct shadow_device *d, const struct shadow_order *o)
 {
 	f->device = d;
 	f->own = d->own2 / d->own;
@@ -237,7 +249,7 @@ static void gather(struct fit *f, const struct shadow_view *d, const struct shad
 		if (l->n < LEVEL_LEAST)
 			continue;
 		f->n[f->levels] = l->n / (1 + l->n / LEVEL_MOST);
-		f->inside[f->levels] = l->inside / l->n;
+		f->inside[f->levels] = work_of(d, &l->inside) / l->n;
 		f->time[f->levels] = l->time / l->n;
 		f->most = fmax(f->most, f->inside[f->levels]);
 		f->levels++;
@@ -247,7 +259,7 @@ static void gather(struct fit *f, const struct shadow_view *d, const struct shad
 /* Find the pace of a hypothesis, and the likelihood of the levels. */
 static void score_levels(const struct fit *f, struct guess *g)
 {
-	const struct shadow_view *d = f->device;
+	const struct shadow_device *d = f->device;
 	double n = 0, sum = 0;
 
 	g->score = 0;
@@ -260,7 +272,7 @@ static void score_levels(const struct fit *f, struct guess *g)
 	}
 	for (unsigned i = 0; i < d->n_light && !f->levels; i++) {
 		n += 1;
-		sum += d->light[i].ns / shape(g, f->own, d->light[i].beside);
+		sum += d->light[i].ns / shape(g, f->own, work_of(d, &d->light[i].beside));
 	}
 	g->pace = sum / n;
 	if (f->levels)
@@ -282,15 +294,16 @@ static double density(const struct fit *f, const struct guess *g, double inside,
 
 static void score_light(const struct fit *f, struct guess *g)
 {
-	const struct shadow_view *d = f->device;
+	const struct shadow_device *d = f->device;
 
 	for (unsigned i = 0; i < d->n_light; i++) {
 		const struct shadow_light *l = &d->light[i];
+		double inside = work_of(d, &l->inside), beside = work_of(d, &l->beside);
 		double likely =
-			density(f, g, l->inside, l->ns) + DELAYED * density(f, g, l->beside, l->ns);
-		double weight = f->disks ? fmin(1, LIGHT * f->own / l->inside) : 1;
+			density(f, g, inside, l->ns) + DELAYED * density(f, g, beside, l->ns);
+		double weight = f->disks ? fmin(1, LIGHT * f->own / inside) : 1;
 
-		if (d->level[(unsigned)place_of(l->inside)].n < LEVEL_FEW)
+		if (d->level[(unsigned)place_of(inside)].n < LEVEL_FEW)
 			g->score += weight * log(fmax(likely, 1e-300));
 	}
 }
@@ -334,7 +347,7 @@ static void try_all(struct fit *f, double p, double parts)
 /* Return the law at a point, averaged over all hypotheses. */
 static struct shadow_point mean_of(const struct fit *f, double work)
 {
-	double weight = 0, sum = 0, square = 0, mean;
+	double weight = 0, sum = 0, square = 0, mean, error = f->disks ? DISK_ERROR : ERROR;
 
 	for (unsigned i = 0; i < f->guesses; i++) {
 		const struct guess *g = &f->guess[i];
@@ -349,7 +362,7 @@ static struct shadow_point mean_of(const struct fit *f, double work)
 	}
 	mean = sum / weight;
 	return (struct shadow_point){
-		mean, sqrt(fmax(square / weight - mean * mean, 0) + ERROR * ERROR)};
+		mean, sqrt(fmax(square / weight - mean * mean, 0) + error * error)};
 }
 
 static struct shadow_point point_at(const struct shadow_point *curve, double work)
@@ -377,7 +390,7 @@ static void spread(double *x)
 }
 
 /* Move the curve toward the measured times. */
-static void correct(struct shadow_view *d, const struct fit *f)
+static void correct(struct shadow_device *d, const struct fit *f)
 {
 	double off[SHADOW_LEVELS] = {0}, n[SHADOW_LEVELS] = {0};
 
@@ -393,11 +406,12 @@ static void correct(struct shadow_view *d, const struct fit *f)
 		struct shadow_point *p = &d->curve[i];
 
 		p->time += off[i] / (n[i] + TRUST);
-		p->error = sqrt(1 / (1 / (p->error * p->error) + n[i]));
+		p->error = fmax(
+			sqrt(1 / (1 / (p->error * p->error) + n[i])), f->disks ? DISK_LEAST : 0);
 	}
 }
 
-static void fit(struct shadow_view *d, const struct shadow_order *o)
+static void fit(struct shadow_device *d, const struct shadow_order *o)
 {
 	struct fit f;
 
@@ -406,7 +420,7 @@ static void fit(struct shadow_view *d, const struct shadow_order *o)
 		try_all(&f, INFTY, f.passed);
 	try_all(&f, MANY, f.own);
 	for (int i = 0; i < SHADOW_LEVELS; i++)
-		d->curve[i] = mean_of(&f, exp2(i / 4.0) - 1);
+		d->curve[i] = mean_of(&f, work_at((unsigned)i));
 	correct(d, &f);
 	d->renewed = d->learned;
 }
@@ -414,7 +428,7 @@ static void fit(struct shadow_view *d, const struct shadow_order *o)
 /* ---- classes */
 
 /* Return the part of a request's time that is not queueing. */
-static double share_of(const struct shadow_view *d, double own, double work)
+static double share_of(const struct shadow_device *d, double own, double work)
 {
 	return fmin(exp(point_at(d->curve, own).time - point_at(d->curve, work).time), 1);
 }
@@ -437,125 +451,78 @@ static double factor_of(const struct shadow_ratio *all, const struct shadow_rati
 	return (c->sum + CLASS_TRUST * mean) / (c->weight + CLASS_TRUST) / mean;
 }
 
-static bool view_expect(const struct shadow_view *d, unsigned class_, double own, double work,
-	struct shadow_time *ret)
+static double time_at(const struct shadow_device *d, unsigned class_, double own, double work)
 {
-	struct shadow_point p;
-	double share;
+	double share = share_of(d, own, work);
 
-	if (!d->renewed)
-		return false;
-	p = point_at(d->curve, work);
-	share = share_of(d, own, work);
-	ret->mean =
-		exp(p.time) * (share * factor_of(&d->all[0], &d->class_[class_][0]) +
-				      (1 - share) * factor_of(&d->all[1], &d->class_[class_][1]));
-	ret->mean = fmax(ret->mean, 1);
-	ret->low = ret->mean * exp(-SURE * p.error);
-	ret->high = ret->mean * exp(SURE * p.error);
-	return true;
+	return exp(point_at(d->curve, work).time) *
+	       (share * factor_of(&d->all[0], &d->class_[class_][0]) +
+		       (1 - share) * factor_of(&d->all[1], &d->class_[class_][1]));
 }
 
-static void compare(struct shadow_view *d, const struct view_sample *s)
+static void compare(struct shadow_device *d, const struct shadow_sample *s)
 {
-	double share = share_of(d, s->own, s->inside), ratio, off;
-	struct shadow_time t;
-	float *r;
+	double own = work_of(d, &s->own), inside = work_of(d, &s->inside), ns = (double)s->ns;
+	double share = share_of(d, own, inside), ratio;
+	float *r = &d->recent[d->at++ % SHADOW_RECENT];
 
-	if (!view_expect(d, s->class_, s->own, s->inside, &t))
-		return;
-	off = log(s->ns / t.mean);
-	d->error += fmax(1 / (double)d->learned, MISSED) * (off * off - d->error);
-	r = &d->recent[d->at++ % SHADOW_RECENT];
 	d->sum -= *r;
-	*r = (float)fmin(s->ns / t.mean, RATIO_MOST);
+	*r = (float)fmin(ns / time_at(d, s->class_, own, inside), RATIO_MOST);
 	d->sum += *r;
-	ratio = fmin(s->ns / exp(point_at(d->curve, s->inside).time), RATIO_MOST);
+	ratio = fmin(ns / exp(point_at(d->curve, inside).time), RATIO_MOST);
 	for (int i = 0; i < 2; i++) {
 		add_ratio(&d->all[i], i ? 1 - share : share, ratio);
 		add_ratio(&d->class_[s->class_][i], i ? 1 - share : share, ratio);
 	}
 }
 
-static void view_learn(
-	struct shadow_view *d, const struct view_sample *s, const struct shadow_order *o)
+/* ---- the interface */
+
+void shadow_device_learn(struct shadow_device *d, const struct shadow_sample *sample)
 {
-	compare(d, s);
-	if (d->least <= 0 || s->ns < d->least)
-		d->least = s->ns;
+	struct shadow_sample s = *sample;
+	double own, inside;
+
+	s.ns = s.ns > 1 ? s.ns : 1;
+	own = work_of(d, &s.own);
+	inside = work_of(d, &s.inside);
+	order(&d->order, s.inside.requests, s.finished.requests);
+	if (d->renewed)
+		compare(d, &s);
+	shadow_cost_learn(&d->cost, s.now, &s.own, d->renewed && share_of(d, own, inside) < BUSY);
+	if (d->least <= 0 || (double)s.ns < d->least)
+		d->least = (double)s.ns;
 	d->learned++;
-	add_light(d, s->inside, fmax(s->inside, s->finished), s->ns);
-	add_level(&d->level[(unsigned)place_of(s->inside)], s->inside, s->ns);
-	average(d, s);
+	add_light(d, &s);
+	add_level(&d->level[(unsigned)place_of(inside)], &s.inside, (double)s.ns);
+	average(d, own, inside);
 	if (d->learned - d->renewed >= RENEW || d->learned - d->renewed > d->learned / 8)
-		fit(d, o);
-}
-
-/* ---- views */
-
-static const struct {
-	double request, kib;
-} unit[SHADOW_VIEWS] = {
-	{16, 1}, {64, 1}, {16, 0}}; /* a page of flash, a stripe on disks, a server */
-
-static double work_in(unsigned view, const struct shadow_work *w)
-{
-	return unit[view].request * w->requests + unit[view].kib * w->bytes / 1024;
-}
-
-/* Return the view that predicted times best. */
-static unsigned best_view(const struct shadow_device *d)
-{
-	unsigned best = 0;
-
-	for (unsigned i = 1; i < SHADOW_VIEWS; i++)
-		if (d->view[i].error < d->view[best].error)
-			best = i;
-	return best;
-}
-
-void shadow_device_learn(struct shadow_device *d, const struct shadow_sample *s)
-{
-	order(&d->order, s->inside.requests, s->finished.requests);
-	for (unsigned i = 0; i < SHADOW_VIEWS; i++) {
-		struct view_sample v = {.class_ = s->class_,
-			.own = work_in(i, &s->own),
-			.inside = work_in(i, &s->inside),
-			.finished = work_in(i, &s->finished),
-			.ns = (double)(s->ns > 1 ? s->ns : 1)};
-
-		view_learn(&d->view[i], &v, &d->order);
-	}
+		fit(d, &d->order);
 }
 
 bool shadow_device_expect(const struct shadow_device *d, unsigned class_,
 	const struct shadow_work *own, const struct shadow_work *inside, struct shadow_time *ret)
 {
-	unsigned best = best_view(d);
-	struct shadow_time t;
+	double of = work_of(d, own), work = work_of(d, inside), error;
 
-	if (!view_expect(&d->view[best], class_, work_in(best, own), work_in(best, inside), ret))
+	if (!d->renewed)
 		return false;
-	for (unsigned i = 0; i < SHADOW_VIEWS; i++) {
-		if (d->view[i].error > AS_GOOD * d->view[best].error)
-			continue;
-		view_expect(&d->view[i], class_, work_in(i, own), work_in(i, inside), &t);
-		ret->low = fmin(ret->low, t.low);
-		ret->high = fmax(ret->high, t.high);
-	}
+	ret->mean = fmax(time_at(d, class_, of, work), 1);
+	error = exp(SURE * point_at(d->curve, work).error) * shadow_cost_error(&d->cost, inside);
+	ret->low = ret->mean / error;
+	ret->high = ret->mean * error;
 	return true;
 }
 
 weir_time shadow_device_draw(struct shadow_device *d, double mean)
 {
-	struct shadow_view *v = &d->view[best_view(d)];
 	double ratio, all;
 
-	if (v->at < SHADOW_RECENT || v->sum <= 0)
+	if (d->at < SHADOW_RECENT || d->sum <= 0)
 		return (weir_time)fmax(mean, 1000);
 	/* Draw the ratios in turn: if one ratio were drawn until the next is learned, ratios that
 	 * make times short would be drawn more often. */
-	ratio = v->recent[v->drawn++ % SHADOW_RECENT];
-	all = v->sum / SHADOW_RECENT;
+	ratio = d->recent[d->drawn++ % SHADOW_RECENT];
+	all = d->sum / SHADOW_RECENT;
 	return (weir_time)fmax(mean * fmin(ratio / all, RATIO_MOST), 1000);
 }

@@ -6,32 +6,28 @@
  * would let in, and each request takes far longer. The device is observed as it is; the caller asks
  * for the time that a request would take with the work that the gate would have let in.
  *
- * Pure: times are arguments, no allocation (50 KiB a device). The law is in shadow-device.c.
+ * Pure: times are arguments, no allocation (10 KiB a device). The law is in shadow-device.c.
  */
 #ifndef WEIR_CONTROL_SHADOW_DEVICE_H
 #define WEIR_CONTROL_SHADOW_DEVICE_H
 
-#include <weir/clock.h>
+#include "control/shadow-cost.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SHADOW_CLASSES 40  /* classes of requests that take equally long, chosen by the caller */
-#define SHADOW_LEVELS  128 /* of work inside: 4 an octave */
+#define SHADOW_CLASSES 40 /* classes of requests that take equally long, chosen by the caller */
+#define SHADOW_LEVELS  88 /* of work inside */
 #define SHADOW_LIGHT   32
 #define SHADOW_RECENT  32
-#define SHADOW_VIEWS   3
-
-struct shadow_work {
-	double requests, bytes;
-};
 
 struct shadow_level { /* sums over the requests that went in at this level */
-	double n, time, inside;
+	double n, time;
+	struct shadow_work inside;
 };
 
-struct shadow_light {  /* one request */
-	double inside; /* work inside when it arrived, including its own */
-	double beside; /* the same, or the work finished meanwhile, whichever is more */
+struct shadow_light {              /* one request */
+	struct shadow_work inside; /* when it arrived, including its own */
+	struct shadow_work beside; /* the same, or finished meanwhile, whichever is more */
 	double ns;
 };
 
@@ -44,22 +40,6 @@ struct shadow_point { /* of the curve */
 	double error; /* its standard deviation */
 };
 
-struct shadow_view { /* of the device, in one unit of work */
-	struct shadow_level level[SHADOW_LEVELS];
-	struct shadow_light light[SHADOW_LIGHT]; /* the requests with the least inside */
-	uint32_t n_light, next;
-	double least;              /* ns: the shortest time seen */
-	double own, own2;          /* moving averages of a request's work and its square */
-	double inside, inside2;    /* the same, of the work inside when it arrived */
-	uint64_t learned, renewed; /* requests; when the curve was last fitted */
-	struct shadow_point curve[SHADOW_LEVELS];
-	struct shadow_ratio all[2], class_[SHADOW_CLASSES][2]; /* of times in service, in queues */
-	float recent[SHADOW_RECENT]; /* measured times divided by expected times */
-	double sum;                  /* of these */
-	uint32_t at, drawn;          /* the next to be replaced; the next to be drawn */
-	double error;                /* moving average of the squared log of these ratios */
-};
-
 struct shadow_order {         /* in which requests end */
 	bool disks;           /* set by the caller: rotational disks, each with its own queue */
 	double passed[2];     /* the most requests that one request overtook, lately and before */
@@ -69,7 +49,19 @@ struct shadow_order {         /* in which requests end */
 
 struct shadow_device { /* zero-initialised by the caller */
 	struct shadow_order order;
-	struct shadow_view view[SHADOW_VIEWS];
+	struct shadow_cost cost;
+	struct shadow_level level[SHADOW_LEVELS];
+	struct shadow_light light[SHADOW_LIGHT]; /* the requests with the least inside */
+	uint32_t n_light, next;
+	double least;              /* ns: the shortest time seen */
+	double own, own2;          /* moving averages of a request's pages and their square */
+	double inside, inside2;    /* the same, of the work inside when it arrived */
+	uint64_t learned, renewed; /* requests; when the curve was last fitted */
+	struct shadow_point curve[SHADOW_LEVELS];
+	struct shadow_ratio all[2], class_[SHADOW_CLASSES][2]; /* of times in service, in queues */
+	float recent[SHADOW_RECENT]; /* measured times divided by expected times */
+	double sum;                  /* of these */
+	uint32_t at, drawn;          /* the next to be replaced; the next to be drawn */
 };
 
 struct shadow_sample {
@@ -77,7 +69,7 @@ struct shadow_sample {
 	struct shadow_work own;
 	struct shadow_work inside;   /* when it arrived, including its own */
 	struct shadow_work finished; /* while it was inside, including its own */
-	weir_time ns;                /* that it took */
+	weir_time now, ns;           /* when it ended; the time that it took */
 };
 /* Record a completed request. */
 void shadow_device_learn(struct shadow_device *d, const struct shadow_sample *s);

@@ -22,6 +22,8 @@
 #define VARIES        0.85 /* of the mean */
 #define GROWS         0.05 /* of the arrivals */
 #define ACTIVE        (100 * WEIR_MS)
+#define THINKS        0.05 /* of its time: a client that thinks less counts as one that does not */
+#define UNSURE        0.25 /* of the think time: a mean may hide much */
 
 static void pass_time(struct shadow_sender *s, weir_time now)
 {
@@ -86,4 +88,11 @@ void shadow_sender_returns(struct shadow_sender *s, weir_time now, uint32_t outs
 	pass_time(s, now);
 	s->now = outstanding;
 	s->grows &= outstanding > 0;
+}
+
+double shadow_sender_error(const struct shadow_sender *s)
+{
+	double think = (double)s->think, all = think + (double)s->took + 1;
+
+	return s->closed && think > THINKS * all ? UNSURE * think / all : 0;
 }

@@ -33,6 +33,8 @@ struct shadow_sender { /* zero-initialised by the caller */
 void shadow_sender_arrives(struct shadow_sender *s, weir_time now, uint32_t outstanding);
 /* Record a completion; `outstanding` excludes it. */
 void shadow_sender_returns(struct shadow_sender *s, weir_time now, uint32_t outstanding);
+/* Return the relative error of the client's estimated rate, by its think time; 0: it does not think. */
+double shadow_sender_error(const struct shadow_sender *s);
 
 /* Confidence in a tenant's figures in shadow mode, over its clients. */
 struct shadow_estimate {

@@ -28,10 +28,13 @@
 
 #define SHADOWS 65536 /* 7 MiB, of which only used pages take memory */
 #define TENANT  1024
+#define PAGE    16384
 #define LAST    8 /* last requests of a client, which its shadows imitate */
 /* The error of the figures even if all is known: measured against enforcement. */
-#define OFF   0.10
-#define NEWER (1.0 / 256) /* of the device's range, a shadow */
+#define OFF     0.08
+#define NEWER   (1.0 / 256) /* weight of a shadow in moving averages */
+#define BACKLOG 4.0         /* times in the device: a shadow that waited longer found a backlog */
+#define LEAST   0.05        /* low end of a range */
 
 enum shadow_state { SHADOW_FREE, SHADOW_QUEUED, SHADOW_INSIDE, SHADOW_THINKING };
 
@@ -41,7 +44,9 @@ struct resource_sender { /* of a client; lives until its last shadow is done */
 	uint32_t n_last, next;
 	uint32_t shadows;
 	weir_node node;
-	bool gone; /* the client has left */
+	bool limited; /* its tenant, or a group above it, has a max */
+	bool takes;   /* it would take more, or less, if the device were faster or slower */
+	bool gone;    /* the client has left */
 };
 
 struct shadow {
@@ -63,6 +68,9 @@ struct resource_shadows {
 	struct shadow_work real, finished; /* of requests: in the back end; that came back so far */
 	struct shadow_work inside;         /* of shadows in the device */
 	double slower, faster; /* relative error of the device in recent shadows' times */
+	/* averages over recent shadows: whose senders would take more or less (see there); whose
+	 * senders also think; error of the rates of those that think */
+	double takes, think, unsure;
 };
 
 int resource_shadow_on(struct resource *r)
@@ -103,14 +111,14 @@ static unsigned class_of(const struct weir_req *q)
 
 static struct shadow_work work_of(const struct weir_req *q)
 {
-	return (struct shadow_work){1, q->bytes};
+	return (struct shadow_work){1, q->bytes > PAGE ? ceil((double)q->bytes / PAGE) : 1};
 }
 
 /* Add work; sign: 1, or -1 to subtract. */
 static void add(struct shadow_work *to, double sign, struct shadow_work what)
 {
 	to->requests += sign * what.requests;
-	to->bytes += sign * what.bytes;
+	to->pages += sign * what.pages;
 }
 
 void resource_shadow_sent(struct resource *r, struct request *q)
@@ -130,6 +138,7 @@ void resource_shadow_back(struct resource *r, weir_time now, struct request *q)
 	struct shadow_sample sample = {.class_ = class_of(&q->gate),
 		.own = work_of(&q->gate),
 		.inside = q->inside,
+		.now = now,
 		.ns = now - q->gate.dispatched};
 
 	add(&all->real, -1, sample.own);
@@ -144,6 +153,17 @@ void resource_shadow_back(struct resource *r, weir_time now, struct request *q)
 }
 
 /* ---- senders */
+
+/* Return true if the tenant, or a group above it, has a max; some: one that counts reads or writes
+ * only. */
+static bool has_max(const struct weir_policy *p, int tenant, bool some)
+{
+	for (; tenant >= 0; tenant = p->tenants[tenant].parent)
+		for (size_t i = 0; i < p->tenants[tenant].n_max; i++)
+			if (!some || p->tenants[tenant].max[i].ops != WEIR_OPS_ALL)
+				return true;
+	return false;
+}
 
 static struct resource_sender *sender_of(struct client *c)
 {
@@ -282,6 +302,8 @@ struct weir_req *resource_shadow_make(struct resource *r, weir_time now, struct 
 
 	if (!sender)
 		return NULL;
+	if (!sender->n_last || sender->node != q->client->node)
+		sender->limited = has_max(r->policy, q->client->tenant, false);
 	sender->node = q->client->node;
 	sender->last[sender->n_last++ % LAST] = q->gate;
 	shadow_sender_arrives(&sender->guess, now, q->client->in_flight);
@@ -302,6 +324,20 @@ static void await(struct resource_shadows *all, struct shadow *s, weir_time at)
 	heap_push(&all->due, item); /* cannot fail: there is room for all */
 }
 
+/* An error of the device's rate changes the rates of those that wait for a turn and of closed loops,
+ * not of those that send at their own pace and have it all, nor of those that a max holds. */
+static void note_taker(struct resource_shadows *all, struct shadow *s, double time)
+{
+	struct resource_sender *from = s->sender;
+	double waited = (double)(s->gate.dispatched - s->gate.submitted);
+	double error = shadow_sender_error(&from->guess);
+
+	from->takes = !from->limited && (from->guess.closed || waited > BACKLOG * time);
+	all->takes += NEWER * (from->takes - all->takes);
+	all->think += NEWER * ((error > 0) - all->think);
+	all->unsure += NEWER * (error - all->unsure);
+}
+
 void resource_shadow_passed(struct resource *r, struct weir_req *req)
 {
 	struct resource_shadows *all = r->shadows;
@@ -317,6 +353,7 @@ void resource_shadow_passed(struct resource *r, struct weir_req *req)
 	if (shadow_device_expect(&all->device, class_of(req), &own, &all->inside, &time)) {
 		all->slower += NEWER * (time.high / time.mean - 1 - all->slower);
 		all->faster += NEWER * (time.mean / time.low - 1 - all->faster);
+		note_taker(all, s, time.mean);
 	}
 	/* A device begins the next request when it ends one, however late that is noticed here. */
 	start = req->dispatched - all->lag;
@@ -399,44 +436,40 @@ bool resource_shadow_busy(const struct resource *r)
 
 /* ---- what is shown */
 
-/* Return true if a max of the tenant, or of a group above it, counts reads or writes only. */
-static bool tells_kinds(const struct weir_policy *p, int tenant)
-{
-	for (; tenant >= 0; tenant = p->tenants[tenant].parent)
-		for (size_t i = 0; i < p->tenants[tenant].n_max; i++)
-			if (p->tenants[tenant].max[i].ops != WEIR_OPS_ALL)
-				return true;
-	return false;
-}
-
 void resource_shadow_estimate(const struct resource *r, const struct client *c,
 	const struct weir_gate_stats *st, struct shadow_estimate *ret)
 {
 	const struct resource_shadows *all = r->shadows;
 	const struct resource_sender *s = c->sender;
-	double low = 1 + OFF, high = 1 + OFF, thinks;
+	double low = 1 / (1 + OFF), high = 1 + OFF, more = 1, error;
+	bool waits;
 	/* (If a max counts only some requests, the others depend on the device.) */
-	bool held = st->queued && !tells_kinds(r->policy, c->tenant) &&
+	bool held = st->queued && !has_max(r->policy, c->tenant, true) &&
 		    (st->cause == WEIR_WAIT_MAX || st->cause == WEIR_WAIT_ABOVE);
 
 	if (!s || !all)
 		return;
+	waits = s->takes && st->queued;
 	if (!held) {
-		low *= 1 + all->slower;
-		high *= 1 + all->faster;
+		if (waits)
+			more = 1 / fmax(all->takes, NEWER);
+		low *= fmax(1 - more * all->slower / (1 + all->slower), LEAST);
+		high *= 1 + more * all->faster;
 	}
+	/* Those that wait get the rest that those that think leave. */
+	error = shadow_sender_error(&s->guess);
+	if (waits && !(error > 0))
+		error = all->unsure / fmax(all->takes - all->think, all->unsure + NEWER);
+	low /= 1 + error;
+	high *= 1 + error;
 	if (s->guess.closed) {
-		/* The mean think time may hide much: it counts for a quarter. */
-		thinks = (double)s->guess.think / (double)(s->guess.think + s->guess.took + 1);
-		low *= 1 + thinks / 4;
-		high *= 1 + thinks / 4;
 		ret->closed += 1;
 		ret->outstanding += s->guess.outstanding;
 		ret->think += s->guess.think;
 	} else {
 		ret->open += 1;
 	}
-	ret->low = ret->low > 0 ? fmin(ret->low, 1 / low) : 1 / low;
+	ret->low = ret->low > 0 ? fmin(ret->low, low) : low;
 	ret->high = fmax(ret->high, high);
 }
 
