@@ -78,25 +78,26 @@ static void above_stop(
 	above_rejoin_all(g, n);
 }
 
-/* Return true if inner node n's own buckets admit r now; else stop it. */
-static bool above_ask(
-	struct weir_gate *g, uint32_t n, const struct weir_req *r, unsigned slot, weir_time now)
+bool above_ask(struct weir_gate *g, uint32_t n, const struct weir_req *r, unsigned slot, bool stop,
+	weir_time now)
 {
 	const struct limits *l = &g->nodes[n].limits;
 
 	if (limits_all(l->b, l->n_hold, r, now - l->stamp))
 		return true;
-	above_stop(g, n, slot, r, now);
+	if (stop)
+		above_stop(g, n, slot, r, now);
 	return false;
 }
 
-bool above_admit(
-	struct weir_gate *g, uint32_t leaf, const struct weir_req *r, unsigned slot, weir_time now)
+bool above_admit(struct weir_gate *g, uint32_t leaf, const struct weir_req *r, unsigned slot,
+	bool stop, weir_time now)
 {
 	for (uint32_t n = leaf; n != WEIR_ROOT;) {
 		n = g->nodes[n].parent;
-		if (g->nodes[n].limits.n_hold && !above_ask(g, n, r, slot, now)) {
-			kind_refused(g, leaf, r);
+		if (g->nodes[n].limits.n_hold && !above_ask(g, n, r, slot, stop, now)) {
+			if (stop)
+				kind_refused(g, leaf, r);
 			return false;
 		}
 	}
@@ -113,52 +114,6 @@ void above_charge(struct weir_gate *g, uint32_t n, const struct weir_req *r, wei
 			continue;
 		limits_fill(l, limits_as_of(l, r, now));
 		limits_take(l->b, l->n_hold, r);
-	}
-}
-
-/* Return the request that would pass first from inner node n in a slot, of the kinds that are not stopped; NULL if
- * there is none. */
-static const struct weir_req *above_front(struct weir_gate *g, uint32_t n, unsigned slot)
-{
-	struct lane *l = node_lane(g, n, slot);
-	unsigned kinds = KIND_ALL;
-
-	while (l) {
-		kinds &= ~node_stopped(g, l->node, slot);
-		if (!kinds)
-			return NULL;
-		if (!l->keyed)
-			lane_allow(l, kinds);
-		uint32_t e = lane_first(l, &g->home);
-
-		if (e == LANE_NIL)
-			return NULL;
-		if (!(e & LANE_OF_LANE))
-			return node_may(&g->nodes[e], slot)
-				       ? kind_head(g, e, node_class(slot), kinds)
-				       : NULL;
-		l = g->lanes[e & ~LANE_OF_LANE];
-	}
-	return NULL;
-}
-
-void above_probe(struct weir_gate *g, uint32_t leaf, weir_time now)
-{
-	for (uint32_t n = leaf; n != WEIR_ROOT;) {
-		n = g->nodes[n].parent;
-		const struct node *node = &g->nodes[n];
-
-		if (!node->limits.n_hold)
-			continue;
-		for (unsigned slot = node->inner->priority ? 0 : NODE_RESERVED; slot <= NODE_REST;
-			slot++) {
-			const struct weir_req *front = above_front(g, n, slot);
-
-			if (!front)
-				continue;
-			(void)above_ask(g, n, front, slot, now);
-			break;
-		}
 	}
 }
 

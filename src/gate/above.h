@@ -6,7 +6,8 @@
  *         kinds that the bucket counts, in that class and all after it: below it only children that have requests of
  *         other kinds may be next (lane.h), and if there are none its lane leaves the lane above. A timer releases a
  *         kind when the request would be admitted. A request of control stops nothing but control. In the orders
- *         FIFO and EDF all kinds are stopped, so that the order is kept.
+ *         FIFO and EDF all kinds are stopped, so that the order is kept. While the window is full it is no request's
+ *         turn, and nothing is stopped: how often weir_gate_next is called meanwhile must not change what passes.
  */
 #ifndef WEIR_GATE_ABOVE_H
 #define WEIR_GATE_ABOVE_H
@@ -15,14 +16,14 @@
 
 /* Note that inner node n has hold buckets. */
 void above_begin(struct weir_gate *g, uint32_t n);
-/* Return true if the buckets of all ancestors admit r now. Else stop the first ancestor whose buckets do not. */
-bool above_admit(
-	struct weir_gate *g, uint32_t leaf, const struct weir_req *r, unsigned slot, weir_time now);
+/* Return true if inner node n's own buckets admit r now. Else, if `stop`, stop it. */
+bool above_ask(struct weir_gate *g, uint32_t n, const struct weir_req *r, unsigned slot, bool stop,
+	weir_time now);
+/* The same for the buckets of all ancestors of a leaf; the first whose buckets do not admit r is stopped. */
+bool above_admit(struct weir_gate *g, uint32_t leaf, const struct weir_req *r, unsigned slot,
+	bool stop, weir_time now);
 /* Charge r, which was admitted, to the ancestors' buckets. */
 void above_charge(struct weir_gate *g, uint32_t leaf, const struct weir_req *r, weir_time now);
-/* Stop the ancestors of a leaf that would stop the next request below them. While the window is full no request is
- * tried; but one that an ancestor's bucket would refuse is to be counted as waiting for that bucket. */
-void above_probe(struct weir_gate *g, uint32_t leaf, weir_time now);
 /* Handle the expiry of an inner node's timer. */
 void above_due(struct weir_gate *g, uint32_t n, weir_time now);
 /* Let an inner node's buckets be checked again. */

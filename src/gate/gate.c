@@ -124,16 +124,18 @@ static __attribute__((noinline)) size_t gate_prepare_flat(
 	return gate_prepare(&s, ret, max);
 }
 
-/* Return true if the window in bytes has room for a request of this size beside `in_flight` requests. */
-static bool gate_bytes_fit(const struct weir_gate *g, size_t in_flight, uint32_t bytes)
+/* Return the bytes of the largest request for which the window in bytes has room beside `in_flight` requests. */
+static int64_t gate_bytes_room(const struct weir_gate *g, size_t in_flight)
 {
-	return !g->window_bytes || !in_flight || !bytes || g->inside + bytes <= g->window_bytes;
+	if (!g->window_bytes || !in_flight)
+		return INT64_MAX;
+	return g->inside < g->window_bytes ? (int64_t)(g->window_bytes - g->inside) : 0;
 }
 
 /* Return true if the window in bytes holds the request whose turn it is, as of the last weir_gate_next. */
 static bool gate_bytes_full(const struct weir_gate *g)
 {
-	return !gate_bytes_fit(g, g->in_flight, g->too_large);
+	return g->too_large > gate_bytes_room(g, g->in_flight);
 }
 
 static void gate_window_change(struct weir_gate *g, weir_time now, bool full)
@@ -273,11 +275,12 @@ static size_t gate_pass_tree(
 
 	ahead_soon(g, now);
 	g->too_large = 0;
-	while (n < max && turn_choose(g, &turn, now)) {
-		uint32_t bytes = turn.req->bytes;
-
-		if (!gate_bytes_fit(g, g->in_flight + n, bytes)) {
-			g->too_large = bytes;
+	while (n < max) {
+		turn.room = gate_bytes_room(g, g->in_flight + n);
+		if (!turn_choose(g, &turn, now))
+			break;
+		if (turn.req->bytes > turn.room) {
+			g->too_large = turn.req->bytes;
 			break;
 		}
 		ret_reqs[n++] = turn_pass(&s, &turn);
@@ -322,17 +325,16 @@ static size_t gate_pass_flat(
 	return n;
 }
 
-/* The window has just become full: stop the inner nodes whose buckets would stop the next request anyway. */
 static void gate_probe(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		above_probe(g, reqs[i]->tenant, now);
+		turn_probe(g, reqs[i]->tenant, now);
 }
 
 /* The window is full: find the leaf whose head would pass if it had more room. */
 static __attribute__((noinline)) void gate_first(struct weir_gate *g, weir_time now)
 {
-	struct turn turn;
+	struct turn turn = {.room = TURN_FULL};
 
 	if (!turn_choose(g, &turn, now))
 		return;

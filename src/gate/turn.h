@@ -17,8 +17,10 @@ struct turn {
 	unsigned slot;
 	struct lane *lane; /* the parent's, in which the leaf waits */
 	struct weir_req *req;
-	bool sorted; /* a leaf was placed elsewhere: try the slots before this one again */
+	int64_t room; /* bytes that may pass now; TURN_FULL: the window is full */
+	bool sorted;  /* a leaf was placed elsewhere: try the slots before this one again */
 };
+#define TURN_FULL (-1)
 
 /* ---- choose the next */
 
@@ -41,13 +43,14 @@ static inline uint32_t turn_sort(struct weir_gate *g, uint32_t n, weir_time now)
 	return TURN_SORT;
 }
 
-/* Go down one slot from the root and return the leaf at the front; turn->req is its request. An entry on the way
+/* Go down one slot from an inner node and return the leaf at the front; turn->req is its request. An entry on the way
  * that does not belong at the front of its lane is moved: then return TURN_AGAIN or TURN_SORT. Return NODE_NIL if
- * the slot is empty, or stopped at the root. */
-static inline uint32_t turn_descend(struct weir_gate *g, struct turn *turn, weir_time now)
+ * the slot is empty, or stopped at that node. */
+static inline uint32_t turn_descend(
+	struct weir_gate *g, struct turn *turn, uint32_t from, weir_time now)
 {
-	struct lane *above = NULL, *lane = node_lane(g, WEIR_ROOT, turn->slot);
-	unsigned kinds = KIND_ALL & ~node_stopped(g, WEIR_ROOT, turn->slot);
+	struct lane *above = NULL, *lane = node_lane(g, from, turn->slot);
+	unsigned kinds = KIND_ALL & ~node_stopped(g, from, turn->slot);
 
 	for (;;) {
 		if (!kinds)
@@ -92,37 +95,53 @@ POOL_HOT bool turn_holds(const struct node *node, unsigned slot, weir_time now)
 	       !(node->flags & NODE_KINDS) && !node_may(node, NODE_RESERVED);
 }
 
-/* The same for the leaf that turn_descend found; if so, put it into the class RESERVED. */
-static inline bool turn_promotes(struct weir_gate *g, uint32_t n, unsigned slot, weir_time now)
+/* The same for the leaf that turn_descend found; if so, put it into the class RESERVED. But not while its request does
+ * not fit into the window: how often the leaf is found meanwhile must not change what passes. */
+static inline bool turn_promotes(
+	struct weir_gate *g, const struct turn *turn, uint32_t n, weir_time now)
 {
 	const struct stand s = stand_at(g, now, false);
 
-	if (n >= TURN_SORT || !turn_holds(&g->nodes[n], slot, now))
+	if (n >= TURN_SORT || !turn_holds(&g->nodes[n], turn->slot, now) ||
+		turn->req->bytes > turn->room)
 		return false;
 	stand_enter(&s, n, &g->nodes[n], NODE_RESERVED);
 	return true;
+}
+
+/* Return true if the buckets above admit the turn's request; else stop the ancestor that does not.
+ * But while the window is full it is no request's turn: then stop nothing, and let turn_choose give up. */
+static inline bool turn_admits(struct weir_gate *g, const struct turn *turn, weir_time now)
+{
+	bool full = turn->room == TURN_FULL;
+
+	if (!g->above || above_admit(g, turn->leaf, turn->req, turn->slot, !full, now))
+		return true;
+	if (full)
+		g->tries = 0;
+	return false;
 }
 
 static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time now)
 {
 	turn->sorted = false;
 	for (;;) {
-		uint32_t n = turn_descend(g, turn, now);
+		uint32_t n = turn_descend(g, turn, WEIR_ROOT, now);
 
 		if (n == NODE_NIL) {
 			if (!node_lane(g, WEIR_ROOT, turn->slot)->waits)
 				node_set_ready(g, turn->slot, false);
 			return false;
 		}
-		if (turn_promotes(g, n, turn->slot, now)) {
+		if (turn_promotes(g, turn, n, now)) {
 			turn->sorted = true;
 			return false;
 		}
 		turn->leaf = n;
 		turn->sorted = n == TURN_SORT;
-		if (n < TURN_SORT && (!g->above || above_admit(g, n, turn->req, turn->slot, now)))
+		if (n < TURN_SORT && turn_admits(g, turn, now))
 			return true;
-		if (g->order != WEIR_FAIR)
+		if (g->order != WEIR_FAIR && g->tries)
 			continue;
 		if (g->tries > 0)
 			g->tries--;
@@ -135,10 +154,11 @@ static inline bool turn_pick(struct weir_gate *g, struct turn *turn, weir_time n
 	}
 }
 
-/* Return true if the run may continue in this slot. */
-static inline bool turn_runs(struct weir_gate *g, unsigned slot, weir_time now)
+/* Return true if the run may continue in this slot; then its next request is the turn's. */
+static inline bool turn_runs(struct weir_gate *g, struct turn *turn, weir_time now)
 {
 	const struct node *node = &g->nodes[g->run_node];
+	unsigned slot = turn->slot;
 
 	if (!g->run_left || slot != g->run_slot || !node_may(node, slot) ||
 		(node->flags & NODE_KINDS))
@@ -153,7 +173,10 @@ static inline bool turn_runs(struct weir_gate *g, unsigned slot, weir_time now)
 		if (node_stopped(g, n, slot) >> kind_of(node->head) & 1)
 			return false;
 	}
-	return !g->above || above_admit(g, g->run_node, node->head, slot, now);
+	turn->leaf = g->run_node;
+	turn->req = node->head;
+	turn->lane = node_lane(g, node->parent, slot);
+	return turn_admits(g, turn, now);
 }
 
 static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time now)
@@ -162,16 +185,32 @@ static inline bool turn_choose(struct weir_gate *g, struct turn *turn, weir_time
 
 	for (; slot <= NODE_REST && g->tries; slot = node_ready(g, turn->sorted ? 0 : slot + 1)) {
 		turn->slot = slot;
-		if (g->run_left && turn_runs(g, slot, now)) {
-			turn->leaf = g->run_node;
-			turn->req = g->nodes[g->run_node].head;
-			turn->lane = node_lane(g, g->nodes[g->run_node].parent, slot);
-			return true;
-		}
-		if (turn_pick(g, turn, now))
+		if ((g->run_left && turn_runs(g, turn, now)) || turn_pick(g, turn, now))
 			return true;
 	}
 	return false;
+}
+
+/* The window has become full: stop the ancestors of a leaf that would stop the next request below them. While it is
+ * full no request is tried, but one that an ancestor's bucket would refuse is to be counted as waiting for that. */
+static inline void turn_probe(struct weir_gate *g, uint32_t leaf, weir_time now)
+{
+	for (uint32_t n = leaf; n != WEIR_ROOT;) {
+		n = g->nodes[n].parent;
+		const struct node *node = &g->nodes[n];
+		struct turn turn = {.slot = node->inner->priority ? 0 : NODE_RESERVED};
+
+		for (; node->limits.n_hold && turn.slot <= NODE_REST; turn.slot++) {
+			uint32_t e = TURN_AGAIN;
+
+			while (node_lane(g, n, turn.slot) && (e == TURN_AGAIN || e == TURN_SORT))
+				e = turn_descend(g, &turn, n, now);
+			if (e < TURN_SORT) {
+				(void)above_ask(g, n, turn.req, turn.slot, true, now);
+				break;
+			}
+		}
+	}
 }
 
 /* ---- dispatch */

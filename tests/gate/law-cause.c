@@ -410,10 +410,11 @@ static void run_case(unsigned number, unsigned steps)
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "law-cause");
-	for (unsigned i = 0; i < 400; i++) {
+	/* (How many intervals a case adds differs much: most come from cases with few tenants.) */
+	for (unsigned i = 0; i < 400 || judged <= 20000; i++) {
+		CHECK(i < 800);
 		law_case("cause", i);
 		run_case(i, 2000);
 	}
-	CHECK(judged > 20000);
 	return law_end(1300000);
 }
