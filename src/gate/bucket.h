@@ -166,10 +166,12 @@ POOL_HOT int64_t bucket_pay_narrow(struct bucket *b, weir_time span, int64_t cos
 POOL_HOT void bucket_owe_narrow(struct bucket *b)
 {
 	int64_t most = 2 * b->size * (int64_t)BUCKET_UNIT, *lack = &b->low[BUCKET_LOW];
-	int64_t part = *lack % (int64_t)BUCKET_UNIT;
 
-	if (*lack > most)
+	if (__builtin_expect(*lack > most, 0)) {
+		int64_t part = *lack % (int64_t)BUCKET_UNIT;
+
 		*lack = most + (part ? part - (int64_t)BUCKET_UNIT : 0);
+	}
 }
 
 /* Return the number of parts missing for a cost; none if that is not positive. */
