@@ -154,7 +154,8 @@ void lane_settle_back(struct lane *l)
 {
 	int64_t least = (int64_t)(l->floor - l->now);
 	double weight = (double)l->weight, back = l->owed / weight;
-	int64_t move = back > (double)least ? (int64_t)back : least;
+	int64_t move =
+		back > (double)least ? (int64_t)(back - 0.5) : least; /* to the nearest tag */
 
 	if (move >= 0)
 		return;

@@ -222,32 +222,35 @@ void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double st
 		lane_originate(l);
 }
 
-/* Let a child begin to wait in an empty lane and serve it. */
+/* Let a child begin to wait in an empty lane and serve it. (As lane_join, lane_first, lane_raise and lane_serve. The
+ * child is mostly late: then V goes back to where it was before the last service.) */
 POOL_HOT void lane_alone(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double weight, double cost, double credit)
 {
 	uint64_t tag = lane_begin(l, entry, l->before, credit);
-	int64_t ahead = (int64_t)(tag - l->now);
+	int64_t ahead = (int64_t)(tag - l->now), back = (int64_t)(l->before - l->now);
 	double each = weight * LANE_WEIGHT_ONE, step = lane_step(h, cost, weight);
-	uint64_t finish = tag + (uint64_t)(int64_t)step, floor = l->before;
 
-	/* (In the order of lane_join, lane_first, lane_raise and lane_serve.) */
 	l->weight = (int64_t)each;
-	l->owed = each * (double)ahead;
-	entry->tag = tag;
-	l->floor = floor;
-	lane_settle(l);
-	if (ahead > 0) {
+	l->owed = 0;
+	l->floor = l->before;
+	if (__builtin_expect(ahead <= back && back < 0 && !l->banked, 1)) {
+		l->now = l->before;
+	} else if (ahead <= 0) {
+		l->owed = each * (double)ahead;
+		lane_settle(l);
+	} else {
 		unsigned shift = lane_shift(lane_key_of(lane_width(h, cost, weight), ahead));
 		uint64_t start = tag >> shift << shift;
 
-		if ((int64_t)(start - l->now) > 0) {
+		if ((int64_t)(start - l->now) > 0)
 			l->now = start;
-			l->owed = 0;
-		}
+		else
+			l->owed = each * (double)ahead;
 	}
-	finish = (int64_t)(finish - l->now) < 0 ? finish : l->now;
-	l->floor = (int64_t)(finish - floor) > 0 ? finish : floor;
+	/* (No child finishes before V.) */
+	l->floor = (int64_t)(l->now - l->floor) > 0 ? l->now : l->floor;
+	entry->tag = tag;
 	lane_tag(entry, step);
 	lane_move_on(l, lane_cost(h, cost, weight, step), true);
 	l->until = l->now; /* no group is the best */
