@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "gate/lane-serve.h"
+#include "gate/lane-impl.h"
 #include <errno.h>
 #include <stdlib.h>
 

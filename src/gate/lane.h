@@ -328,7 +328,7 @@ void lane_serve_alone(struct lane *l, const struct lane_home *h, struct lane_ent
 void lane_serve_by(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double weight, double cost, double credit);
 /* Serve the child that lane_first has just returned; `step` is the lane_step of the cost, which the caller need not
- * wait for. Then the child waits and is in no group. (lane-serve.h has other ends of a service.) */
+ * wait for. Then the child waits and is in no group. (lane-impl.h has other ends of a service.) */
 void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double weight, double cost, double step);
 

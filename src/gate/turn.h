@@ -10,7 +10,7 @@
 #include "gate/above.h"
 #include "gate/ahead.h"
 #include "gate/kind.h"
-#include "gate/lane-serve.h"
+#include "gate/lane-impl.h"
 
 struct turn {
 	uint32_t leaf;

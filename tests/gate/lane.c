@@ -2,7 +2,7 @@
 /* Lanes against plain arrays. Fair: the child that is served is eligible, and no eligible child
  * finishes earlier by more than the widths of their groups; for any child that enters, leaves
  * from the middle or is served, with tags that wrap. Keyed: the smallest key first. */
-#include "gate/lane-serve.h"
+#include "gate/lane-impl.h"
 #include "law.h"
 
 #define ENTRIES 500
