@@ -49,8 +49,8 @@ _Static_assert(sizeof(struct bucket) == 32, "two to a cache line");
 void bucket_init(struct bucket *b, const struct weir_bucket_spec *spec);
 /* Return NULL if the spec is valid, else a message. */
 const char *bucket_check(const struct weir_bucket_spec *spec);
-/* Take over the level of the old bucket, cut to the new size, such that `late` ≥ 0 later it has the level that it would have
- * had at the old rate. */
+/* Take over the level of the old bucket, cut to the new size, such that `late` ≥ 0 later it has the level that it
+ * would have had at the old rate. */
 void bucket_inherit(struct bucket *b, const struct bucket *old, weir_time late);
 void bucket_grant(struct bucket *b, int64_t units); /* may exceed the size; negative takes */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nodes that are added and removed between a submit and the call that examines it. */
+/* Nodes that are added and removed between a submit and the call that examines it; and groups in fair queueing. */
 #include <weir/gate.h>
 #include "test.h"
 #include <errno.h>
@@ -201,6 +201,39 @@ static void a_number_again(void)
 	weir_gate_free(g);
 }
 
+/* Groups of equal weight. The first begins with a request that costs 1, and then all its requests cost twice as much
+ * as those of the other two. When each has had about the same, the smaller requests are due first. */
+static void a_group_whose_requests_grow(void)
+{
+	enum { EACH = 8, GROUPS = 3 };
+	struct weir_req reqs[EACH][GROUPS], *r;
+	char order[EACH * GROUPS + 1] = "";
+	weir_node leaves[GROUPS];
+	struct weir_gate *g;
+
+	CHECK_INT(weir_gate_new(&(struct weir_gate_config){.window = 1}, &g), 0);
+	for (unsigned i = 0; i < GROUPS; i++)
+		leaves[i] = add(g, add(g, WEIR_ROOT));
+	for (unsigned k = 0; k < EACH; k++)
+		for (unsigned i = 0; i < GROUPS; i++) {
+			reqs[k][i] = (struct weir_req){.tenant = leaves[i],
+				.requests = i   ? 8
+					    : k ? 16
+						: 1};
+			r = &reqs[k][i];
+			CHECK_INT(weir_gate_submit(g, 0, &r, 1), 0);
+		}
+	for (unsigned n = 0; n < 14; n++) {
+		CHECK_INT(weir_gate_next(g, 0, &r, 1), 1);
+		for (unsigned i = 0; i < GROUPS; i++)
+			if (leaves[i] == r->tenant)
+				order[n] = (char)('a' + i);
+		weir_gate_done(g, 0, &r, 1);
+	}
+	CHECK_STR(order, "abacbcbcabcbca");
+	weir_gate_free(g);
+}
+
 int main(void)
 {
 	RUN(becomes_an_inner_node);
@@ -210,5 +243,6 @@ int main(void)
 	RUN(a_leaf_again_with_its_max);
 	RUN(stopped_when_its_child_goes);
 	RUN(a_number_again);
+	RUN(a_group_whose_requests_grow);
 	return 0;
 }
