@@ -21,15 +21,17 @@
  * 1. A head is eligible when in flight < window, every hold bucket of the tenant and of its ancestors
  *    that counts it admits it, and the tenant has no L-bucket or holds an R- or L-token for it. A hold or
  *    L-bucket of the tenant that refuses a head of data refuses every younger one of data that it counts.
- *    Control does not wait for held data, only for buckets that count it at a cost above 0. If there is a window in
- *    bytes, the request whose turn it is passes when the bytes in flight and its own are no more than that window,
+ *    Control does not wait for held data, only for buckets that count it at a cost above 0; but once a control
+ *    request has gone before a head of data that is held, a bucket of the tenant that refuses this head refuses
+ *    younger control, too. If there is a window in bytes, the request whose turn it is passes when the bytes in flight and its own are no more than that window,
  *    or nothing is in flight (so a request larger than the window passes alone), or it has no bytes.
  * 2. Among the eligible: first those that fit all their profile buckets, by priority; then those
  *    whose tenant holds an R-token; then the rest. Inside each class, fair queueing by weight, per level
  *    of the tree: of those that have not had more than their share the one whose request is due first.
  *    Of a tenant's heads in one class the oldest, but control before data that was held since the control request
- *    came. (Or FIFO or EDF, for comparison.) A new R-token of a tenant that may pass already is noticed up to 34 µs
- *    after it has come in, or when the tenant's turn comes among the rest. One call of weir_gate_next for n requests
+ *    came, once for each such head of data. (Or FIFO or EDF, for comparison.)
+ *    A new R-token of a tenant that may pass already is noticed up to 34 µs after it has come in, or when the
+ *    tenant's turn comes among the rest. One call of weir_gate_next for n requests
  *    checks up to n tenants, or 24 if that is more, or 120 if that is less, whose buckets have come to admit them,
  *    in the order of time, and 8 more that have ceased to be idle; and it finds up to 8 + n requests that an
  *    ancestor's bucket does not admit. Tenants not checked yet count as held: of m such tenants each is checked

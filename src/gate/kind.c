@@ -40,6 +40,19 @@ static unsigned kind_held(const struct weir_gate *g, uint32_t n)
 	return held;
 }
 
+/* Note that control is about to go before the heads of data that are held and older: they are next, once each. */
+static void kind_pass(struct weir_gate *g, uint32_t n, const struct weir_req *control)
+{
+	struct node_apart *a = &g->apart[n];
+
+	for (unsigned q = 0; q < KIND_CONTROL && g->order == WEIR_FAIR; q++) {
+		const struct weir_req *r = kind_front(g, n, q);
+
+		if (r && (a->held >> q & 1) && kind_older(r, control))
+			a->passed |= (uint8_t)(1u << q);
+	}
+}
+
 void kind_refused(struct weir_gate *g, uint32_t n, const struct weir_req *r)
 {
 	struct node_apart *apart = &g->apart[n];
@@ -79,11 +92,15 @@ void kind_take(struct weir_gate *g, uint32_t n, struct weir_req *r, weir_time no
 		stats_wait(g, n, 0, now, 1);
 		node->head = r->next;
 		node->tail = node->head ? node->tail : NULL;
+		a->passed &= (uint8_t)~1u;
 	} else {
 		unsigned q = kind_of(r);
 		struct weir_req **tail = &a->tail[q - 1];
 
 		stats_wait(g, n, q, now, 1);
+		if (q == KIND_CONTROL)
+			kind_pass(g, n, r);
+		a->passed &= (uint8_t) ~(1u << q);
 		if (*tail == r)
 			*tail = NULL;
 		else /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): r is in this queue */
@@ -93,7 +110,7 @@ void kind_take(struct weir_gate *g, uint32_t n, struct weir_req *r, weir_time no
 	}
 	node->queued--;
 	r->next = NULL;
-	if (a->n[0] || a->n[1])
+	if (a->n[0] || a->n[1] || a->passed)
 		return;
 	stats_state(g, n, KIND_WRITE, 0, now);
 	stats_state(g, n, KIND_CONTROL, 0, now);
@@ -200,8 +217,8 @@ struct weir_req *kind_head(const struct weir_gate *g, uint32_t n, unsigned class
 	for (unsigned q = 0; q < KIND_QUEUES; q++) {
 		struct weir_req *r = g->apart[n].may[class] >> q & 1 ? kind_front(g, n, q) : NULL;
 		/* (The orders FIFO and EDF keep the order.) */
-		bool before =
-			q == KIND_CONTROL && (g->apart[n].held >> of & 1) && g->order == WEIR_FAIR;
+		bool before = q == KIND_CONTROL && (g->apart[n].held >> of & 1) &&
+			      !(g->apart[n].passed >> of & 1) && g->order == WEIR_FAIR;
 
 		if (!r || !(kinds >> kind_of(r) & 1) || !(before || kind_older(r, oldest)))
 			continue;
@@ -258,6 +275,9 @@ struct kind_look {
 	struct node_apart *apart;
 	uint64_t refused; /* buckets that have refused a head of data: they refuse younger ones,
 	                     too */
+	uint64_t passed;  /* those of them that refuse a head which control has gone before already:
+	                     they refuse younger control, too */
+	bool before;      /* the head that is checked is such a one */
 	weir_time seen;
 	weir_time wake; /* earliest time at which the result of the check changes */
 };
@@ -285,9 +305,10 @@ static bool kind_admits(struct kind_look *look, unsigned from, unsigned n, const
 			continue;
 		weir_time at = limits_later(l->stamp, bucket_wait(b, cost));
 
-		older |= data && (look->refused >> i & 1);
+		older |= (data ? look->refused : look->passed) >> i & 1;
 		if (at > look->s.now && data) {
 			look->refused |= UINT64_C(1) << i;
+			look->passed |= (uint64_t)look->before << i;
 			kind_wake(look, at); /* from then on it does not refuse the others */
 		}
 		when = at > when ? at : when;
@@ -331,6 +352,8 @@ static void kind_look_one(struct kind_look *look, uint32_t n, unsigned q)
 		stats_state(look->s.g, n, q, 0, look->s.now);
 		return;
 	}
+	look->before = q != KIND_CONTROL && (look->apart->passed >> q & 1) &&
+		       kind_older(r, kind_front(look->s.g, n, KIND_CONTROL));
 	if (!kind_admits(look, 0, l->n_hold, r, &when))
 		state = NODE_HELD;
 	else if (l->n_l && !kind_admits(look, l->l, l->n_l, r, &when)) {
@@ -368,9 +391,9 @@ void kind_look(struct stand s, uint32_t n, struct node *node, weir_time seen)
 
 	for (unsigned c = 0; c < 3; c++)
 		look.apart->may[c] = 0;
-	kind_look_one(&look, n, KIND_CONTROL);
 	kind_look_one(&look, n, first ? KIND_READ : KIND_WRITE);
 	kind_look_one(&look, n, first ? KIND_WRITE : KIND_READ);
+	kind_look_one(&look, n, KIND_CONTROL);
 	timer_set(&s.g->timer, n, look.wake);
 	kind_stand(&look, n, NODE_REST);
 	if (node_lane(s.g, node->parent, NODE_RESERVED))

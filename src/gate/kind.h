@@ -5,12 +5,14 @@
  * LAW     Reads are one kind; writes and trims another; flushes and status requests, which move no data, the third:
  * control. Order is kept inside a tenant and kind. Of the heads of a tenant's kinds that may pass in a
  *         class, the oldest goes first. A hold or L-bucket that refuses a head refuses every younger head of the
- *         tenant that it counts, so that a stream of small requests does not starve a large one. But control waits
- *         for no data: if data was held since a control request came, that goes before the data. If no bucket of a
- *         tenant or above it distinguishes reads from writes, these two keep their order.
+ *         tenant that it counts, so that a stream of small requests does not starve a large one. But control does
+ *         not wait for held data: if data was held since a control request came, that goes before the data. It does
+ *         so once: before the next control request goes the data, if it may pass, and a bucket of the tenant that
+ *         refuses the data refuses that control request, too. So flushes starve no data. If no bucket of a tenant
+ *         or above it distinguishes reads from writes, these two keep their order.
  * METHOD  Nearly all tenants need one queue, the node's own. Control has a separate queue; writes have one while the
  *         leaf is split (NODE_SPLIT), because a bucket of its own or above it distinguishes them from reads. While a
- *         separate queue is not empty (NODE_KINDS) all heads are checked together, oldest first, and the leaf keeps
+ *         separate queue is not empty, or control has just gone before the head of data, (NODE_KINDS) all heads are checked together, oldest first, and the leaf keeps
  *         for every class the set of queues that may pass in it. A leaf below an inner node whose buckets begin to
  *         distinguish them is split when it next begins to wait, or when that node first stops it. A request's age
  *         is its number in the order of all submits, kept in `dispatched` while it waits.

@@ -137,6 +137,7 @@ struct node_apart {
 	uint8_t may[3];   /* with NODE_KINDS, by class: queues whose heads may pass */
 	uint8_t held;     /* data queues that were held while control waited: control goes before
 	                     them */
+	uint8_t passed;   /* data queues whose heads control went before while they were held */
 };
 
 struct hist_pair {

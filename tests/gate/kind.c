@@ -31,6 +31,7 @@ struct client {
 	weir_node tenant;
 	enum weir_op op;
 	unsigned depth;
+	uint32_t cost; /* in requests; 0: 1 */
 	uint64_t served;
 	struct weir_req reqs[PER_SLOT];
 };
@@ -48,7 +49,11 @@ struct load {
 
 static void load_submit(struct load *l, struct client *c, struct weir_req *r)
 {
-	*r = (struct weir_req){.tenant = c->tenant, .op = (uint8_t)c->op, .bytes = 4096, .user = c};
+	*r = (struct weir_req){.tenant = c->tenant,
+		.op = (uint8_t)c->op,
+		.requests = c->cost,
+		.bytes = 4096,
+		.user = c};
 	CHECK_INT(weir_gate_submit(l->g, l->now, &r, 1), 0);
 }
 
@@ -305,6 +310,43 @@ static void a_flush_waits_for_no_data(void)
 	}
 }
 
+/* A stream of flushes does not starve data that waits for the same max: a flush goes before a
+ * held request of data once, and then that request goes. Reads that flow beside them change nothing. */
+static void flushes_do_not_starve_data(void)
+{
+	static struct client clients[3];
+	static struct load l;
+
+	for (unsigned i = 0; i < 16; i++) {
+		bool above = i & 1, reads = i & 2, deep = i & 4;
+		uint32_t cost = i & 8 && !above ? 8 : 1;
+		struct bench b = bench_new((struct weir_gate_config){.window = 100});
+		weir_node group = leaf(&b, WEIR_ROOT, 1), n = leaf(&b, group, 1);
+		struct weir_bucket_spec spec =
+			max_of(WRITES | WEIR_OPS(WEIR_FLUSH), WEIR_UNIT_REQUESTS, 90, 2);
+
+		buckets(&b, above ? group : n, &spec, 1);
+		clients[0] =
+			(struct client){.tenant = n, .op = WEIR_WRITE, .depth = 4, .cost = cost};
+		clients[1] = (struct client){.tenant = n, .op = WEIR_FLUSH, .depth = deep ? 8 : 1};
+		clients[2] = (struct client){.tenant = n, .op = WEIR_READ, .depth = 4};
+		l = (struct load){
+			.g = b.g, .service = WEIR_MS, .clients = clients, .n = reads ? 3 : 2};
+		load_start(&l);
+		load_run(&l, 10 * WEIR_SEC);
+		double writes = rate(&clients[0], l.now), flushes = rate(&clients[1], l.now);
+
+		CHECK_NEAR(writes * cost + flushes, 90, 0.02);
+		if (deep) /* (the older of both, then) */
+			CHECK(writes > 90. / (2 + cost) * 0.9);
+		else
+			CHECK_NEAR(writes, 90. / (1 + cost), 0.03);
+		if (reads)
+			CHECK(rate(&clients[2], l.now) > 3000);
+		weir_gate_free(b.g);
+	}
+}
+
 /* A limit of a kind that is set while requests wait takes effect at once, for all of them. */
 static void a_limit_that_comes_later(void)
 {
@@ -446,6 +488,7 @@ int main(void)
 	RUN(the_order_of_arrival);
 	RUN(a_large_one_is_not_starved);
 	RUN(a_flush_waits_for_no_data);
+	RUN(flushes_do_not_starve_data);
 	RUN(a_limit_that_comes_later);
 	RUN(causes_by_kind);
 	RUN(cancelled_by_kind);

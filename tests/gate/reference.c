@@ -227,8 +227,8 @@ static bool ref_behind(const struct ref_node *n, enum weir_bucket_kind kind,
 	const struct weir_req *heads[3];
 	unsigned n_heads = ref_heads(n, heads);
 
-	if (ref_kind(r) == REF_CONTROL)
-		return false;
+	if (ref_kind(r) == REF_CONTROL && lag == 0)
+		return false; /* it is, if control went before such a head already (kind.c) */
 	for (unsigned h = 0; h < n_heads && ref_is_older(n, heads[h], r); h++) {
 		if (ref_kind(heads[h]) == REF_CONTROL ||
 			(kind == WEIR_LTOKENS && !ref_admits(n, WEIR_HOLD, false, heads[h], now,

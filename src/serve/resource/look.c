@@ -3,8 +3,8 @@
  * look: add the measurements of one resource to a snapshot of the whole gateway; and measurements
  * that are needed more often.
  *
- * A tenant that uses several resources has the sum of them; its cause of waiting is that of a
- * resource where many of its requests wait. A group has the sum of its leaves, without latencies.
+ * A tenant that uses several resources has the sum of them; its cause of waiting is that of its
+ * oldest request. A group has the sum of its leaves, without latencies.
  */
 #include "serve/gateway/version.h"
 #include "serve/resource/impl.h"
@@ -100,14 +100,18 @@ static const char *path_of(const struct resource *r, struct snapshot *s, int her
 	return NULL;
 }
 
-static void add_cause(const struct resource *r, struct snapshot *s, struct snapshot_tenant *t,
+/* If the oldest request of t waits here, note for how long and why. */
+static void add_oldest(const struct resource *r, struct snapshot *s, struct snapshot_tenant *t,
 	int here, const struct weir_gate_stats *st)
 {
-	if (t->queued && st->queued <= t->queued)
+	weir_time wait = st->oldest < r->now ? r->now - st->oldest : 0;
+
+	if (!st->queued || (t->queued && wait <= t->oldest_wait))
 		return;
+	t->oldest_wait = wait;
 	t->cause = st->cause;
 	t->held_by = NULL;
-	if (st->queued && (st->cause == WEIR_WAIT_MAX || st->cause == WEIR_WAIT_ABOVE))
+	if (st->cause == WEIR_WAIT_MAX || st->cause == WEIR_WAIT_ABOVE)
 		t->held_by = path_of(r, s, here, st->blocker);
 }
 
@@ -135,12 +139,6 @@ static void add_counters(
 	t->reads += n->reads;
 	t->writes += n->writes;
 	t->others += n->others;
-}
-
-static void add_oldest(struct snapshot_tenant *t, weir_time now, weir_time oldest)
-{
-	if (oldest < now && now - oldest > t->oldest_wait)
-		t->oldest_wait = now - oldest;
 }
 
 /* Return true if a node never had a request: the gate is not asked for it. */
@@ -178,13 +176,12 @@ static bool add_leaf(struct resource *r, struct snapshot *s, size_t i)
 		return true;
 	if (resource_bypasses(r))
 		st.in_flight = 0; /* its clients have the number */
-	add_cause(r, s, t, here, &st);
 	for (int a = (int)i; a >= 0; a = s->of->policy->tenants[a].parent) {
 		t = snapshot_active(s, (size_t)a);
 		if (!t)
 			continue;
+		add_oldest(r, s, t, here, &st);
 		add_counters(t, &st, &r->counts[node]);
-		add_oldest(t, r->now, st.oldest);
 	}
 	add_hists(r, node, s->tenants[i]);
 	return true;

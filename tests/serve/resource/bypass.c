@@ -95,6 +95,33 @@ static void test_bypass(void)
 	world_free(&w);
 }
 
+/* A group waits for the cause of its oldest request. */
+static void test_cause_of_a_group(void)
+{
+	const struct snapshot_tenant *t;
+	struct snapshot s;
+	struct asker a;
+	struct world w;
+
+	world_new(&w,
+		DISK
+		"tenants: [{name: a, children: [{name: b, max: 10 iops, match: {export: a}}]}]",
+		false);
+	join(&w, &a, "a", 0);
+	for (unsigned i = 0; i < 20; i++)
+		ask(&a, i);
+	run_world(&w, WEIR_SEC / 2);
+	t = snapshot_of(&w, &s);
+	CHECK(t->queued > 0 && t->oldest_wait == s.tenants[1]->oldest_wait);
+	CHECK_INT(t->cause, WEIR_WAIT_MAX);
+	CHECK_STR(t->held_by, "a/b");
+	look_end(&s);
+	resource_leave(w.resource, &a.client);
+	w.now += WEIR_SEC;
+	turn(&w);
+	world_free(&w);
+}
+
 /* The bypass survives a policy change; in shadow mode there is nothing to release. */
 static void test_bypass_and_policy(void)
 {
@@ -136,6 +163,7 @@ static void test_bypass_and_policy(void)
 int main(void)
 {
 	RUN(test_bypass);
+	RUN(test_cause_of_a_group);
 	RUN(test_bypass_and_policy);
 	return 0;
 }
