@@ -7,15 +7,17 @@
  * begins; it ends when a client of this host or of a peer sends a request. Where peers share a file no answer comes in time,
  * and no host reads. A site that knows the state of all hosts (all_quiet) needs no questions.
  *
- *   the host that decides  every LOOK: nothing happened since the last look → ask → all are quiet → read → learn
+ *   the host that decides  every LOOK: nothing happened for PAUSE → ask → all are quiet → read → learn
  *   a peer                 asked → looks, twice → answers; every LOOK until the burst is over: tells what happened
  */
 #include "base/container.h"
 #include "control/parda/controller-impl.h"
 
-#define LOOK        (5 * WEIR_MS)
-#define SELDOM_PART 8              /* of a period: between two looks while no burst is due */
-#define PATIENT     (50 * WEIR_MS) /* for answers */
+#define LOOK (5 * WEIR_MS)
+#define PAUSE                                                                                      \
+	(20 * WEIR_MS) /* less is a gap between two requests, and the next one would end a burst */
+#define SELDOM_PART 8  /* of a period: between two looks while no burst is due */
+#define PATIENT     (50 * WEIR_MS)              /* for answers */
 #define WATCH       (PROBE_BURST + 2 * PATIENT) /* from an answer until the burst is over */
 
 /* ---- a burst */
@@ -84,12 +86,10 @@ static void start_burst(struct parda_control *c, weir_time now)
 		r->state = PARDA_READS_NONE;
 }
 
-static bool is_agreed(struct parda_control *c, weir_time now, bool still)
+static bool is_agreed(struct parda_control *c, weir_time now)
 {
 	if (c->site->ops->all_quiet)
-		return c->site->ops->all_quiet(c->site);
-	if (!still)
-		return false;
+		return true;
 	if (c->reads.state == PARDA_READS_NONE)
 		ask(c, now); /* and where there is no peer to ask, read at once */
 	return parda_probe_agreed(c->parda);
@@ -99,19 +99,22 @@ static bool is_agreed(struct parda_control *c, weir_time now, bool still)
 static bool try_to_read(struct parda_control *c, weir_time now)
 {
 	struct parda_reads *r = &c->reads;
-	uint64_t activity = c->site->ops->activity(c->site);
+	const struct site_ops *ops = c->site->ops;
+	uint64_t activity = ops->activity(c->site);
 	bool still = activity == r->activity;
 	struct probe_burst plan;
 	uint32_t bytes;
 
 	r->activity = activity;
+	if (!still || (ops->all_quiet && !ops->all_quiet(c->site)))
+		r->busy = now;
 	if (r->state == PARDA_READS_READING)
 		return false;
 	if (r->state == PARDA_READS_ASKED && (now - r->since > PATIENT || !still))
 		r->state = PARDA_READS_NONE;
 	if (!parda_probe_plan(c->parda, now, &plan, &bytes))
 		return false;
-	if (!is_agreed(c, now, still))
+	if (now - r->busy < PAUSE || !is_agreed(c, now))
 		return true;
 	r->plan = plan;
 	r->burst.bytes = bytes;

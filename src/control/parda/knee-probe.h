@@ -4,7 +4,7 @@
  *
  * control/parda/knee.h finds the knee from the existing load, which takes hundreds of intervals if
  * that comes and goes. This finds it in about six bursts: each keeps a number of reads inside for a
- * while, then another number.
+ * while, then another number, and observes how many complete and how long the quickest of them take.
  *
  *   probe_plan          the next burst
  *   probe_burst_start   its first read is sent; then, again and again:
@@ -40,22 +40,29 @@ struct probe_burst {
 		weir_time first,
 			last;  /* completion of the first read that counts, and of the last; … */
 		uint32_t done; /* … reads after the first */
+		weir_time until;    /* its end; 0: not yet */
+		uint32_t in_group;  /* reads of the current group (see knee-probe.c), … */
+		weir_time quickest; /* … and the quickest of them, ns; … */
+		uint32_t groups;    /* … complete ones before, … */
+		double quick_ns;    /* … and Σ of their quickest reads */
 	} phases[PROBE_PHASES];
 	weir_time length;         /* ns: of the whole burst */
 	unsigned n, at;           /* phases; the current one */
 	uint32_t inside;          /* reads */
 	weir_time started, since; /* the burst; the phase */
 	weir_time latency;        /* longest read so far, or expected at this level; 0: not known */
-	bool over;                /* no more reads are sent; a caller may set it */
+	bool over;                /* no more reads are sent; a caller may set it, … */
+	bool complete;            /* … or its time was over */
 };
 
 struct probe {
-	double part;              /* part of the most throughput that defines the knee */
-	weir_time burst;          /* ns */
-	double latency_most;      /* ns: no more reads inside than take this long */
-	struct probe_bin {        /* by reads inside */
-		double ns, done;  /* time, and completed reads in it; faded */
-		double inside_ns; /* ∫ of reads inside */
+	double part;                     /* part of the most throughput that defines the knee */
+	weir_time burst;                 /* ns */
+	double latency_most;             /* ns: no more reads inside than take this long */
+	struct probe_bin {               /* by reads inside */
+		double ns, done;         /* time, and completed reads in it; faded */
+		double inside_ns;        /* ∫ of reads inside */
+		double groups, quick_ns; /* of its phases; faded */
 	} bins[PROBE_BINS];
 	double climb;    /* reads: the next level of the first climb; 0: the climb is over */
 	unsigned bursts; /* useful bursts since then */

@@ -19,9 +19,9 @@ static weir_time serve(struct array *a, weir_time now)
 	weir_time *disk = &a->free[(int)(rng_double(&a->rng) * a->disks)];
 	double ns = a->service * (1 + a->spread / 100.0 * (2 * rng_double(&a->rng) - 1));
 
-	*disk = (now > *disk ? now : *disk) + (weir_time)ns;
 	a->front = (now > a->front ? now : a->front) + (weir_time)a->limit;
-	return *disk > a->front ? *disk : a->front;
+	*disk = (a->front > *disk ? a->front : *disk) + (weir_time)ns;
+	return *disk;
 }
 
 /* Run a burst from *at, and set *at to its end. Return the most reads inside. */
@@ -128,7 +128,9 @@ static void check_knee(
 
 static void test_knee(void)
 {
-	check_knee(10, 2.7e6, 40, 289e3, 200, 0.5); /* few reads in a burst, and a soft knee */
+	/* The disks have 7 % more to give than the front: in the long run their queues become so
+	 * uneven that they hold it up, but not in a burst, which finds 0.6 of the knee. */
+	check_knee(10, 2.7e6, 40, 289e3, 200, 0.5);
 	check_knee(40, 0.5e6, 20, 20e3, 400, 0.2);
 	check_knee(4, 0.2e6, 50, 60e3, 100, 0.2);
 }
