@@ -11,7 +11,7 @@
 #define FIELDS    (LEASE_BODY / 8)
 #define ENTRY_MIN 11 /* bytes: the bucket, flags, two numbers */
 
-enum { FLAG_CLOSED = 1, FLAG_HOLDS = 2, FLAG_CAP = 4, FLAG_LIMIT = 8 };
+enum { FLAG_CLOSED = 1, FLAG_HOLDS = 2, FLAG_CAP = 4, FLAG_LIMIT = 8, FLAG_MOVED = 16 };
 
 int lease_message_room(struct lease_message *m, size_t n)
 {
@@ -83,7 +83,7 @@ static uint8_t *write_demand(uint8_t *p, const struct lease_demand *d)
 static uint8_t *write_tokens(uint8_t *p, const struct lease_tokens *t)
 {
 	bytes_put64(p, t->bucket);
-	p[8] = limit_flags(t->cap, t->limit);
+	p[8] = (uint8_t)(limit_flags(t->cap, t->limit) | (t->moved ? FLAG_MOVED : 0));
 	p = put_number(p + 9, t->claim);
 	p = put_limit(p, t->cap);
 	p = put_number(p, t->reserved);
@@ -223,7 +223,8 @@ static void read_tokens(struct cursor *c, struct lease_tokens *t)
 	*t = (struct lease_tokens){0};
 	if (!get_entry(c, &t->bucket, &flags))
 		return;
-	if (flags & ~(FLAG_CAP | FLAG_LIMIT))
+	t->moved = flags & FLAG_MOVED;
+	if (flags & ~(FLAG_CAP | FLAG_LIMIT | FLAG_MOVED))
 		c->bad = true;
 	t->claim = get_number(c);
 	t->cap = get_limit(c, flags, FLAG_CAP);

@@ -105,6 +105,8 @@ struct lease_tokens { /* grant of one bucket at one server */
 	int64_t claim;           /* served first until so many tokens were served in this period */
 	int64_t cap;             /* served at all until so many were served, or LEASE_NO_LIMIT */
 	int64_t reserved, limit; /* claim and cap of each later period */
+	/* demand has moved between servers: make up for the claim even beyond the limit's pace */
+	bool moved;
 };
 
 struct lease_message {

@@ -83,6 +83,9 @@ struct pshift_share { /* a bucket */
 	int64_t unknown[2];
 	uint64_t since;
 	uint64_t renewed; /* one of them had restarted: its unknown use counts until this period */
+	uint64_t moved; /* the last period in which demand came to one of its servers, or left it */
+	uint64_t
+		ended; /* the last period in which a server with a part of it was silent or started */
 };
 
 struct pshift_control { /* arrays of entries by place: in the order of buckets */

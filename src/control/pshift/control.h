@@ -16,7 +16,8 @@
  *          R-tokens go elsewhere.
  * INTERVAL (the paper's future work) If reported demand differs from the expected by more than 10 %
  *          of the servers' capacity in the interval, the interval is halved; below 2 %, it grows by
- *          a quarter.
+ *          a quarter. It is the shortest when demand of a bucket with a limit comes to a server or leaves
+ *          one: the bucket has only its floor there until the next round.
  * LIMITS   Raised only by the rest in the books (control/pshift/books.h): a part that one server
  *          gives up is given to another when the first has acknowledged, one round trip later.
  *          Every server of a bucket keeps a floor: 1/16 of the limit in all, less if the

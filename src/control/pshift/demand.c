@@ -47,6 +47,18 @@ static void watch_anew(struct pshift_spot *b)
 	b->arrived_w = b->arrived;
 }
 
+/* Record when requests begin to wait, after none has waited for as long as a turn takes: demand has moved here. */
+static void look_for_waiting(const struct pshift_server *s, struct pshift_spot *b, weir_time now)
+{
+	if (!b->queued) {
+		b->ready = now;
+		return;
+	}
+	if (now - b->waited_at >= s->length / PSHIFT_WAITS)
+		b->moved = now;
+	b->waited_at = now;
+}
+
 void pshift_demand_watch(struct pshift_server *s, weir_time now)
 {
 	double span = (double)(now - s->now);
@@ -57,6 +69,7 @@ void pshift_demand_watch(struct pshift_server *s, weir_time now)
 
 		if (s->resting[i])
 			continue;
+		look_for_waiting(s, b, now);
 		here = b->queued + b->inside;
 		if (!here && !b->peak)
 			continue;
@@ -223,9 +236,6 @@ void pshift_demand_measure(struct pshift_server *s, weir_time now)
 	s->measured = now;
 }
 
-/* A part of a period: a request that waits longer waits for more than its turn. */
-#define WAITS 20
-
 static bool is_led(const struct pshift_server *s)
 {
 	return pshift_followed(s) && s->state == LEASE_LEASED;
@@ -236,34 +246,37 @@ static bool is_short(const struct pshift_server *s, const struct pshift_spot *b,
 {
 	int64_t has = pshift_limited(b) ? b->limit : b->reserved;
 
-	return now - b->ready >= s->length / WAITS &&
+	return now - b->ready >= s->length / PSHIFT_WAITS &&
 	       (has < b->reservation || (s->state == LEASE_BLIND && b->reservation));
 }
 
-/* Return true if it left, or came: measure at once. */
-static bool has_moved(const struct pshift_spot *b, bool is_short)
+/* Return true if no request is here where one was expected. */
+static bool has_left(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
-	return is_short != b->is_short || (b->closed && !b->queued && !b->inside);
+	double expected = b->coming * (double)(now - s->measured) / (double)WEIR_SEC;
+
+	if (b->queued || b->inside)
+		return false;
+	return b->closed || (is_led(s) && b->arrived == b->arrived0 && expected >= NONE);
 }
 
 void pshift_demand_look_for_want(struct pshift_server *s, weir_time now)
 {
-	/* With a controller demand is measured as in the paper. */
+	/* With a controller demand is measured as in the paper, or at once if it has moved. */
 	bool alone = !is_led(s) || pshift_stands_in(s->controller), wants = false;
-	weir_time soon = s->measured + (weir_time)fmax((double)s->length / WAITS,
-					       (double)s->interval / PSHIFT_JUST);
+	weir_time soon = s->measured + s->length / PSHIFT_WAITS;
 
 	for (size_t i = 0; i < s->n; i++) {
 		struct pshift_spot *b = &s->spots[i];
-		bool lacks;
+		bool lacks, moved;
 
 		if (s->resting[i])
 			continue;
-		if (!b->queued)
-			b->ready = now;
 		lacks = alone && is_short(s, b, now);
 		wants |= lacks && !is_led(s);
-		if (alone && has_moved(b, lacks) && s->measure > soon)
+		moved = lacks != b->is_short ||
+			((alone || pshift_limited(b)) && has_left(s, b, now));
+		if (moved && s->measure > soon)
 			s->measure = soon;
 		b->is_short = lacks;
 	}

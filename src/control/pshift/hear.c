@@ -55,6 +55,7 @@ static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint6
 	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
 		struct pshift_entry *e = &c->entries[i];
 
+		c->buckets[e->bucket].ended = c->period;
 		if (pshift_has_limit(&c->buckets[e->bucket])) {
 			c->buckets[e->bucket].lost += may_have_used(c, e);
 			/* At a takeover servers may be a little ahead, in the next period. */
@@ -103,6 +104,13 @@ void pshift_hear_limit(struct pshift_control *c, size_t bucket)
 	}
 }
 
+/* Mark news: a round is due. */
+static void look_again(struct pshift_control *c, weir_time now)
+{
+	c->news = c->changed ? c->news : now;
+	c->changed = true;
+}
+
 /* A server that did not report before the takeover reports its holdings: subtract them from the
  * unknown. */
 static void hear_unknown(
@@ -121,6 +129,7 @@ static void hear_unknown(
 	}
 	if (r->state != LEASE_BLIND)
 		return;
+	b->ended = c->period;
 	/* The previous instance's possible use of this period counts as used: its static part, or
 	 * the unknown; this also in the next period, in which servers may be at a takeover. */
 	if (pshift_limits_over(c, b, false)) {
@@ -129,6 +138,21 @@ static void hear_unknown(
 	} else {
 		b->renewed = c->period + (c->period <= c->since);
 	}
+}
+
+/* Demand that moves is news at any time, and is then measured more often; without a limit it is served before that. A
+ * server that starts anew finds its demand where it was. */
+static void look_for_move(struct pshift_control *c, weir_time now, const struct pshift_entry *e,
+	const struct lease_demand *d)
+{
+	bool had = e->closed || e->queue || e->arriving, has = d->closed || d->queue || d->arriving;
+	struct pshift_share *b = &c->buckets[e->bucket];
+
+	if (!c->started || had == has || !pshift_has_limit(b) || !c->servers[e->server].granted)
+		return;
+	b->moved = c->period;
+	c->interval = c->config.shortest;
+	look_again(c, now);
 }
 
 static void hear_entry(struct pshift_control *c, weir_time now, const struct lease_report *r,
@@ -141,6 +165,7 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	if (c->started && !(e->closed && d->closed))
 		c->moved += fabs(
 			(double)(d->queue - e->queue) + (double)(d->arriving - e->arriving) * left);
+	look_for_move(c, now, e, d);
 	e->period = r->period;
 	e->at = now;
 	e->used = d->used;
@@ -237,13 +262,6 @@ static bool is_new(struct pshift_control *c, struct pshift_member *s, const stru
 	}
 	starts_anew(c, s, m->instance);
 	return true;
-}
-
-/* Mark news: a round is due. */
-static void look_again(struct pshift_control *c, weir_time now)
-{
-	c->news = c->changed ? c->news : now;
-	c->changed = true;
 }
 
 static void hear(struct pshift_control *c, weir_time now, struct pshift_member *s,

@@ -197,6 +197,7 @@ static void told(struct pshift_server *s, const struct lease_tokens *t)
 		return;
 	pshift_server_wake(s, at);
 	b->claim = t->claim;
+	b->makes_up = t->moved;
 	b->reserved = t->reserved;
 	/* A limit needs both policies: do not hold a bucket without one here, nor release one
 	 * because the controller has none. */
@@ -206,6 +207,16 @@ static void told(struct pshift_server *s, const struct lease_tokens *t)
 	b->cap = t->cap;
 	b->limit = t->limit;
 	b->over = b->used > b->cap;
+}
+
+/* Requests that waited before this server was granted anything again have not moved here. */
+static void forget_moves(struct pshift_server *s, weir_time now)
+{
+	s->joined = s->period;
+	for (size_t i = 0; i < s->n; i++) {
+		s->spots[i].moved = s->spots[i].delayed = now - s->length;
+		s->spots[i].waited_at = now;
+	}
 }
 
 bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct lease_message *m)
@@ -245,7 +256,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 		s->next = least(s->next, next);
 	}
 	if (had_less)
-		s->joined = s->period;
+		forget_moves(s, now);
 	s->granted = g->period;
 	s->by = m->instance;
 	s->by_generation = g->generation;
@@ -267,9 +278,9 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 /* The rate, in tokens a ns, at which tokens of a bucket with a limit come in: that of its entitlement, as if it were
  * the max of a gateway of its own, and a little more, which makes up for looks that came late. Entitlements
  * add up to no more than the limit over all servers, at any time, and so do these rates. Faster only where
- * the claim would otherwise be missed, after demand has moved here; slower where the cap would be used up before the
- * period ends. In the period in which a server leaves its static parts, a claim that is not used yet is no sign of
- * demand, and the rate is not raised for it. */
+ * the claim would otherwise be missed, after demand has moved between servers, or had to wait for its turn with tokens
+ * at the gate; slower where the cap would be used up before the period ends. Requests that waited for tokens, because these
+ * were at another server or because this one had only its static parts, are not made up for: demand has not moved. */
 static double rate_of(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
 	/* Early enough to be used. */
@@ -277,7 +288,7 @@ static double rate_of(const struct pshift_server *s, const struct pshift_spot *b
 	double early = fmax(left - (double)s->length / 8, PSHIFT_PACE); /* as due_claim() */
 	double rate = (double)b->limit / (double)s->length * (1 + 1.0 / PSHIFT_CATCH_UP);
 
-	if (s->joined != s->period)
+	if ((b->makes_up && s->joined != s->period) || now - most(b->moved, b->delayed) < s->length)
 		rate = fmax(rate, (double)(b->claim - b->used) / early);
 	return fmax(0, fmin(rate, (double)(b->cap - b->used) / left));
 }
@@ -292,7 +303,10 @@ static int64_t paced(
 	double has = (double)(b->r + b->l) + b->paced; /* below 0: served beyond it */
 	int64_t all;
 
-	has = fmin(has + rate * (double)(now - s->now), burst);
+	has += rate * (double)(now - s->now);
+	if (has > burst && b->queued)
+		b->delayed = now;
+	has = fmin(has, burst);
 	all = least((int64_t)floor(has), room);
 	b->paced = has - (double)all;
 	return all;

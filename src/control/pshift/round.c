@@ -424,6 +424,21 @@ static void look_for_overdraft(struct pshift_control *c)
 	}
 }
 
+/* Mark buckets with a part at a silent server: tokens are missing, and demand has not moved. */
+static void look_for_ended(struct pshift_control *c, weir_time now)
+{
+	for (size_t i = 0; i < c->n_buckets; i++)
+		if (c->buckets[i].parts > c->buckets[i].seen)
+			c->buckets[i].ended = c->period;
+	for (size_t i = 0; i < c->n_entries; i++) {
+		const struct pshift_entry *e = &c->entries[i];
+		bool silent = now - c->servers[e->server].at >= c->config.length / 2;
+
+		if (silent || !pshift_tell_live(c, e->server))
+			c->buckets[e->bucket].ended = c->period;
+	}
+}
+
 int pshift_round(struct pshift_control *c, weir_time now)
 {
 	bool warm = c->rounds && !c->stale_order;
@@ -442,6 +457,7 @@ int pshift_round(struct pshift_control *c, weir_time now)
 	if (r)
 		return r;
 	c->rounds++;
+	look_for_ended(c, now);
 	for (size_t i = 0; i < c->n_buckets; i++)
 		pshift_tell_bucket(c, i);
 	for (size_t i = 0; i < c->n_servers; i++)

@@ -17,7 +17,8 @@
  * has less than 1.05 times the max. */
 #define PSHIFT_CATCH_UP 40
 #define PSHIFT_MANY     1024 /* buckets: none of fewer rests */
-#define PSHIFT_JUST     4    /* a part of an interval: what was measured so lately counts on */
+/* A part of a period: a request that waits longer waits for more than its turn. */
+#define PSHIFT_WAITS 20
 
 struct pshift_spot { /* one bucket at this server; tokens */
 	uint64_t id;
@@ -25,8 +26,12 @@ struct pshift_spot { /* one bucket at this server; tokens */
 		static_l;        /* parts without a controller; static_l LEASE_NO_LIMIT: no limit */
 	int64_t reservation;     /* over all servers */
 	weir_time ready;         /* last time that none of its requests waited */
+	weir_time waited_at;     /* last time that one did */
+	weir_time delayed;       /* last time that one did while tokens for it were lost */
+	weir_time moved;         /* when requests began to wait after none did: demand moved here */
 	bool is_short;           /* it has waited, and holds less than its reservation */
 	int64_t claim, cap;      /* of this period, as told */
+	bool makes_up;           /* its claim counts beyond the pace of its limit, as told */
 	int64_t reserved, limit; /* entitlements */
 	int64_t used;            /* counted to this period */
 	/* between the last two looks: may belong to two periods, and counts in both */
@@ -134,6 +139,14 @@ static inline weir_time pshift_longer(weir_time t)
 static inline uint64_t pshift_followed(const struct pshift_server *s)
 {
 	return s->lost || s->left ? 0 : s->controller;
+}
+
+/* Return a time: what was measured so lately counts on. */
+static inline weir_time pshift_just(const struct pshift_server *s)
+{
+	weir_time part = s->interval / 4, turn = s->length / PSHIFT_WAITS;
+
+	return part < turn ? part : turn;
 }
 
 /* control/pshift/server.c */

@@ -102,6 +102,8 @@ int64_t pshift_server_add(
 			.served = served,
 			.served0 = served,
 			.served_at = {served, served},
+			.delayed = s->now - s->length,
+			.moved = s->now - s->length,
 			.cap = b->limit};
 		/* Another server may have had its tokens in this period: nothing until a grant. */
 		if (b->limit != LEASE_NO_LIMIT && s->state != LEASE_STATIC)
@@ -165,7 +167,7 @@ static weir_time sooner(weir_time a, weir_time b)
  * that has just measured continues from there. */
 static weir_time next_measurement(const struct pshift_server *s)
 {
-	return sooner(s->measure, s->measured + s->interval + s->interval / PSHIFT_JUST);
+	return sooner(s->measure, s->measured + s->interval + s->interval / 4);
 }
 
 static bool is_time_to_measure(struct pshift_server *s, weir_time now)
@@ -173,7 +175,7 @@ static bool is_time_to_measure(struct pshift_server *s, weir_time now)
 	if (s->period == s->counted && now < next_measurement(s))
 		return false;
 	s->measure = now + s->interval;
-	return now - s->measured >= s->interval / PSHIFT_JUST;
+	return now - s->measured >= pshift_just(s);
 }
 
 int pshift_server_look(struct pshift_server *s, weir_time now,

@@ -11,16 +11,18 @@
  * no limit, it only serves less.
  *
  * DEMAND   (§III-D) What waits, and what arrived in the last interval, extrapolated to the period's end; of
- *          a closed loop (pshift.h) what the server can do. Capacity is the caller's estimate.
+ *          a closed loop (pshift.h) what the server can do. Capacity is the caller's estimate. Demand of a
+ *          bucket with a limit that comes or leaves is measured at once: it would be held until then.
  * TOKENS   Of a bucket without a limit: R-tokens are granted as they come due, an eighth of a period ahead
  *          (where no bucket has a limit: at once). With a limit, R- and L-tokens together come in at the
  *          rate of its entitlement, and a gate holds what comes in in 20 ms, and 2 at least, so that a first
  *          request never waits for any of this. What was not used in time is lost, as with the max of
  *          a single gateway: over all servers, no second has more than 1.05 times the limit's part of it,
  *          and a request at each server. A claim that would not be met at that rate, since demand has moved
- *          here, comes in faster: a second may then have what is left of the reservation besides. Not
- *          in the period in which a server that had only static parts is granted more: what is missing of a
- *          claim then says nothing of demand.
+ *          between servers, or waited for its turn with tokens at the gate, comes in faster: a second may then
+ *          have what is left of the reservation besides. Not where requests waited for tokens that another
+ *          server had, or while this one had only its static parts: demand has not moved, and a server that
+ *          ends or starts lets no more pass in a second.
  * BORROW   HELD and STATIC: AdapTBF (control/adaptbf/adaptbf) over the entitlements, every 100 ms.
  *
  * Nothing here locks or reads a clock; one thread.

@@ -102,19 +102,27 @@ void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
 
 /* ---- messages */
 
+/* Return true if claims are made up for beyond the pace of the limit: not because tokens were with a server that ended,
+ * unless demand has moved, too. */
+static bool makes_up(const struct pshift_control *c, const struct pshift_share *b)
+{
+	return !b->ended || c->period > b->ended + 2 || (b->moved && c->period <= b->moved + 1);
+}
+
 static size_t collect(struct pshift_control *c, const struct pshift_member *s)
 {
 	size_t n = 0;
 
 	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
 		const struct pshift_entry *e = &c->entries[i];
-		bool limit = pshift_has_limit(&c->buckets[e->bucket]);
+		const struct pshift_share *b = &c->buckets[e->bucket];
+		bool limit = pshift_has_limit(b);
 
 		if (e->in <= s->accepted)
 			continue;
-		c->out.tokens[n++] = (struct lease_tokens){c->buckets[e->bucket].id, e->claim,
+		c->out.tokens[n++] = (struct lease_tokens){b->id, e->claim,
 			limit ? e->cap.told : LEASE_NO_LIMIT, e->reserved,
-			limit ? e->limit.told : LEASE_NO_LIMIT};
+			limit ? e->limit.told : LEASE_NO_LIMIT, makes_up(c, b)};
 	}
 	return n;
 }
