@@ -89,8 +89,9 @@ static void report_goes_round(void)
 
 static void grant_goes_round(void)
 {
-	struct lease_tokens t[] = {{1, 100, 200, 300, 400},
-		{2, 0, LEASE_NO_LIMIT, 7, LEASE_NO_LIMIT}, {3, 5, 6, 7, LEASE_NO_LIMIT}};
+	struct lease_tokens t[] = {{1, 100, 200, 300, 400, true},
+		{2, 0, LEASE_NO_LIMIT, 7, LEASE_NO_LIMIT, false},
+		{3, 5, 6, 7, LEASE_NO_LIMIT, true}};
 	struct lease_message m = head(LEASE_GRANT), back = {0};
 
 	m.grant = GRANT;
@@ -99,7 +100,13 @@ static void grant_goes_round(void)
 	CHECK_INT(again(&m, &back), PEER_TAKEN);
 	CHECK(memcmp(&back.grant, &GRANT, sizeof(GRANT)) == 0);
 	CHECK_INT(back.n, 3);
-	CHECK(memcmp(back.tokens, t, sizeof(t)) == 0);
+	for (size_t i = 0; i < 3; i++) {
+		const struct lease_tokens *b = &back.tokens[i];
+
+		CHECK(b->bucket == t[i].bucket && b->claim == t[i].claim && b->cap == t[i].cap);
+		CHECK(b->reserved == t[i].reserved && b->limit == t[i].limit &&
+			b->moved == t[i].moved);
+	}
 	m.n = 0; /* a renewal */
 	CHECK_INT(again(&m, &back), PEER_TAKEN);
 	CHECK_INT(back.n, 0);
@@ -123,7 +130,7 @@ static void others_go_round(void)
 static void cut_or_longer_is_refused(void)
 {
 	struct lease_tokens t[] = {
-		{1, 100, 200, 300, 400}, {2, 0, LEASE_NO_LIMIT, 7, LEASE_NO_LIMIT}};
+		{1, 100, 200, 300, 400, false}, {2, 0, LEASE_NO_LIMIT, 7, LEASE_NO_LIMIT, false}};
 	struct lease_message m = head(LEASE_GRANT), back = {0};
 	size_t n;
 
@@ -203,7 +210,7 @@ static void count_is_bounded(void)
 /* Numbers take seven bits a byte, and each has one encoding. */
 static void numbers_have_one_form(void)
 {
-	struct lease_tokens t = {1, 1, LEASE_NO_LIMIT, 0, LEASE_NO_LIMIT};
+	struct lease_tokens t = {1, 1, LEASE_NO_LIMIT, 0, LEASE_NO_LIMIT, false};
 	struct lease_message m = head(LEASE_GRANT), back = {0};
 	size_t n, claim = PEER_HEAD + LEASE_BODY + 9;
 
