@@ -15,7 +15,7 @@ static void begin(struct lone *x, const uint64_t loops[BUCKETS], int64_t times)
 	lone_begin(x, 1000, true);
 	for (size_t i = 0; i < BUCKETS; i++) {
 		t[i] = (struct lease_tokens){
-			i + 1, parts[i], times * parts[i], parts[i], times * parts[i]};
+			i + 1, parts[i], times * parts[i], parts[i], times * parts[i], false};
 		lone_add(x, 100, 200);
 		x->gates[i].loop = loops[i];
 	}

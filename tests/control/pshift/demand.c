@@ -54,7 +54,7 @@ static void remaining_clients_are_a_closed_loop(void)
  * reported demand never falls below the limit for a period. */
 static void held_is_not_little(void)
 {
-	struct lease_tokens t = {1, 3000, 3000, 3000, 3000};
+	struct lease_tokens t = {1, 3000, 3000, 3000, 3000, false};
 	int64_t least = INT64_MAX;
 	struct lone x;
 

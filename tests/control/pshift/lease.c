@@ -8,7 +8,7 @@
 /* Start one bucket with a limit, granted in period 2 and never again, with unlimited demand. */
 static void begin(struct lone *x)
 {
-	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT};
+	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT, false};
 
 	lone_begin(x, 5000, true);
 	lone_add(x, 20, 60);
@@ -47,7 +47,7 @@ static void ends_on_time(void)
  * allows. */
 static void states_if_held_for(uint64_t hold)
 {
-	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT};
+	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT, false};
 	struct pshift_server_status s;
 	struct lone x;
 
@@ -80,7 +80,7 @@ static void states(void)
 /* Two controllers may have the same generation, but their periods differ. */
 static void another_of_the_same_generation(void)
 {
-	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT};
+	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT, false};
 	struct pshift_server_status s;
 	struct lone x;
 
@@ -120,7 +120,7 @@ static void the_lower_of_the_same_generation(void)
 /* The controller returns while the server is HELD: the use in the period keeps counting. */
 static void returns(void)
 {
-	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT};
+	struct lease_tokens t = {1, 100, LIMIT, 100, LIMIT, false};
 	struct lone x;
 
 	begin(&x);
@@ -141,7 +141,7 @@ static void returns(void)
  * at any time and in any state. */
 static void first_waits_for_nothing(void)
 {
-	struct lease_tokens t = {1, 0, 5, 0, 5};
+	struct lease_tokens t = {1, 0, 5, 0, 5, false};
 	struct lone x;
 
 	begin(&x);
@@ -163,8 +163,8 @@ static void first_waits_for_nothing(void)
  * at the end. */
 static void claims_come_due(void)
 {
-	struct lease_tokens t[] = {
-		{1, 600, 2000, 600, 2000}, {2, 300, 2000, 300, 2000}, {3, 92, 2000, 92, 2000}};
+	struct lease_tokens t[] = {{1, 600, 2000, 600, 2000, false},
+		{2, 300, 2000, 300, 2000, false}, {3, 92, 2000, 92, 2000, false}};
 	struct lone x;
 
 	lone_begin(&x, 1000, true);
