@@ -49,6 +49,7 @@ void gateway_draft_free(struct gateway_draft *d)
 	gateway_version_drop(d->version);
 	gateway_state_free(d->overrides, d->n_overrides);
 	tls_free(d->tls);
+	gateway_volumes_free(&d->volumes);
 	free(d->was);
 	*d = (struct gateway_draft){0};
 }
@@ -345,6 +346,8 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 	}
 	c->draft.tls_set = c->kind != CHANGE_SET;
 	if (rc == 0 && !c->dry)
+		rc = gateway_volumes_open(g, c->draft.version->policy, &c->draft.volumes, &c->err);
+	if (rc == 0 && !c->dry)
 		rc = keep(g, c);
 	draft_free(&v);
 	c->rc = rc;
@@ -358,7 +361,8 @@ static void exchange(struct gateway *g, struct gateway_draft *d)
 		.was = d->was,
 		.overrides = g->overrides,
 		.n_overrides = g->n_overrides,
-		.tls = d->tls_set ? g->tls : d->tls};
+		.tls = d->tls_set ? g->tls : d->tls,
+		.volumes = d->volumes};
 
 	g->base = d->base;
 	g->in_force = d->version;
@@ -377,6 +381,7 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	char version[24];
 
 	exchange(g, &c->draft);
+	gateway_volumes_enter(g, &c->draft.volumes);
 	g->version++;
 	gateway_divide_policy(g);
 	gateway_slo_policy(g);

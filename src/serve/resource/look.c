@@ -273,6 +273,7 @@ static void add_self(struct resource *r, struct snapshot *s, struct snapshot_res
 {
 	struct weir_gate_totals totals = {0};
 
+	back_look(r->back);
 	say_state(r, to);
 	if (r->gate)
 		weir_gate_get_totals(r->gate, r->now, &totals);
@@ -343,6 +344,11 @@ uint64_t resource_activity(const struct resource *r)
 bool resource_starting(const struct resource *r)
 {
 	return back_real(r->back)->state == BACK_STARTING;
+}
+
+struct back *resource_back(struct resource *r)
+{
+	return r->back;
 }
 
 const struct back_info *resource_info(const struct resource *r)

@@ -13,6 +13,7 @@
  *         latencies.
  */
 #include "base/container.h"
+#include "serve/back/volumes.h"
 #include "serve/resource/impl.h"
 #include "serve/resource/tap.h"
 #include <errno.h>
@@ -48,6 +49,8 @@ static void note_place(struct resource *r, const struct back_io *io)
 {
 	uint64_t end = io->offset + io->length;
 
+	if (r->high && io->offset / BACK_VOLUMES_SIZE != r->low / BACK_VOLUMES_SIZE)
+		return; /* another volume */
 	if (end > r->high) {
 		r->low = r->high ? r->low : io->offset;
 		r->high = end;

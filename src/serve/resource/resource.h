@@ -72,6 +72,7 @@ uint64_t resource_activity(const struct resource *r);
  * called. */
 const struct back_info *resource_info(const struct resource *r);
 bool resource_starting(const struct resource *r);
+struct back *resource_back(struct resource *r); /* on the loop's thread, or before the start */
 const char *resource_name(const struct resource *r);
 
 /* ---- the policy, on the loop's thread (serve/resource/policy.c) */

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Several image files behind one gate: weights hold between them; volumes come and go with a policy, under verified load
+# of the others; a volume that cannot be opened is refused with its place and changes nothing.
+. "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
+
+uri()
+{
+	echo "nbd+unix:///$1?socket=$here/s.sock"
+}
+
+# policy VOLUMES: files on a device of 1,000 requests a second, of which a volume has all.
+policy()
+{
+	cat <<-END
+	listen: "unix:$here/s.sock"
+	resources:
+	  - name: disk
+	    depth: 8
+	    volumes:
+	END
+	for name; do
+		echo "      - {name: $name, back: \"model:server,rate=1k,service=fixed,servers=8+file:$name.raw\"}"
+	done
+	cat <<-END
+	tenants:
+	  - {name: a, weight: 20, match: {export: a}}
+	  - {name: b, weight: 1, match: {export: b}}
+	  - {name: rest, match: {export: "*"}}
+	END
+}
+
+truncate -s 16M a.raw b.raw c.raw d.raw
+policy a b >weir.yaml
+serve gate --api "unix:$here/api.sock" weir.yaml
+
+# ---- weights 20:1 between two files
+
+weir load -t 60s -d 256 "a=$(uri a)" "b=$(uri b)" >load.out 2>&1 &
+load=$!
+python3 -B - <<'END' || fail "weights do not hold between volumes"
+import time
+from kept import *
+
+await_queue("ab", 100)
+time.sleep(0.5)
+a = Look()
+time.sleep(4)
+x = Between(a, Look())
+check(x.backlogged("a", "b"), "both wait")
+near("a by b, weights 20:1", x.ratio("a", "b"), 20, 0.05)
+finish()
+END
+kill "$load"
+wait "$load"
+
+# ---- volumes that come and go disturb no other client, and keep their data
+
+weir load -t 4s -d 16 --reads 50% --verify "a=$(uri a)" "b=$(uri b)" >load.out 2>&1 &
+load=$!
+policy a b c d >more.yaml
+for i in 1 2 3; do
+	run 0 weir policy apply more.yaml
+	has stdout "export c: new"
+	run 0 qemu-io -f raw -c "write -P $i 4k 8k" "$(uri c)"
+	run 0 weir policy apply weir.yaml
+	has stdout "export c: removed; its clients are disconnected"
+	run 1 qemu-io -f raw -c "read 0 4k" "$(uri c)"
+	run 0 qemu-io -f raw -c "read -P $i 4k 8k" c.raw
+done
+wait "$load" || fail "weir load failed: $(cat load.out)"
+has gate.log "volume-removed volume=c resource=disk flush=done"
+
+# ---- a bad volume changes nothing
+
+sed 's/file:d.raw/file:absent.raw/' more.yaml >bad.yaml
+run 2 weir policy apply bad.yaml
+has stderr "bad.yaml:9:9: volume 'd': "
+has stderr "absent.raw: "
+sed 's/    volumes:/    back: "memory:1M"/; /name: [abcd], back:/d' more.yaml >bad.yaml
+run 2 weir policy apply bad.yaml
+has stderr "resource 'disk' has no volumes any more: this needs a restart"
+run 1 nbdinfo --size "$(uri c)"
+run 0 nbdinfo --size "$(uri a)"
+has stdout "16777216"
+
+serve_stop gate
