@@ -72,6 +72,52 @@ done
 wait "$load" || fail "weir load failed: $(cat load.out)"
 has gate.log "volume-removed volume=c resource=disk flush=done"
 
+# ---- a volume that does not answer: the clients of the others keep their rate from 2 s on, and its own lose nothing
+
+if command -v nbdkit >/dev/null; then
+	nbdkit -U "$here/up.sock" --pidfile up.pid memory 16M
+	serve_cleanup()
+	{
+		kill -KILL "$(cat up.pid)"
+	}
+	policy a b >stall.yaml
+	sed -i "s|^tenants:|      - {name: up, back: \"nbd+unix:///?socket=$here/up.sock\"}\n&|" stall.yaml
+	run 0 weir policy apply stall.yaml
+	weir load -t 8s -d 64 --reads 50% --verify "up=$(uri up)" >up.out 2>&1 &
+	load=$!
+	weir load -t 60s -d 64 "a=$(uri a)" "b=$(uri b)" >load.out 2>&1 &
+	other=$!
+	python3 -B - <<-'END' || fail "a volume that does not answer stops the others"
+	import os, signal, time
+	from kept import *
+
+	def rate(t):
+	    a = Look()
+	    time.sleep(1.5)
+	    b = Look()
+	    return (b.t[t]["served"] - a.t[t]["served"]) / (b.after - a.after)
+
+	await_queue("ab", 16)
+	time.sleep(0.5)
+	calm = rate("a")
+	upstream = int(open("up.pid").read())
+	os.kill(upstream, signal.SIGSTOP)
+	time.sleep(2)
+	stopped = rate("a")
+	status = ask("GET", "/v1/status")
+	os.kill(upstream, signal.SIGCONT)
+	check(stopped >= 0.9 * calm, "a has", stopped, "a second while up is stopped, and had", calm)
+	check(status["resources"][0]["stalled"] == 1, "the status counts the stalled volume")
+	finish()
+	END
+	wait "$load" || fail "weir load of the stopped volume failed: $(cat up.out)"
+	kill "$other"
+	wait "$other"
+	has gate.log "volume-stalled resource=disk volume=up"
+	has gate.log "volume-resumed resource=disk volume=up"
+	run 0 weir policy apply weir.yaml
+fi
+
 # ---- a bad volume changes nothing
 
 sed 's/file:d.raw/file:absent.raw/' more.yaml >bad.yaml
