@@ -124,6 +124,14 @@ sed 's/file:d.raw/file:absent.raw/' more.yaml >bad.yaml
 run 2 weir policy apply bad.yaml
 has stderr "bad.yaml:9:9: volume 'd': "
 has stderr "absent.raw: "
+# Through the API a volume may be a file only where the gateway's own file has volumes.
+for file in /etc/passwd ../../etc/passwd link.raw; do
+	ln -sf /etc/passwd link.raw
+	sed "s|file:d.raw|file:$file|" more.yaml >bad.yaml
+	run 2 weir policy apply bad.yaml
+	has stderr "only the gateway's own policy file may name a link, or a file in a folder"
+	hasnt stderr "root:"
+done
 sed 's/    volumes:/    back: "memory:1M"/; /name: [abcd], back:/d' more.yaml >bad.yaml
 run 2 weir policy apply bad.yaml
 has stderr "resource 'disk' has no volumes any more: this needs a restart"

@@ -199,6 +199,9 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
  * stays open. */
 int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 	struct gateway_volumes *ret_new, struct weir_err *err);
+/* Check the files of volumes that a policy adds and that came through the API: they must be in folders in which the gateway
+ * has volumes already, and no links. 0, or -EINVAL with a message. Any thread, as above. */
+int gateway_volumes_allowed(struct gateway *g, const struct weir_policy *p, struct weir_err *err);
 /* Make room for them in the gateway's list, so that gateway_volumes_enter cannot fail. Main thread. 0 or -ENOMEM. */
 int gateway_volumes_room(struct gateway *g, const struct gateway_volumes *fresh);
 /* Give the new volumes of a resource to it; on its thread, or before it runs. Return 0, or a negative errno, then

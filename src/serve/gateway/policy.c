@@ -134,7 +134,7 @@ static bool differ(const char *a, const char *b)
 }
 
 /* Refuse files that the policy in force does not name. */
-static int check_files(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+static int check_files(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
 	const struct weir_policy_tls *is = &g->policy->tls, *be = &p->tls;
 
@@ -143,7 +143,7 @@ static int check_files(const struct gateway *g, const struct weir_policy *p, str
 		return weir_err_set(err, -EINVAL,
 			"tls: other files than before: only the gateway's own policy file may name "
 			"them (change that, and send SIGHUP)");
-	return 0;
+	return gateway_volumes_allowed(g, p, err);
 }
 
 /* The tenants' file came with the policy, or not at all. */

@@ -16,8 +16,10 @@
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define PATIENCE (2 * WEIR_SEC) /* for all unreachable upstreams together, at the start */
 #define LEAST    (10 * WEIR_MS)
@@ -102,6 +104,79 @@ void gateway_volumes_free(struct gateway_volumes *list)
 	*list = (struct gateway_volumes){0};
 }
 
+static bool is_open(struct gateway *g, const struct weir_policy *p, const struct weir_export *e)
+{
+	const struct gateway_volume *v = find(&g->volumes, e->name);
+
+	return v && strcmp(v->back_name, e->back) == 0 &&
+	       strcmp(v->resource->name, p->resources[e->resource].name) == 0;
+}
+
+/* ---- files that an API's client may name */
+
+/* Return the path in the name of a back end that is, or models, a file; NULL: it is none. malloc'ed. */
+static char *path_of(const char *back)
+{
+	const char *file = strncmp(back, "file:", 5) == 0 ? back : strstr(back, "+file:");
+
+	if (!file)
+		return NULL;
+	file = strchr(file, ':') + 1;
+	return strndup(file, strcspn(file, "?"));
+}
+
+/* Return the folder of a path, without links, malloc'ed; NULL: there is none. */
+static char *folder_of(const char *path)
+{
+	char *copy = strdup(path), *folder = copy ? realpath(dirname(copy), NULL) : NULL;
+
+	free(copy);
+	return folder;
+}
+
+static bool has_file_in(const struct gateway *g, const char *folder)
+{
+	bool found = false;
+
+	for (size_t i = 0; !found && i < g->volumes.n; i++) {
+		char *path = path_of(g->volumes.all[i]->back_name);
+		char *there = path ? folder_of(path) : NULL;
+
+		found = there && strcmp(there, folder) == 0;
+		free(there);
+		free(path);
+	}
+	return found;
+}
+
+static bool is_link(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+int gateway_volumes_allowed(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < p->n_exports; i++) {
+		const struct weir_export *e = &p->exports[i];
+		char *path = e->back && !is_open(g, p, e) ? path_of(e->back) : NULL;
+		char *folder = path ? folder_of(path) : NULL;
+
+		if (path && (!folder || !has_file_in(g, folder) || is_link(path)))
+			rc = weir_err_at(err, -EINVAL, e->at,
+				"volume '%s': %s: only the gateway's own policy file may name a "
+				"link, or a file in a "
+				"folder in which it has no volume yet",
+				e->name, e->back);
+		free(folder);
+		free(path);
+	}
+	return rc;
+}
+
 /* ---- open */
 
 static int volume_new(
@@ -119,14 +194,6 @@ static int volume_new(
 	}
 	*ret = v;
 	return 0;
-}
-
-static bool is_open(struct gateway *g, const struct weir_policy *p, const struct weir_export *e)
-{
-	const struct gateway_volume *v = find(&g->volumes, e->name);
-
-	return v && strcmp(v->back_name, e->back) == 0 &&
-	       strcmp(v->resource->name, p->resources[e->resource].name) == 0;
 }
 
 static int open_one(struct gateway *g, const struct weir_policy *p, const struct weir_export *e,
