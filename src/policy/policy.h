@@ -123,6 +123,7 @@ struct weir_export { /* a part of a resource, or a volume, under a name that cli
 	uint64_t size;   /* bytes; 0: up to the resource's end */
 	struct weir_place at;
 	bool read_only;
+	bool added;              /* a volume of `weir set`, not of the file */
 	const char *description; /* shown to clients; NULL: none */
 };
 

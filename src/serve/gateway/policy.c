@@ -114,7 +114,8 @@ static void say_undone(
 		const struct gateway_override *o = &g->overrides[i];
 		char is[POLICY_OVERRIDE_TEXT];
 
-		if (policy_override_same(g->policy, base, o->key))
+		if (policy_override_is_volume(base, o->key) ||
+			policy_override_same(g->policy, base, o->key))
 			continue;
 		if (policy_override_show(base, o->key, is) == 0)
 			gateway_note_add(
@@ -124,6 +125,24 @@ static void say_undone(
 				"%s %s, which was set, is removed with its tenant or resource",
 				o->key, o->value);
 	}
+}
+
+/* Keep volumes only: a volume is not a value of the file that was changed for a while. */
+static void drop_values(struct draft *v)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < v->n_overrides; i++) {
+		struct gateway_override *o = &v->overrides[i];
+
+		if (policy_override_is_volume(v->base, o->key)) {
+			v->overrides[kept++] = *o;
+			continue;
+		}
+		free(o->key);
+		free(o->value);
+	}
+	v->n_overrides = kept;
 }
 
 /* ---- apply */
@@ -211,13 +230,15 @@ static int make_applied(struct gateway *g, struct gateway_change *c, struct draf
 
 	if (rc < 0)
 		return rc;
-	if (c->keep) {
-		rc = gateway_state_copy(
-			g->overrides, g->n_overrides, NULL, NULL, &v->overrides, &v->n_overrides);
-		rc = rc < 0 ? no_memory(err) : drop_unfit(v, &c->note, err);
-	} else {
+	rc = gateway_state_copy(
+		g->overrides, g->n_overrides, NULL, NULL, &v->overrides, &v->n_overrides);
+	if (rc < 0)
+		return no_memory(err);
+	if (!c->keep) {
 		say_undone(g, v->base, &c->note);
+		drop_values(v);
 	}
+	rc = drop_unfit(v, &c->note, err);
 	if (rc == 0)
 		rc = build(v, &c->note, err);
 	return rc < 0 ? rc : fit(g, v, err);
@@ -260,7 +281,10 @@ static int make_set(struct gateway *g, struct gateway_change *c, struct draft *v
 			&v->overrides, &v->n_overrides);
 	v->text = g->text;
 	v->name = g->name;
-	return rc < 0 ? no_memory(&c->err) : build(v, &c->note, &c->err);
+	if (rc < 0)
+		return no_memory(&c->err);
+	rc = build(v, &c->note, &c->err);
+	return rc < 0 ? rc : gateway_volumes_allowed(g, v->policy, &c->err);
 }
 
 bool gateway_override(

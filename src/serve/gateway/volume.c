@@ -219,6 +219,19 @@ static int open_one(struct gateway *g, const struct weir_policy *p, const struct
 	return 0;
 }
 
+/* A volume that was set, and is gone at the next start, stops neither the others nor later changes. */
+static bool may_miss(
+	const struct gateway *g, const struct weir_export *e, const struct weir_err *err)
+{
+	int found = g->door ? policy_index_export(g->policy, e->name) : 0;
+
+	if (!e->added || found < 0)
+		return false;
+	log_event(LOG_LEVEL_ERROR, "volume-missing", "volume", e->name, "back", e->back, "why",
+		err->text, NULL);
+	return true;
+}
+
 int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 	struct gateway_volumes *ret_new, struct weir_err *err)
 {
@@ -235,6 +248,8 @@ int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 								       : open_one(g, p, e, &v, err);
 		if (rc == 0)
 			put(&list, v);
+		else if (may_miss(g, e, err))
+			rc = 0;
 	}
 	if (rc < 0)
 		gateway_volumes_free(&list);
