@@ -115,6 +115,14 @@ int serve_policy_names(const struct weir_policy *p, struct weir_err *err)
 		if (r->back && back_check(r->back, &why) < 0)
 			return weir_err_at(err, -EINVAL, r->back_at, "%s", why.text);
 	}
+	for (size_t i = 0; i < p->n_exports; i++) {
+		const struct weir_export *e = &p->exports[i];
+		struct weir_err why;
+
+		if (e->back && back_check(e->back, &why) < 0)
+			return weir_err_at(
+				err, -EINVAL, e->at, "volume '%s': %s", e->name, why.text);
+	}
 	return check_peers(&p->peers, err);
 }
 
@@ -189,9 +197,10 @@ int serve_policy_check(const struct weir_policy *p, struct weir_err *err)
 		rc = check_sockets(p, err);
 
 	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
-		if (!p->resources[i].back)
+		if (!p->resources[i].back && !p->resources[i].volumes)
 			return weir_err_at(err, -EINVAL, p->resources[i].at,
-				"resource '%s' has no back end", p->resources[i].name);
+				"resource '%s' has neither a back end nor volumes",
+				p->resources[i].name);
 	if (rc == 0 && p->n_resources == 0)
 		rc = weir_err_set(err, -EINVAL, "no resources to serve");
 	if (rc == 0)

@@ -230,12 +230,14 @@ static void check_exports(struct policy_reading *r)
 	const struct weir_policy *p = r->policy;
 	const struct weir_export **all = policy_scratch(r, p->n_exports, sizeof(*all)),
 				 *furthest = NULL;
+	size_t n = 0;
 
 	for (size_t i = 0; all && i < p->n_exports; i++)
-		all[i] = &p->exports[i];
+		if (!p->exports[i].back)
+			all[n++] = &p->exports[i];
 	if (all)
-		qsort(all, p->n_exports, sizeof(*all), by_place);
-	for (size_t i = 0; all && i < p->n_exports; i++) {
+		qsort(all, n, sizeof(*all), by_place);
+	for (size_t i = 0; all && i < n; i++) {
 		bool same = furthest && furthest->resource == all[i]->resource;
 
 		if (same && all[i]->offset < end_of(furthest))

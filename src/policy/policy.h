@@ -78,7 +78,8 @@ struct policy_lab_resource { /* `lab` of a resource, for experiments */
 };
 
 struct weir_resource {
-	const char *name, *back;             /* back: NULL when not stated */
+	const char *name, *back;             /* back: NULL when not stated, or if it has volumes */
+	bool volumes;                        /* each of its exports has a back end of its own */
 	const struct controller *controller; /* NULL: none */
 	const void *settings;                /* of the controller, in the policy's memory */
 	size_t settings_len;
@@ -113,13 +114,16 @@ struct weir_resource {
 #define WEIR_POLICY_KEEP_LEAST                                                                     \
 	(1u << 20) /* bytes: a smaller buffer would flush after every few writes */
 
-struct weir_export { /* a part of a resource under a name that clients ask for */
+struct weir_export { /* a part of a resource, or a volume, under a name that clients ask for */
 	const char *name;
-	int resource;    /* index */
+	int resource; /* index */
+	const char *
+		back; /* of a volume: its own storage behind the resource's gate; NULL: a part of the resource's */
 	uint64_t offset; /* bytes */
 	uint64_t size;   /* bytes; 0: up to the resource's end */
 	struct weir_place at;
 	bool read_only;
+	bool added;              /* a volume of `weir set`, not of the file */
 	const char *description; /* shown to clients; NULL: none */
 };
 

@@ -6,7 +6,8 @@
 
 static const char *const resource_keys[] = {"name", "back", "depth", "capacity", "cost", "run",
 	"run_distance", "credit", "io_unit", "flush_cost", "trim_cost", "connections", "timeout",
-	"keep", "direct", "threads", "read_only", "lock", "tls", "controller", "lab", NULL};
+	"keep", "direct", "threads", "read_only", "lock", "tls", "controller", "volumes", "lab",
+	NULL};
 static const char *const export_keys[] = {
 	"name", "resource", "offset", "size", "read_only", "description", NULL};
 static const char *const cost_words[] = {"requests", "bytes", "time", NULL}; /* enum weir_unit */
@@ -256,8 +257,10 @@ void policy_resource_read(struct policy_reading *r, yamldoc_node resources)
 
 		if (!policy_grow(r, (void **)&p->resources, p->n_resources, &room, sizeof(one)))
 			return;
-		if (read_resource(r, yamldoc_at(resources, i), &one))
-			p->resources[p->n_resources++] = one;
+		if (!read_resource(r, yamldoc_at(resources, i), &one))
+			continue;
+		p->resources[p->n_resources++] = one;
+		policy_volume_read(r, yamldoc_at(resources, i), (int)p->n_resources - 1);
 	}
 }
 
@@ -299,10 +302,10 @@ static bool read_export(struct policy_reading *r, yamldoc_node n, struct weir_ex
 	if (!policy_keys(r, n, export_keys))
 		return false;
 	to->name = read_name(r, n, "an export");
-	for (size_t i = 0; to->name && i < p->n_exports; i++)
-		if (strcmp(p->exports[i].name, to->name) == 0)
-			policy_refuse(r, yamldoc_get(n, "name"), "a second export '%s'", to->name);
 	to->resource = export_resource(r, n);
+	if (to->resource >= 0 && p->resources[to->resource].volumes)
+		policy_refuse(r, n, "resource '%s' has volumes, and each of them is an export",
+			p->resources[to->resource].name);
 	policy_took(r, yamldoc_size_of(n, "offset", &to->offset, &r->err));
 	if (policy_took(r, yamldoc_size_of(n, "size", &to->size, &r->err)) == 0 && !to->size)
 		policy_refuse(r, yamldoc_get(n, "size"),
@@ -313,19 +316,52 @@ static bool read_export(struct policy_reading *r, yamldoc_node n, struct weir_ex
 	return r->remarks->n_errors == errors && !r->no_memory;
 }
 
-void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports)
+void policy_resource_add_export(
+	struct policy_reading *r, yamldoc_node name, const struct weir_export *one)
 {
 	struct weir_policy *p = r->policy;
-	size_t room = 0;
 
-	if (!exports.id || policy_took(r, yamldoc_list(exports, &r->err)) != 0)
+	for (size_t i = 0; i < p->n_exports; i++)
+		if (strcmp(p->exports[i].name, one->name) == 0) {
+			if (name.id)
+				policy_refuse(r, name, "a second export '%s'", one->name);
+			else
+				policy_refuse_at(r, one->at, "a second export '%s'", one->name);
+			return;
+		}
+	if (policy_grow(r, (void **)&p->exports, p->n_exports, &r->exports_room, sizeof(*one)))
+		p->exports[p->n_exports++] = *one;
+}
+
+/* Without `exports` each resource is one, whole. That needs no list, unless volumes are in it. */
+static void add_whole_resources(struct policy_reading *r)
+{
+	struct weir_policy *p = r->policy;
+	bool volumes = false;
+
+	for (size_t i = 0; i < p->n_resources; i++)
+		volumes |= p->resources[i].volumes;
+	for (size_t i = 0; volumes && i < p->n_resources; i++)
+		if (!p->resources[i].volumes)
+			policy_resource_add_export(r, (yamldoc_node){0},
+				&(struct weir_export){.name = p->resources[i].name,
+					.resource = (int)i,
+					.at = p->resources[i].at});
+}
+
+void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports)
+{
+	if (!exports.id) {
+		add_whole_resources(r);
+		return;
+	}
+	if (policy_took(r, yamldoc_list(exports, &r->err)) != 0)
 		return;
 	for (size_t i = 0; i < yamldoc_size(exports); i++) {
 		struct weir_export one;
 
-		if (!policy_grow(r, (void **)&p->exports, p->n_exports, &room, sizeof(one)))
-			return;
 		if (read_export(r, yamldoc_at(exports, i), &one))
-			p->exports[p->n_exports++] = one;
+			policy_resource_add_export(
+				r, yamldoc_get(yamldoc_at(exports, i), "name"), &one);
 	}
 }

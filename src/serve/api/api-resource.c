@@ -16,6 +16,8 @@ static const struct fact facts[] = {
 	{"up", "up", "1: the back end answers.", AT(up)},
 	{"healthy", "healthy", "1: the back end answers, and nothing is wrong with it.",
 		AT(healthy)},
+	{"stalled", "stalled_volumes", "Volumes with requests inside that do not answer.",
+		AT(stalled)},
 	{"bypassed", "bypassed", "1: requests bypass its gate (weir bypass).", AT(bypassed)},
 	{"bypassed_s", .unit = FACTS_SECONDS, AT(bypassed_for)},
 	{"size", "size_bytes", "Size of the back end.", AT(size)},

@@ -18,6 +18,11 @@ void policy_show_export(const struct weir_policy *p, size_t i, FILE *to)
 	const struct weir_export *e = &p->exports[i];
 	char a[32], b[32];
 
+	if (e->back) {
+		fprintf(to, "%sVOLUME %s: %s behind %s%s\n", i ? "" : "\n", e->name, e->back,
+			p->resources[e->resource].name, e->read_only ? ", read-only" : "");
+		return;
+	}
 	fprintf(to, "%sEXPORT %s: %s from %s, %s%s\n", i ? "" : "\n", e->name,
 		p->resources[e->resource].name, weir_units_show_size(e->offset, a, sizeof(a)),
 		e->size ? weir_units_show_size(e->size, b, sizeof(b)) : "up to its end",

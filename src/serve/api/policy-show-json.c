@@ -154,6 +154,10 @@ static void put_export(const struct weir_policy *p, size_t i, FILE *to)
 	else
 		fputs("null", to);
 	fprintf(to, ", \"read_only\": %s", e->read_only ? "true" : "false");
+	if (e->back) {
+		fputs(", \"back\": ", to);
+		json_text_string(e->back, to);
+	}
 	if (e->description) {
 		fputs(", \"description\": ", to);
 		json_text_string(e->description, to);

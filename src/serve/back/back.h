@@ -13,6 +13,7 @@
  *   serve/back/file.c     a file or block device, by io_uring or by threads
  *   serve/back/nbd.c      another NBD server
  *   serve/back/model.c    any of them, with the timing of a device model
+ *   serve/back/volumes.c  any number of them, each with its own part of the offsets
  */
 #ifndef WEIR_SERVE_BACK_BACK_H
 #define WEIR_SERVE_BACK_BACK_H
@@ -117,6 +118,9 @@ struct back_ops {
 	/* Return the acknowledged bytes that would be lost if the storage never came back: neither
 	 * flushed nor resent. NULL: none. */
 	uint64_t (*unflushed)(const struct back *b);
+	/* Bring state, lost, trouble, flush_errors and held up to date: of a back end that consists of others. NULL:
+	 * they always are. */
+	void (*look)(struct back *b);
 	/* Write one line for people: "2 connections, 3 reconnects". May be NULL. */
 	void (*say)(const struct back *b, char *text, size_t len);
 };
@@ -181,6 +185,11 @@ static inline const struct back *back_real(const struct back *b)
 	while (b->behind)
 		b = b->behind;
 	return b;
+}
+static inline void back_look(struct back *b)
+{
+	if (b->ops->look)
+		b->ops->look(b);
 }
 static inline void back_submit(struct back *b, struct back_io *ios)
 {

@@ -36,6 +36,8 @@ struct request {
 	struct shadow_work before, inside;
 	weir_time
 		since; /* the resource's: when it first went to the gate, if a swap took it back */
+	struct request *inside_next,
+		**inside_link; /* the resource's: of its volume, while inside */
 };
 
 struct request_list { /* linked by request.next */

@@ -11,6 +11,8 @@
  *                   less than a millisecond, one per round of its loop
  *           SWITCH  the same: from here on the resource's clients have the new policy
  *           ENTER   main thread: so have new clients, and readers of the policy
+ *           LEAVE   volumes that the new policy lacks are flushed and closed; a second at most, then
+ *                   they leave later
  *         If a resource refuses (out of memory), the others and the disk are restored (UNDO). The
  *         old version is freed aside, with its last reference.
  *         A client in its handshake meanwhile is matched once more when it joins its resource.
@@ -23,10 +25,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETRY     WEIR_MS        /* for the parts to stand still */
-#define STOP_TIME (50 * WEIR_MS) /* for jobs aside when the gateway ends */
+#define RETRY      WEIR_MS        /* for the parts to stand still */
+#define STOP_TIME  (50 * WEIR_MS) /* for jobs aside when the gateway ends */
+#define LEAVE_TIME WEIR_SEC
 
-enum stage { MAKE, DIVIDE, STEP, SWITCH, UNDO, UNKEEP };
+enum stage { MAKE, DIVIDE, STEP, SWITCH, UNDO, UNKEEP, LEAVE };
 enum state { UNTOUCHED, STARTED, SWITCHED }; /* of a resource */
 
 void gateway_change_free(struct gateway_change *c)
@@ -107,8 +110,10 @@ static int step_there(struct gateway_change *c, struct gateway_resource *r, uint
 
 static int switch_there(struct gateway_change *c, struct gateway_resource *r, uint8_t *state)
 {
-	int rc = resource_swap_finish(r->resource, &c->err);
+	int rc = gateway_volumes_add(&c->draft.volumes, r, &c->err);
 
+	if (rc == 0)
+		rc = resource_swap_finish(r->resource, &c->err);
 	if (rc < 0)
 		return rc;
 	*state = SWITCHED;
@@ -120,6 +125,7 @@ static int undo_there(struct gateway_change *c, struct gateway_resource *r, uint
 	const struct weir_policy *old = c->gateway->policy;
 	struct weir_err why;
 
+	gateway_volumes_undo(&c->draft.volumes, r);
 	if (*state == STARTED && resource_swap_undo(r->resource))
 		return 1;
 	if (*state == SWITCHED && (resource_swap(r->resource, old, &why) < 0 ||
@@ -166,7 +172,9 @@ static int begin_swap(struct gateway_change *c)
 	c->states = calloc(c->gateway->n_resources, sizeof(*c->states));
 	c->stage = STEP;
 	c->resource = 0;
-	return c->states ? 0 : no_memory(&c->err);
+	if (!c->states || gateway_volumes_room(c->gateway, &c->draft.volumes) < 0)
+		return no_memory(&c->err);
+	return 0;
 }
 
 /* ---- while everything goes on */
@@ -256,12 +264,25 @@ static void divide_or_retry(struct gateway_change *c)
 		loop_set(g->loop, &g->change_retry, loop_clock() + RETRY);
 }
 
+/* A client that removed a volume may use its file at once. */
+static void finish_or_wait(struct gateway_change *c)
+{
+	struct gateway *g = c->gateway;
+
+	if (atomic_load(&g->volumes_leaving) == 0 || loop_clock() >= c->leave_by)
+		finish(g, c);
+	else
+		loop_set(g->loop, &g->change_retry, loop_clock() + RETRY);
+}
+
 void gateway_change_retry(struct loop_timer *t, weir_time now)
 {
 	struct gateway *g = container_of(t, struct gateway, change_retry);
 
 	if (g->changes && g->changes->stage == DIVIDE)
 		divide_or_retry(g->changes);
+	else if (g->changes && g->changes->stage == LEAVE)
+		finish_or_wait(g->changes);
 }
 
 static void done_aside(struct aside_job *j)
@@ -309,7 +330,9 @@ static void change_back(struct loop_task *t)
 		give_up(c);
 	} else {
 		gateway_draft_enter(g, c);
-		finish(g, c);
+		c->stage = LEAVE;
+		c->leave_by = loop_clock() + LEAVE_TIME;
+		finish_or_wait(c);
 	}
 }
 
@@ -347,8 +370,8 @@ bool gateway_changes_stop(struct gateway *g)
 		gateway_settle(g);
 	idle = aside_free(g->aside, STOP_TIME);
 	gateway_drain(g);
-	while (idle && g->changes) { /* not begun */
-		g->changes->rc = -ESHUTDOWN;
+	while (idle && g->changes) { /* not begun, or in force and waiting */
+		g->changes->rc = g->changes->stage == LEAVE ? 0 : -ESHUTDOWN;
 		finish(g, g->changes);
 	}
 	return idle;

@@ -21,8 +21,9 @@ struct gateway_draft { /* a version that is being made; zero it */
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	struct tls *tls;
-	bool tls_set; /* tls replaces the gateway's, even by NULL */
-	bool kept;    /* the state folder has its overrides */
+	bool tls_set;                   /* tls replaces the gateway's, even by NULL */
+	bool kept;                      /* the state folder has its overrides */
+	struct gateway_volumes volumes; /* opened, and not in force yet */
 };
 
 struct gateway_change {
@@ -51,6 +52,7 @@ struct gateway_change {
 	size_t resource; /* current resource */
 	uint8_t *states; /* by resource */
 	int step_rc;     /* of that step */
+	weir_time leave_by;
 	gateway_changed_fn *done;
 	void *arg;
 };

@@ -7,6 +7,7 @@
  * here.
  */
 #include "policy/index.h"
+#include "serve/back/volumes.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -64,7 +65,7 @@ static bool fits(const struct weir_export *e, const struct gateway_resource *r)
 {
 	struct weir_err err;
 
-	return gateway_export_fits(e, r->name, r->size, &err) == 0;
+	return e->back || gateway_export_fits(e, r->name, r->size, &err) == 0;
 }
 
 const char *gateway_export(const struct gateway *g, size_t i)
@@ -72,8 +73,32 @@ const char *gateway_export(const struct gateway *g, size_t i)
 	return i < n_exports(g, g->policy) ? export_at(g, g->policy, i).name : NULL;
 }
 
+/* Where the bytes of an export are. */
+static void locate(struct gateway_resource *r, const struct weir_export *e, struct front_place *ret)
+{
+	*ret = (struct front_place){
+		.front = r->worker->front,
+		.gate = &resource_gate,
+		.resource = r->resource,
+		.info = resource_info(r->resource),
+		.offset = e->offset,
+		.size = e->size ? e->size : r->size - e->offset,
+		.known = r->known,
+	};
+}
+
+static void locate_volume(const struct gateway_volume *v, struct front_place *ret)
+{
+	ret->info = &v->back->info;
+	ret->offset = back_volumes_offset(v->slot);
+	ret->size = v->size;
+	ret->known = v->known;
+}
+
 int gateway_find(struct gateway *g, const struct weir_who *who, struct front_place *ret)
 {
+	const struct gateway_volume *v = NULL;
+	struct front_place place;
 	struct weir_export e;
 	struct gateway_resource *r;
 	int tenant;
@@ -81,26 +106,21 @@ int gateway_find(struct gateway *g, const struct weir_who *who, struct front_pla
 	if (!export_named(g, who->export_ ? who->export_ : "", &e))
 		return -ENOENT;
 	r = gateway_resource(g, g->policy->resources[e.resource].name);
-	if (!r)
+	if (!r || (e.back && !(v = gateway_volume_find(g, e.name))))
 		return -ENOENT;
 	tenant = weir_policy_match(g->policy, who);
 	if (tenant < 0)
 		return -EACCES;
-	*ret = (struct front_place){
-		.front = r->worker->front,
-		.gate = &resource_gate,
-		.resource = r->resource,
-		.info = resource_info(r->resource),
-		.offset = e.offset,
-		.size = e.size ? e.size : r->size - e.offset,
-		.read_only = e.read_only || g->options.read_only ||
-			     (r->known && resource_info(r->resource)->read_only),
-		.known = r->known,
-		.timeout = g->policy->resources[e.resource].timeout,
-		.tenant = tenant,
-		.tenant_path = g->policy->tenants[tenant].path,
-		.description = e.description,
-	};
+	locate(r, &e, &place);
+	if (v)
+		locate_volume(v, &place);
+	place.read_only =
+		e.read_only || g->options.read_only || (place.known && place.info->read_only);
+	place.timeout = g->policy->resources[e.resource].timeout;
+	place.tenant = tenant;
+	place.tenant_path = g->policy->tenants[tenant].path;
+	place.description = e.description;
+	*ret = place;
 	if (r->known && !fits(&e, r))
 		return -ENODEV;
 	gateway_divide_wake(g);
@@ -135,7 +155,7 @@ static int export_fits(
 	struct weir_export e = export_at(g, p, i);
 	struct gateway_resource *r = gateway_resource(g, p->resources[e.resource].name);
 
-	return r->known ? gateway_export_fits(&e, r->name, r->size, err) : 0;
+	return r->known && !e.back ? gateway_export_fits(&e, r->name, r->size, err) : 0;
 }
 
 int gateway_lets_in(const struct weir_policy *p, struct weir_err *err)
@@ -158,7 +178,11 @@ int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err
 		if (!r)
 			return weir_err_at(err, -EINVAL, spec->at,
 				"resource '%s' is new: this needs a restart", spec->name);
-		if (!spec->back || strcmp(spec->back, r->back_name) != 0)
+		if (spec->volumes != r->volumes)
+			return weir_err_at(err, -EINVAL, spec->at,
+				"resource '%s' has %s: this needs a restart", spec->name,
+				spec->volumes ? "volumes now" : "no volumes any more");
+		if (!spec->volumes && (!spec->back || strcmp(spec->back, r->back_name) != 0))
 			return weir_err_at(err, -EINVAL, spec->at,
 				"resource '%s' has another back end than '%s': this needs a "
 				"restart",

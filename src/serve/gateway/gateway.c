@@ -12,6 +12,7 @@
 #include "serve/host/reports.h"
 #include "serve/gateway/change.h"
 #include "serve/back/back.h"
+#include "serve/back/volumes.h"
 #include "serve/host/cluster.h"
 #include "serve/gateway/ledger.h"
 #include "serve/gateway/slo.h"
@@ -25,7 +26,6 @@
 
 #define MEMORY_DEFAULT ((size_t)1 << 30)  /* bytes of payloads: a second of a fast disk */
 #define MEMORY_LEAST   ((size_t)16 << 20) /* a worker: 64 of the largest pieces */
-#define PATIENCE       (2 * WEIR_SEC)     /* for all unreachable upstreams together */
 
 _Static_assert(WEIR_POLICY_KEEP_LEAST == BACK_KEEP_LEAST, "the policy checks the back end's bound");
 
@@ -166,36 +166,6 @@ static int make_workers(struct gateway *g, struct weir_err *err)
 	return 0;
 }
 
-static int open_back(struct gateway *g, const struct weir_resource *spec, struct worker *w,
-	struct back **ret, struct weir_err *err)
-{
-	weir_time left = g->started + PATIENCE - loop_clock();
-	struct back_config c = {
-		.patience = left > 10 * WEIR_MS ? left : 10 * WEIR_MS,
-		.loop = w->loop,
-		.pool = w->pool,
-		.timeout = spec->timeout,
-		.connections = spec->connections,
-		.keep = spec->keep,
-		.read_only = spec->read_only || g->options.read_only,
-		.direct = spec->direct,
-		.threads = spec->threads,
-		.lock = !spec->shared,
-		.seed = g->n_resources + 1,
-		.tls_ca = spec->tls.ca,
-		.tls_cert = spec->tls.cert,
-		.tls_key = spec->tls.key,
-		.tls_psk = spec->tls.psk,
-	};
-
-	if (!spec->back) {
-		weir_err_at(err, -EINVAL, spec->at,
-			"resource '%s' names no back end, as in back: \"memory:1G\"", spec->name);
-		return -EINVAL;
-	}
-	return back_open(spec->back, &c, ret, err);
-}
-
 /* Main thread. */
 static void learned(struct loop_task *t)
 {
@@ -216,24 +186,38 @@ static void known(void *arg)
 	loop_post(r->gateway->loop, &r->learned);
 }
 
+static int open_back(struct gateway *g, const struct weir_resource *spec,
+	struct gateway_resource *r, struct back **ret, struct weir_err *err)
+{
+	if (spec->volumes)
+		return back_volumes_new(r->worker->loop, ret) < 0 ? no_memory(err) : 0;
+	if (spec->back)
+		return gateway_back_open(g, spec, r, spec->back, ret, err);
+	return weir_err_at(err, -EINVAL, spec->at,
+		"resource '%s' names no back end, as in back: \"memory:1G\"", spec->name);
+}
+
 static int open_resource(struct gateway *g, size_t i, struct weir_err *err)
 {
 	const struct weir_resource *spec = &g->policy->resources[i];
 	struct gateway_resource *r = &g->resources[i];
-	struct resource_config c = {
-		.spec = spec, .bare = g->options.bare, .known = known, .known_arg = r};
+	struct resource_config c = {.spec = spec,
+		.bare = g->options.bare,
+		.known = spec->volumes ? NULL : known,
+		.known_arg = r};
 	int rc;
 
+	r->gateway = g;
 	r->worker = &g->workers[i % g->n_workers];
 	r->name = strdup(spec->name);
 	r->back_name = strdup(spec->back ? spec->back : "");
+	r->volumes = spec->volumes;
 	g->n_resources++;
 	if (!r->name || !r->back_name)
 		return no_memory(err);
-	rc = open_back(g, spec, r->worker, &c.back, err);
+	rc = open_back(g, spec, r, &c.back, err);
 	if (rc < 0)
 		return rc;
-	r->gateway = g;
 	r->size = c.back->info.size;
 	c.loop = r->worker->loop;
 	rc = resource_new(&c, &r->resource);
@@ -248,17 +232,20 @@ static int open_resource(struct gateway *g, size_t i, struct weir_err *err)
 static int open_resources(struct gateway *g, struct weir_err *err)
 {
 	size_t n = g->policy->n_resources;
+	int rc;
 
 	g->resources = calloc(n, sizeof(*g->resources));
 	if (!g->resources)
 		return no_memory(err);
 	for (size_t i = 0; i < n; i++) {
-		int rc = open_resource(g, i, err);
-
+		rc = open_resource(g, i, err);
 		if (rc < 0)
 			return rc;
 	}
-	return gateway_fits(g, g->policy, err);
+	rc = gateway_volumes_open(g, g->policy, &g->volumes, err);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = gateway_volumes_add(&g->volumes, &g->resources[i], err);
+	return rc < 0 ? rc : gateway_fits(g, g->policy, err);
 }
 
 struct starting {
@@ -453,6 +440,8 @@ void gateway_free(struct gateway *g)
 		if (!g->stuck) /* else a back end may still write to its memory */
 			worker_free(&g->workers[i]);
 	}
+	if (!g->stuck)
+		gateway_volumes_free(&g->volumes);
 	tls_free(g->tls);
 	if (abandoned)
 		return;

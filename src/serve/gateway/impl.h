@@ -45,7 +45,8 @@ struct worker {
 };
 
 struct gateway_resource { /* the policy's resources at the start, in its order; never changes */
-	char *name, *back_name;
+	char *name, *back_name; /* back_name: "" if it has volumes */
+	bool volumes;
 	struct worker *worker;
 	struct resource *resource;
 	bool known;    /* size and resource_info are known: its back end was reached once */
@@ -55,6 +56,23 @@ struct gateway_resource { /* the policy's resources at the start, in its order; 
 	struct loop_task learned; /* posted by its worker when they are known */
 	struct request flush;     /* serve/gateway/run.c's, at the end */
 	atomic_bool flushing;     /* it is under way */
+};
+
+/* A volume of a resource; serve/gateway/volume.c. Of the main thread, but for the calls of its back end. */
+struct gateway_volume {
+	char *name, *back_name;
+	struct gateway_resource *resource;
+	struct back *back; /* the resource's once it was added; from then on only for `info` */
+	uint32_t slot;     /* of back_volumes */
+	bool added;        /* the resource's thread has it */
+	bool known;        /* size and info are known: its back end was reached once */
+	uint64_t size;     /* bytes */
+	struct loop_task learned, leave, left; /* known; to be removed; removed */
+};
+
+struct gateway_volumes {
+	struct gateway_volume **all; /* by name */
+	size_t n, room;
 };
 
 struct gateway_override { /* a value changed by `set` */
@@ -97,6 +115,8 @@ struct gateway {
 	unsigned n_workers;
 	struct gateway_resource *resources;
 	size_t n_resources;
+	struct gateway_volumes volumes;
+	atomic_size_t volumes_leaving; /* removed, and not freed yet */
 
 	struct gateway_listener *listeners;
 	size_t n_listeners;
@@ -166,6 +186,36 @@ int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err
 
 /* A resource became known: log the exports that do not fit it. */
 void gateway_fits_resource(struct gateway *g, const struct gateway_resource *r);
+
+/* ---- serve/gateway/volume.c */
+
+struct back;
+
+/* Open a back end for the resource's thread. May block. */
+int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
+	const struct gateway_resource *r, const char *name, struct back **ret_back,
+	struct weir_err *err);
+/* Open the volumes of the policy that are not open yet. Any thread, while nothing else changes the volumes. On error none
+ * stays open. */
+int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
+	struct gateway_volumes *ret_new, struct weir_err *err);
+/* Check the files of volumes that a policy adds and that came through the API: they must be in folders in which the gateway
+ * has volumes already, and no links. 0, or -EINVAL with a message. Any thread, as above. */
+int gateway_volumes_allowed(struct gateway *g, const struct weir_policy *p, struct weir_err *err);
+/* Make room for them in the gateway's list, so that gateway_volumes_enter cannot fail. Main thread. 0 or -ENOMEM. */
+int gateway_volumes_room(struct gateway *g, const struct gateway_volumes *fresh);
+/* Give the new volumes of a resource to it; on its thread, or before it runs. Return 0, or a negative errno, then
+ * gateway_volumes_undo. */
+int gateway_volumes_add(
+	struct gateway_volumes *fresh, struct gateway_resource *r, struct weir_err *err);
+/* Take the resource's back again; on its thread. */
+void gateway_volumes_undo(struct gateway_volumes *fresh, struct gateway_resource *r);
+/* Main thread: the policy is in force. The new ones can be found from now on; those that the policy no longer has are removed
+ * when their last request is done. */
+void gateway_volumes_enter(struct gateway *g, struct gateway_volumes *fresh);
+/* Free the list and the volumes that were not added. */
+void gateway_volumes_free(struct gateway_volumes *list);
+const struct gateway_volume *gateway_volume_find(const struct gateway *g, const char *name);
 
 /* ---- serve/gateway/policy.c and serve/gateway/divide.c, called by gateway_new and
  * gateway_free. */

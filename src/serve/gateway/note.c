@@ -119,7 +119,7 @@ static void exports(struct changes *c)
 		if (found < 0)
 			gateway_note_add(next(c), "export %s: new", e->name);
 		else if (was->offset != e->offset || was->size != e->size ||
-			 was->read_only != e->read_only ||
+			 was->read_only != e->read_only || !same_text(was->back, e->back) ||
 			 strcmp(c->from->resources[was->resource].name,
 				 c->to->resources[e->resource].name) != 0)
 			gateway_note_add(next(c), "export %s: changed", e->name);

@@ -49,6 +49,7 @@ void gateway_draft_free(struct gateway_draft *d)
 	gateway_version_drop(d->version);
 	gateway_state_free(d->overrides, d->n_overrides);
 	tls_free(d->tls);
+	gateway_volumes_free(&d->volumes);
 	free(d->was);
 	*d = (struct gateway_draft){0};
 }
@@ -113,7 +114,8 @@ static void say_undone(
 		const struct gateway_override *o = &g->overrides[i];
 		char is[POLICY_OVERRIDE_TEXT];
 
-		if (policy_override_same(g->policy, base, o->key))
+		if (policy_override_is_volume(base, o->key) ||
+			policy_override_same(g->policy, base, o->key))
 			continue;
 		if (policy_override_show(base, o->key, is) == 0)
 			gateway_note_add(
@@ -125,6 +127,24 @@ static void say_undone(
 	}
 }
 
+/* Keep volumes only: a volume is not a value of the file that was changed for a while. */
+static void drop_values(struct draft *v)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < v->n_overrides; i++) {
+		struct gateway_override *o = &v->overrides[i];
+
+		if (policy_override_is_volume(v->base, o->key)) {
+			v->overrides[kept++] = *o;
+			continue;
+		}
+		free(o->key);
+		free(o->value);
+	}
+	v->n_overrides = kept;
+}
+
 /* ---- apply */
 
 static bool differ(const char *a, const char *b)
@@ -133,7 +153,7 @@ static bool differ(const char *a, const char *b)
 }
 
 /* Refuse files that the policy in force does not name. */
-static int check_files(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+static int check_files(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
 	const struct weir_policy_tls *is = &g->policy->tls, *be = &p->tls;
 
@@ -142,7 +162,7 @@ static int check_files(const struct gateway *g, const struct weir_policy *p, str
 		return weir_err_set(err, -EINVAL,
 			"tls: other files than before: only the gateway's own policy file may name "
 			"them (change that, and send SIGHUP)");
-	return 0;
+	return gateway_volumes_allowed(g, p, err);
 }
 
 /* The tenants' file came with the policy, or not at all. */
@@ -210,13 +230,15 @@ static int make_applied(struct gateway *g, struct gateway_change *c, struct draf
 
 	if (rc < 0)
 		return rc;
-	if (c->keep) {
-		rc = gateway_state_copy(
-			g->overrides, g->n_overrides, NULL, NULL, &v->overrides, &v->n_overrides);
-		rc = rc < 0 ? no_memory(err) : drop_unfit(v, &c->note, err);
-	} else {
+	rc = gateway_state_copy(
+		g->overrides, g->n_overrides, NULL, NULL, &v->overrides, &v->n_overrides);
+	if (rc < 0)
+		return no_memory(err);
+	if (!c->keep) {
 		say_undone(g, v->base, &c->note);
+		drop_values(v);
 	}
+	rc = drop_unfit(v, &c->note, err);
 	if (rc == 0)
 		rc = build(v, &c->note, err);
 	return rc < 0 ? rc : fit(g, v, err);
@@ -259,7 +281,10 @@ static int make_set(struct gateway *g, struct gateway_change *c, struct draft *v
 			&v->overrides, &v->n_overrides);
 	v->text = g->text;
 	v->name = g->name;
-	return rc < 0 ? no_memory(&c->err) : build(v, &c->note, &c->err);
+	if (rc < 0)
+		return no_memory(&c->err);
+	rc = build(v, &c->note, &c->err);
+	return rc < 0 ? rc : gateway_volumes_allowed(g, v->policy, &c->err);
 }
 
 bool gateway_override(
@@ -345,6 +370,8 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 	}
 	c->draft.tls_set = c->kind != CHANGE_SET;
 	if (rc == 0 && !c->dry)
+		rc = gateway_volumes_open(g, c->draft.version->policy, &c->draft.volumes, &c->err);
+	if (rc == 0 && !c->dry)
 		rc = keep(g, c);
 	draft_free(&v);
 	c->rc = rc;
@@ -358,7 +385,8 @@ static void exchange(struct gateway *g, struct gateway_draft *d)
 		.was = d->was,
 		.overrides = g->overrides,
 		.n_overrides = g->n_overrides,
-		.tls = d->tls_set ? g->tls : d->tls};
+		.tls = d->tls_set ? g->tls : d->tls,
+		.volumes = d->volumes};
 
 	g->base = d->base;
 	g->in_force = d->version;
@@ -377,6 +405,7 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	char version[24];
 
 	exchange(g, &c->draft);
+	gateway_volumes_enter(g, &c->draft.volumes);
 	g->version++;
 	gateway_divide_policy(g);
 	gateway_slo_policy(g);

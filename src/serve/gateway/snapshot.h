@@ -64,7 +64,8 @@ struct snapshot_resource {
 	struct facts facts;     /* of the controller; rows of tenants in the policy's order */
 	char state[200];        /* "up", "lost; 2 reconnects", "unhealthy; …", … */
 	bool up;
-	bool healthy; /* up, and without a problem */
+	bool healthy;     /* up, and without a problem */
+	uint32_t stalled; /* volumes that do not answer */
 	uint64_t flush_errors;
 	uint64_t size;
 	uint64_t window_bytes, in_flight_bytes; /* window_bytes 0: no limit */

@@ -106,6 +106,30 @@ static void drop_from(struct request_list *l, struct leaving *leaving)
 	}
 }
 
+static uint32_t count(const struct request_list *l)
+{
+	uint32_t n = 0;
+
+	for (const struct request *q = l->first; q; q = q->next)
+		n++;
+	return n;
+}
+
+/* Those that are not in the gate. */
+static void drop_from_lists(struct resource *r, struct leaving *leaving)
+{
+	struct request_list *l;
+
+	drop_from(&r->again, leaving);
+	drop_from(&r->arrived, leaving);
+	for (size_t at = 0; (l = resource_stall_held(r, &at));) {
+		uint32_t before = count(l);
+
+		drop_from(l, leaving);
+		resource_stall_dropped(r, before - count(l));
+	}
+}
+
 /* Take back the waiting requests of the clients in a list, each node's once. */
 static void take_queued(struct resource *r, const struct client *clients, struct leaving *leaving)
 {
@@ -147,8 +171,7 @@ void resource_drop_left(struct resource *r)
 	take_queued(r, r->left, &leaving);
 	while (r->left)
 		unlink_client(r->left);
-	drop_from(&r->again, &leaving);
-	drop_from(&r->arrived, &leaving);
+	drop_from_lists(r, &leaving);
 	r->left_at = r->now + (leaving.looked > FEW ? (weir_time)leaving.looked * PAUSE : 0);
 	answer_dropped(&leaving, -ECANCELED);
 }
@@ -188,8 +211,7 @@ void resource_abandon(struct resource *r)
 	request_list_clear(&leaving.dropped);
 	take_queued(r, r->left, &leaving);
 	take_queued(r, r->clients, &leaving);
-	drop_from(&r->again, &leaving);
-	drop_from(&r->arrived, &leaving);
+	drop_from_lists(r, &leaving);
 	answer_dropped(&leaving, -ESHUTDOWN);
 }
 

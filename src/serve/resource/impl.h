@@ -101,6 +101,7 @@ struct resource_loads;
 struct resource_reads;
 struct resource_shadows;
 struct resource_slos;
+struct resource_stall;
 struct resource_totals;
 
 struct resource {
@@ -171,6 +172,8 @@ struct resource {
 	struct resource_totals *ring;     /* latencies on their way to `totals` */
 	struct resource_slos *slos;       /* serve/resource/slo.c's; NULL: no tenant has an slo */
 	bool late; /* serve/resource/slo.c: some count may have its `late` set */
+	struct resource_stall
+		*stall; /* serve/resource/stall.c's; NULL: it has no volumes, or no gate */
 };
 
 static inline void resource_stir(struct resource *r)
@@ -230,6 +233,26 @@ void resource_pass(struct resource *r, struct request *q);
 /* Resubmit a request that was taken back from the gate in the next turn, before new arrivals, to
  * its client's node. Decrements r->queued until then. */
 void resource_again(struct resource *r, struct request *q);
+
+/* ---- serve/resource/stall.c: volumes that do not answer. r->stall is not NULL, unless noted. */
+
+int resource_stall_new(struct resource *r); /* once it has its gate; 0 or -ENOMEM */
+void resource_stall_free(struct resource *r);
+/* A request goes to the back end, or comes back. */
+void resource_stall_sent(struct resource *r, struct request *q);
+void resource_stall_back(struct resource *r, struct request *q);
+/* Return true if a request that would go to the gate is kept, since its volume is stalled. */
+bool resource_stall_holds(struct resource *r, struct request *q, bool again);
+/* Return true if the request has left the gate early: its time is no measurement. r->stall may be NULL. */
+bool resource_stall_ignores(const struct resource *r, const struct request *q);
+/* Return the next list of kept requests; NULL: there are no more. *at: 0 for the first. r->stall may be NULL.
+ * resource_stall_dropped: so many were taken from them. */
+struct request_list *resource_stall_held(struct resource *r, size_t *at);
+void resource_stall_dropped(struct resource *r, uint32_t n);
+/* Look for volumes that have stalled; at resource_stall_next or later. */
+void resource_stall_look(struct resource *r, weir_time now);
+weir_time resource_stall_next(const struct resource *r); /* WEIR_NEVER: nothing is inside */
+uint32_t resource_stalled(const struct resource *r);     /* volumes now; r->stall may be NULL */
 
 /* ---- serve/resource/client.c, for the other files */
 

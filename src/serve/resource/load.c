@@ -129,6 +129,7 @@ int resource_loads(struct resource *r, struct site_loads *ret)
 	bool first = !r->loads;
 	size_t n = 0;
 
+	back_look(r->back);
 	if (first && loads_new(r) < 0)
 		return -ENOMEM;
 	if (!first && now <= was)

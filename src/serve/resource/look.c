@@ -257,15 +257,19 @@ static void say_state(const struct resource *r, struct snapshot_resource *to)
 		[BACK_FAILED] = "failed",
 		[BACK_STARTING] = "starting"};
 	const struct back *b = back_real(r->back);
-	const char *word = b->trouble && b->state == BACK_UP ? "unhealthy" : words[b->state];
-	char more[120] = "";
+	bool bad = b->trouble || resource_stalled(r);
+	const char *word = bad && b->state == BACK_UP ? "unhealthy" : words[b->state];
+	char more[120] = "", stalled[32] = "";
 
 	if (r->back->ops->say)
 		r->back->ops->say(r->back, more, sizeof(more));
-	snprintf(to->state, sizeof(to->state), "%s%s%s%s%s", word, b->trouble ? "; " : "",
-		b->trouble ? b->trouble : "", *more ? "; " : "", more);
+	to->stalled = resource_stalled(r);
+	if (to->stalled)
+		snprintf(stalled, sizeof(stalled), ", %u of them stalled", to->stalled);
+	snprintf(to->state, sizeof(to->state), "%s%s%s%s%s%s", word, b->trouble ? "; " : "",
+		b->trouble ? b->trouble : "", *more ? "; " : "", more, stalled);
 	to->up = b->state == BACK_UP;
-	to->healthy = to->up && !b->trouble;
+	to->healthy = to->up && !b->trouble && !to->stalled;
 	to->flush_errors = b->flush_errors;
 }
 
@@ -273,6 +277,7 @@ static void add_self(struct resource *r, struct snapshot *s, struct snapshot_res
 {
 	struct weir_gate_totals totals = {0};
 
+	back_look(r->back);
 	say_state(r, to);
 	if (r->gate)
 		weir_gate_get_totals(r->gate, r->now, &totals);
@@ -330,9 +335,12 @@ bool resource_snapshot(struct resource *r, struct snapshot *s, size_t *at)
 
 /* ---- small things that others ask for */
 
-bool resource_busy(const struct resource *r)
+bool resource_busy(struct resource *r)
 {
-	return r->queued || r->inside || r->again.first || r->arrived.first || r->finished.first;
+	size_t at = 0;
+
+	return r->queued || r->inside || r->again.first || r->arrived.first || r->finished.first ||
+	       resource_stall_held(r, &at);
 }
 
 uint64_t resource_activity(const struct resource *r)
@@ -343,6 +351,11 @@ uint64_t resource_activity(const struct resource *r)
 bool resource_starting(const struct resource *r)
 {
 	return back_real(r->back)->state == BACK_STARTING;
+}
+
+struct back *resource_back(struct resource *r)
+{
+	return r->back;
 }
 
 const struct back_info *resource_info(const struct resource *r)

@@ -177,6 +177,11 @@ static bool export_in(const struct weir_policy *p, const char *name, struct weir
 	return false;
 }
 
+static bool same_back(const struct weir_export *a, const struct weir_export *b)
+{
+	return a->back && b->back ? strcmp(a->back, b->back) == 0 : a->back == b->back;
+}
+
 /* Return true if a connected client may continue with the description of its export that it has. It
  * cannot be told a new size; an export that grew is used with the old size. */
 static bool export_stays(
@@ -188,7 +193,7 @@ static bool export_stays(
 		return true; /* served under any name */
 	return export_in(to, name, &b) &&
 	       strcmp(from->resources[a.resource].name, to->resources[b.resource].name) == 0 &&
-	       a.offset == b.offset && a.read_only == b.read_only &&
+	       a.offset == b.offset && a.read_only == b.read_only && same_back(&a, &b) &&
 	       (a.size == b.size || b.size == 0 || (a.size && b.size > a.size));
 }
 

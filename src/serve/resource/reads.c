@@ -7,6 +7,7 @@
  */
 #include "base/container.h"
 #include "base/rng.h"
+#include "serve/back/volumes.h"
 #include "serve/resource/impl.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -94,18 +95,22 @@ static void look_due(struct loop_timer *t, weir_time now)
 /* The part that clients have touched, or a quarter of a gigabyte around it. */
 static int find_place(const struct resource *r, struct resource_reads *p, struct site_burst *b)
 {
-	uint64_t size = r->back->info.size, low = r->low, high = r->high;
+	const struct back *storage = back_at(r->back, r->low);
+	uint64_t first = r->low - r->low % BACK_VOLUMES_SIZE; /* of a volume */
+	uint64_t size = storage ? first + storage->info.size : 0, low = r->low, high = r->high;
 
 	if (high <= low) {
-		low = 0;
+		low = first;
 		high = size;
 	}
 	if (high - low < PLACE_LEAST)
 		high = low + PLACE_LEAST;
 	if (high > size) {
-		low = size > high - low ? size - (high - low) : 0;
+		low = size > first + (high - low) ? size - (high - low) : first;
 		high = size;
 	}
+	if (high <= low)
+		return -ENOSPC;
 	b->bytes = b->bytes < BYTES_MOST ? b->bytes : BYTES_MOST;
 	p->low = low - low % b->bytes;
 	p->span = high - p->low;
@@ -159,6 +164,7 @@ int resource_reads_start(struct resource *r, struct site_burst *b)
 
 	if (!p)
 		return -ENOMEM;
+	back_look(r->back);
 	if (resource_busy(r) || p->inside || r->back->state != BACK_UP)
 		return -EBUSY;
 	rc = find_place(r, p, b);

@@ -13,6 +13,7 @@
  *         latencies.
  */
 #include "base/container.h"
+#include "serve/back/volumes.h"
 #include "serve/resource/impl.h"
 #include "serve/resource/tap.h"
 #include <errno.h>
@@ -48,6 +49,8 @@ static void note_place(struct resource *r, const struct back_io *io)
 {
 	uint64_t end = io->offset + io->length;
 
+	if (r->high && io->offset / BACK_VOLUMES_SIZE != r->low / BACK_VOLUMES_SIZE)
+		return; /* another volume */
 	if (end > r->high) {
 		r->low = r->high ? r->low : io->offset;
 		r->high = end;
@@ -167,6 +170,8 @@ static void tap(struct resource *r, weir_time now, const struct request *q)
 static void send_inside(struct resource *r, struct request *q, struct back_io ***end)
 {
 	r->inside++;
+	if (r->stall)
+		resource_stall_sent(r, q);
 	if (q->io.op >= BACK_CALL) {
 		q->call(q);
 		return;
@@ -212,6 +217,8 @@ static void admit(struct resource *r, weir_time now, struct request_list *l)
 		 * done. */
 		if (r->gate && !r->shadow && !r->bypass && !q->gate.user &&
 			q->client->tenant >= 0) {
+			if (r->stall && resource_stall_holds(r, q, again))
+				continue;
 			q->gate.tenant = q->client->node;
 			to_gate = &q->gate;
 		} else {
@@ -235,6 +242,8 @@ static void admit(struct resource *r, weir_time now, struct request_list *l)
 void resource_finish(struct resource *r, struct request *q)
 {
 	r->inside--;
+	if (r->stall)
+		resource_stall_back(r, q);
 	request_list_add(&r->finished, q);
 }
 
@@ -249,15 +258,17 @@ static void count_done(struct resource *r, weir_time now, struct request *q)
 		r->errors += q->io.error != 0;
 		return;
 	}
+	bool ignored = resource_stall_ignores(r, q);
+
 	r->served++;
-	r->served_cost += q->gate.requests;
-	r->served_bytes += q->gate.bytes;
+	r->served_cost += ignored ? 0 : q->gate.requests;
+	r->served_bytes += ignored ? 0 : q->gate.bytes;
 	r->undrained++;
 	if (q->io.error && q->io.error != -ECANCELED) {
 		r->errors++;
 		r->counts[q->gate.tenant].errors++;
 	}
-	if (r->spec.cost == WEIR_UNIT_TIME)
+	if (r->spec.cost == WEIR_UNIT_TIME && !ignored)
 		resource_time_learn(r, now, q);
 	if (q->gate.user == resource_bypass_mark(r))
 		resource_bypass_done(r, now, q);
@@ -379,6 +390,8 @@ static bool set_timer(struct resource *r, weir_time now)
 		at = weir_gate_wakeup(r->gate, now);
 	if (r->shadows && resource_shadow_next(r) < at)
 		at = resource_shadow_next(r);
+	if (r->stall && resource_stall_next(r) < at)
+		at = resource_stall_next(r);
 	if (r->left && r->left_at < at)
 		at = r->left_at;
 	if (at <= now)
@@ -395,9 +408,12 @@ bool resource_turn(struct resource *r, weir_time now)
 
 	r->now = now;
 	if (!r->finished.first && !r->arrived.first && !r->again.first && !r->queued &&
-		!r->undrained && !(r->shadows && resource_shadow_busy(r)))
+		!r->undrained && !(r->shadows && resource_shadow_busy(r)) &&
+		!(r->stall && resource_stall_next(r) <= now))
 		return false;
 	finish(r, now);
+	if (r->stall)
+		resource_stall_look(r, now);
 	if (r->shadows)
 		resource_shadow_turn(r, now);
 	if (r->left && r->left_at <= now)
@@ -458,6 +474,8 @@ static int fill(struct resource *r, const struct resource_config *c)
 	r->back = c->back; /* before the gate, which takes its depth; not owned on failure */
 	if (rc == 0 && !c->bare)
 		rc = make_gate(r);
+	if (rc == 0)
+		rc = resource_stall_new(r);
 	if (rc < 0)
 		r->back = NULL;
 	return rc;
@@ -534,6 +552,7 @@ void resource_free(struct resource *r)
 	free(r->counts);
 	free(r->ring);
 	resource_slo_free(r);
+	resource_stall_free(r);
 	free(r->name);
 	free(r->back_name);
 	free(r);

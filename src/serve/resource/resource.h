@@ -13,6 +13,7 @@
  *   serve/resource/slo.c     slos and long waits
  *   serve/resource/load.c    the loads that a controller of the window measures, and the window
  *   serve/resource/reads.c   a controller's own reads
+ *   serve/resource/stall.c   volumes that do not answer
  */
 #ifndef WEIR_SERVE_RESOURCE_RESOURCE_H
 #define WEIR_SERVE_RESOURCE_RESOURCE_H
@@ -63,7 +64,7 @@ int resource_new(const struct resource_config *c, struct resource **ret_resource
 int resource_start(struct resource *r); /* on the loop's thread */
 /* Free it, without clients. Does not wait: no request may be inside. */
 void resource_free(struct resource *r);
-bool resource_busy(const struct resource *r); /* requests are inside */
+bool resource_busy(struct resource *r); /* requests are inside */
 /* Any thread: return a number that changes when a request or a client comes, a reply leaves, or a
  * client leaves. */
 uint64_t resource_activity(const struct resource *r);
@@ -72,6 +73,7 @@ uint64_t resource_activity(const struct resource *r);
  * called. */
 const struct back_info *resource_info(const struct resource *r);
 bool resource_starting(const struct resource *r);
+struct back *resource_back(struct resource *r); /* on the loop's thread, or before the start */
 const char *resource_name(const struct resource *r);
 
 /* ---- the policy, on the loop's thread (serve/resource/policy.c) */

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * volumes: several back ends behind one gate.
+ *
+ * A back end whose offsets are divided into parts of 256 TiB, its slots; each volume is a back end of
+ * its own and has one slot. A request belongs to the volume of its offset, a FLUSH as well. So a gate, its
+ * window and its controllers see one back end, and a volume is an export at the offset of its slot.
+ *
+ * Its own `info` describes all volumes together; clients are told the volume's (back_volumes_info).
+ *
+ * EXAMPLE  slot 2, offset 4096 of the volume: offset 0x0002000000001000 of the whole.
+ */
+#ifndef WEIR_SERVE_BACK_VOLUMES_H
+#define WEIR_SERVE_BACK_VOLUMES_H
+
+#include "serve/back/back.h"
+
+#define BACK_VOLUMES_BITS 48
+#define BACK_VOLUMES_SIZE                                                                          \
+	(UINT64_C(1) << BACK_VOLUMES_BITS) /* bytes: the largest volume is smaller */
+#define BACK_VOLUMES_MOST 65536u
+
+static inline uint64_t back_volumes_offset(uint32_t slot)
+{
+	return (uint64_t)slot << BACK_VOLUMES_BITS;
+}
+
+/* Make one without volumes. It lives on the loop's thread once it was started. 0 or -ENOMEM. */
+int back_volumes_new(struct loop *loop, struct back **ret_back);
+
+/* A volume that is added. `known` is called on the loop's thread when an upstream was reached for the first time,
+ * see struct back; `gone` when the volume was removed and freed, with the result of its last FLUSH. Both may be
+ * NULL. */
+struct back_volume_calls {
+	void (*known)(void *arg);
+	void (*gone)(void *arg, int error);
+	void *arg;
+};
+
+/* Reserve a free slot. -ENOSPC: there is none; -ENOMEM. Before the start, or on the loop's thread. */
+int back_volumes_reserve(struct back *all, uint32_t *ret_slot);
+/* Put a volume, which is opened but not started, into a reserved slot, and start it if the whole was started. The volume
+ * is owned from now on, unless it cannot be started: then the slot is free again. 0 or a negative errno. */
+int back_volumes_add(struct back *all, uint32_t slot, struct back *volume,
+	const struct back_volume_calls *calls);
+/* Free a volume, or a slot that was only reserved: when the requests inside are done the volume is flushed, then freed.
+ * No request for it may be submitted any more. */
+void back_volumes_remove(struct back *all, uint32_t slot);
+
+/* Return true if it was made by back_volumes_new. */
+bool back_is_volumes(const struct back *b);
+/* Return the storage at an offset: a volume, or b itself if it has none. NULL: there is no volume at that offset. */
+const struct back *back_at(const struct back *b, uint64_t offset);
+
+#endif

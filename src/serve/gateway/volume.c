@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * volume: the volumes of resources: opened at the start, added and removed with a policy.
+ *
+ * METHOD  A volume is an export with a back end of its own (serve/back/volumes.h). A change of the policy opens the new ones
+ *         aside, since that may take long and can fail; gives each to its resource's thread in the step in which the
+ *         resource's clients follow the new policy; and enters them here when all resources have it. A volume that the new
+ *         policy lacks, or that has another back end there, is removed: its clients were disconnected by that step, and its
+ *         resource flushes and frees it after the last request.
+ */
+#include "base/array.h"
+#include "base/container.h"
+#include "base/no-memory.h"
+#include "policy/index.h"
+#include "serve/back/volumes.h"
+#include "serve/gateway/impl.h"
+#include "serve/loop/log.h"
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define PATIENCE (2 * WEIR_SEC) /* for all unreachable upstreams together, at the start */
+#define LEAST    (10 * WEIR_MS)
+
+int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
+	const struct gateway_resource *r, const char *name, struct back **ret_back,
+	struct weir_err *err)
+{
+	weir_time left = g->started + PATIENCE - loop_clock();
+	struct back_config c = {
+		.patience = left > LEAST ? left : LEAST,
+		.loop = r->worker->loop,
+		.pool = r->worker->pool,
+		.timeout = spec->timeout,
+		.connections = spec->connections,
+		.keep = spec->keep,
+		.read_only = spec->read_only || g->options.read_only,
+		.direct = spec->direct,
+		.threads = spec->threads,
+		.lock = !spec->shared,
+		.seed = (uint64_t)(r - g->resources) + 1,
+		.tls_ca = spec->tls.ca,
+		.tls_cert = spec->tls.cert,
+		.tls_key = spec->tls.key,
+		.tls_psk = spec->tls.psk,
+	};
+
+	return back_open(name, &c, ret_back, err);
+}
+
+/* ---- the list, by name */
+
+static size_t place_of(const struct gateway_volumes *list, const char *name)
+{
+	size_t from = 0, to = list->n;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (strcmp(list->all[middle]->name, name) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+static struct gateway_volume *find(const struct gateway_volumes *list, const char *name)
+{
+	size_t at = place_of(list, name);
+
+	return at < list->n && strcmp(list->all[at]->name, name) == 0 ? list->all[at] : NULL;
+}
+
+const struct gateway_volume *gateway_volume_find(const struct gateway *g, const char *name)
+{
+	return find(&g->volumes, name);
+}
+
+static void put(struct gateway_volumes *list, struct gateway_volume *v)
+{
+	size_t at = place_of(list, v->name);
+
+	memmove(list->all + at + 1, list->all + at, (list->n++ - at) * sizeof(*list->all));
+	list->all[at] = v;
+}
+
+static void free_volume(struct gateway_volume *v)
+{
+	if (!v->added)
+		back_free(v->back);
+	free(v->name);
+	free(v->back_name);
+	free(v);
+}
+
+void gateway_volumes_free(struct gateway_volumes *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free_volume(list->all[i]);
+	free(list->all);
+	*list = (struct gateway_volumes){0};
+}
+
+static bool is_open(struct gateway *g, const struct weir_policy *p, const struct weir_export *e)
+{
+	const struct gateway_volume *v = find(&g->volumes, e->name);
+
+	return v && strcmp(v->back_name, e->back) == 0 &&
+	       strcmp(v->resource->name, p->resources[e->resource].name) == 0;
+}
+
+/* ---- files that an API's client may name */
+
+/* Return the path in the name of a back end that is, or models, a file; NULL: it is none. malloc'ed. */
+static char *path_of(const char *back)
+{
+	const char *file = strncmp(back, "file:", 5) == 0 ? back : strstr(back, "+file:");
+
+	if (!file)
+		return NULL;
+	file = strchr(file, ':') + 1;
+	return strndup(file, strcspn(file, "?"));
+}
+
+/* Return the folder of a path, without links, malloc'ed; NULL: there is none. */
+static char *folder_of(const char *path)
+{
+	char *copy = strdup(path), *folder = copy ? realpath(dirname(copy), NULL) : NULL;
+
+	free(copy);
+	return folder;
+}
+
+static bool has_file_in(const struct gateway *g, const char *folder)
+{
+	bool found = false;
+
+	for (size_t i = 0; !found && i < g->volumes.n; i++) {
+		char *path = path_of(g->volumes.all[i]->back_name);
+		char *there = path ? folder_of(path) : NULL;
+
+		found = there && strcmp(there, folder) == 0;
+		free(there);
+		free(path);
+	}
+	return found;
+}
+
+static bool is_link(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+int gateway_volumes_allowed(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < p->n_exports; i++) {
+		const struct weir_export *e = &p->exports[i];
+		char *path = e->back && !is_open(g, p, e) ? path_of(e->back) : NULL;
+		char *folder = path ? folder_of(path) : NULL;
+
+		if (path && (!folder || !has_file_in(g, folder) || is_link(path)))
+			rc = weir_err_at(err, -EINVAL, e->at,
+				"volume '%s': %s: only the gateway's own policy file may name a "
+				"link, or a file in a "
+				"folder in which it has no volume yet",
+				e->name, e->back);
+		free(folder);
+		free(path);
+	}
+	return rc;
+}
+
+/* ---- open */
+
+static int volume_new(
+	const struct weir_export *e, struct gateway_resource *r, struct gateway_volume **ret)
+{
+	struct gateway_volume *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	*v = (struct gateway_volume){
+		.name = strdup(e->name), .back_name = strdup(e->back), .resource = r};
+	if (!v->name || !v->back_name) {
+		free_volume(v);
+		return -ENOMEM;
+	}
+	*ret = v;
+	return 0;
+}
+
+static int open_one(struct gateway *g, const struct weir_policy *p, const struct weir_export *e,
+	struct gateway_volume **ret_volume, struct weir_err *err)
+{
+	const struct weir_resource *spec = &p->resources[e->resource];
+	struct gateway_volume *v;
+	struct weir_err why;
+	int rc;
+
+	if (volume_new(e, gateway_resource(g, spec->name), &v) < 0)
+		return no_memory(err);
+	rc = gateway_back_open(g, spec, v->resource, e->back, &v->back, &why);
+	if (rc == 0 && v->back->info.size >= BACK_VOLUMES_SIZE)
+		rc = weir_err_set(&why, -EFBIG, "%s: has 256 TiB or more", e->back);
+	if (rc < 0) {
+		free_volume(v);
+		return weir_err_at(err, -EINVAL, e->at, "volume '%s': %s", e->name, why.text);
+	}
+	v->known = back_real(v->back)->state != BACK_STARTING;
+	v->size = v->back->info.size;
+	*ret_volume = v;
+	return 0;
+}
+
+/* A volume that was set, and is gone at the next start, stops neither the others nor later changes. */
+static bool may_miss(
+	const struct gateway *g, const struct weir_export *e, const struct weir_err *err)
+{
+	int found = g->door ? policy_index_export(g->policy, e->name) : 0;
+
+	if (!e->added || found < 0)
+		return false;
+	log_event(LOG_LEVEL_ERROR, "volume-missing", "volume", e->name, "back", e->back, "why",
+		err->text, NULL);
+	return true;
+}
+
+int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
+	struct gateway_volumes *ret_new, struct weir_err *err)
+{
+	struct gateway_volumes list = {0};
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < p->n_exports; i++) {
+		const struct weir_export *e = &p->exports[i];
+		struct gateway_volume *v;
+
+		if (!e->back || is_open(g, p, e))
+			continue;
+		rc = array_grow(&list.all, &list.room, list.n + 1) < 0 ? no_memory(err)
+								       : open_one(g, p, e, &v, err);
+		if (rc == 0)
+			put(&list, v);
+		else if (may_miss(g, e, err))
+			rc = 0;
+	}
+	if (rc < 0)
+		gateway_volumes_free(&list);
+	*ret_new = list;
+	return rc;
+}
+
+/* ---- known, and gone */
+
+/* Main thread. */
+static void learned(struct loop_task *t)
+{
+	struct gateway_volume *v = container_of(t, struct gateway_volume, learned);
+
+	v->size = v->back->info.size;
+	v->known = true;
+	front_known(v->resource->gateway->door);
+}
+
+/* The worker's thread. */
+static void volume_known(void *arg)
+{
+	struct gateway_volume *v = arg;
+
+	v->learned.run = learned;
+	loop_post(v->resource->gateway->loop, &v->learned);
+}
+
+/* Main thread. */
+static void left(struct loop_task *t)
+{
+	struct gateway_volume *v = container_of(t, struct gateway_volume, left);
+
+	v->resource->gateway->volumes_leaving--;
+	free_volume(v);
+}
+
+/* The worker's thread. */
+static void volume_gone(void *arg, int error)
+{
+	struct gateway_volume *v = arg;
+
+	log_event(error ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "volume-removed", "volume", v->name,
+		"resource", v->resource->name, "flush", error ? strerror(-error) : "done", NULL);
+	v->left.run = left;
+	loop_post(v->resource->gateway->loop, &v->left);
+}
+
+/* ---- at the resource, on its thread */
+
+static int add(struct gateway_volume *v, struct weir_err *err)
+{
+	struct back *all = resource_back(v->resource->resource);
+	struct back_volume_calls calls = {volume_known, volume_gone, v};
+	int rc = back_volumes_reserve(all, &v->slot);
+
+	if (rc == 0)
+		rc = back_volumes_add(all, v->slot, v->back, &calls);
+	v->added = rc == 0;
+	return rc < 0 ? weir_err_set(err, rc, "volume '%s': %s", v->name, strerror(-rc)) : 0;
+}
+
+int gateway_volumes_add(
+	struct gateway_volumes *fresh, struct gateway_resource *r, struct weir_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < fresh->n; i++)
+		if (fresh->all[i]->resource == r)
+			rc = add(fresh->all[i], err);
+	return rc;
+}
+
+static void leave(struct loop_task *t)
+{
+	struct gateway_volume *v = container_of(t, struct gateway_volume, leave);
+
+	back_volumes_remove(resource_back(v->resource->resource), v->slot);
+}
+
+void gateway_volumes_undo(struct gateway_volumes *fresh, struct gateway_resource *r)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < fresh->n; i++) {
+		struct gateway_volume *v = fresh->all[i];
+
+		if (v->resource == r && v->added) {
+			atomic_fetch_add(&r->gateway->volumes_leaving, 1);
+			leave(&v->leave);
+		} else {
+			fresh->all[kept++] = v;
+		}
+	}
+	fresh->n = kept;
+}
+
+/* ---- in force */
+
+static bool wanted(const struct weir_policy *p, const struct gateway_volume *v)
+{
+	int found = policy_index_export(p, v->name);
+	const struct weir_export *e = found < 0 ? NULL : &p->exports[found];
+
+	return e && e->back && strcmp(e->back, v->back_name) == 0 &&
+	       strcmp(p->resources[e->resource].name, v->resource->name) == 0;
+}
+
+static void remove_unwanted(struct gateway *g)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < g->volumes.n; i++) {
+		struct gateway_volume *v = g->volumes.all[i];
+
+		if (wanted(g->policy, v)) {
+			g->volumes.all[kept++] = v;
+			continue;
+		}
+		atomic_fetch_add(&g->volumes_leaving, 1);
+		v->leave.run = leave;
+		loop_post(v->resource->worker->loop, &v->leave);
+	}
+	g->volumes.n = kept;
+}
+
+int gateway_volumes_room(struct gateway *g, const struct gateway_volumes *fresh)
+{
+	return array_grow(&g->volumes.all, &g->volumes.room, g->volumes.n + fresh->n);
+}
+
+void gateway_volumes_enter(struct gateway *g, struct gateway_volumes *fresh)
+{
+	remove_unwanted(g);
+	for (size_t i = 0; i < fresh->n; i++)
+		put(&g->volumes, fresh->all[i]);
+	fresh->n = 0;
+}

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Several image files behind one gate: weights hold between them; volumes come and go with a policy, under verified load
+# of the others; a volume that cannot be opened is refused with its place and changes nothing.
+. "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
+
+uri()
+{
+	echo "nbd+unix:///$1?socket=$here/s.sock"
+}
+
+# policy VOLUMES: files on a device of 1,000 requests a second, of which a volume has all.
+policy()
+{
+	cat <<-END
+	listen: "unix:$here/s.sock"
+	resources:
+	  - name: disk
+	    depth: 8
+	    volumes:
+	END
+	for name; do
+		echo "      - {name: $name, back: \"model:server,rate=1k,service=fixed,servers=8+file:$name.raw\"}"
+	done
+	cat <<-END
+	tenants:
+	  - {name: a, weight: 20, match: {export: a}}
+	  - {name: b, weight: 1, match: {export: b}}
+	  - {name: rest, match: {export: "*"}}
+	END
+}
+
+truncate -s 16M a.raw b.raw c.raw d.raw
+policy a b >weir.yaml
+serve gate --api "unix:$here/api.sock" weir.yaml
+
+# ---- weights 20:1 between two files
+
+weir load -t 60s -d 256 "a=$(uri a)" "b=$(uri b)" >load.out 2>&1 &
+load=$!
+python3 -B - <<'END' || fail "weights do not hold between volumes"
+import time
+from kept import *
+
+await_queue("ab", 100)
+time.sleep(0.5)
+a = Look()
+time.sleep(4)
+x = Between(a, Look())
+check(x.backlogged("a", "b"), "both wait")
+near("a by b, weights 20:1", x.ratio("a", "b"), 20, 0.05)
+finish()
+END
+kill "$load"
+wait "$load"
+
+# ---- volumes that come and go disturb no other client, and keep their data
+
+weir load -t 4s -d 16 --reads 50% --verify "a=$(uri a)" "b=$(uri b)" >load.out 2>&1 &
+load=$!
+policy a b c d >more.yaml
+for i in 1 2 3; do
+	run 0 weir policy apply more.yaml
+	has stdout "export c: new"
+	run 0 qemu-io -f raw -c "write -P $i 4k 8k" "$(uri c)"
+	run 0 weir policy apply weir.yaml
+	has stdout "export c: removed; its clients are disconnected"
+	run 1 qemu-io -f raw -c "read 0 4k" "$(uri c)"
+	run 0 qemu-io -f raw -c "read -P $i 4k 8k" c.raw
+done
+wait "$load" || fail "weir load failed: $(cat load.out)"
+has gate.log "volume-removed volume=c resource=disk flush=done"
+
+# ---- a volume that does not answer: the clients of the others keep their rate from 2 s on, and its own lose nothing
+
+if command -v nbdkit >/dev/null; then
+	nbdkit -U "$here/up.sock" --pidfile up.pid memory 16M
+	serve_cleanup()
+	{
+		kill -KILL "$(cat up.pid)"
+	}
+	policy a b >stall.yaml
+	sed -i "s|^tenants:|      - {name: up, back: \"nbd+unix:///?socket=$here/up.sock\"}\n&|" stall.yaml
+	run 0 weir policy apply stall.yaml
+	weir load -t 8s -d 64 --reads 50% --verify "up=$(uri up)" >up.out 2>&1 &
+	load=$!
+	weir load -t 60s -d 64 "a=$(uri a)" "b=$(uri b)" >load.out 2>&1 &
+	other=$!
+	python3 -B - <<-'END' || fail "a volume that does not answer stops the others"
+	import os, signal, time
+	from kept import *
+
+	def rate(t):
+	    a = Look()
+	    time.sleep(1.5)
+	    b = Look()
+	    return (b.t[t]["served"] - a.t[t]["served"]) / (b.after - a.after)
+
+	await_queue("ab", 16)
+	time.sleep(0.5)
+	calm = rate("a")
+	upstream = int(open("up.pid").read())
+	os.kill(upstream, signal.SIGSTOP)
+	time.sleep(2)
+	stopped = rate("a")
+	status = ask("GET", "/v1/status")
+	os.kill(upstream, signal.SIGCONT)
+	check(stopped >= 0.9 * calm, "a has", stopped, "a second while up is stopped, and had", calm)
+	check(status["resources"][0]["stalled"] == 1, "the status counts the stalled volume")
+	finish()
+	END
+	wait "$load" || fail "weir load of the stopped volume failed: $(cat up.out)"
+	kill "$other"
+	wait "$other"
+	has gate.log "volume-stalled resource=disk volume=up"
+	has gate.log "volume-resumed resource=disk volume=up"
+	run 0 weir policy apply weir.yaml
+fi
+
+# ---- a bad volume changes nothing
+
+sed 's/file:d.raw/file:absent.raw/' more.yaml >bad.yaml
+run 2 weir policy apply bad.yaml
+has stderr "bad.yaml:9:9: volume 'd': "
+has stderr "absent.raw: "
+# Through the API a volume may be a file only where the gateway's own file has volumes.
+for file in /etc/passwd ../../etc/passwd link.raw; do
+	ln -sf /etc/passwd link.raw
+	sed "s|file:d.raw|file:$file|" more.yaml >bad.yaml
+	run 2 weir policy apply bad.yaml
+	has stderr "only the gateway's own policy file may name a link, or a file in a folder"
+	hasnt stderr "root:"
+done
+sed 's/    volumes:/    back: "memory:1M"/; /name: [abcd], back:/d' more.yaml >bad.yaml
+run 2 weir policy apply bad.yaml
+has stderr "resource 'disk' has no volumes any more: this needs a restart"
+run 1 nbdinfo --size "$(uri c)"
+run 0 nbdinfo --size "$(uri a)"
+has stdout "16777216"
+
+# ---- one volume at a time, kept across a restart
+
+serve_stop gate
+serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
+run 0 weir set disk.volumes.c file:c.raw
+has stdout "export c: new"
+run 0 weir set disk.volumes.c file:c.raw
+run 0 weir policy apply weir.yaml
+hasnt stdout "export c: removed"
+run 0 nbdinfo --size "$(uri c)"
+run 2 weir set disk.volumes.a file:d.raw
+has stderr "disk.volumes.a: "
+has stderr "a second export 'a'"
+run 2 weir set disk.volumes.d/e file:d.raw
+has stderr "disk.volumes.d/e: the name contains a slash"
+run 2 weir set disk.volumes.d file:/etc/passwd
+has stderr "only the gateway's own policy file may name"
+run 2 weir set disk.volumes.d file:absent.raw
+run 0 weir set disk.volumes.d file:d.raw
+serve_stop gate
+rm d.raw
+serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
+run 0 nbdinfo --size "$(uri c)"
+run 1 nbdinfo --size "$(uri d)"
+has gate.log "volume-missing volume=d"
+run 0 weir set --unset disk.volumes.c
+has stdout "export c: removed"
+run 1 nbdinfo --size "$(uri c)"
+
+serve_stop gate
