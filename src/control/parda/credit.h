@@ -6,6 +6,7 @@
  * that never stops, and less than without any control, where the burst enters at once. A host therefore saves the slots
  * that it leaves unused, and its gate's window is larger while it has some: a burst after a pause passes as if
  * nothing were there, and the host has no more of the array than its part over the time that the credit covers.
+ * Credit outlasts a fall of the window: the bursts of others do not take it away.
  */
 #ifndef WEIR_CONTROL_PARDA_CREDIT_H
 #define WEIR_CONTROL_PARDA_CREDIT_H
@@ -15,8 +16,9 @@
 #define PARDA_CREDIT_MOST 8.0 /* times the window, with all that can be saved */
 
 struct parda_credit {
-	weir_time span; /* at most what its window admits in this time is saved; 0: nothing */
-	double saved;   /* slots × ns */
+	/* at most what its window admits in this time is saved, and forgotten in it; 0: nothing */
+	weir_time span;
+	double saved;          /* slots × ns */
 	double latency, added; /* in the last step; of it, by bursts on credit */
 };
 

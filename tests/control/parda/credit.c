@@ -51,17 +51,35 @@ static void test_bounded(void)
 	CHECK_NEAR(window, 50, 1e-3);
 }
 
-/* A smaller window allows less credit, and a window of 0 none. */
+/* Credit outlasts a window that falls, for about its span. */
 static void test_smaller(void)
 {
 	struct parda_credit c = {.span = MINUTE};
 
 	parda_credit_step(&c, 50, 0, 3600 * WEIR_SEC);
-	CHECK_NEAR(parda_credit_window(&c, 10, WMAX), 10 * PARDA_CREDIT_MOST, 1e-9);
+	CHECK_NEAR(parda_credit_window(&c, 10, WMAX), 10 + 7 * 50, 1e-9);
 	parda_credit_step(&c, 10, 0, PERIOD);
-	CHECK_NEAR(c.saved / 1e9, 600, 1e-6);
-	parda_credit_step(&c, 0, 0, PERIOD);
-	CHECK_NEAR(parda_credit_window(&c, 0, WMAX), 0, 0);
+	CHECK_NEAR(c.saved / 1e9, 600 + 2400 * exp(-2.0 / 60), 1e-6);
+	for (int i = 0; i < 600; i++)
+		parda_credit_step(&c, 10, 0, PERIOD);
+	CHECK_NEAR(parda_credit_window(&c, 10, WMAX), 10 * PARDA_CREDIT_MOST, 1e-3);
+	CHECK_NEAR(parda_credit_window(&c, 0, WMAX), 0, 0); /* a closed gate stays closed */
+}
+
+/* A host whose window falls during its burst gets above it no more than it left unused before. */
+static void test_bounded_while_smaller(void)
+{
+	struct parda_credit c = {.span = MINUTE};
+	double above = 0, window;
+
+	parda_credit_step(&c, 50, 0, 3600 * WEIR_SEC);
+	for (int i = 0; i < 1000; i++) {
+		window = parda_credit_window(&c, 10, WMAX);
+		above += (window - 10) * 0.1;
+		parda_credit_step(&c, 10, window, WEIR_SEC / 10);
+	}
+	CHECK(above <= 50 * 60 + 1);
+	CHECK(above >= 0.8 * 50 * 60);
 }
 
 int main(void)
@@ -70,5 +88,6 @@ int main(void)
 	RUN(test_none_without_a_pause);
 	RUN(test_bounded);
 	RUN(test_smaller);
+	RUN(test_bounded_while_smaller);
 	return 0;
 }
