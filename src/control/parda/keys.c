@@ -121,8 +121,9 @@ const struct key parda_keys[] = {
 	{"burst", KEY_TIME, AT(burst), 60, 0, 3600,
 		.help = "A time. A host saves up the slots that it leaves unused, at most those of "
 			"this time, "
-			"and its window is up to 8 times as large while it has some, so that a "
-			"burst after a "
+			"and its window is up to 8 times as large while it has some (more, if the "
+			"window has "
+			"fallen since), so that a burst after a "
 			"pause passes as without any control. A host that is never idle has no "
 			"saved slots, and "
 			"a host never has more above its share than it left unused. B<wmax> limits "
