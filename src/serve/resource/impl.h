@@ -339,7 +339,7 @@ void resource_slo_free(struct resource *r);
 void resource_late_look(struct resource *r);
 /* A client has come: a long wait of clients that have left is over. */
 void resource_late_join(struct resource *r, const struct client *c);
-/* Requests wait, and late_at is WEIR_NEVER: set it. */
+/* Requests wait, or waited long until now, and late_at is WEIR_NEVER: set it. */
 void resource_late_set(struct resource *r);
 
 /* ---- serve/resource/look.c: what the gate says of a leaf, with requests that wait for a

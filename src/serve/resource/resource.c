@@ -394,7 +394,9 @@ static bool set_timer(struct resource *r, weir_time now)
 		at = resource_stall_next(r);
 	if (r->left && r->left_at < at)
 		at = r->left_at;
-	if (r->queued && r->late_at == WEIR_NEVER)
+	if (!r->queued && !r->late)
+		r->late_at = WEIR_NEVER;
+	else if (r->late_at == WEIR_NEVER)
 		resource_late_set(r);
 	if (r->late_at < at)
 		at = r->late_at;
