@@ -110,8 +110,8 @@ void resource_slo_swap(struct resource *r)
 		r->counts[s->of[i].node].slo = (uint32_t)i + 1;
 	free_all(old);
 	r->slos = s;
-	/* client_timeout may be another one */
-	r->late_at = r->queued || r->late ? r->now : WEIR_NEVER;
+	/* client_timeout may be another one. Requests that were taken back are in the gate soon. */
+	r->late_at = r->queued || r->again.first || r->late ? r->now + SOON : WEIR_NEVER;
 }
 
 /* ---- latencies */

@@ -251,6 +251,11 @@ static void test_late_swap(void)
 	CHECK(!is_late(&a));
 	run_world(&w, 20 * WEIR_MS);
 	CHECK(is_late(&a));
+	/* Requests that move to another node have waited as long. */
+	swap(&w, "client_timeout: 4s\n" DISK
+		 "tenants: [{name: b, max: 2 iops, match: {export: a}}]");
+	run_world(&w, 2 * WEIR_MS);
+	CHECK(is_late(&a));
 	swap(&w, LATE("none"));
 	run_world(&w, WEIR_SEC);
 	CHECK(!is_late(&a));
