@@ -28,7 +28,9 @@ struct slo {
 	double percentile;
 	weir_time bound;
 	uint64_t good, total;
-	weir_time oldest_wait;
+	uint64_t waiting;       /* beyond the bound */
+	weir_time longest;      /* of them */
+	uint32_t *wait_buckets; /* SLO_BUCKETS of them; NULL: none waited yet */
 	struct window windows[SLO_WINDOWS];
 };
 
@@ -143,9 +145,21 @@ bool slo_has_histograms(const struct slo *s)
 	return s->windows[SLO_HOUR].buckets != NULL;
 }
 
-void slo_waits(struct slo *s, weir_time oldest_wait)
+void slo_waits(struct slo *s, const struct slo_batch *waits)
 {
-	s->oldest_wait = oldest_wait;
+	if (!waits) {
+		if (s->waiting && s->wait_buckets)
+			memset(s->wait_buckets, 0, SLO_BUCKETS * sizeof(*s->wait_buckets));
+		s->waiting = 0;
+		s->longest = 0;
+		return;
+	}
+	s->waiting += waits->total;
+	s->longest = waits->max > s->longest ? waits->max : s->longest;
+	if (!s->wait_buckets)
+		s->wait_buckets = calloc(SLO_BUCKETS, sizeof(*s->wait_buckets));
+	for (unsigned i = 0; s->wait_buckets && i < SLO_BUCKETS; i++)
+		s->wait_buckets[i] += waits->bucket[i];
 }
 
 /* ---- looking */
@@ -161,17 +175,20 @@ static bool enough(double percentile, uint64_t good, uint64_t total)
 
 static weir_time percentile_of(const struct slo *s, const struct window *w, bool met)
 {
-	double rank = ceil(s->percentile / 100 * (double)w->counted * (1 - 1e-12));
+	const uint32_t *done = w->buckets ? w->buckets[SLO_SLOTS] : NULL;
+	const uint32_t *wait = s->waiting ? s->wait_buckets : NULL;
+	double rank = ceil(s->percentile / 100 * (double)(w->counted + s->waiting) * (1 - 1e-12));
+	weir_time value, max = s->longest > w->sum.max ? s->longest : w->sum.max;
 	uint64_t seen = 0;
-	weir_time value;
 	unsigned i = 0;
 
-	if (!w->buckets || !w->counted)
+	if ((w->sum.total && !w->counted) || (s->waiting && !wait) || (!done && !wait))
 		return -1;
-	while (i < SLO_BUCKETS - 1 && (double)(seen += w->buckets[SLO_SLOTS][i]) < rank)
+	while (i < SLO_BUCKETS - 1 &&
+		(double)(seen += (done ? done[i] : 0) + (wait ? wait[i] : 0)) < rank)
 		i++;
-	value = i == SLO_BUCKETS - 1 ? w->sum.max : middle(i);
-	value = value < w->sum.max ? value : w->sum.max;
+	value = i == SLO_BUCKETS - 1 ? max : middle(i);
+	value = value < max ? value : max;
 	/* The counters are exact: keep a bucket's middle from contradicting them. */
 	if (met && value > s->bound)
 		return s->bound;
@@ -183,14 +200,15 @@ static weir_time percentile_of(const struct slo *s, const struct window *w, bool
 void slo_judge(struct slo *s, weir_time now, enum slo_window which, struct slo_view *ret)
 {
 	const struct window *w = &s->windows[which];
-	bool overdue = s->oldest_wait > s->bound;
+	uint64_t total;
 
 	slide_all(s, now);
+	total = w->sum.total + s->waiting;
 	*ret = (struct slo_view){.good = w->sum.good,
-		.total = w->sum.total,
+		.total = total,
 		.value = -1,
-		.known = w->sum.total || overdue,
-		.met = enough(s->percentile, w->sum.good, w->sum.total + overdue)};
+		.known = total > 0,
+		.met = enough(s->percentile, w->sum.good, total)};
 }
 
 void slo_look(struct slo *s, weir_time now, enum slo_window which, struct slo_view *ret)
@@ -198,8 +216,8 @@ void slo_look(struct slo *s, weir_time now, enum slo_window which, struct slo_vi
 	const struct window *w = &s->windows[which];
 
 	slo_judge(s, now, which, ret);
-	if (w->sum.total)
-		ret->value = percentile_of(s, w, enough(s->percentile, ret->good, ret->total));
+	if (ret->known)
+		ret->value = percentile_of(s, w, ret->met);
 }
 
 void slo_totals(const struct slo *s, uint64_t *ret_good, uint64_t *ret_total)
@@ -232,6 +250,7 @@ static void clear(struct slo *s)
 		free(s->windows[i].buckets);
 		s->windows[i] = (struct window){0};
 	}
+	slo_waits(s, NULL);
 }
 
 int slo_new(double percentile, weir_time bound, struct slo **ret_slo)
@@ -251,6 +270,7 @@ void slo_free(struct slo *s)
 	if (!s)
 		return;
 	clear(s);
+	free(s->wait_buckets);
 	free(s);
 }
 

@@ -8,6 +8,7 @@
  *
  * LAW     A request is good if it took no longer than the bound. An slo is met over a window if at
  *         least `percentile` percent of the window's requests were good: exactly, from counters.
+ *         A request that waits, and has waited beyond the bound, counts as if it completed now.
  *         The percentile itself is read from a histogram, to 1/32, and moved to its side of the
  *         bound.
  * METHOD  A window is a ring of SLO_SLOTS slots, 5 s or 5 minutes each, and their sum: it covers
@@ -52,21 +53,21 @@ void slo_set(struct slo *s, double percentile, weir_time bound);
 void slo_add(struct slo *s, weir_time now, const struct slo_batch *b, bool histograms);
 bool slo_has_histograms(const struct slo *s);
 
-/* Set how long the oldest request that waits at `now` has waited; 0: none waits. A request that
- * waits longer than the bound counts as not good before it completes. Holds until the next call. */
-void slo_waits(struct slo *s, weir_time oldest_wait);
+/* Add requests that wait now and have waited beyond the bound, with that time as their latency: they
+ * count as not good before they complete. NULL: forget them, none waits. */
+void slo_waits(struct slo *s, const struct slo_batch *waits);
 
 struct slo_view {
-	uint64_t good, total;
+	uint64_t good, total; /* completed, and waiting beyond the bound */
 	weir_time value; /* of the percentile, ns; -1: not known (no request, or no histograms) */
-	bool known;      /* a request completed, or one waits beyond the bound */
+	bool known;      /* total is not 0 */
 	bool met;
 };
 /* Read a window and add nothing; a window without requests is not known. */
 void slo_look(struct slo *s, weir_time now, enum slo_window w, struct slo_view *ret);
 /* The same without the percentile's value (-1), which takes most of the time. */
 void slo_judge(struct slo *s, weir_time now, enum slo_window w, struct slo_view *ret);
-/* Return the good and all requests since slo_new. */
+/* Return the good and all requests that completed since slo_new. */
 void slo_totals(const struct slo *s, uint64_t *ret_good, uint64_t *ret_total);
 
 /* Return true if the state of a window changed since it was last reported: it is missed, and was

@@ -10,6 +10,8 @@
  *                0.8 of a max of 1k iops to a client with 8 requests in flight. Never less than two
  *                requests or 8 KiB: with room for one, tokens that arrive while it waits for a slot
  *                would be lost, and a max of 100 iops would give 91.
+ *         If gates divide a max, each has its part of the bucket, but one request or 4 KiB at
+ *         least: n gates together hold less than n requests more than one gate.
  *         burst B for T, B > r → two hold buckets: (rate B, size as for max), and (rate r, size
  *         (B − r)·T). Drained at B from full, the second is empty after T.
  *         min g  → an R-bucket of rate g at each leaf (weir_policy_bounds divides an inner node's).
@@ -34,9 +36,21 @@
 
 static const uint8_t slot_ops[3] = {WEIR_OPS_ALL, WEIR_OPS_READS, WEIR_OPS_WRITES};
 
+static double one_request(enum weir_unit unit)
+{
+	return unit == WEIR_UNIT_BYTES ? 4096 : 1;
+}
+
 static double bucket_size(enum weir_unit unit, double rate, double span)
 {
-	return fmax(rate * span, unit == WEIR_UNIT_BYTES ? 8192 : 2);
+	return fmax(rate * span, 2 * one_request(unit));
+}
+
+/* Return the size of this part of a max's bucket. Of a bucket that is divided by itself each gate
+ * would have two requests. */
+static double part_size(enum weir_unit unit, double whole_rate, double part)
+{
+	return fmax(part * bucket_size(unit, whole_rate, MAX_SPAN), one_request(unit));
 }
 
 /* A gate takes no smaller rate than POLICY_RATE_MIN. So each gate may have that much of a divided
@@ -59,7 +73,8 @@ static unsigned max_buckets(
 		struct weir_bucket_spec b = {
 			.kind = WEIR_HOLD, .unit = max->unit, .ops = max->ops, .rate = peak};
 
-		b.size = bucket_size(max->unit, peak, MAX_SPAN);
+		b.size = part_size(
+			max->unit, max->burst_rate > 0 ? max->burst_rate : max->rate, part);
 		ret[n++] = b;
 		if (max->burst_rate <= 0)
 			continue;

@@ -182,22 +182,68 @@ static void ends_of_the_scale(void)
 	slo_free(s);
 }
 
-/* A tenant whose requests never complete misses its slo. */
+static void wait_for(struct slo *s, unsigned n, weir_time wait, weir_time bound)
+{
+	struct slo_batch b = {0};
+
+	for (unsigned i = 0; i < n; i++)
+		slo_record(&b, wait, bound);
+	slo_waits(s, &b);
+}
+
+/* Requests that wait beyond the bound count as if they completed now: of 20, 7 are done, 5 of them
+ * in time, and 13 wait. */
 static void waits(void)
 {
+	weir_time bound = WEIR_SEC;
+	uint64_t good, total;
+	struct slo_view v;
 	struct slo *s;
 
-	CHECK_INT(slo_new(99, WEIR_SEC, &s), 0);
-	slo_waits(s, WEIR_SEC);
+	CHECK_INT(slo_new(50, bound, &s), 0);
+	slo_waits(s, &(struct slo_batch){0});
 	CHECK(!judge(s, 0, SLO_MINUTE).known);
-	slo_waits(s, WEIR_SEC + 1);
-	CHECK(judge(s, 0, SLO_MINUTE).known && !judge(s, 0, SLO_MINUTE).met);
-	add(s, 0, 50, WEIR_MS, WEIR_SEC);
-	CHECK(!judge(s, 0, SLO_MINUTE).met); /* 50 of 51 */
-	add(s, 0, 50, WEIR_MS, WEIR_SEC);
-	CHECK(judge(s, 0, SLO_MINUTE).met); /* 100 of 101 */
-	slo_waits(s, 0);
+	wait_for(s, 1, bound + 1, bound);
+	v = judge(s, 0, SLO_MINUTE);
+	CHECK(v.known && !v.met && v.total == 1 && v.good == 0 && v.value == bound + 1);
+	slo_waits(s, NULL);
+	add(s, 0, 5, bound / 2, bound);
+	add(s, 0, 2, bound * 5 / 4, bound);
 	CHECK(judge(s, 0, SLO_MINUTE).met);
+	wait_for(s, 6, bound * 3 / 2, bound);
+	wait_for(s, 7, bound * 3 / 2, bound); /* at another resource */
+	for (int w = 0; w < SLO_WINDOWS; w++) {
+		v = judge(s, 0, (enum slo_window)w);
+		CHECK(v.known && !v.met);
+		CHECK_INT(v.good, 5);
+		CHECK_INT(v.total, 20);
+		CHECK_NEAR((double)v.value, 1.5e9, 1.0 / 32); /* the 10th of 20 */
+	}
+	slo_totals(s, &good, &total);
+	CHECK(good == 5 && total == 7); /* of completed requests */
+	slo_waits(s, NULL);
+	v = judge(s, 0, SLO_MINUTE);
+	CHECK(v.met && v.total == 7);
+	slo_free(s);
+}
+
+/* Without histograms waiting requests still count. */
+static void waits_alone(void)
+{
+	struct slo_batch b = {0};
+	struct slo_view v;
+	struct slo *s;
+
+	CHECK_INT(slo_new(50, WEIR_MS, &s), 0);
+	slo_record(&b, 1, WEIR_MS);
+	slo_add(s, 0, &b, false);
+	wait_for(s, 2, 2 * WEIR_MS, WEIR_MS);
+	v = judge(s, 0, SLO_MINUTE);
+	CHECK(v.known && !v.met && v.value == -1);
+	CHECK_INT(v.good, 1);
+	CHECK_INT(v.total, 3);
+	slo_set(s, 50, 3 * WEIR_MS); /* another bound: they may be good by that */
+	CHECK(!judge(s, 0, SLO_MINUTE).known);
 	slo_free(s);
 }
 
@@ -243,6 +289,7 @@ int main(void)
 	RUN(counters_alone);
 	RUN(ends_of_the_scale);
 	RUN(waits);
+	RUN(waits_alone);
 	RUN(said_once);
 	return 0;
 }

@@ -49,6 +49,10 @@ until grep -q 'client-timeout-near tenant=slow resource=disk' gate.log; do # at 
 	[ $tries -lt 100 ] || fail "no warning about long waits"
 	sleep 0.05
 done
+# wait=1s: at half of client_timeout, and not at the next full second.
+sed -n 's/.*client-timeout-near.* wait=\([0-9.]*\)\(m\{0,1\}s\) .*/\1 \2/p' gate.log |
+	awk '{ wait = $2 == "ms" ? $1 / 1000 : $1 } END { exit !(wait >= 1 && wait < 1.3) }' ||
+	fail "$(grep client-timeout-near gate.log)"
 get /metrics >metrics
 awk '/^weir_tenant_oldest_wait_seconds\{tenant="slow"\}/ { seen = $2 >= 1 } END { exit !seen }' metrics ||
 	fail "$(grep oldest metrics)"

@@ -43,14 +43,16 @@ exports:
   - {name: held-2, resource: r2, size: 4 MiB}
   - {name: rest, resource: r2, offset: 4 MiB, size: 4 MiB}
   - {name: stuck, resource: r2, offset: 8 MiB, size: 4 MiB}
+  - {name: half, resource: r2, offset: 12 MiB, size: 4 MiB}
 tenants:
   - {name: fast, slo: "p99 < 2s", match: {export: fast}}
   - {name: held, slo: "p99.9 < 1ms", max: 100 iops, match: {export: "held-*"}}
   - {name: stuck, slo: "p99 < 100ms", max: 4 iops, match: {export: stuck}}
+  - {name: half, slo: "p50 < 1s", max: 4 iops, match: {export: half}}
   - {name: rest, match: {export: rest}}
 END
 run 0 weir policy check weir.yaml
-has stderr "weir.yaml:12:23: the slo of 'fast' and of 2 more is only measured and reported (warning)"
+has stderr "weir.yaml:13:23: the slo of 'fast' and of 3 more is only measured and reported (warning)"
 serve gate --api "unix:$here/api.sock" weir.yaml
 has gate.log "only measured and reported"
 slo rest 's is None'
@@ -73,6 +75,25 @@ hasnt gate.log 'tenant=fast slo'
 # Waiting requests are a miss as soon as they wait for longer than the slo allows.
 says 'slo-missed tenant=stuck slo="p99 < 100ms" over=1m'
 slo stuck 's["minute"]["met"] is False'
+
+# Each of them counts: of 20 at once, those that pass in the first second are good, and the others
+# are not, done or not.
+weir load -n 20 -d 20 "half=$(uri half)" >/dev/null 2>&1 &
+serve_all="$serve_all $!"
+python3 - <<'END' || fail "waiting requests do not count"
+import json, subprocess, time
+end = time.monotonic() + 10
+while True:
+    out = subprocess.run(["weir", "status", "--json"], check=True, capture_output=True, text=True).stdout
+    s = {t["path"]: t["slo"] for t in json.loads(out)["tenants"]}["half"]
+    if s["minute"]["total"] == 20:
+        break
+    assert time.monotonic() < end, s
+    time.sleep(0.05)
+print(s)
+assert s["total"] < 20 and s["minute"]["good"] == s["good"] <= 8, s
+assert s["minute"]["met"] is False and s["hour"]["met"] is False and s["minute"]["value_s"] > 1, s
+END
 
 # ---- the same in weir top and for Prometheus
 weir top --once --interval 100ms >stdout

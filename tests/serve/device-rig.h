@@ -13,7 +13,7 @@
 #include "serve/resource/impl.h"
 #include "policy-parse.h"
 
-enum { RIG_RESOURCES = 4, RIG_CLIENTS = 8 };
+enum { RIG_RESOURCES = 16, RIG_CLIENTS = 16 };
 
 struct rig_back {
 	struct back back;

@@ -83,11 +83,25 @@ static inline void answered(struct request *q)
 	struct asker *a = q->owner;
 
 	a->done++;
+	q->user = 0;
 	a->errors += q->io.error != 0;
 	a->cancelled += q->io.error == -ECANCELED;
 	resource_answered(&a->client, q->gate.submitted, a->client.resource->now);
-	if (a->again)
-		resource_submit(a->client.resource, q);
+	if (!a->again)
+		return;
+	q->user = 1;
+	resource_submit(a->client.resource, q);
+}
+
+/* client.waiting; request.user: it has no reply yet. */
+static inline void waiting(
+	const struct client *c, void (*fn)(void *arg, weir_time received), void *arg)
+{
+	const struct asker *a = container_of(c, struct asker, client);
+
+	for (unsigned i = 0; i < ASKS; i++)
+		if (a->asks[i].user)
+			fn(arg, a->asks[i].gate.submitted);
 }
 
 static inline void ask(struct asker *a, unsigned i)
@@ -95,6 +109,7 @@ static inline void ask(struct asker *a, unsigned i)
 	a->asks[i].client = &a->client;
 	a->asks[i].done = answered;
 	a->asks[i].owner = a;
+	a->asks[i].user = 1;
 	a->asks[i].io =
 		(struct back_io){.op = a->op, .offset = (uint64_t)i << 20, .length = a->length};
 	resource_submit(a->client.resource, &a->asks[i]);
@@ -106,6 +121,7 @@ static inline void join(struct world *w, struct asker *a, const char *export_, u
 	strcpy(a->client.export_, export_);
 	a->length = 4096;
 	a->again = depth > 0;
+	a->client.waiting = waiting;
 	resource_join(w->resource, &a->client);
 	for (unsigned i = 0; i < depth; i++)
 		ask(a, i);

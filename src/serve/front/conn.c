@@ -431,6 +431,7 @@ static void init_conn(struct front_conn *c, const struct front_start *s)
 	c->client.requests = c->client.bytes = 0;
 	c->client.resource = s->place.resource;
 	c->client.refused = on_refused;
+	c->client.waiting = front_jobs_waiting;
 	c->gate = s->place.gate;
 	c->info = s->place.info;
 	c->offset = s->place.offset;

@@ -158,8 +158,9 @@ const char *front_list(struct front_visit *v, size_t i, const char **ret_about);
 struct front_job {
 	struct request req; /* first; req.next links replies and free jobs */
 	struct front_conn *conn;
-	struct front_job *head; /* of a piece; NULL: a whole request */
-	uint64_t cookie;        /* the protocol's, of the request */
+	struct front_job *next, **link; /* of the connection's jobs */
+	struct front_job *head;         /* of a piece; NULL: a whole request */
+	uint64_t cookie;                /* the protocol's, of the request */
 	weir_time received; /* return of the recv that completed the request; 0: it is not timed */
 	uint64_t offset;    /* bytes, in the export */
 	uint32_t length;    /* bytes */
@@ -233,8 +234,9 @@ struct front_conn {        /* the first member of the protocol's own */
 
 	/* held */
 	size_t held;   /* bytes of chunks */
-	uint32_t jobs; /* all jobs not yet answered */
-	size_t need;   /* bytes that it may not have: why it is paused */
+	uint32_t jobs; /* all jobs not yet answered, and their list */
+	struct front_job *first_job;
+	size_t need; /* bytes that it may not have: why it is paused */
 	struct front_total *total;
 	struct front_usage *usage;     /* where its jobs and bytes are counted */
 	struct front_usage *queued_in; /* where it waits; NULL: in no queue */

@@ -107,6 +107,9 @@ int front_job_join(struct front_conn *c);
 bool front_job_deaf(struct front_conn *c);
 void front_job_blocked(struct front_conn *c); /* its socket is full */
 void front_job_hears(struct front_conn *c);   /* it is not deaf (any more) */
+/* client.waiting: of requests that have a job. */
+void front_jobs_waiting(
+	const struct client *client, void (*fn)(void *arg, weir_time received), void *arg);
 void front_jobs_free(struct front *f);
 
 /* ---- serve/front/wait.c */

@@ -266,6 +266,11 @@ struct front_job *front_job_get(struct front_conn *c, size_t bytes, bool anyway)
 	c->held += chunk ? chunk->room : 0;
 	count_in(c, chunk ? chunk->room : 0, 1);
 	j->conn = c;
+	j->next = c->first_job;
+	j->link = &c->first_job;
+	if (j->next)
+		j->next->link = &j->next;
+	c->first_job = j;
 	j->head = NULL;
 	j->received = 0;
 	j->is_head = j->parts = j->whole = false;
@@ -287,6 +292,9 @@ void front_job_put(struct front_job *j)
 	size_t room = j->req.io.chunk ? j->req.io.chunk->room : 0;
 
 	chunk_put(f->pool, j->req.io.chunk);
+	*j->link = j->next;
+	if (j->next)
+		j->next->link = j->link;
 	j->req.next = f->free_jobs;
 	f->free_jobs = &j->req;
 	f->n_used--;
@@ -296,6 +304,20 @@ void front_job_put(struct front_job *j)
 	front_returned(c);
 	if (c->jobs == 0 && (c->closed || c->stopping))
 		front_todo(c);
+}
+
+void front_jobs_waiting(
+	const struct client *client, void (*fn)(void *arg, weir_time received), void *arg)
+{
+	const struct front_conn *c = container_of(client, struct front_conn, client);
+
+	for (const struct front_job *j = c->first_job; j; j = j->next) {
+		bool write_arrives = j == c->head && !j->parts && !j->whole;
+
+		/* Of several jobs of a request one ends its reply. */
+		if (j->received && j->last && !write_arrives)
+			fn(arg, j->received);
+	}
 }
 
 static void total_free(struct front_total *t)

@@ -92,6 +92,7 @@ static struct front_job *make_piece(struct front_conn *c, bool memory)
 	if (!j)
 		return NULL;
 	j->head = c->head;
+	j->last = !c->head;
 	if (c->head && c->head->whole) {
 		j->next_piece = NULL;
 		*c->head->pieces_end = j;

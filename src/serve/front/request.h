@@ -70,6 +70,10 @@ struct client {
 	struct resource_sender *sender; /* the resource's, in shadow mode; NULL at first */
 	/* The policy in force no longer admits it: disconnect it. On the loop's thread. */
 	void (*refused)(struct client *c, const char *why);
+	/* Call fn with the time of receipt (see front_gate.answered) of each of its requests that has
+	 * no reply yet. On the loop's thread. NULL: they are not counted while they wait. */
+	void (*waiting)(
+		const struct client *c, void (*fn)(void *arg, weir_time received), void *arg);
 };
 
 struct front_held { /* of a client's tenant since its node was made; 0 if nothing is held */

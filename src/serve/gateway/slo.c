@@ -13,8 +13,8 @@
 struct entry { /* of one tenant that has an slo */
 	char *path;
 	struct slo *slo;
-	weir_time oldest_wait; /* as of this check */
-	int tenant;            /* index in g->policy */
+	weir_time longest; /* wait beyond the bound, as of this check; 0: none */
+	int tenant;        /* index in g->policy */
 };
 
 struct gateway_slo {
@@ -122,7 +122,8 @@ static struct entry *entry_of(struct gateway_slo *s, int tenant)
 	return low < s->n && s->entries[low].tenant == tenant ? &s->entries[low] : NULL;
 }
 
-static void add_batch(void *arg, int tenant, const struct slo_batch *batch, weir_time oldest_wait)
+static void add_batch(
+	void *arg, int tenant, const struct slo_batch *batch, const struct slo_batch *waits)
 {
 	struct gateway_slo *s = arg;
 	struct entry *e = entry_of(s, tenant);
@@ -130,8 +131,10 @@ static void add_batch(void *arg, int tenant, const struct slo_batch *batch, weir
 
 	if (!e)
 		return;
-	if (oldest_wait > e->oldest_wait)
-		e->oldest_wait = oldest_wait;
+	if (waits && waits->total)
+		slo_waits(e->slo, waits);
+	if (waits && waits->max > e->longest)
+		e->longest = waits->max;
 	had = slo_has_histograms(e->slo);
 	if (batch)
 		slo_add(e->slo, s->now, batch, had || s->histograms < GATEWAY_SLO_HISTOGRAMS);
@@ -145,8 +148,10 @@ void gateway_slo_begin(struct gateway *g)
 	if (!s)
 		return;
 	s->now = loop_clock();
-	for (size_t i = 0; i < s->n; i++)
-		s->entries[i].oldest_wait = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		s->entries[i].longest = 0;
+		slo_waits(s->entries[i].slo, NULL);
+	}
 }
 
 void gateway_slo_take(struct gateway *g, struct gateway_resource *r)
@@ -177,8 +182,7 @@ static void say(const struct gateway_slo *s, const struct entry *e, enum slo_win
 		"tenant", e->path, "slo", want, "over", w == SLO_MINUTE ? "1m" : "1h", "was",
 		*value ? value : NULL, "good", log_number(good, (double)v.good), "of",
 		log_number(total, (double)v.total), "oldest-wait",
-		e->oldest_wait ? weir_units_show_time(e->oldest_wait, wait, sizeof(wait)) : NULL,
-		NULL);
+		e->longest ? weir_units_show_time(e->longest, wait, sizeof(wait)) : NULL, NULL);
 }
 
 static void judge(struct gateway_slo *s)
@@ -188,7 +192,6 @@ static void judge(struct gateway_slo *s)
 		struct entry *e = &s->entries[i];
 		bool missed;
 
-		slo_waits(e->slo, e->oldest_wait);
 		for (int w = 0; w < SLO_WINDOWS; w++)
 			if (slo_changed(e->slo, s->now, (enum slo_window)w, &missed))
 				say(s, e, (enum slo_window)w, missed);
@@ -240,7 +243,6 @@ void gateway_slo_look(struct gateway *g, struct snapshot *to)
 		v->percentile = g->policy->tenants[e->tenant].slo_percentile;
 		v->bound = g->policy->tenants[e->tenant].slo_latency;
 		slo_totals(e->slo, &v->good, &v->total);
-		slo_waits(e->slo, e->oldest_wait);
 		for (int w = 0; w < SLO_WINDOWS; w++)
 			slo_look(e->slo, s->now, (enum slo_window)w, &v->window[w]);
 		if (to->tenants[e->tenant])

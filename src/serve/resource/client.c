@@ -64,6 +64,7 @@ void resource_join(struct resource *r, struct client *c)
 		c->node = (weir_node)tenant + 1; /* only an index of its counts */
 	link_client(&r->clients, c);
 	r->n_clients++;
+	resource_late_join(r, c);
 	if (tenant < 0 && c->refused)
 		c->refused(c, "the policy has no tenant for it");
 }

@@ -171,7 +171,8 @@ struct resource {
 	struct resource_shadows *shadows; /* NULL until shadow mode was on once */
 	struct resource_totals *ring;     /* latencies on their way to `totals` */
 	struct resource_slos *slos;       /* serve/resource/slo.c's; NULL: no tenant has an slo */
-	bool late; /* serve/resource/slo.c: some count may have its `late` set */
+	bool late;         /* serve/resource/slo.c: some count may have its `late` set */
+	weir_time late_at; /* its next look for long waits; WEIR_NEVER: no request waits */
 	struct resource_stall
 		*stall; /* serve/resource/stall.c's; NULL: it has no volumes, or no gate */
 };
@@ -334,6 +335,12 @@ void resource_bypass_done(struct resource *r, weir_time now, const struct reques
 void resource_slo_swap(struct resource *r);
 void resource_slo_record(struct resource *r, weir_node node, weir_time latency);
 void resource_slo_free(struct resource *r);
+/* late_at has come: log tenants whose requests have waited for half of client_timeout. */
+void resource_late_look(struct resource *r);
+/* A client has come: a long wait of clients that have left is over. */
+void resource_late_join(struct resource *r, const struct client *c);
+/* Requests wait, or waited long until now, and late_at is WEIR_NEVER: set it. */
+void resource_late_set(struct resource *r);
 
 /* ---- serve/resource/look.c: what the gate says of a leaf, with requests that wait for a
  * controller's bucket as waiting for tokens, and not for a max of the tenant's own. */

@@ -394,6 +394,12 @@ static bool set_timer(struct resource *r, weir_time now)
 		at = resource_stall_next(r);
 	if (r->left && r->left_at < at)
 		at = r->left_at;
+	if (!r->queued && !r->late)
+		r->late_at = WEIR_NEVER;
+	else if (r->late_at == WEIR_NEVER)
+		resource_late_set(r);
+	if (r->late_at < at)
+		at = r->late_at;
 	if (at <= now)
 		return true;
 	if (at != r->timer_at && r->loop)
@@ -407,6 +413,8 @@ bool resource_turn(struct resource *r, weir_time now)
 	bool more = false;
 
 	r->now = now;
+	if (r->late_at <= now)
+		resource_late_look(r);
 	if (!r->finished.first && !r->arrived.first && !r->again.first && !r->queued &&
 		!r->undrained && !(r->shadows && resource_shadow_busy(r)) &&
 		!(r->stall && resource_stall_next(r) <= now))
@@ -504,7 +512,7 @@ int resource_new(const struct resource_config *c, struct resource **ret_resource
 	request_list_clear(&r->arrived);
 	request_list_clear(&r->finished);
 	capacity_init(&r->capacity, NULL);
-	r->timer_at = WEIR_NEVER;
+	r->timer_at = r->late_at = WEIR_NEVER;
 	r->timer.due = due;
 	r->turn.turn = turn;
 	r->back->done = back_done;

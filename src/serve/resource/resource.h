@@ -122,12 +122,12 @@ void resource_window(struct resource *r, double window);
 
 /* ---- slos and waits, on the loop's thread (serve/resource/slo.c) */
 
-/* Take the records of tenants (index in the policy in force) with an slo since the last look;
- * batch: NULL if there are none; oldest_wait: 0 if no request waits. Log tenants whose requests
- * have waited for half of client_timeout. Return true to be called again even without activity. */
+/* Take the records of tenants (index in the policy in force) with an slo since the last look, and
+ * those of requests that wait beyond the bound; either may be NULL: there are none. Return true to be
+ * called again even without activity. */
 struct slo_batch;
 typedef void resource_watch_fn(
-	void *arg, int tenant, const struct slo_batch *batch, weir_time oldest_wait);
+	void *arg, int tenant, const struct slo_batch *batch, const struct slo_batch *waits);
 bool resource_watch(struct resource *r, resource_watch_fn *fn, void *arg);
 
 /* Add the measurements to the snapshot (snapshot.h), in steps of some hundred µs. Return true if

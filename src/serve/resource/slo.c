@@ -4,20 +4,30 @@
  *
  * METHOD  When latencies leave the ring (serve/resource/total.c) those of tenants with an slo are
  *         also put into a batch (control/slo.h). Once a second the main thread takes the batches;
- *         it has the windows, since a tenant may use several resources. The same pass finds
- *         requests that have waited at the gate for half of the time after which clients give up,
- *         and logs it once, until the tenant waits less than a quarter of it.
- * COST    A latency: one test if no tenant has an slo. A pass: O(clients, if requests
- *         wait, + tenants with an slo that were active since the last).
+ *         it has the windows, since a tenant may use several resources. The same pass asks the
+ *         clients of these tenants for requests without a reply, and puts those beyond the bound
+ *         into a second batch, which counts until the next pass.
+ *         A request that has waited at the gate for half of the time after which clients give up is
+ *         logged, once, until its tenant waits less than a quarter of it. late_at is the time of the
+ *         next look for such requests: the first at which one may have waited so long. It is never
+ *         further away than half of that time while requests wait, so that no new one is missed.
+ * COST    A latency: one test if no tenant has an slo. A pass: O(clients and waiting requests of
+ *         tenants with an slo). A look: O(clients); none while no request waits.
  */
 #include "serve/resource/impl.h"
 #include "serve/loop/log.h"
 #include <stdlib.h>
 
+/* The least time between two looks: client_timeout over LOOKS, or SOON if that is more. */
+#define LOOKS 512
+#define SOON  WEIR_MS
+
 struct resource_slo {            /* of one tenant */
 	struct slo_batch *batch; /* NULL: nothing was recorded yet */
+	struct slo_batch
+		*waits; /* of this pass; NULL: no request has waited beyond the bound yet */
 	struct resource_slo *next;
-	weir_time bound, oldest_wait;
+	weir_time bound;
 	int tenant;
 	weir_node node;
 	bool active; /* it is in the list */
@@ -33,8 +43,10 @@ struct resource_slos {
 
 static void free_all(struct resource_slos *s)
 {
-	for (size_t i = 0; s && i < s->n; i++)
+	for (size_t i = 0; s && i < s->n; i++) {
 		free(s->of[i].batch);
+		free(s->of[i].waits);
+	}
 	free(s);
 }
 
@@ -98,9 +110,19 @@ void resource_slo_swap(struct resource *r)
 		r->counts[s->of[i].node].slo = (uint32_t)i + 1;
 	free_all(old);
 	r->slos = s;
+	/* client_timeout may be another one. Requests that were taken back are in the gate soon. */
+	r->late_at = r->queued || r->again.first || r->late ? r->now + SOON : WEIR_NEVER;
 }
 
 /* ---- latencies */
+
+static bool put(struct slo_batch **to, weir_time latency, weir_time bound)
+{
+	if (!*to && !(*to = calloc(1, sizeof(**to))))
+		return false;
+	slo_record(*to, latency, bound);
+	return true;
+}
 
 void resource_slo_record(struct resource *r, weir_node node, weir_time latency)
 {
@@ -110,13 +132,11 @@ void resource_slo_record(struct resource *r, weir_node node, weir_time latency)
 	if (!at)
 		return;
 	e = &r->slos->of[at - 1];
-	if (!e->batch && !(e->batch = calloc(1, sizeof(*e->batch))))
-		return;
-	slo_record(e->batch, latency, e->bound);
-	activate(r->slos, e);
+	if (put(&e->batch, latency, e->bound))
+		activate(r->slos, e);
 }
 
-/* ---- waits */
+/* ---- long waits */
 
 static void say_late(const struct resource *r, const struct client *c, weir_time wait,
 	const struct weir_gate_stats *st)
@@ -131,7 +151,7 @@ static void say_late(const struct resource *r, const struct client *c, weir_time
 		"waits_for", causes[st->cause], NULL);
 }
 
-/* Return how long the oldest of its tenant's requests has waited at the gate. */
+/* Look at the oldest request of the client's tenant; return when to look again. */
 static weir_time look_at(struct resource *r, const struct client *c)
 {
 	struct resource_count *n = &r->counts[c->node];
@@ -144,49 +164,111 @@ static weir_time look_at(struct resource *r, const struct client *c)
 	if (timeout && wait && wait >= timeout / 2 && !n->late) {
 		n->late = true;
 		say_late(r, c, wait, &st);
-	} else if (wait < timeout / 4) {
+	} else if (wait < timeout / 4 || !timeout) {
 		n->late = false;
 	}
-	return wait;
+	return r->now + (n->late ? timeout / 4 : timeout / 2 - wait);
 }
 
-static void look_at_waits(struct resource *r)
+static bool looks(const struct resource *r)
 {
+	return r->gate && !r->shadow && r->policy;
+}
+
+void resource_late_look(struct resource *r)
+{
+	weir_time timeout, soon, next;
 	bool late = false;
 
-	if (!r->gate || r->shadow || !r->policy || (!r->queued && !r->late))
+	r->late_at = WEIR_NEVER;
+	if (!looks(r) || (!r->queued && !r->late))
 		return;
+	timeout = r->policy->client_timeout;
+	soon = r->now + (timeout / LOOKS > SOON ? timeout / LOOKS : SOON);
+	next = r->now + timeout / 2;
 	for (const struct client *c = r->clients; c; c = c->next) {
-		const struct resource_count *n = &r->counts[c->node];
-		weir_time wait = c->tenant >= 0 ? look_at(r, c) : 0;
+		weir_time at = c->tenant >= 0 ? look_at(r, c) : WEIR_NEVER;
 
-		late |= n->late;
-		if (!n->slo || !wait)
-			continue;
-		r->slos->of[n->slo - 1].oldest_wait = wait;
-		activate(r->slos, &r->slos->of[n->slo - 1]);
+		next = at < next ? at : next;
+		late |= r->counts[c->node].late;
 	}
 	r->late = late;
+	if (timeout && (r->queued || late))
+		r->late_at = next > soon ? next : soon;
 }
 
-/* ---- the look */
+void resource_late_join(struct resource *r, const struct client *c)
+{
+	struct resource_count *n = &r->counts[c->node];
+	struct weir_gate_stats st;
+
+	if (n->late && c->tenant >= 0 && resource_stats(r, (size_t)c->tenant, &st) == 0)
+		n->late = st.queued > 0;
+}
+
+void resource_late_set(struct resource *r)
+{
+	if (looks(r) && r->policy->client_timeout)
+		r->late_at = r->now + r->policy->client_timeout / 2;
+}
+
+/* ---- the pass */
+
+struct waits {
+	struct resource *resource;
+	struct resource_slo *slo;
+	bool any;
+};
+
+static void add_wait(void *arg, weir_time received)
+{
+	struct waits *w = arg;
+	struct resource_slo *e = w->slo;
+	weir_time wait = w->resource->now - received;
+
+	w->any = true;
+	if (wait > e->bound && put(&e->waits, wait, e->bound))
+		activate(w->resource->slos, e);
+}
+
+/* Collect requests without a reply of tenants with an slo; return true if there are any. */
+static bool collect_waits(struct resource *r)
+{
+	struct waits w = {.resource = r};
+
+	for (const struct client *c = r->slos && !r->shadow ? r->clients : NULL; c; c = c->next) {
+		uint32_t at = r->counts[c->node].slo;
+
+		if (!at || !c->waiting)
+			continue;
+		w.slo = &r->slos->of[at - 1];
+		c->waiting(c, add_wait, &w);
+	}
+	return w.any;
+}
+
+static void empty(struct slo_batch *b)
+{
+	if (b && b->total)
+		*b = (struct slo_batch){0};
+}
 
 bool resource_watch(struct resource *r, resource_watch_fn *fn, void *arg)
 {
 	struct resource_slo *e, *next;
+	bool waiting;
 
 	resource_policy_now(r);
 	resource_drain(r);
-	look_at_waits(r);
+	waiting = collect_waits(r);
 	for (e = r->slos ? r->slos->active : NULL; e; e = next) {
 		next = e->next;
 		e->active = false;
-		fn(arg, e->tenant, e->batch, e->oldest_wait);
-		e->oldest_wait = 0;
-		if (e->batch)
-			*e->batch = (struct slo_batch){0};
+		fn(arg, e->tenant, e->batch, e->waits);
+		empty(e->batch);
+		empty(e->waits);
 	}
 	if (r->slos)
 		r->slos->active = NULL;
-	return resource_busy(r) || r->late;
+	return resource_busy(r) || waiting;
 }

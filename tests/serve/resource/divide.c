@@ -316,6 +316,65 @@ static void test_small(void)
 	stop(&w);
 }
 
+static uint64_t all_done(void)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < w.n_clients; i++)
+		n += w.client[i].done;
+	return n;
+}
+
+/* Return the requests of the first 10 ms, and of the first `seconds` in *ret, after a pause, with 16
+ * clients at 16 resources; *ret_later: of 48 s later. */
+static uint64_t after_pause(const char *max, uint64_t seconds, uint64_t *ret, uint64_t *ret_later)
+{
+	char text[2048] = "resources: [";
+	uint64_t first, before;
+
+	for (int i = 0; i < 16; i++)
+		sprintf(text + strlen(text), "%s{name: r%d, back: \"memory:1G\"}", i ? ", " : "",
+			i);
+	sprintf(text + strlen(text), "]\ntenants: [{name: t, max: %s, match: {export: \"*\"}}]\n",
+		max);
+	start(&w, text, NULL);
+	for (size_t i = 0; i < 16; i++)
+		rig_join(&w, i, "x", (struct rig_client){.depth = 8, .length = 4096});
+	rig_run(&w, 10 * WEIR_MS);
+	first = all_done();
+	rig_run(&w, (weir_time)seconds * WEIR_SEC - 10 * WEIR_MS);
+	*ret = all_done();
+	before = *ret;
+	rig_run(&w, 48 * WEIR_SEC);
+	*ret_later = all_done() - before;
+	stop(&w);
+	return first;
+}
+
+/* After a pause all gates of a small max together hold less than one request each more than one gate
+ * would, and all of the max is used then. */
+static void test_small_parts(void)
+{
+	static const struct {
+		const char *max;
+		double rate;
+		uint64_t seconds;
+	} of[] = {
+		{"1 iops", 1, 10}, {"10 iops", 10, 10}, {"100 iops", 100, 1}, {"1k iops", 1000, 1}};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		uint64_t n, later, first = after_pause(of[i].max, of[i].seconds, &n, &later);
+		double held = fmax(2, 0.025 * of[i].rate);
+
+		printf("  %s: %ju at once, %ju in %ju s, then %.3f\n", of[i].max, (uintmax_t)first,
+			(uintmax_t)n, (uintmax_t)of[i].seconds, (double)later / (48 * of[i].rate));
+		CHECK((double)first <= held + 16 + 0.03 * of[i].rate);
+		CHECK((double)n <= of[i].rate * ((double)of[i].seconds + 0.02) + held + 16);
+		CHECK((double)later >= 0.95 * 48 * of[i].rate - 1);
+		CHECK((double)later <= 1.01 * 48 * of[i].rate + 1);
+	}
+}
+
 int main(void)
 {
 	RUN(test_requests_and_bytes);
@@ -329,5 +388,6 @@ int main(void)
 	RUN(test_changes);
 	RUN(test_come_and_go);
 	RUN(test_small);
+	RUN(test_small_parts);
 	return 0;
 }
