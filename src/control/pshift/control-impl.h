@@ -179,6 +179,13 @@ static inline bool pshift_may_be_static(
 	return !pshift_granted(s) || c->period > pshift_granted(s) + PSHIFT_APART;
 }
 
+/* Return true if a server that was last granted tokens in a period, and believes to be in another, has slept through the
+ * hold of these: its clock stood still. It will have its static parts as soon as it hears of the present period. */
+static inline bool pshift_slept(const struct pshift_control *c, uint64_t granted, uint64_t period)
+{
+	return granted && period + 1 < c->period && granted + PSHIFT_HOLD < c->period;
+}
+
 /* After a takeover the previous controller may still grant, for so many periods at most: pshift.h,
  * LEADING. */
 #define PSHIFT_LEAD 2
@@ -206,6 +213,9 @@ void pshift_lead_restarted(struct pshift_control *c, struct pshift_member *s);
 /* limits.c. Set how long grants may be held, and which servers count with their static parts: valid
  * until the next call; each period needs one before anything is told. */
 void pshift_limits_reach(struct pshift_control *c);
+/* Return true if the hold of all that the server was granted ends with this period, or has ended: others may have been
+ * told already that they have it from the next one on. */
+bool pshift_limits_ended(const struct pshift_control *c, size_t server);
 /* Return the most of the limit that the server may have without being told: in the periods that
  * follow, and (begins) in the one that has begun. */
 int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshift_entry *e);

@@ -10,6 +10,11 @@
 
 #define NONE UINT32_MAX
 
+static int64_t lesser(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* ---- entries */
 
 static uint64_t pair(size_t bucket, size_t server)
@@ -161,6 +166,7 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	double left = (double)(c->end - now) / (double)WEIR_SEC;
 	/* Servers refuse grants of a period before the last one. */
 	bool under_way = e->in > r->accepted && c->servers[e->server].told + 1 >= c->period;
+	int64_t limit;
 
 	if (c->started && !(e->closed && d->closed))
 		c->moved += fabs(
@@ -186,9 +192,14 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	 * reports. */
 	if (e->static_part < pshift_static_part(&c->buckets[e->bucket]))
 		e->static_part = pshift_static_part(&c->buckets[e->bucket]);
+	limit = d->limit;
+	/* It is told so with its next grant, and has no more without one. */
+	if (c->started &&
+		(pshift_limits_ended(c, e->server) || pshift_slept(c, r->granted, r->period)))
+		limit = lesser(limit, e->static_part);
 	if (c->started && known)
-		pshift_limits_holds(c, e, d->limit);
-	pshift_books_holds(&e->limit, under_way, d->limit);
+		pshift_limits_holds(c, e, limit);
+	pshift_books_holds(&e->limit, under_way, limit);
 	if (c->started && r->period != c->period)
 		return;
 	pshift_books_holds(&e->cap, under_way, d->cap);
@@ -307,6 +318,8 @@ enum peer_verdict pshift_hear(
 		return PEER_TAKEN;
 	}
 	s->asked = m->report.asked > s->asked ? m->report.asked : s->asked;
+	/* Its holdings may have been given to others, even if it took a later grant than was known. */
+	s->full &= pshift_tell_live(c, at);
 	if (m->report.granted > s->granted) {
 		s->granted = m->report.granted;
 		if (s->granted + PSHIFT_APART >= c->period + PSHIFT_HOLD)

@@ -379,6 +379,9 @@ static void start(struct pshift_control *c, weir_time now)
 
 		if (e->cap_of == c->period || is_blind(&c->servers[e->server]))
 			continue;
+		if (pshift_slept(c, c->servers[e->server].granted, e->cap_of) &&
+			e->limit.told > e->static_part)
+			pshift_books_holds(&e->limit, false, e->static_part);
 		e->cap = e->limit;
 		e->cap.most = had > entitled ? had : entitled;
 	}
