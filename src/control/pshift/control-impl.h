@@ -84,8 +84,8 @@ struct pshift_share { /* a bucket */
 	uint64_t since;
 	uint64_t renewed; /* one of them had restarted: its unknown use counts until this period */
 	uint64_t moved; /* the last period in which demand came to one of its servers, or left it */
-	uint64_t
-		ended; /* the last period in which a server with a part of it was silent or started */
+	/* the last period in which a server with a part of it was silent or started, or will not have its part back */
+	uint64_t ended;
 };
 
 struct pshift_control { /* arrays of entries by place: in the order of buckets */
@@ -177,6 +177,13 @@ static inline bool pshift_may_be_static(
 	const struct pshift_control *c, const struct pshift_member *s)
 {
 	return !pshift_granted(s) || c->period > pshift_granted(s) + PSHIFT_APART;
+}
+
+/* Record that a server with a part of the bucket has ended. A later mark stays, if it is of this count of periods. */
+static inline void pshift_note_end(struct pshift_share *b, uint64_t period)
+{
+	if (b->ended < period || b->ended > period + 2)
+		b->ended = period;
 }
 
 /* Return true if a server that was last granted tokens in a period, and believes to be in another, has slept through the

@@ -60,7 +60,7 @@ static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint6
 	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
 		struct pshift_entry *e = &c->entries[i];
 
-		c->buckets[e->bucket].ended = c->period;
+		pshift_note_end(&c->buckets[e->bucket], c->period);
 		if (pshift_has_limit(&c->buckets[e->bucket])) {
 			c->buckets[e->bucket].lost += may_have_used(c, e);
 			/* At a takeover servers may be a little ahead, in the next period. */
@@ -134,7 +134,7 @@ static void hear_unknown(
 	}
 	if (r->state != LEASE_BLIND)
 		return;
-	b->ended = c->period;
+	pshift_note_end(b, c->period);
 	/* The previous instance's possible use of this period counts as used: its static part, or
 	 * the unknown; this also in the next period, in which servers may be at a takeover. */
 	if (pshift_limits_over(c, b, false)) {
