@@ -186,8 +186,8 @@ static inline void pshift_note_end(struct pshift_share *b, uint64_t period)
 		b->ended = period;
 }
 
-/* Return true if a server that was last granted tokens in a period, and believes to be in another, has slept through the
- * hold of these: its clock stood still. It will have its static parts as soon as it hears of the present period. */
+/* Return true if a server that was last granted tokens in a period, and believes to be in another, has slept through
+ * the hold of these: its clock stood still. It will have its static parts as soon as it hears of the present period. */
 static inline bool pshift_slept(const struct pshift_control *c, uint64_t granted, uint64_t period)
 {
 	return granted && period + 1 < c->period && granted + PSHIFT_HOLD < c->period;

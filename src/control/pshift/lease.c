@@ -219,8 +219,8 @@ static void forget_moves(struct pshift_server *s, weir_time now)
 	}
 }
 
-/* Return the later of two bounds that a period's end has from below; `next` is one from above. A bound beyond that is of
- * the time before this server's clock stood still, as that of a machine that was suspended. */
+/* Return the later of two bounds that a period's end has from below; `next` is one from above. A bound beyond that is
+ * of the time before this server's clock stood still, as that of a machine that was suspended. */
 static weir_time later_end(weir_time known, weir_time told, weir_time next)
 {
 	weir_time end = most(known, told);
@@ -228,8 +228,8 @@ static weir_time later_end(weir_time known, weir_time told, weir_time next)
 	return end <= next ? end : least(told, next);
 }
 
-/* Return true if the hold of its last grant has ended, which it has not noticed: its clock stood still. The controller may
- * have told others since that they have its holdings. */
+/* Return true if the hold of its last grant has ended, which it has not noticed: its clock stood still. The controller
+ * may have told others since that they have its holdings. */
 static bool slept(const struct pshift_server *s, uint64_t period)
 {
 	bool holds = s->state == LEASE_LEASED || s->state == LEASE_HELD;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* control-policy: the buckets of a policy reach the controller in steps, and enter together; the reports and connections
- * of its servers are bounded by the policy in force. */
+/* control-policy: the buckets of a policy reach the controller in steps, and enter together; the reports of its servers
+ * are bounded by the policy in force. */
 #include "policy-parse.h"
 #include "serve/host/control-impl.h"
 #include "serve/host/lease-link.h"
