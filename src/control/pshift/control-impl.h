@@ -84,8 +84,8 @@ struct pshift_share { /* a bucket */
 	uint64_t since;
 	uint64_t renewed; /* one of them had restarted: its unknown use counts until this period */
 	uint64_t moved; /* the last period in which demand came to one of its servers, or left it */
-	uint64_t
-		ended; /* the last period in which a server with a part of it was silent or started */
+	/* the last period in which a server with a part of it was silent or started, or will not have its part back */
+	uint64_t ended;
 };
 
 struct pshift_control { /* arrays of entries by place: in the order of buckets */
@@ -179,6 +179,20 @@ static inline bool pshift_may_be_static(
 	return !pshift_granted(s) || c->period > pshift_granted(s) + PSHIFT_APART;
 }
 
+/* Record that a server with a part of the bucket has ended. A later mark stays, if it is of this count of periods. */
+static inline void pshift_note_end(struct pshift_share *b, uint64_t period)
+{
+	if (b->ended < period || b->ended > period + 2)
+		b->ended = period;
+}
+
+/* Return true if a server that was last granted tokens in a period, and believes to be in another, has slept through
+ * the hold of these: its clock stood still. It will have its static parts as soon as it hears of the present period. */
+static inline bool pshift_slept(const struct pshift_control *c, uint64_t granted, uint64_t period)
+{
+	return granted && period + 1 < c->period && granted + PSHIFT_HOLD < c->period;
+}
+
 /* After a takeover the previous controller may still grant, for so many periods at most: pshift.h,
  * LEADING. */
 #define PSHIFT_LEAD 2
@@ -206,6 +220,9 @@ void pshift_lead_restarted(struct pshift_control *c, struct pshift_member *s);
 /* limits.c. Set how long grants may be held, and which servers count with their static parts: valid
  * until the next call; each period needs one before anything is told. */
 void pshift_limits_reach(struct pshift_control *c);
+/* Return true if the hold of all that the server was granted ends with this period, or has ended: others may have been
+ * told already that they have it from the next one on. */
+bool pshift_limits_ended(const struct pshift_control *c, size_t server);
 /* Return the most of the limit that the server may have without being told: in the periods that
  * follow, and (begins) in the one that has begun. */
 int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshift_entry *e);

@@ -10,6 +10,11 @@
 
 #define NONE UINT32_MAX
 
+static int64_t lesser(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* ---- entries */
 
 static uint64_t pair(size_t bucket, size_t server)
@@ -55,7 +60,7 @@ static void starts_anew(struct pshift_control *c, struct pshift_member *s, uint6
 	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
 		struct pshift_entry *e = &c->entries[i];
 
-		c->buckets[e->bucket].ended = c->period;
+		pshift_note_end(&c->buckets[e->bucket], c->period);
 		if (pshift_has_limit(&c->buckets[e->bucket])) {
 			c->buckets[e->bucket].lost += may_have_used(c, e);
 			/* At a takeover servers may be a little ahead, in the next period. */
@@ -129,7 +134,7 @@ static void hear_unknown(
 	}
 	if (r->state != LEASE_BLIND)
 		return;
-	b->ended = c->period;
+	pshift_note_end(b, c->period);
 	/* The previous instance's possible use of this period counts as used: its static part, or
 	 * the unknown; this also in the next period, in which servers may be at a takeover. */
 	if (pshift_limits_over(c, b, false)) {
@@ -161,6 +166,7 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	double left = (double)(c->end - now) / (double)WEIR_SEC;
 	/* Servers refuse grants of a period before the last one. */
 	bool under_way = e->in > r->accepted && c->servers[e->server].told + 1 >= c->period;
+	int64_t limit;
 
 	if (c->started && !(e->closed && d->closed))
 		c->moved += fabs(
@@ -186,9 +192,14 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	 * reports. */
 	if (e->static_part < pshift_static_part(&c->buckets[e->bucket]))
 		e->static_part = pshift_static_part(&c->buckets[e->bucket]);
+	limit = d->limit;
+	/* It is told so with its next grant, and has no more without one. */
+	if (c->started &&
+		(pshift_limits_ended(c, e->server) || pshift_slept(c, r->granted, r->period)))
+		limit = lesser(limit, e->static_part);
 	if (c->started && known)
-		pshift_limits_holds(c, e, d->limit);
-	pshift_books_holds(&e->limit, under_way, d->limit);
+		pshift_limits_holds(c, e, limit);
+	pshift_books_holds(&e->limit, under_way, limit);
 	if (c->started && r->period != c->period)
 		return;
 	pshift_books_holds(&e->cap, under_way, d->cap);
@@ -307,6 +318,8 @@ enum peer_verdict pshift_hear(
 		return PEER_TAKEN;
 	}
 	s->asked = m->report.asked > s->asked ? m->report.asked : s->asked;
+	/* Its holdings may have been given to others, even if it took a later grant than was known. */
+	s->full &= pshift_tell_live(c, at);
 	if (m->report.granted > s->granted) {
 		s->granted = m->report.granted;
 		if (s->granted + PSHIFT_APART >= c->period + PSHIFT_HOLD)

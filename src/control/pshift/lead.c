@@ -377,8 +377,14 @@ static void start(struct pshift_control *c, weir_time now)
 		struct pshift_entry *e = &c->entries[i];
 		int64_t entitled = pshift_limits_begins(c, e), had = e->cap.most;
 
+		/* Demand has not moved to a server that started anew, nor away from it. */
+		if (!first && c->servers[e->server].state == LEASE_BLIND)
+			pshift_note_end(&c->buckets[e->bucket], c->frozen);
 		if (e->cap_of == c->period || is_blind(&c->servers[e->server]))
 			continue;
+		if (pshift_slept(c, c->servers[e->server].granted, e->cap_of) &&
+			e->limit.told > e->static_part)
+			pshift_books_holds(&e->limit, false, e->static_part);
 		e->cap = e->limit;
 		e->cap.most = had > entitled ? had : entitled;
 	}

@@ -219,6 +219,24 @@ static void forget_moves(struct pshift_server *s, weir_time now)
 	}
 }
 
+/* Return the later of two bounds that a period's end has from below; `next` is one from above. A bound beyond that is
+ * of the time before this server's clock stood still, as that of a machine that was suspended. */
+static weir_time later_end(weir_time known, weir_time told, weir_time next)
+{
+	weir_time end = most(known, told);
+
+	return end <= next ? end : least(told, next);
+}
+
+/* Return true if the hold of its last grant has ended, which it has not noticed: its clock stood still. The controller
+ * may have told others since that they have its holdings. */
+static bool slept(const struct pshift_server *s, uint64_t period)
+{
+	bool holds = s->state == LEASE_LEASED || s->state == LEASE_HELD;
+
+	return holds && period > s->period + 1 && period > s->granted + s->hold;
+}
+
 bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct lease_message *m)
 {
 	const struct lease_grant *g = &m->grant;
@@ -228,6 +246,12 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 
 	if (!acceptable(s, now, m, end))
 		return false;
+	if (slept(s, g->period)) {
+		begin(s, g->period);
+		s->end = end;
+		s->next = next;
+		return false;
+	}
 	s->answer |= s->state != LEASE_LEASED || g->period > s->granted; /* a lease, renewed */
 	had_less = s->state == LEASE_STATIC || s->state == LEASE_BLIND || is_late(s);
 	s->hold = g->hold;
@@ -244,7 +268,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 	} else if (g->period > s->period) {
 		s->granted = g->period; /* holdings are as the controller assumes */
 		if (g->period == s->period + 1 && same)
-			end = most(end, s->end + pshift_shorter(g->length));
+			end = later_end(s->end + pshift_shorter(g->length), end, next);
 		begin(s, g->period);
 		s->end = end;
 		s->next = next;
@@ -252,7 +276,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 		s->end = end;
 		s->next = next;
 	} else { /* both are bounds of one moment: keep the tighter one */
-		s->end = most(s->end, end);
+		s->end = later_end(s->end, end, next);
 		s->next = least(s->next, next);
 	}
 	if (had_less)

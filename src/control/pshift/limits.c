@@ -50,13 +50,19 @@ void pshift_limits_reach(struct pshift_control *c)
 	}
 }
 
+bool pshift_limits_ended(const struct pshift_control *c, size_t server)
+{
+	uint64_t last = last_told(c, &c->servers[server]);
+
+	/* A live server has its grant renewed, and so keeps its holdings. */
+	return (!last || c->ruled >= last + PSHIFT_HOLD) && !pshift_tell_live(c, server);
+}
+
 int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshift_entry *e)
 {
 	const struct pshift_member *s = &c->servers[e->server];
-	uint64_t last = last_told(c, s);
 
-	/* A live server has its grant renewed, and so keeps its holdings. */
-	if ((!last || c->ruled >= last + PSHIFT_HOLD) && !pshift_tell_live(c, e->server))
+	if (pshift_limits_ended(c, e->server))
 		return e->static_part;
 	return s->apart ? greater(e->limit.most, e->static_part) : e->limit.most;
 }

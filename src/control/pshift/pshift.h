@@ -79,6 +79,10 @@
  *         controller or two of them count), and counts with max(e_j, s_j). If j still reports, as
  *         all do after a takeover, new grants are held for a shorter time instead, so that r is
  *         before that. The controller raises a cap only by the rest in the books. That suffices:
+ *         A silent server counts with s_j from the period on in which its hold has ended, and
+ *         others are told so a period before. If it is heard again, it counts with no more than
+ *         s_j, whatever it reports, and its next grant says so: it may be in the last period of its
+ *         hold, have taken a later grant than was known, or have slept (below).
  *         In a period. Caps only grow by a grant; at the last one sent, books ≤ limit.
  *         Across periods without grants. In a period k ≤ r: a j with a_j + hold + gap > r has e_j
  *         or min(e_j, s_j), any other at most max(e_j, s_j): the sum is ≤ the books. If k > r, all
@@ -136,7 +140,11 @@
  *         is that the limit less the static parts of these others is no less than the reservation:
  *         they may have that much.
  *         Assumed: clocks as above; static parts in sum ≤ limit (the policy's division); all
- *         controllers know the same servers.
+ *         controllers know the same servers. If the clock of a server stands still nevertheless,
+ *         since its machine was suspended, its service counts to the period in which it fell asleep
+ *         until it hears of the present one: then it has its static parts if its hold has ended,
+ *         and corrects the end of the period. If it hears of none, it goes on with its old holdings
+ *         for their hold by its own clock, beside others that have them by now.
  *
  * DIFFERS Pauses of at most PSHIFT_DRIFT and the round trip between two periods for buckets with a
  *         limit; entitlements, which the paper does not have; a floor of L-tokens at each server,

@@ -429,13 +429,13 @@ static void look_for_ended(struct pshift_control *c, weir_time now)
 {
 	for (size_t i = 0; i < c->n_buckets; i++)
 		if (c->buckets[i].parts > c->buckets[i].seen)
-			c->buckets[i].ended = c->period;
+			pshift_note_end(&c->buckets[i], c->period);
 	for (size_t i = 0; i < c->n_entries; i++) {
 		const struct pshift_entry *e = &c->entries[i];
 		bool silent = now - c->servers[e->server].at >= c->config.length / 2;
 
 		if (silent || !pshift_tell_live(c, e->server))
-			c->buckets[e->bucket].ended = c->period;
+			pshift_note_end(&c->buckets[e->bucket], c->period);
 	}
 }
 

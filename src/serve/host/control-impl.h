@@ -77,6 +77,9 @@ int control_policy_step(
 	struct control *l); /* 1: more is to be done; 0; -ENOMEM: the old ones stay */
 void control_policy_stop(struct control *l);   /* drop what was begun */
 void control_policy_reload(struct control *l); /* SIGHUP; what is wrong is logged */
+/* For the hub, of the policy in force and that which is read: the most entries of a report; the most connections. */
+size_t control_policy_entries(const struct control *l);
+size_t control_policy_connections(const struct control *l);
 
 /* control-api.c */
 int control_api_start(struct control *l, struct weir_err *err);

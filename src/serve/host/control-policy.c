@@ -14,6 +14,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SPARE 1024 /* entries of a report, and connections, beyond the known: policies may differ */
+
+/* A server reports the buckets that left the policy, too. */
+size_t control_policy_entries(const struct control *l)
+{
+	return l->n_buckets + l->policy->n_tenants + SPARE;
+}
+
+/* As many again, for connections that are not yet, or no longer, a server's. */
+size_t control_policy_connections(const struct control *l)
+{
+	return 2 * l->policy->cluster.n_servers + SPARE;
+}
+
 /* ---- servers */
 
 static int add_server(struct control *l, const char *name)
@@ -186,6 +200,8 @@ int control_policy_begin(struct control *l, const struct weir_bounds *bounds)
 		control_policy_stop(l);
 		return rc;
 	}
+	if (l->hub)
+		lease_hub_allow(l->hub, control_policy_entries(l), control_policy_connections(l));
 	r->bounds = bounds;
 	r->number++;
 	r->tenants = r->buckets = 0;

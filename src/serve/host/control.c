@@ -18,8 +18,6 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#define SPARE_ENTRIES 1024 /* entries of a report beyond the known buckets: policies may differ */
-
 /* ---- out */
 
 static int frame_room(struct control *l, size_t entries)
@@ -160,9 +158,8 @@ static int open_hub(struct control *l, struct weir_err *err)
 		.cluster = l->cluster,
 		.instance = l->instance,
 		.name = l->name,
-		.entries = l->policy->n_tenants + SPARE_ENTRIES,
-		/* As many again, for connections that are not yet, or no longer, a server's. */
-		.most = 2 * c->n_servers + SPARE_ENTRIES,
+		.entries = control_policy_entries(l),
+		.most = control_policy_connections(l),
 		.receive = receive,
 		.gone = gone,
 		.arg = l};

@@ -425,3 +425,8 @@ const char *lease_conn_name(const struct lease_conn *c)
 {
 	return c->name;
 }
+
+void lease_conn_allow(struct lease_conn *c, size_t entries)
+{
+	c->config.entries = entries;
+}

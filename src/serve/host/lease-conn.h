@@ -71,5 +71,6 @@ int lease_conn_send(struct lease_conn *c, uint8_t *frame, size_t n);
 const char *lease_conn_peer(const struct lease_conn *c); /* "10.0.0.7:4711" */
 const char *lease_conn_name(const struct lease_conn *c); /* as in its HELLO; "" before that */
 void *lease_conn_user(const struct lease_conn *c);
+void lease_conn_allow(struct lease_conn *c, size_t entries); /* changes config.entries */
 
 #endif

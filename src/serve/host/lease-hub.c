@@ -258,8 +258,7 @@ int lease_hub_new(
 	if (!h)
 		return no_memory(err);
 	h->config = *config;
-	if (!h->config.most)
-		h->config.most = GUESTS;
+	lease_hub_allow(h, config->entries, config->most);
 	h->sweep.due = sweep;
 	h->again.due = again;
 	r = loop_set(config->loop, &h->sweep, loop_clock() + UNPROVEN / 4);
@@ -295,6 +294,14 @@ void lease_hub_free(struct lease_hub *h)
 	free(h->listeners);
 	lease_message_free(&h->message);
 	free(h);
+}
+
+void lease_hub_allow(struct lease_hub *h, size_t entries, size_t most)
+{
+	h->config.entries = entries;
+	h->config.most = most ? most : GUESTS;
+	for (struct lease_hub_server *g = h->servers; g; g = g->next)
+		lease_conn_allow(g->conn, entries);
 }
 
 int lease_hub_send(struct lease_hub_server *g, uint8_t *frame, size_t n)

@@ -2,9 +2,9 @@
 /*
  * lease-hub: the controller's side of its servers' connections: listens, and holds one connection a server.
  *
- * BOUNDED  So many connections and no more; one that comes then takes the place of the one that has gone
- *          longest without proving that it has the key, if there is such. Nobody has more than a minute
- *          for that.
+ * BOUNDED  So many connections and no more, and reports of so many entries, as long as the owner allows no others; a
+ *          connection that comes then takes the place of the one that has gone longest without proving that it has the
+ *          key, if there is such. No connection has more than a minute for that.
  * SAID     Whoever breaks the protocol is cut off and one line says so; of one sort of trouble there is a
  *          line a minute.
  *
@@ -25,8 +25,8 @@ struct lease_hub_config {
 	const struct peer_key *key; /* borrowed */
 	uint64_t cluster, instance;
 	const char *name; /* borrowed */
-	size_t entries;   /* of a report, at most */
-	size_t most;      /* connections; 0: 16,384 */
+	size_t entries;   /* of a report, at most; later: lease_hub_allow */
+	size_t most;      /* connections; 0: 16,384; the same */
 	/* From a server that has proven itself. May drop it. */
 	void (*receive)(void *arg, struct lease_hub_server *g, struct lease_message *m);
 	/* One that was received from is gone, by itself: its `user` is the caller's again. */
@@ -36,6 +36,9 @@ struct lease_hub_config {
 int lease_hub_new(
 	const struct lease_hub_config *config, struct lease_hub **ret_hub, struct weir_err *err);
 void lease_hub_free(struct lease_hub *h); /* does not call `gone` */
+/* From now on, for connections that are there, too: so many entries of a report, and so many connections (0: as above).
+ * Those beyond it stay. */
+void lease_hub_allow(struct lease_hub *h, size_t entries, size_t most);
 
 int lease_hub_send(struct lease_hub_server *g, uint8_t *frame, size_t n); /* as lease_conn_send */
 /* Cuts it off; `gone` is not called. why: said, as trouble; NULL: nothing is wrong. */

@@ -71,6 +71,7 @@ static struct world {
 	struct pshift_control *control[LEADERS];
 	struct place places[MOST][BUCKETS];
 	bool is_static[MOST], forgets;
+	bool sleeps; /* clocks stand still: services just after that may count to two periods */
 	bool cut[2][MOST][LEADERS]; /* [1]: of reports to controllers */
 	double loss, twice, stuck;
 	weir_time delay;
@@ -228,7 +229,7 @@ static int64_t potential(size_t j, size_t i, uint64_t period)
 	if (s.period < period)
 		return before + (period > s.until && t.limit > part ? part : t.limit);
 	t.used += (int64_t)(p->served - p->looked);
-	return before + most(most(t.cap, t.used), mine);
+	return before + most(most(t.cap, w.sleeps ? 0 : t.used), mine);
 }
 
 static void judge(void)

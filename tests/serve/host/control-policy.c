@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* control-policy: the buckets of a policy reach the controller in steps, and enter together. */
+/* control-policy: the buckets of a policy reach the controller in steps, and enter together; the reports of its servers
+ * are bounded by the policy in force. */
 #include "policy-parse.h"
 #include "serve/host/control-impl.h"
+#include "serve/host/lease-link.h"
+#include "serve/loop/log.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { MANY = 3 * CONTROL_POLICY_STEP };
 
@@ -48,6 +52,7 @@ static void timer_due(struct loop_timer *t, weir_time now)
 }
 
 static struct control l;
+static char key_file[] = "/tmp/weir-key-XXXXXX";
 
 static void begin(void)
 {
@@ -76,10 +81,11 @@ static struct weir_policy *policy(size_t from, size_t to, int min)
 	FILE *f = open_memstream(&text, &n);
 	struct weir_policy *p;
 
-	fputs("cluster: {name: c, key: k, controller: [\"unix:/c\"], servers: [s1, s2], period: "
-	      "1s}\n"
-	      "tenants:\n",
-		f);
+	fprintf(f,
+		"cluster: {name: c, key: %s, controller: [\"unix:/c\"], servers: [s1, s2], "
+		"period: 1s}\n"
+		"tenants:\n",
+		key_file);
 	for (size_t i = from; i < to; i++)
 		fprintf(f, "  - {name: t%zu, min: %d iops}\n", i, min);
 	fclose(f);
@@ -197,10 +203,111 @@ static void one_step_a_round(void)
 	weir_policy_free(p);
 }
 
+/* ---- servers report to a controller whose policy grows */
+
+static struct loop *loop;
+static struct control *control;
+static struct loop_turn check;
+static struct lease_link *to_control;
+static uint64_t sequence, reports, wanted;
+
+static void heard(void *arg, struct lease_message *m)
+{
+}
+
+static bool is_heard(struct loop_turn *t, weir_time now)
+{
+	struct lease_link_status st;
+
+	lease_link_status(to_control, &st);
+	reports = control->servers[0].reports;
+	if (reports == wanted || st.downs)
+		loop_stop(loop);
+	return true;
+}
+
+/* Send a report of so many buckets, and run until it was received or the connection has ended. */
+static void report(size_t entries)
+{
+	uint8_t *frame = malloc(LEASE_FRAME(entries));
+	struct lease_demand *demands = calloc(entries, sizeof(*demands));
+	struct lease_message m = {.kind = LEASE_REPORT,
+		.name = "s1",
+		.cluster = peer_hash("c"),
+		.instance = 9,
+		.sequence = ++sequence,
+		.n = entries,
+		.demands = demands};
+
+	CHECK(frame && demands);
+	for (size_t i = 0; i < entries; i++)
+		demands[i] = (struct lease_demand){.bucket = i + 1, .used = LEASE_TOKENS_MAX};
+	wanted = reports + 1;
+	CHECK_INT(lease_link_send(to_control, frame, lease_write(frame, &m)), 0);
+	CHECK_INT(loop_run(loop), 0);
+	CHECK_INT(reports, wanted);
+	free(frame);
+	free(demands);
+}
+
+static void is_up(void *arg)
+{
+	loop_stop(loop);
+}
+
+/* Tenants are replaced by others and by more: the servers report buckets of both policies, and none is cut off. */
+static void a_policy_that_grows(void)
+{
+	struct weir_policy *p = policy(0, 10, 1), *next = policy(10, MANY, 1);
+	struct lease_conn_stats stats = {0};
+	struct lease_message message = {0};
+	struct peer_key key;
+	struct weir_err err;
+	char at[64];
+	struct lease_link_config c = {.address = at,
+		.conn = {.key = &key,
+			.cluster = peer_hash("c"),
+			.instance = 9,
+			.name = "s1",
+			.entries = MANY,
+			.stats = &stats,
+			.message = &message},
+		.receive = heard,
+		.up = is_up};
+
+	snprintf(at, sizeof(at), "unix:@weir-grows-%ld", (long)getpid());
+	CHECK_INT(loop_new(&loop), 0);
+	CHECK_INT(peer_key_read(key_file, "c", &key, &err), 0);
+	c.conn.loop = loop;
+	if (control_stand_in(loop, p, NULL, "s2", 2, at, &control, &err) < 0)
+		FAIL("%s", err.text);
+	CHECK_INT(lease_link_new(&c, &to_control), 0);
+	CHECK_INT(loop_run(loop), 0);
+	check.turn = is_heard;
+	loop_turn_add(loop, &check);
+	report(10);
+	CHECK_INT(control_policy(control, next, NULL), 0);
+	report(MANY);
+	loop_turn_remove(loop, &check);
+	lease_link_free(to_control);
+	control_free(control);
+	lease_message_free(&message);
+	loop_free(loop);
+	weir_policy_free(p);
+	weir_policy_free(next);
+}
+
 int main(void)
 {
+	int fd = mkstemp(key_file);
+
+	CHECK(fd >= 0 && write(fd, "of a test, 32 bytes long at least", 33) == 33);
+	close(fd);
+	log_open(LOG_LEVEL_ERROR, LOG_FORM_TEXT);
 	RUN(in_steps);
 	RUN(another_meanwhile);
 	RUN(one_step_a_round);
+	RUN(a_policy_that_grows);
+	unlink(key_file);
 	return 0;
 }

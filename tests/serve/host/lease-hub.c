@@ -417,6 +417,8 @@ static void played_again(void)
 	spoilt(LEASE_REPORT, 8, 0, true, 6, PEER_BROKEN);          /* another sender */
 	spoilt(LEASE_REPORT, 9, 4 * ENTRIES, true, 6, PEER_NOISE); /* too much */
 	spoilt(LEASE_REPORT, 9, ENTRIES, true, 6, PEER_TAKEN);
+	lease_hub_allow(hub, 4 * ENTRIES, 0);
+	spoilt(LEASE_REPORT, 9, 4 * ENTRIES, true, 6, PEER_TAKEN);
 	lease_hub_free(hub);
 }
 
@@ -508,6 +510,10 @@ static void crowd(void)
 	b = knock();
 	is_closed(b); /* all are proven: no place is left */
 	CHECK_INT(stats().servers, 2);
+	lease_hub_allow(hub, ENTRIES, 3);
+	b = greet(&theirs);
+	CHECK_INT(stats().servers, 3);
+	close(b);
 	close(a);
 	close(c);
 	lease_hub_free(hub);
