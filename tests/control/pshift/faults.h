@@ -275,7 +275,7 @@ static void new_policy(void)
 	w.version = v;
 }
 
-static void take_policy(struct node *x, struct pshift_server *s, struct pshift_control *c)
+static inline void take_policy(struct node *x, struct pshift_server *s, struct pshift_control *c)
 {
 	x->version = w.version;
 	for (size_t i = 0; i < BUCKETS; i++) {
