@@ -6,7 +6,7 @@
  * its own and has one slot. A request belongs to the volume of its offset, a FLUSH as well. So a gate, its
  * window and its controllers see one back end, and a volume is an export at the offset of its slot.
  *
- * Its own `info` describes all volumes together; clients are told the volume's (back_volumes_info).
+ * Its own `info` describes all volumes together; clients are told that of their volume (back_at).
  *
  * EXAMPLE  slot 2, offset 4096 of the volume: offset 0x0002000000001000 of the whole.
  */

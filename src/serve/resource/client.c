@@ -131,8 +131,9 @@ static void drop_from_lists(struct resource *r, struct leaving *leaving)
 	}
 }
 
-/* Take back the waiting requests of the clients in a list, each node's once. */
-static void take_queued(struct resource *r, const struct client *clients, struct leaving *leaving)
+void resource_cancel(struct resource *r, const struct client *clients,
+	bool (*is_one)(const struct weir_req *, void *),
+	void (*drop_one)(struct weir_req *, void *), void *arg)
 {
 	const struct client *c;
 
@@ -140,10 +141,15 @@ static void take_queued(struct resource *r, const struct client *clients, struct
 		if (r->counts[c->node].marked)
 			continue;
 		r->counts[c->node].marked = true;
-		weir_gate_cancel(r->gate, r->now, c->node, goes_from_gate, drop, leaving);
+		weir_gate_cancel(r->gate, r->now, c->node, is_one, drop_one, arg);
 	}
 	for (c = clients; c; c = c->next)
 		r->counts[c->node].marked = false;
+}
+
+static void take_queued(struct resource *r, const struct client *clients, struct leaving *leaving)
+{
+	resource_cancel(r, clients, goes_from_gate, drop, leaving);
 }
 
 static void answer_dropped(struct leaving *leaving, int error)

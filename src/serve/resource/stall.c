@@ -218,22 +218,6 @@ static void take(struct weir_req *q, void *arg)
 	request_list_add(&t->volume->held, one);
 }
 
-/* Take its waiting requests back from the gate, each node's once. */
-static void take_queued(struct resource *r, struct volume *v)
-{
-	struct taking t = {r, v};
-	struct client *c;
-
-	for (c = r->clients; c && r->queued; c = c->next) {
-		if (r->counts[c->node].marked)
-			continue;
-		r->counts[c->node].marked = true;
-		weir_gate_cancel(r->gate, r->now, c->node, is_of, take, &t);
-	}
-	for (c = r->clients; c; c = c->next)
-		r->counts[c->node].marked = false;
-}
-
 /* Let requests leave the gate until stalled volumes have no more than their part of the window. */
 static void release(struct resource *r, struct volume *v, uint32_t *left)
 {
@@ -276,7 +260,7 @@ void resource_stall_look(struct resource *r, weir_time now)
 	for (struct volume *v = s->busy; v; v = v->next) {
 		if (!v->quiet && now - v->progress >= QUIET) {
 			v->quiet = more = true;
-			take_queued(r, v);
+			resource_cancel(r, r->clients, is_of, take, &(struct taking){r, v});
 		}
 		if (!v->stalled && now - v->progress >= STALL) {
 			v->stalled = true;
