@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* note: lines, and the differences of two policies. */
 #include "serve/gateway/note.h"
+#include "serve/gateway/impl.h"
 #include "policy/index.h"
 #include "policy/override.h"
 #include "base/array.h"
@@ -147,13 +148,6 @@ static bool same_list(const char *const *a, size_t n, const char *const *b, size
 	return n == m;
 }
 
-static bool same_reach(const struct weir_resource *a, const struct weir_resource *b)
-{
-	return a->connections == b->connections && a->timeout == b->timeout && a->keep == b->keep &&
-	       a->direct == b->direct && a->threads == b->threads && a->read_only == b->read_only &&
-	       a->shared == b->shared && same_tls(&a->tls, &b->tls);
-}
-
 static void later(struct changes *c, const char *what)
 {
 	gateway_note_add(next(c), "%s: unchanged until a restart", what);
@@ -179,21 +173,36 @@ static void restarts(struct changes *c)
 		later(c, "log");
 }
 
+static const struct weir_resource *resource_in(const struct weir_policy *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_resources; i++)
+		if (strcmp(p->resources[i].name, name) == 0)
+			return &p->resources[i];
+	return NULL;
+}
+
 static void resources(struct changes *c)
 {
 	for (size_t i = 0; i < c->to->n_resources; i++) {
 		const struct weir_resource *r = &c->to->resources[i];
+		const struct weir_resource *was = resource_in(c->from, r->name);
 
+		if (!was) {
+			gateway_note_add(next(c), "resource %s: new", r->name);
+			continue;
+		}
 		key_of(c, r->name, "depth");
 		key_of(c, r->name, "capacity");
-		for (size_t k = 0; k < c->from->n_resources; k++)
-			if (strcmp(c->from->resources[k].name, r->name) == 0 &&
-				!same_reach(&c->from->resources[k], r))
-				gateway_note_add(next(c),
-					"resource %s: access to its back end is unchanged until a "
-					"restart",
-					r->name);
+		if (!gateway_resource_stays(was, r))
+			gateway_note_add(next(c),
+				"resource %s: closed and opened anew; its clients are disconnected",
+				r->name);
 	}
+	for (size_t i = 0; i < c->from->n_resources; i++)
+		if (!resource_in(c->to, c->from->resources[i].name))
+			gateway_note_add(next(c),
+				"resource %s: removed; its clients are disconnected",
+				c->from->resources[i].name);
 }
 
 void gateway_note_changes(
