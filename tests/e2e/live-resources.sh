@@ -43,9 +43,10 @@ until_closed()
 truncate -s 16M a.raw b.raw c.raw
 policy a=file:a.raw >weir.yaml
 policy a=file:a.raw b=file:b.raw >two.yaml
-serve gate --api "unix:$here/api.sock" weir.yaml
-
-base=$(descriptors)
+serve gate --threads 2 --api "unix:$here/api.sock" weir.yaml
+run 0 weir policy apply two.yaml
+run 0 weir policy apply weir.yaml
+base=$(descriptors) # with both threads, which stay
 
 # ---- one comes and goes
 
@@ -98,6 +99,27 @@ run 0 weir policy apply weir.yaml
 kill "$load" 2>/dev/null
 wait "$load"
 wait "$other" || fail "the client of another resource failed: $(cat a.out)"
+
+# ---- volumes in place of a back end, and another way to reach the same files
+
+policy a=file:a.raw >volumes.yaml
+sed -i 's|^tenants:|  - {name: v, timeout: 30s, volumes: [{name: b, back: "file:b.raw"}, {name: c, back: "file:c.raw"}]}\n&|' \
+	volumes.yaml
+sed 's/timeout: 30s/timeout: 20s/' volumes.yaml >later.yaml
+run 0 weir policy apply two.yaml
+run 0 weir policy apply volumes.yaml
+run 0 qemu-io -f raw -c "write -P 3 0 4k" "$(uri b)"
+for i in 1 2 3; do
+	run 0 weir policy apply later.yaml
+	has stdout "resource v: closed and opened anew"
+	run 0 qemu-io -f raw -c "read -P 3 0 4k" -c "write -P $i 4k 4k" "$(uri b)"
+	run 0 weir policy apply volumes.yaml
+	run 0 qemu-io -f raw -c "read -P $i 4k 4k" "$(uri b)"
+done
+run 0 weir policy apply two.yaml
+run 0 qemu-io -f raw -c "read -P 3 0 4k" "$(uri b)"
+run 0 weir policy apply weir.yaml
+until_closed "$base"
 
 # ---- SIGHUP, with the same file and another property
 

@@ -179,7 +179,7 @@ static int begin_swap(struct gateway_change *c)
 	c->resource = 0;
 	if (!c->states || gateway_volumes_room(c->gateway, &c->draft.volumes) < 0)
 		return no_memory(&c->err);
-	return 0;
+	return workers_run(c->gateway, &c->err);
 }
 
 /* ---- while everything goes on */

@@ -21,9 +21,10 @@ struct gateway_draft { /* a version that is being made; zero it */
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	struct tls *tls;
-	bool tls_set;                   /* tls replaces the gateway's, even by NULL */
-	bool kept;                      /* the state folder has its overrides */
-	struct gateway_volumes volumes; /* opened, and not in force yet */
+	bool tls_set;                       /* tls replaces the gateway's, even by NULL */
+	bool kept;                          /* the state folder has its overrides */
+	struct gateway_volumes volumes;     /* opened, and not in force yet */
+	struct gateway_listeners listeners; /* the same; none: unchanged */
 	struct gateway_resource *
 		*resources; /* of its policy, in its order; NULL: not opened, or in force */
 };

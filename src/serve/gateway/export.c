@@ -114,7 +114,7 @@ int gateway_find(struct gateway *g, const struct weir_who *who, struct front_pla
 	locate(r, &e, &place);
 	if (v)
 		locate_volume(v, &place);
-	place.known &= !gateway_resource_blocked(r);
+	place.known &= !gateway_resource_blocked(r, v ? v->back_name : r->back_name);
 	place.read_only =
 		e.read_only || g->options.read_only || (place.known && place.info->read_only);
 	place.timeout = g->policy->resources[e.resource].timeout;

@@ -24,9 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMORY_DEFAULT ((size_t)1 << 30)  /* bytes of payloads: a second of a fast disk */
-#define MEMORY_LEAST   ((size_t)16 << 20) /* a worker: 64 of the largest pieces */
-
 _Static_assert(WEIR_POLICY_KEEP_LEAST == BACK_KEEP_LEAST, "the policy checks the back end's bound");
 
 /* ---- small things that others ask for */
@@ -129,49 +126,10 @@ void gateway_settle(struct gateway *g)
 
 bool gateway_runs(const struct gateway *g)
 {
-	for (unsigned i = 0; i < g->n_workers; i++)
-		if (!g->workers[i].running)
-			return false;
-	return true;
+	return g->n_workers > 0;
 }
 
 /* ---- start */
-
-static unsigned count_cores(void)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
-}
-
-static int make_workers(struct gateway *g, struct weir_err *err)
-{
-	const struct gateway_options *o = &g->options;
-	size_t n = o->threads           ? o->threads
-		   : g->policy->threads ? g->policy->threads
-					: count_cores();
-	size_t memory = o->memory            ? o->memory
-			: g->policy->buffers ? g->policy->buffers
-					     : MEMORY_DEFAULT;
-
-	if (n > g->policy->n_resources)
-		n = g->policy->n_resources;
-	assert(n > 0); /* start looked */
-	memory /= n;
-	if (memory < MEMORY_LEAST)
-		memory = MEMORY_LEAST;
-	g->workers = calloc(n, sizeof(*g->workers));
-	if (!g->workers)
-		return no_memory(err);
-	for (size_t i = 0; i < n; i++) {
-		int core = o->n_cores ? o->cores[i % o->n_cores] : -1;
-		int rc = worker_init(&g->workers[g->n_workers++], g, (unsigned)i, memory, core);
-
-		if (rc < 0)
-			return weir_err_set(err, rc, "cannot make a thread: %s", strerror(-rc));
-	}
-	return 0;
-}
 
 static int open_resources(struct gateway *g, struct weir_err *err)
 {
@@ -212,13 +170,9 @@ static int start_threads(struct gateway *g, struct weir_err *err)
 {
 	struct starting s = {g, err};
 
-	for (unsigned i = 0; i < g->n_workers; i++) {
-		int rc = worker_run(&g->workers[i]);
+	int rc = workers_run(g, err);
 
-		if (rc < 0)
-			return weir_err_set(err, rc, "cannot start a thread: %s", strerror(-rc));
-	}
-	return gateway_each(g, start_resource, &s, NULL);
+	return rc < 0 ? rc : gateway_each(g, start_resource, &s, NULL);
 }
 
 struct draining {
@@ -261,8 +215,6 @@ static int start_gateway(struct gateway *g, struct weir_err *err)
 	if (rc < 0)
 		return weir_err_set(err, rc, "cannot wait for signals: %s", strerror(-rc));
 	rc = gateway_tls_read(g->policy, &g->tls, err);
-	if (rc == 0)
-		rc = make_workers(g, err);
 	if (rc == 0)
 		rc = open_resources(g, err);
 	if (rc == 0 && gateway_ledger_start(g) < 0)
@@ -350,7 +302,7 @@ void gateway_free(struct gateway *g)
 	}
 	check_clients(g);
 	gateway_resources_end(g);
-	for (unsigned i = 0; i < g->n_workers; i++) {
+	for (unsigned i = 0; i < g->n_made; i++) {
 		worker_stop(&g->workers[i]);
 		if (!g->stuck) /* else a back end may still write to its memory */
 			worker_free(&g->workers[i]);

@@ -68,11 +68,13 @@ struct gateway_resource {
 	struct cluster_member *server; /* serve/host/cluster.c's; NULL: none */
 
 	/* private to serve/gateway/resources.c */
-	atomic_uint refs;                /* the gateway, its volumes, looks under way */
-	bool entered;                    /* the policy in force has, or had, it */
-	bool started;                    /* its thread has it */
-	bool leaving;                    /* in the gateway's list of those; no new reader */
-	struct gateway_resource *next;   /* of that list */
+	atomic_uint refs;              /* the gateway, its volumes, looks under way */
+	uint64_t opened, left;         /* versions of the policy: its first; the first without it */
+	bool parts;                    /* the policy that is being made lacks it */
+	bool entered;                  /* the policy in force has, or had, it */
+	bool started;                  /* its thread has it */
+	bool leaving;                  /* in the gateway's list of those; no new reader */
+	struct gateway_resource *next; /* of that list */
 	struct gateway_version *version; /* that it has while it leaves */
 	struct loop_task leave, drained, end, gone;
 	struct loop_timer drain; /* its thread's */
@@ -105,9 +107,15 @@ struct gateway_listener {
 	struct loop_fd fd; /* first */
 	struct gateway *gateway;
 	const struct front_ops *front; /* the protocol of its clients */
-	char *address;
-	dev_t dev; /* of a unix socket's file that we made; ino 0: none of ours */
+	char *text, *address; /* as the policy has it, NULL: systemd's; as clients have it */
+	bool entered;         /* the loop has it */
+	dev_t dev;            /* of a unix socket's file that we made; ino 0: none of ours */
 	ino_t ino;
+};
+
+struct gateway_listeners {
+	struct gateway_listener **all;
+	size_t n;
 };
 
 struct gateway {
@@ -133,8 +141,9 @@ struct gateway {
 	struct gateway_ledger *ledger; /* NULL: it is not kept */
 	struct gateway_slo *slo;       /* NULL: not started yet */
 
-	struct worker *workers;
-	unsigned n_workers;
+	struct worker *workers; /* WORKERS_MOST */
+	unsigned n_workers;     /* running, but for the start */
+	unsigned n_made;        /* and those made for a change that is not in force yet */
 	struct gateway_resource **resources; /* of the policy in force, in its order */
 	size_t n_resources;
 	uint64_t resources_opened;
@@ -142,7 +151,7 @@ struct gateway {
 	struct gateway_volumes volumes;
 	atomic_size_t volumes_leaving; /* removed, and not freed yet */
 
-	struct gateway_listener *listeners;
+	struct gateway_listener **listeners;
 	size_t n_listeners;
 	struct loop_timer accept_again; /* after a pause */
 	int spare_fd;            /* given up for a moment to turn a client away without EMFILE */
@@ -174,6 +183,14 @@ struct gateway {
 /* Listen on options.listen or the policy's addresses, and on options.sockets. -EINVAL: no
  * address. */
 int gateway_listen(struct gateway *g, struct weir_err *err);
+/* Open the addresses of a policy that are not open yet, and list them with the others. Any thread, while nothing else changes
+ * the listeners. On error none stays open. */
+int gateway_listeners_open(struct gateway *g, const struct weir_policy *p,
+	struct gateway_listeners *ret, struct weir_err *err);
+/* Main thread: accept clients at these, and close the others; their connections stay. 0, or -ENOMEM. */
+int gateway_listeners_enter(struct gateway *g, struct gateway_listeners *l);
+/* Close those that were not entered. */
+void gateway_listeners_free(struct gateway_listeners *l);
 /* Close them all, and remove the files of unix sockets that are still ours. */
 void gateway_unlisten(struct gateway *g);
 
@@ -238,8 +255,8 @@ void gateway_resource_hold(struct gateway_resource *r);
 void gateway_resource_put(struct gateway_resource *r);
 /* Return true if two names of back ends name the same file, device or upstream, by whatever options. */
 bool gateway_same_storage(const char *a, const char *b);
-/* Return true while a removed resource may still write to the storage of this one. Main thread. */
-bool gateway_resource_blocked(const struct gateway_resource *r);
+/* Return true while a removed resource may still write to that storage of this one. Main thread. */
+bool gateway_resource_blocked(const struct gateway_resource *r, const char *back);
 /* Wait no longer for unreachable back ends of those that leave. Main thread, workers running. */
 void gateway_leaving_abandon(struct gateway *g);
 /* The end: wait a moment for those that leave. The main loop does not run. */
@@ -308,6 +325,15 @@ void gateway_divide_wake(struct gateway *g);
 
 /* ---- worker.c */
 
+#define WORKERS_MOST 1024 /* as many as `threads` may have */
+
+/* Make more workers, as many as the policy and the options want for its resources: they are run by workers_run. Any thread, while
+ * nothing else makes some. 0 or a negative errno with a message. */
+int workers_make(struct gateway *g, const struct weir_policy *p, struct weir_err *err);
+/* Run those that do not run yet. Main thread. */
+int workers_run(struct gateway *g, struct weir_err *err);
+/* Divide the memory for payloads that the policy in force has over the workers. Main thread. */
+void workers_memory(struct gateway *g);
 int worker_init(struct worker *w, struct gateway *g, unsigned index, size_t memory, int core);
 int worker_run(struct worker *w); /* starts the thread */
 /* Call fn on the worker's thread, in its next round; wait, and return its result. */

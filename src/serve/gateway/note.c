@@ -132,7 +132,7 @@ static void exports(struct changes *c)
 				c->from->exports[i].name);
 }
 
-/* ---- what is read at the start only */
+/* ---- what the process has */
 
 static bool same_tls(const struct weir_policy_tls *a, const struct weir_policy_tls *b)
 {
@@ -148,29 +148,32 @@ static bool same_list(const char *const *a, size_t n, const char *const *b, size
 	return n == m;
 }
 
-static void later(struct changes *c, const char *what)
+static void later(struct changes *c, const char *what, const char *why)
 {
-	gateway_note_add(next(c), "%s: unchanged until a restart", what);
+	gateway_note_add(next(c), "%s: unchanged until a restart: %s", what, why);
 }
 
-static void restarts(struct changes *c)
+static void process(struct changes *c, bool own)
 {
 	const struct weir_policy *a = c->from, *b = c->to;
 
 	if (!same_list(a->listen, a->n_listen, b->listen, b->n_listen))
-		later(c, "listen");
+		gateway_note_add(next(c), own ? "listen: changed; connections stay"
+					      : "listen: unchanged: only the gateway's own policy "
+						"file may name other "
+						"addresses (change that, and send SIGHUP)");
 	if (!same_list(a->api, a->n_api, b->api, b->n_api) || !same_text(a->token, b->token))
-		later(c, "api");
+		later(c, "api", "a change must not cut off the way by which it can be undone");
 	if (!same_text(a->state, b->state))
-		later(c, "state");
+		later(c, "state", "the values and loans in force are kept in the old folder");
 	if (!same_text(a->recordings, b->recordings))
-		later(c, "recordings");
+		later(c, "recordings", "the API has opened its folder at the start");
 	if (a->threads != b->threads)
-		later(c, "threads");
+		gateway_note_add(next(c), "threads: changed for new resources");
 	if (a->buffers != b->buffers)
-		later(c, "memory");
+		gateway_note_add(next(c), "memory: changed");
 	if (a->log_level != b->log_level || a->log_form != b->log_form)
-		later(c, "log");
+		gateway_note_add(next(c), "log: changed");
 }
 
 static const struct weir_resource *resource_in(const struct weir_policy *p, const char *name)
@@ -205,8 +208,8 @@ static void resources(struct changes *c)
 				c->from->resources[i].name);
 }
 
-void gateway_note_changes(
-	struct gateway_note *n, const struct weir_policy *from, const struct weir_policy *to)
+void gateway_note_changes(struct gateway_note *n, const struct weir_policy *from,
+	const struct weir_policy *to, bool own)
 {
 	struct changes c = {n, from, to, 0};
 
@@ -216,7 +219,7 @@ void gateway_note_changes(
 	exports(&c);
 	if (!same_tls(&from->tls, &to->tls))
 		gateway_note_add(next(&c), "tls: changed for new connections");
-	restarts(&c);
+	process(&c, own);
 	if (c.n > LINES_MAX)
 		gateway_note_add(n, "and %zu more changes", c.n - LINES_MAX);
 }

@@ -50,6 +50,7 @@ void gateway_draft_free(struct gateway_draft *d)
 	gateway_state_free(d->overrides, d->n_overrides);
 	tls_free(d->tls);
 	gateway_volumes_free(&d->volumes);
+	gateway_listeners_free(&d->listeners);
 	free(d->was);
 	*d = (struct gateway_draft){0};
 }
@@ -363,6 +364,8 @@ static int open_all(struct gateway *g, struct gateway_change *c)
 		rc = gateway_fits(g, p, c->draft.resources, &c->err);
 	if (rc == 0 && !c->dry)
 		rc = gateway_volumes_open(g, p, c->draft.resources, &c->draft.volumes, &c->err);
+	if (rc == 0 && !c->dry && c->own)
+		rc = gateway_listeners_open(g, p, &c->draft.listeners, &c->err);
 	return rc;
 }
 
@@ -374,7 +377,7 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 					    : make_applied(g, c, &v);
 
 	if (rc == 0) {
-		gateway_note_changes(&c->note, g->policy, v.policy);
+		gateway_note_changes(&c->note, g->policy, v.policy, c->own);
 		rc = finish_draft(g, &v, &c->draft);
 		if (rc < 0)
 			no_memory(&c->err);
@@ -398,6 +401,7 @@ static void exchange(struct gateway *g, struct gateway_draft *d)
 		.n_overrides = g->n_overrides,
 		.tls = d->tls_set ? g->tls : d->tls,
 		.volumes = d->volumes,
+		.listeners = d->listeners,
 		.resources = d->resources};
 
 	g->base = d->base;
@@ -420,6 +424,11 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	gateway_resources_enter(g, c->draft.resources, g->policy->n_resources, c->draft.version);
 	c->draft.resources = NULL;
 	gateway_volumes_enter(g, &c->draft.volumes);
+	if (c->draft.listeners.n && gateway_listeners_enter(g, &c->draft.listeners) < 0)
+		log_event(LOG_LEVEL_ERROR, "not-listening", "why", "out of memory", NULL);
+	workers_memory(g);
+	if (g->options.entered)
+		g->options.entered(g->options.entered_arg, g->policy);
 	g->version++;
 	gateway_divide_policy(g);
 	gateway_slo_policy(g);

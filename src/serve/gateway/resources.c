@@ -31,7 +31,7 @@
 
 #define PATIENCE  (2 * WEIR_SEC) /* for all unreachable upstreams of one policy together */
 #define STEP      (10 * WEIR_MS)
-#define STEP_LATE WEIR_SEC
+#define STEP_LATE (100 * WEIR_MS)
 #define END_TRIES 100
 #define AWAY_TIME                                                                                  \
 	(10 * WEIR_SEC) /* an upstream that restarts is back, and has what it acknowledged */
@@ -67,6 +67,15 @@ static struct gateway_resource *staying(struct gateway *g, const struct weir_res
 				       ? g->resources[i]
 				       : NULL;
 	return NULL;
+}
+
+/* Return true if the list has the resource. */
+static bool has(struct gateway_resource *const *list, size_t n, const struct gateway_resource *r)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i] == r)
+			return true;
+	return false;
 }
 
 /* ---- life */
@@ -153,7 +162,7 @@ static struct worker *least_worker(
 	struct worker *best = NULL;
 	size_t least = SIZE_MAX;
 
-	for (unsigned w = 0; w < g->n_workers; w++) {
+	for (unsigned w = 0; w < g->n_made; w++) {
 		size_t has = 0;
 
 		for (size_t i = 0; i < n; i++)
@@ -227,6 +236,7 @@ static int open_one(struct gateway *g, const struct weir_resource *spec, struct 
 	r->gateway = g;
 	r->worker = w;
 	r->number = ++g->resources_opened;
+	r->opened = g->version + 1;
 	r->open_by = by;
 	r->refs = 1;
 	r->leave.run = leave;
@@ -249,10 +259,12 @@ int gateway_resources_open(struct gateway *g, const struct weir_policy *p,
 {
 	struct gateway_resource **list = calloc(p->n_resources + 1, sizeof(*list));
 	weir_time by = loop_clock() + PATIENCE;
-	int rc = list ? 0 : no_memory(err);
+	int rc = list ? workers_make(g, p, err) : no_memory(err);
 
 	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
 		list[i] = staying(g, &p->resources[i]);
+	for (size_t i = 0; rc == 0 && i < g->n_resources; i++)
+		g->resources[i]->parts = !has(list, p->n_resources, g->resources[i]);
 	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
 		if (!list[i])
 			rc = open_one(g, &p->resources[i], least_worker(g, list, p->n_resources),
@@ -351,20 +363,13 @@ static void let_go(struct gateway_resource *r, struct gateway_version *has)
 	struct gateway *g = r->gateway;
 
 	r->leaving = true;
+	r->left = g->version + 1;
 	r->version = gateway_version_hold(has);
 	r->next = g->leaving;
 	g->leaving = r;
 	cluster_leave(r);
 	reports_leave(r);
 	loop_post(r->worker->loop, &r->leave);
-}
-
-static bool has(struct gateway_resource *const *list, size_t n, const struct gateway_resource *r)
-{
-	for (size_t i = 0; i < n; i++)
-		if (list[i] == r)
-			return true;
-	return false;
 }
 
 void gateway_resources_enter(
@@ -421,12 +426,10 @@ bool gateway_same_storage(const char *a, const char *b)
 	return strncmp(a, "memory:", 7) != 0 && strcmp(a, b) == 0;
 }
 
-bool gateway_resource_blocked(const struct gateway_resource *r)
+bool gateway_resource_blocked(const struct gateway_resource *r, const char *back)
 {
 	for (const struct gateway_resource *o = r->gateway->leaving; o; o = o->next)
-		if (o->volumes == r->volumes &&
-			(r->volumes ? strcmp(o->name, r->name) == 0
-				    : gateway_same_storage(o->back_name, r->back_name)))
+		if (o->volumes ? r->opened >= o->left : gateway_same_storage(o->back_name, back))
 			return true;
 	return false;
 }

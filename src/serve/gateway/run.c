@@ -109,14 +109,21 @@ static int abandon(void *arg, struct gateway_resource *r)
 	return 0;
 }
 
+static void say_stuck(const struct gateway_resource *r)
+{
+	log_event(LOG_LEVEL_ERROR, "back-stuck", "resource", r->name, "why",
+		"requests inside do not complete; exiting without them", NULL);
+}
+
 /* Leave the loop although a back end holds requests. */
 static void leave_stuck(struct gateway *g)
 {
 	for (size_t i = 0; i < g->n_resources; i++)
-		if (atomic_load(&g->resources[i]->flushing) || !g->flushing)
-			log_event(LOG_LEVEL_ERROR, "back-stuck", "resource", g->resources[i]->name,
-				"why", "requests inside do not complete; exiting without them",
-				NULL);
+		if (atomic_load(&g->resources[i]->flushing) ||
+			(!g->flushing && gateway_at(g->resources[i], is_busy, NULL) < 0))
+			say_stuck(g->resources[i]);
+	for (const struct gateway_resource *r = g->leaving; r; r = r->next)
+		say_stuck(r);
 	g->stuck = true;
 	loop_stop(g->loop);
 }
@@ -238,7 +245,7 @@ static void say_ready(struct gateway *g)
 
 	for (size_t i = 0; i < g->n_listeners && used < sizeof(addresses); i++)
 		used += (size_t)snprintf(addresses + used, sizeof(addresses) - used, "%s%s",
-			i ? " " : "", g->listeners[i].address);
+			i ? " " : "", g->listeners[i]->address);
 	log_event(LOG_LEVEL_INFO, "ready", "listen", addresses, "threads",
 		log_number(threads, g->n_workers), "version", WEIR_VERSION, NULL);
 	daemon_ready(&g->daemon);

@@ -23,18 +23,18 @@
 
 #define LEAST (10 * WEIR_MS)
 
-/* Return true if the resource replaces one that has the same storage open. */
-static bool is_replaced(struct gateway *g, const struct gateway_resource *r, const char *back)
+/* Return true if a resource that leaves with the next policy has the storage open. */
+static bool is_left(struct gateway *g, const char *back)
 {
-	const struct gateway_resource *old = gateway_resource(g, r->name);
-
-	if (!old || old == r)
-		return false;
-	for (size_t i = 0; old->volumes && i < g->volumes.n; i++)
-		if (g->volumes.all[i]->resource == old &&
+	for (size_t i = 0; i < g->volumes.n; i++)
+		if (g->volumes.all[i]->resource->parts &&
 			gateway_same_storage(g->volumes.all[i]->back_name, back))
 			return true;
-	return !old->volumes && gateway_same_storage(old->back_name, back);
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (g->resources[i]->parts &&
+			gateway_same_storage(g->resources[i]->back_name, back))
+			return true;
+	return false;
 }
 
 int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
@@ -53,7 +53,7 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 		.direct = spec->direct,
 		.threads = spec->threads,
 		.lock = !spec->shared,
-		.heir = is_replaced(g, r, name),
+		.heir = is_left(g, name),
 		.seed = r->number,
 		.tls_ca = spec->tls.ca,
 		.tls_cert = spec->tls.cert,
