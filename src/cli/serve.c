@@ -75,6 +75,7 @@ struct setup { /* from the command line */
 	int api_sockets[SOCKETS_MAX];
 	size_t n_api_sockets;
 	int level; /* enum log_level; -1: the policy's */
+	bool json;
 	mode_t api_mode;
 };
 
@@ -225,6 +226,14 @@ static int start_api(const struct setup *s, struct gateway *g, const char *const
 	return api_start(g, &o, ret_api, err);
 }
 
+/* Another policy is in force. */
+static void on_entered(void *arg, const struct weir_policy *p)
+{
+	const struct setup *s = arg;
+
+	stay_log(s->level, p, s->json);
+}
+
 static int start_gateway(struct setup *s, struct serve_policy *p, const char *const *values)
 {
 	static const char *const usual[] = {LISTEN_DEFAULT};
@@ -239,7 +248,10 @@ static int start_gateway(struct setup *s, struct serve_policy *p, const char *co
 		s->gateway.listen = usual;
 		s->gateway.n_listen = 1;
 	}
-	stay_log(s->level, p->policy, values[LOG_JSON]);
+	s->json = values[LOG_JSON];
+	s->gateway.entered = on_entered;
+	s->gateway.entered_arg = s;
+	stay_log(s->level, p->policy, s->json);
 	rc = serve_policy_check(p->policy, &err);
 	if (rc < 0) {
 		weir_policy_free(p->policy);

@@ -33,11 +33,12 @@
 #define HELD   (1.0 / 4) /* part of the time: a max that is more than enough holds less */
 /* times the passed rate: room for chance, and to notice that it is not used */
 #define SPARE 1.05
-#define USED  0.98 /* part of a limit's part that counts as all of it */
-#define TRY   1.15 /* times what passed */
-#define GROW  4.0  /* the same, at most, if the max certainly holds */
-#define SURE  0.9  /* of the time */
-#define GONE  6    /* requests that would have arrived: by chance none does in 1 of 400 pauses */
+#define USED  0.98         /* part of a limit's part that counts as all of it */
+#define TRY   1.15         /* times what passed */
+#define GROW  4.0          /* the same, at most, if the max certainly holds */
+#define SURE  0.9          /* of the time */
+#define START (1.0 / 1024) /* of a limit, for gates that are new */
+#define GONE  6 /* requests that would have arrived: by chance none does in 1 of 400 pauses */
 
 struct sender { /* a tenant at a gate */
 	/* by kind */
@@ -118,31 +119,49 @@ struct divide_table *divide_table_new(const struct weir_policy *p, size_t gates)
 	return t;
 }
 
-static void inherit_tenant(
-	struct divide_table *t, size_t i, const struct divide_table *old, size_t was)
+/* New gates have START of the limit together, which the others give up. */
+static void inherit_row(struct divide_part *to, const struct divide_part *from,
+	const struct divide_table *t, const int *was)
 {
-	memcpy(&t->senders[i * t->gates], &old->senders[was * t->gates],
-		t->gates * sizeof(*t->senders));
-	for (uint32_t row = t->first[i]; row < t->first[i + 1]; row++)
-		for (uint32_t from = old->first[was]; from < old->first[was + 1]; from++) {
-			if (t->slot[row] != old->slot[from])
-				continue;
-			for (size_t g = 0; g < t->gates; g++) {
-				struct divide_part *to = &t->part[row * t->gates + g];
+	size_t new = 0;
 
-				*to = old->part[from * t->gates + g];
-				to->applied = to->told;
-			}
-		}
+	for (size_t g = 0; g < t->gates; g++)
+		new += was[g] < 0;
+	for (size_t g = 0; g < t->gates; g++) {
+		double had = was[g] < 0 ? 0
+			     : from     ? from[was[g]].told
+					: to[g].told * (double)t->gates;
+		double part = was[g] < 0 ? START / (double)new : had *(new ? 1 - START : 1);
+
+		to[g] = (struct divide_part){part, part, part};
+	}
 }
 
-void divide_table_inherit(struct divide_table *t, const struct divide_table *old)
+static void inherit_tenant(struct divide_table *t, size_t i, const struct divide_table *old,
+	size_t tenant, const int *was)
 {
-	for (size_t i = 0; i < t->n; i++) {
-		int was = weir_policy_find(old->policy, t->policy->tenants[i].path);
+	for (size_t g = 0; g < t->gates; g++)
+		if (was[g] >= 0)
+			t->senders[i * t->gates + g] =
+				old->senders[tenant * old->gates + (size_t)was[g]];
+	for (uint32_t row = t->first[i]; row < t->first[i + 1]; row++)
+		for (uint32_t from = old->first[tenant]; from < old->first[tenant + 1]; from++)
+			if (t->slot[row] == old->slot[from])
+				inherit_row(&t->part[row * t->gates], &old->part[from * old->gates],
+					t, was);
+}
 
-		if (was >= 0)
-			inherit_tenant(t, i, old, (size_t)was);
+void divide_table_inherit(struct divide_table *t, const struct divide_table *old, const int *was)
+{
+	for (size_t row = 0; !old && row < t->first[t->n]; row++)
+		inherit_row(&t->part[row * t->gates], NULL, t, was);
+	if (!old)
+		return;
+	for (size_t i = 0; i < t->n; i++) {
+		int tenant = weir_policy_find(old->policy, t->policy->tenants[i].path);
+
+		if (tenant >= 0)
+			inherit_tenant(t, i, old, (size_t)tenant, was);
 	}
 }
 

@@ -30,8 +30,9 @@ struct divide_table;
 /* Borrows p. Every limit starts in equal parts. NULL: no memory. */
 struct divide_table *divide_table_new(const struct weir_policy *p, size_t gates);
 void divide_table_free(struct divide_table *t);
-/* Keep the parts of limits that existed before; the gates have applied all that they were told. */
-void divide_table_inherit(struct divide_table *t, const struct divide_table *old);
+/* Keep the parts of limits that existed before; the gates have applied all that they were told. was: by gate, its number in
+ * `old`, or -1: it is new, and has a little to start with. old NULL: there was one gate, number 0, with all limits. */
+void divide_table_inherit(struct divide_table *t, const struct divide_table *old, const int *was);
 
 const struct weir_policy *divide_table_policy(const struct divide_table *t);
 size_t divide_table_rows(const struct divide_table *t); /* of one gate */

@@ -165,6 +165,7 @@ struct back_config {       /* 0 or NULL: the default */
 	bool direct;   /* file: O_DIRECT */
 	bool threads;  /* file: never io_uring */
 	bool lock;     /* file: fail with -EBUSY if another program writes to it; lock it */
+	bool heir;     /* file: this process has it locked, and closes that one later: look for no conflict */
 	uint64_t seed; /* model: seed of its random numbers */
 	const char *tls_ca, *tls_cert, *tls_key, *tls_psk; /* nbds: files; see tls.h */
 };

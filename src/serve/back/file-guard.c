@@ -87,7 +87,7 @@ static int lock_once(const struct file *f)
 {
 	int r = take_locks(f);
 
-	if (r == 0 && in_conflict(f))
+	if (r == 0 && !f->heir && in_conflict(f))
 		r = -EBUSY;
 	if (r)
 		release_locks(f);

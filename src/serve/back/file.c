@@ -285,6 +285,7 @@ static int file_open(const char *rest, const struct back_config *config, struct 
 	r = path ? file_new(path, &o, config, &f, err)
 		 : weir_err_set(err, -ENOMEM, "file:%s: out of memory", rest);
 	if (r == 0) {
+		f->heir = config->heir;
 		r = open_path(f, path, o.direct, err);
 		if (r == 0 && o.lock)
 			r = file_guard_lock(f, err);

@@ -72,6 +72,7 @@ struct file {
 	bool no_punch, no_zero_range;  /* learnt: not supported by the file system */
 	bool flush_failed;             /* a FLUSH failed: no later one is trusted */
 	bool locked, deleted, watched; /* by this process; unlinked; `watch` is active */
+	bool heir;                     /* back_config.heir */
 	struct loop_fd watch;
 	uint8_t *zeroes; /* CHUNK_MAX bytes */
 	struct loop *loop;

@@ -483,6 +483,14 @@ void front_finish(struct front *f, bool now)
 	}
 }
 
+void front_turn_last(struct front *f)
+{
+	if (!f->turn.turn)
+		return;
+	loop_turn_remove(f->loop, &f->turn);
+	loop_turn_add(f->loop, &f->turn);
+}
+
 size_t front_count(const struct front *f)
 {
 	return f->n_conns;

@@ -321,6 +321,8 @@ void front_conn_start(struct front_conn *c);
  * are answered. now: close them at once, and discard what is queued. count: connections that are
  * left. */
 void front_finish(struct front *f, bool now);
+/* A turn was added to the loop whose requests the front end answers: its own turn goes behind that. On the thread. */
+void front_turn_last(struct front *f);
 size_t front_count(const struct front *f);
 
 #endif

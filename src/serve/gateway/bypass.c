@@ -24,7 +24,7 @@ static int unknown(const struct gateway *g, const char *name, struct weir_err *e
 	const char **names = calloc(g->n_resources + 1, sizeof(*names)), *near = NULL;
 
 	for (size_t i = 0; names && i < g->n_resources; i++)
-		names[i] = g->resources[i].name;
+		names[i] = g->resources[i]->name;
 	if (names)
 		near = weir_err_near(name, names);
 	free(names);
@@ -55,7 +55,7 @@ int gateway_bypass(struct gateway *g, const char *resource, bool on, uint32_t *r
 const char *gateway_bypassed(const struct gateway *g, size_t i)
 {
 	for (size_t k = 0; k < g->n_resources; k++)
-		if (g->resources[k].bypassed && i-- == 0)
-			return g->resources[k].name;
+		if (g->resources[k]->bypassed && i-- == 0)
+			return g->resources[k]->name;
 	return NULL;
 }

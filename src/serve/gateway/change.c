@@ -11,8 +11,8 @@
  *                   less than a millisecond, one per round of its loop
  *           SWITCH  the same: from here on the resource's clients have the new policy
  *           ENTER   main thread: so have new clients, and readers of the policy
- *           LEAVE   volumes that the new policy lacks are flushed and closed; a second at most, then
- *                   they leave later
+ *           LEAVE   volumes and resources that the new policy lacks are flushed and closed; a second
+ *                   at most, then they leave later
  *         If a resource refuses (out of memory), the others and the disk are restored (UNDO). The
  *         old version is freed aside, with its last reference.
  *         A client in its handshake meanwhile is matched once more when it joins its resource.
@@ -100,8 +100,12 @@ static int step_there(struct gateway_change *c, struct gateway_resource *r, uint
 
 	if (*state == STARTED)
 		return resource_swap_step(r->resource, &c->err);
-	rc = resource_swap_start(r->resource,
-		&(struct resource_change){v->policy, v->bounds, c->draft.was}, &c->err);
+	rc = gateway_resource_start(r, &c->err);
+	if (rc == 0)
+		rc = resource_swap_start(r->resource,
+			&(struct resource_change){
+				v->policy, v->bounds, r->entered ? c->draft.was : NULL},
+			&c->err);
 	if (rc < 0)
 		return rc;
 	*state = STARTED;
@@ -128,8 +132,9 @@ static int undo_there(struct gateway_change *c, struct gateway_resource *r, uint
 	gateway_volumes_undo(&c->draft.volumes, r);
 	if (*state == STARTED && resource_swap_undo(r->resource))
 		return 1;
-	if (*state == SWITCHED && (resource_swap(r->resource, old, &why) < 0 ||
-					  gateway_divide_swapped(c->gateway, r, old, &why) < 0))
+	if (*state == SWITCHED && r->entered &&
+		(resource_swap(r->resource, old, &why) < 0 ||
+			gateway_divide_swapped(c->gateway, r, old, &why) < 0))
 		log_event(LOG_LEVEL_ERROR, "swap-back-failed", "resource", r->name, "why", why.text,
 			NULL);
 	*state = UNTOUCHED;
@@ -138,7 +143,7 @@ static int undo_there(struct gateway_change *c, struct gateway_resource *r, uint
 
 static int act_there(struct gateway_change *c)
 {
-	struct gateway_resource *r = &c->gateway->resources[c->resource];
+	struct gateway_resource *r = c->draft.resources[c->resource];
 	uint8_t *state = &c->states[c->resource];
 
 	return c->stage == STEP     ? step_there(c, r, state)
@@ -157,7 +162,7 @@ static bool advance(struct gateway_change *c, int rc)
 		c->resource = 0;
 		return true;
 	}
-	if (++c->resource < c->gateway->n_resources)
+	if (++c->resource < c->draft.version->policy->n_resources)
 		return true;
 	c->resource = 0;
 	if (c->stage != STEP)
@@ -169,12 +174,12 @@ static bool advance(struct gateway_change *c, int rc)
 
 static int begin_swap(struct gateway_change *c)
 {
-	c->states = calloc(c->gateway->n_resources, sizeof(*c->states));
+	c->states = calloc(c->draft.version->policy->n_resources, sizeof(*c->states));
 	c->stage = STEP;
 	c->resource = 0;
 	if (!c->states || gateway_volumes_room(c->gateway, &c->draft.volumes) < 0)
 		return no_memory(&c->err);
-	return 0;
+	return workers_run(c->gateway, &c->err);
 }
 
 /* ---- while everything goes on */
@@ -213,6 +218,10 @@ static void finish(struct gateway *g, struct gateway_change *c)
 {
 	g->switching = false;
 	gateway_divide_pause(g, false);
+	if (c->draft.resources)
+		gateway_resources_drop(g, c->draft.resources, c->draft.version->policy->n_resources,
+			c->draft.version);
+	c->draft.resources = NULL;
 	g->changes = c->next;
 	if (!g->changes)
 		g->changes_last = &g->changes;
@@ -231,7 +240,8 @@ static void run_aside(struct aside_job *j)
 		gateway_draft_make(c->gateway, c);
 		break;
 	case DIVIDE:
-		c->rc = gateway_divide_prepare(c->gateway, c->draft.version->policy);
+		c->rc = gateway_divide_prepare(
+			c->gateway, c->draft.version->policy, c->draft.resources);
 		if (c->rc < 0)
 			no_memory(&c->err);
 		break;
@@ -242,12 +252,12 @@ static void run_aside(struct aside_job *j)
 
 static void post_there(struct gateway_change *c)
 {
-	loop_post(c->gateway->resources[c->resource].worker->loop, &c->there);
+	loop_post(c->draft.resources[c->resource]->worker->loop, &c->there);
 }
 
 static void give_up(struct gateway_change *c)
 {
-	gateway_divide_prepare(c->gateway, NULL);
+	gateway_divide_prepare(c->gateway, NULL, NULL);
 	c->stage = UNKEEP;
 	aside_post(c->gateway->aside, &c->job);
 }
@@ -264,12 +274,12 @@ static void divide_or_retry(struct gateway_change *c)
 		loop_set(g->loop, &g->change_retry, loop_clock() + RETRY);
 }
 
-/* A client that removed a volume may use its file at once. */
+/* A client that removed a volume or a resource may use its file at once. */
 static void finish_or_wait(struct gateway_change *c)
 {
 	struct gateway *g = c->gateway;
 
-	if (atomic_load(&g->volumes_leaving) == 0 || loop_clock() >= c->leave_by)
+	if ((atomic_load(&g->volumes_leaving) == 0 && !g->leaving) || loop_clock() >= c->leave_by)
 		finish(g, c);
 	else
 		loop_set(g->loop, &g->change_retry, loop_clock() + RETRY);

@@ -21,9 +21,12 @@ struct gateway_draft { /* a version that is being made; zero it */
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	struct tls *tls;
-	bool tls_set;                   /* tls replaces the gateway's, even by NULL */
-	bool kept;                      /* the state folder has its overrides */
-	struct gateway_volumes volumes; /* opened, and not in force yet */
+	bool tls_set;                       /* tls replaces the gateway's, even by NULL */
+	bool kept;                          /* the state folder has its overrides */
+	struct gateway_volumes volumes;     /* opened, and not in force yet */
+	struct gateway_listeners listeners; /* the same; none: unchanged */
+	struct gateway_resource *
+		*resources; /* of its policy, in its order; NULL: not opened, or in force */
 };
 
 struct gateway_change {
@@ -49,7 +52,7 @@ struct gateway_change {
 	struct aside_job job;
 	struct loop_task there, back;
 	int stage;
-	size_t resource; /* current resource */
+	size_t resource; /* current resource of the draft's */
 	uint8_t *states; /* by resource */
 	int step_rc;     /* of that step */
 	weir_time leave_by;

@@ -31,7 +31,6 @@ struct seat { /* of one resource; while it is away, it belongs to that thread */
 	struct gateway_divide *divide;
 	struct gateway_resource *resource;
 	bool collect, apply;          /* work of the task */
-	unsigned serial;              /* of the table when it was sent */
 	size_t n, rows;               /* tenants; limits of all of them */
 	double *part;                 /* of the books, one per limit: to be applied */
 	struct divide_demand *demand; /* of the books: collected */
@@ -40,19 +39,21 @@ struct seat { /* of one resource; while it is away, it belongs to that thread */
 	struct weir_err err; /* why, if rc < 0 */
 };
 
-struct books { /* of one policy */
+struct books { /* of one policy and its resources */
 	struct divide_table *table;
 	double *parts;                 /* [seat × rows + row] */
 	struct divide_demand *demands; /* [seat × tenants + tenant] */
+	struct seat *seats;
+	bool *away; /* by seat: the task is in flight */
+	size_t n;
 };
 
 struct gateway_divide {
 	struct gateway *gateway;
-	struct books *now, *next; /* in force; being put there */
-	struct seat *seats;
-	bool *away; /* by seat: the task is in flight */
-	size_t n_seats, n_away;
-	unsigned serial, steps;
+	struct books *now,
+		*next; /* in force; being put there. NULL: there never were two resources */
+	size_t n_away;
+	unsigned steps;
 	struct loop_timer timer;
 	weir_time awake;   /* ticks until then in any case */
 	bool collected;    /* since the last targets */
@@ -71,25 +72,68 @@ static void books_free(struct books *b)
 	divide_table_free(b->table);
 	free(b->parts);
 	free(b->demands);
+	free(b->seats);
+	free(b->away);
 	free(b);
 }
 
-static struct books *books_new(const struct weir_policy *p, size_t seats)
+static void seat_there(struct loop_task *task);
+static void seat_back(struct loop_task *task);
+
+static struct books *books_new(
+	struct gateway_divide *d, const struct weir_policy *p, struct gateway_resource *const *list)
 {
 	struct books *b = calloc(1, sizeof(*b));
+	size_t n = p->n_resources;
 
 	if (!b)
 		return NULL;
-	b->table = divide_table_new(p, seats);
+	b->n = n;
+	b->seats = calloc(n, sizeof(*b->seats));
+	b->away = calloc(n, sizeof(*b->away));
+	b->table = divide_table_new(p, n);
 	if (b->table) {
-		b->parts = calloc(divide_table_rows(b->table) * seats + 1, sizeof(*b->parts));
-		b->demands = calloc(p->n_tenants * seats + 1, sizeof(*b->demands));
+		b->parts = calloc(divide_table_rows(b->table) * n + 1, sizeof(*b->parts));
+		b->demands = calloc(p->n_tenants * n + 1, sizeof(*b->demands));
 	}
-	if (!b->parts || !b->demands) {
+	if (!b->parts || !b->demands || !b->seats || !b->away) {
 		books_free(b);
 		return NULL;
 	}
+	for (size_t i = 0; i < n; i++)
+		b->seats[i] = (struct seat){.there = {.run = seat_there},
+			.back = {.run = seat_back},
+			.divide = d,
+			.resource = list[i]};
 	return b;
+}
+
+/* Return the seat of a resource; -1: it has none. */
+static int seat_of(const struct books *b, const struct gateway_resource *r)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (b->seats[i].resource == r)
+			return (int)i;
+	return -1;
+}
+
+/* Keep the parts of the resources that stay; old NULL: the one that was entered had all. */
+static int books_inherit(struct books *b, const struct books *old)
+{
+	int *was = calloc(b->n, sizeof(*was));
+
+	if (!was)
+		return -ENOMEM;
+	for (size_t i = 0; i < b->n; i++) {
+		const struct gateway_resource *r = b->seats[i].resource;
+
+		was[i] = old ? seat_of(old, r) : r->entered ? 0 : -1;
+		if (old && was[i] >= 0)
+			b->seats[i].at = old->seats[was[i]].at;
+	}
+	divide_table_inherit(b->table, old ? old->table : NULL, was);
+	free(was);
+	return 0;
 }
 
 static double *parts_for(struct books *b, size_t seat)
@@ -101,8 +145,6 @@ static double *parts_for(struct books *b, size_t seat)
 }
 
 /* ---- the task, on the resource's thread */
-
-static void seat_back(struct loop_task *task);
 
 static void seat_there(struct loop_task *task)
 {
@@ -120,16 +162,15 @@ static void seat_there(struct loop_task *task)
 
 static void send(struct gateway_divide *d, struct seat *s, bool collect, bool apply)
 {
-	size_t seat = (size_t)(s - d->seats);
+	size_t seat = (size_t)(s - d->now->seats);
 
 	s->collect = collect;
 	s->apply = apply;
-	s->serial = d->serial;
 	s->n = divide_table_policy(d->now->table)->n_tenants;
 	s->rows = divide_table_rows(d->now->table);
 	s->part = apply ? parts_for(d->now, seat) : NULL;
 	s->demand = &d->now->demands[seat * s->n];
-	d->away[seat] = true;
+	d->now->away[seat] = true;
 	d->n_away++;
 	loop_post(s->resource->worker->loop, &s->there);
 }
@@ -147,23 +188,21 @@ static void step(struct gateway_divide *d)
 	if (d->collected)
 		divide_table_targets(t);
 	d->collected = false;
-	told = divide_table_tell(t, d->away);
+	told = divide_table_tell(t, d->now->away);
 	d->changed |= told;
-	for (size_t k = 0; told && k < d->n_seats; k++)
-		if (!d->away[k] && divide_table_differs(t, k))
-			send(d, &d->seats[k], false, true);
+	for (size_t k = 0; told && k < d->now->n; k++)
+		if (!d->now->away[k] && divide_table_differs(t, k))
+			send(d, &d->now->seats[k], false, true);
 }
 
 static void seat_back(struct loop_task *task)
 {
 	struct seat *s = container_of(task, struct seat, back);
 	struct gateway_divide *d = s->divide;
-	size_t seat = (size_t)(s - d->seats);
+	size_t seat = (size_t)(s - d->now->seats);
 
-	d->away[seat] = false;
+	d->now->away[seat] = false;
 	d->n_away--;
-	if (s->serial != d->serial)
-		return; /* of another policy */
 	if (s->rc < 0)
 		log_event(LOG_LEVEL_WARNING, "divide", "resource", s->resource->name, "why",
 			s->err.text, NULL);
@@ -185,8 +224,8 @@ static bool unchanged(struct gateway_divide *d)
 	uint64_t before = d->activity;
 
 	d->activity = 0;
-	for (size_t k = 0; k < d->n_seats; k++)
-		d->activity += resource_activity(d->seats[k].resource->resource);
+	for (size_t k = 0; k < d->now->n; k++)
+		d->activity += resource_activity(d->now->seats[k].resource->resource);
 	return d->activity == before;
 }
 
@@ -196,7 +235,7 @@ static void tick(struct loop_timer *timer, weir_time now)
 	bool idle, late = d->n_away > 0, asleep;
 	size_t shared;
 
-	if (d->paused)
+	if (d->paused || !d->now)
 		return;
 	shared = divide_table_shared(d->now->table, &idle);
 
@@ -211,16 +250,16 @@ static void tick(struct loop_timer *timer, weir_time now)
 	d->steps = STEPS;
 	if (late)
 		step(d);
-	for (size_t k = 0; k < d->n_seats; k++)
-		if (!d->away[k])
-			send(d, &d->seats[k], true, false);
+	for (size_t k = 0; k < d->now->n; k++)
+		if (!d->now->away[k])
+			send(d, &d->now->seats[k], true, false);
 }
 
 void gateway_divide_wake(struct gateway *g)
 {
 	struct gateway_divide *d = g->divide;
 
-	if (!d)
+	if (!d || !d->now)
 		return;
 	d->awake = loop_clock() + AWAKE;
 	/* Not earlier than the next tick while it runs: many clients do not make it faster. */
@@ -244,17 +283,25 @@ bool gateway_divide_pause(struct gateway *g, bool on)
 
 /* ---- with the policy */
 
-int gateway_divide_prepare(struct gateway *g, const struct weir_policy *p)
+int gateway_divide_prepare(
+	struct gateway *g, const struct weir_policy *p, struct gateway_resource *const *list)
 {
 	struct gateway_divide *d = g->divide;
+	struct books *next = NULL;
 
 	if (!d)
 		return 0;
 	books_free(d->next);
-	d->next = p ? books_new(p, d->n_seats) : NULL;
-	if (d->next)
-		divide_table_inherit(d->next->table, d->now->table);
-	return d->next || !p ? 0 : -ENOMEM;
+	d->next = NULL;
+	if (!p || (!d->now && p->n_resources < 2))
+		return 0;
+	next = books_new(d, p, list);
+	if (next && books_inherit(next, d->now) < 0) {
+		books_free(next);
+		next = NULL;
+	}
+	d->next = next;
+	return next ? 0 : -ENOMEM;
 }
 
 int gateway_divide_swapped(struct gateway *g, struct gateway_resource *r,
@@ -262,13 +309,14 @@ int gateway_divide_swapped(struct gateway *g, struct gateway_resource *r,
 {
 	struct gateway_divide *d = g->divide;
 	struct books *b = !d ? NULL : d->now;
+	int seat;
 
-	if (!b)
-		return 0;
-	if (d->next && divide_table_policy(d->next->table) == p)
+	if (d && d->next && divide_table_policy(d->next->table) == p)
 		b = d->next;
-	return resource_divide(r->resource, parts_for(b, (size_t)(r - g->resources)),
-		divide_table_rows(b->table), err);
+	seat = b ? seat_of(b, r) : -1;
+	return seat < 0 ? 0
+			: resource_divide(r->resource, parts_for(b, (size_t)seat),
+				  divide_table_rows(b->table), err);
 }
 
 void gateway_divide_policy(struct gateway *g)
@@ -280,7 +328,7 @@ void gateway_divide_policy(struct gateway *g)
 	books_free(d->now);
 	d->now = d->next;
 	d->next = NULL;
-	d->serial++;
+	d->activity = 0;
 	gateway_divide_wake(g);
 }
 
@@ -297,7 +345,7 @@ int gateway_divide_start(struct gateway *g)
 {
 	struct gateway_divide *d;
 
-	if (g->n_resources < 2 || g->options.bare)
+	if (g->options.bare)
 		return 0;
 	d = calloc(1, sizeof(*d));
 	if (!d)
@@ -305,18 +353,10 @@ int gateway_divide_start(struct gateway *g)
 	g->divide = d;
 	d->gateway = g;
 	d->timer.due = tick;
-	d->seats = calloc(g->n_resources, sizeof(*d->seats));
-	d->away = calloc(g->n_resources, sizeof(*d->away));
-	d->now = books_new(g->policy, g->n_resources);
-	if (!d->seats || !d->away || !d->now)
-		return -ENOMEM;
-	d->n_seats = g->n_resources;
-	for (size_t i = 0; i < d->n_seats; i++)
-		d->seats[i] = (struct seat){.there = {.run = seat_there},
-			.back = {.run = seat_back},
-			.divide = d,
-			.resource = &g->resources[i]};
-	return gateway_each(g, give_parts, g, NULL);
+	if (g->n_resources < 2)
+		return 0;
+	d->now = books_new(d, g->policy, g->resources);
+	return d->now ? gateway_each(g, give_parts, g, NULL) : -ENOMEM;
 }
 
 /* The main loop does not run any more: tasks that seats posted to it are never run. */
@@ -331,8 +371,6 @@ void gateway_divide_stop(struct gateway *g)
 		gateway_settle(g);
 	books_free(d->now);
 	books_free(d->next);
-	free(d->seats);
-	free(d->away);
 	free(d);
 	g->divide = NULL;
 }

@@ -105,8 +105,8 @@ int gateway_find(struct gateway *g, const struct weir_who *who, struct front_pla
 
 	if (!export_named(g, who->export_ ? who->export_ : "", &e))
 		return -ENOENT;
-	r = gateway_resource(g, g->policy->resources[e.resource].name);
-	if (!r || (e.back && !(v = gateway_volume_find(g, e.name))))
+	r = g->resources[e.resource];
+	if (e.back && !(v = gateway_volume_find(g, e.name)))
 		return -ENOENT;
 	tenant = weir_policy_match(g->policy, who);
 	if (tenant < 0)
@@ -114,6 +114,7 @@ int gateway_find(struct gateway *g, const struct weir_who *who, struct front_pla
 	locate(r, &e, &place);
 	if (v)
 		locate_volume(v, &place);
+	place.known &= !gateway_resource_blocked(r, v ? v->back_name : r->back_name);
 	place.read_only =
 		e.read_only || g->options.read_only || (place.known && place.info->read_only);
 	place.timeout = g->policy->resources[e.resource].timeout;
@@ -130,8 +131,8 @@ int gateway_find(struct gateway *g, const struct weir_who *who, struct front_pla
 struct gateway_resource *gateway_resource(struct gateway *g, const char *name)
 {
 	for (size_t i = 0; i < g->n_resources; i++)
-		if (strcmp(g->resources[i].name, name) == 0)
-			return &g->resources[i];
+		if (strcmp(g->resources[i]->name, name) == 0)
+			return g->resources[i];
 	return NULL;
 }
 
@@ -142,20 +143,11 @@ void gateway_fits_resource(struct gateway *g, const struct gateway_resource *r)
 	for (size_t i = 0; i < n_exports(g, p); i++) {
 		struct weir_export e = export_at(g, p, i);
 
-		if (gateway_resource(g, p->resources[e.resource].name) == r && !fits(&e, r))
+		if (g->resources[e.resource] == r && !fits(&e, r))
 			log_event(LOG_LEVEL_ERROR, "export-beyond", "export", e.name, "resource",
 				r->name, "why", "it ends beyond its resource: clients are refused",
 				NULL);
 	}
-}
-
-static int export_fits(
-	struct gateway *g, const struct weir_policy *p, size_t i, struct weir_err *err)
-{
-	struct weir_export e = export_at(g, p, i);
-	struct gateway_resource *r = gateway_resource(g, p->resources[e.resource].name);
-
-	return r->known && !e.back ? gateway_export_fits(&e, r->name, r->size, err) : 0;
 }
 
 int gateway_lets_in(const struct weir_policy *p, struct weir_err *err)
@@ -169,29 +161,16 @@ int gateway_lets_in(const struct weir_policy *p, struct weir_err *err)
 		"every client would be refused: no tenant has a match, and there is no default");
 }
 
-int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+int gateway_fits(struct gateway *g, const struct weir_policy *p,
+	struct gateway_resource *const *list, struct weir_err *err)
 {
-	for (size_t i = 0; i < p->n_resources; i++) {
-		const struct weir_resource *spec = &p->resources[i];
-		const struct gateway_resource *r = gateway_resource(g, spec->name);
-
-		if (!r)
-			return weir_err_at(err, -EINVAL, spec->at,
-				"resource '%s' is new: this needs a restart", spec->name);
-		if (spec->volumes != r->volumes)
-			return weir_err_at(err, -EINVAL, spec->at,
-				"resource '%s' has %s: this needs a restart", spec->name,
-				spec->volumes ? "volumes now" : "no volumes any more");
-		if (!spec->volumes && (!spec->back || strcmp(spec->back, r->back_name) != 0))
-			return weir_err_at(err, -EINVAL, spec->at,
-				"resource '%s' has another back end than '%s': this needs a "
-				"restart",
-				spec->name, r->back_name);
-	}
-	if (p->n_resources < g->n_resources)
-		return weir_err_set(err, -EINVAL, "a resource was removed: this needs a restart");
+	if (!p->n_resources)
+		return weir_err_set(err, -EINVAL, "no resources: there is nothing to serve");
 	for (size_t i = 0; i < n_exports(g, p); i++) {
-		int rc = export_fits(g, p, i, err);
+		struct weir_export e = export_at(g, p, i);
+		const struct gateway_resource *r = list ? list[e.resource] : NULL;
+		int rc = r && r->known && !e.back ? gateway_export_fits(&e, r->name, r->size, err)
+						  : 0;
 
 		if (rc < 0)
 			return rc;

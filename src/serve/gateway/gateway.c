@@ -24,9 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMORY_DEFAULT ((size_t)1 << 30)  /* bytes of payloads: a second of a fast disk */
-#define MEMORY_LEAST   ((size_t)16 << 20) /* a worker: 64 of the largest pieces */
-
 _Static_assert(WEIR_POLICY_KEEP_LEAST == BACK_KEEP_LEAST, "the policy checks the back end's bound");
 
 /* ---- small things that others ask for */
@@ -95,11 +92,17 @@ static int each_call(void *arg, struct worker *w)
 	return e->fn(e->arg, e->resource);
 }
 
+int gateway_at(struct gateway_resource *r, gateway_each_fn *fn, void *arg)
+{
+	struct each e = {fn, arg, r};
+
+	return worker_call(r->worker, each_call, &e);
+}
+
 int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_index)
 {
 	for (size_t i = 0; i < g->n_resources; i++) {
-		struct each e = {fn, arg, &g->resources[i]};
-		int rc = worker_call(e.resource->worker, each_call, &e);
+		int rc = gateway_at(g->resources[i], fn, arg);
 
 		if (rc >= 0)
 			continue;
@@ -110,142 +113,38 @@ int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_
 	return 0;
 }
 
-static int nothing(void *arg, struct gateway_resource *r)
+static int nothing(void *arg, struct worker *w)
 {
 	return 0;
 }
 
 void gateway_settle(struct gateway *g)
 {
-	gateway_each(g, nothing, NULL, NULL);
+	for (unsigned i = 0; i < g->n_workers; i++)
+		worker_call(&g->workers[i], nothing, NULL);
 }
 
 bool gateway_runs(const struct gateway *g)
 {
-	for (unsigned i = 0; i < g->n_workers; i++)
-		if (!g->workers[i].running)
-			return false;
-	return true;
+	return g->n_workers > 0;
 }
 
 /* ---- start */
 
-static unsigned count_cores(void)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
-}
-
-static int make_workers(struct gateway *g, struct weir_err *err)
-{
-	const struct gateway_options *o = &g->options;
-	size_t n = o->threads           ? o->threads
-		   : g->policy->threads ? g->policy->threads
-					: count_cores();
-	size_t memory = o->memory            ? o->memory
-			: g->policy->buffers ? g->policy->buffers
-					     : MEMORY_DEFAULT;
-
-	if (n > g->policy->n_resources)
-		n = g->policy->n_resources;
-	assert(n > 0); /* start looked */
-	memory /= n;
-	if (memory < MEMORY_LEAST)
-		memory = MEMORY_LEAST;
-	g->workers = calloc(n, sizeof(*g->workers));
-	if (!g->workers)
-		return no_memory(err);
-	for (size_t i = 0; i < n; i++) {
-		int core = o->n_cores ? o->cores[i % o->n_cores] : -1;
-		int rc = worker_init(&g->workers[g->n_workers++], g, (unsigned)i, memory, core);
-
-		if (rc < 0)
-			return weir_err_set(err, rc, "cannot make a thread: %s", strerror(-rc));
-	}
-	return 0;
-}
-
-/* Main thread. */
-static void learned(struct loop_task *t)
-{
-	struct gateway_resource *r = container_of(t, struct gateway_resource, learned);
-
-	r->size = resource_info(r->resource)->size;
-	r->known = true;
-	gateway_fits_resource(r->gateway, r);
-	front_known(r->gateway->door);
-}
-
-/* The worker's thread. */
-static void known(void *arg)
-{
-	struct gateway_resource *r = arg;
-
-	r->learned.run = learned;
-	loop_post(r->gateway->loop, &r->learned);
-}
-
-static int open_back(struct gateway *g, const struct weir_resource *spec,
-	struct gateway_resource *r, struct back **ret, struct weir_err *err)
-{
-	if (spec->volumes)
-		return back_volumes_new(r->worker->loop, ret) < 0 ? no_memory(err) : 0;
-	if (spec->back)
-		return gateway_back_open(g, spec, r, spec->back, ret, err);
-	return weir_err_at(err, -EINVAL, spec->at,
-		"resource '%s' names no back end, as in back: \"memory:1G\"", spec->name);
-}
-
-static int open_resource(struct gateway *g, size_t i, struct weir_err *err)
-{
-	const struct weir_resource *spec = &g->policy->resources[i];
-	struct gateway_resource *r = &g->resources[i];
-	struct resource_config c = {.spec = spec,
-		.bare = g->options.bare,
-		.known = spec->volumes ? NULL : known,
-		.known_arg = r};
-	int rc;
-
-	r->gateway = g;
-	r->worker = &g->workers[i % g->n_workers];
-	r->name = strdup(spec->name);
-	r->back_name = strdup(spec->back ? spec->back : "");
-	r->volumes = spec->volumes;
-	g->n_resources++;
-	if (!r->name || !r->back_name)
-		return no_memory(err);
-	rc = open_back(g, spec, r, &c.back, err);
-	if (rc < 0)
-		return rc;
-	r->size = c.back->info.size;
-	c.loop = r->worker->loop;
-	rc = resource_new(&c, &r->resource);
-	if (rc < 0) {
-		back_free(c.back);
-		return weir_err_set(err, rc, "%s: %s", r->name, strerror(-rc));
-	}
-	r->known = !resource_starting(r->resource);
-	return 0;
-}
-
 static int open_resources(struct gateway *g, struct weir_err *err)
 {
 	size_t n = g->policy->n_resources;
-	int rc;
+	int rc = gateway_resources_open(g, g->policy, &g->resources, err);
 
-	g->resources = calloc(n, sizeof(*g->resources));
-	if (!g->resources)
-		return no_memory(err);
-	for (size_t i = 0; i < n; i++) {
-		rc = open_resource(g, i, err);
-		if (rc < 0)
-			return rc;
-	}
-	rc = gateway_volumes_open(g, g->policy, &g->volumes, err);
+	if (rc < 0)
+		return rc;
+	g->n_resources = n;
+	for (size_t i = 0; i < n; i++)
+		g->resources[i]->entered = true;
+	rc = gateway_volumes_open(g, g->policy, g->resources, &g->volumes, err);
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = gateway_volumes_add(&g->volumes, &g->resources[i], err);
-	return rc < 0 ? rc : gateway_fits(g, g->policy, err);
+		rc = gateway_volumes_add(&g->volumes, g->resources[i], err);
+	return rc < 0 ? rc : gateway_fits(g, g->policy, g->resources, err);
 }
 
 struct starting {
@@ -256,10 +155,10 @@ struct starting {
 static int start_resource(void *arg, struct gateway_resource *r)
 {
 	struct starting *s = arg;
-	int rc = resource_start(r->resource);
+	int rc = gateway_resource_start(r, s->err);
 
 	if (rc < 0)
-		return weir_err_set(s->err, rc, "%s: %s: %s", r->name, r->back_name, strerror(-rc));
+		return rc;
 	rc = resource_swap(r->resource, s->gateway->policy, s->err);
 	if (rc < 0)
 		return rc;
@@ -271,13 +170,9 @@ static int start_threads(struct gateway *g, struct weir_err *err)
 {
 	struct starting s = {g, err};
 
-	for (unsigned i = 0; i < g->n_workers; i++) {
-		int rc = worker_run(&g->workers[i]);
+	int rc = workers_run(g, err);
 
-		if (rc < 0)
-			return weir_err_set(err, rc, "cannot start a thread: %s", strerror(-rc));
-	}
-	return gateway_each(g, start_resource, &s, NULL);
+	return rc < 0 ? rc : gateway_each(g, start_resource, &s, NULL);
 }
 
 struct draining {
@@ -320,8 +215,6 @@ static int start_gateway(struct gateway *g, struct weir_err *err)
 	if (rc < 0)
 		return weir_err_set(err, rc, "cannot wait for signals: %s", strerror(-rc));
 	rc = gateway_tls_read(g->policy, &g->tls, err);
-	if (rc == 0)
-		rc = make_workers(g, err);
 	if (rc == 0)
 		rc = open_resources(g, err);
 	if (rc == 0 && gateway_ledger_start(g) < 0)
@@ -379,39 +272,11 @@ int gateway_new(struct weir_policy *p, const char *text, const char *name,
 
 /* ---- the end */
 
-static int free_resource(void *arg, struct gateway_resource *r)
-{
-	if (r->resource)
-		resource_free(r->resource);
-	r->resource = NULL;
-	return 0;
-}
-
 /* Usually gateway_run has waited for the last client. */
 static void check_clients(struct gateway *g)
 {
 	if (gateway_runs(g) && !g->stuck && gateway_busy(g))
 		g->stuck = true;
-}
-
-/* On their threads while these run, else (the start failed earlier) here. */
-static void free_resources(struct gateway *g, bool keep_names)
-{
-	for (size_t i = 0; i < g->n_resources; i++) {
-		struct gateway_resource *r = &g->resources[i];
-		struct each e = {free_resource, NULL, r};
-
-		if (g->stuck)
-			continue;
-		if (r->worker->running)
-			worker_call(r->worker, each_call, &e);
-		else
-			free_resource(NULL, r);
-		if (!keep_names) {
-			free(r->name);
-			free(r->back_name);
-		}
-	}
 }
 
 void gateway_free(struct gateway *g)
@@ -431,27 +296,29 @@ void gateway_free(struct gateway *g)
 		gateway_slo_stop(g);
 		gateway_unlisten(g);
 		front_door_free(g->door);
+		g->door = NULL;
 		gateway_signals_end(g);
+		gateway_leaving_end(g);
 	}
 	check_clients(g);
-	free_resources(g, abandoned);
-	for (unsigned i = 0; i < g->n_workers; i++) {
+	gateway_resources_end(g);
+	for (unsigned i = 0; i < g->n_made; i++) {
 		worker_stop(&g->workers[i]);
 		if (!g->stuck) /* else a back end may still write to its memory */
 			worker_free(&g->workers[i]);
 	}
 	if (!g->stuck)
 		gateway_volumes_free(&g->volumes);
+	if (!g->stuck && !abandoned)
+		gateway_resources_free(g);
 	tls_free(g->tls);
 	if (abandoned)
 		return;
 	gateway_policy_stop(g);
 	if (g->loop)
 		loop_free(g->loop);
-	if (!g->stuck) {
-		free(g->resources);
+	if (!g->stuck)
 		free(g->workers);
-	}
 	free(g->state);
 	free(g);
 }

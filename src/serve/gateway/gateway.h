@@ -49,6 +49,9 @@ struct gateway_options {
 	/* without exports in the policy there is one, "": all of the first resource, under any
 	 * name */
 	bool any_name;
+	/* called with each policy after the first when it is in force; may be NULL */
+	void (*entered)(void *arg, const struct weir_policy *p);
+	void *entered_arg;
 };
 
 /* Take the policy (owned, also on failure), open back ends and listeners; options are copied. Text

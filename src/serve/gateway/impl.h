@@ -44,18 +44,42 @@ struct worker {
 	struct front *front; /* connections of its clients, on the worker's thread */
 };
 
-struct gateway_resource { /* the policy's resources at the start, in its order; never changes */
+/* One resource, from its opening until its last reader has gone; serve/gateway/resources.c. A resource of the next policy with
+ * the same name and another back end is another one. */
+struct gateway_resource {
 	char *name, *back_name; /* back_name: "" if it has volumes */
 	bool volumes;
 	struct worker *worker;
 	struct resource *resource;
-	bool known;    /* size and resource_info are known: its back end was reached once */
-	uint64_t size; /* bytes */
-	bool bypassed; /* serve/gateway/bypass.c's */
+	uint64_t number; /* in the order of opening, from 1 on */
+	bool known;      /* size and resource_info are known: its back end was reached once */
+	uint64_t size;   /* bytes */
+	bool bypassed;   /* serve/gateway/bypass.c's */
 	struct gateway *gateway;
+	weir_time open_by;        /* patience with an unreachable upstream at the opening */
 	struct loop_task learned; /* posted by its worker when they are known */
 	struct request flush;     /* serve/gateway/run.c's, at the end */
 	atomic_bool flushing;     /* it is under way */
+	struct {
+		uint64_t activity;     /* at the last check */
+		bool again;            /* check again, whatever its activity */
+	} slo;                         /* serve/gateway/slo.c's */
+	struct report_member *member;  /* serve/host/reports.c's; NULL: none */
+	struct cluster_member *server; /* serve/host/cluster.c's; NULL: none */
+
+	/* private to serve/gateway/resources.c */
+	atomic_uint refs;              /* the gateway, its volumes, looks under way */
+	uint64_t opened, left;         /* versions of the policy: its first; the first without it */
+	bool parts;                    /* the policy that is being made lacks it */
+	bool entered;                  /* the policy in force has, or had, it */
+	bool started;                  /* its thread has it */
+	bool leaving;                  /* in the gateway's list of those; no new reader */
+	struct gateway_resource *next; /* of that list */
+	struct gateway_version *version; /* that it has while it leaves */
+	struct loop_task leave, drained, end, gone;
+	struct loop_timer drain; /* its thread's */
+	bool flushed, late;      /* its thread's: the last step; its delay was logged */
+	weir_time away_by;       /* its thread's: then no request waits for its upstream */
 };
 
 /* A volume of a resource; serve/gateway/volume.c. Of the main thread, but for the calls of its back end. */
@@ -83,9 +107,15 @@ struct gateway_listener {
 	struct loop_fd fd; /* first */
 	struct gateway *gateway;
 	const struct front_ops *front; /* the protocol of its clients */
-	char *address;
-	dev_t dev; /* of a unix socket's file that we made; ino 0: none of ours */
+	char *text, *address; /* as the policy has it, NULL: systemd's; as clients have it */
+	bool entered;         /* the loop has it */
+	dev_t dev;            /* of a unix socket's file that we made; ino 0: none of ours */
 	ino_t ino;
+};
+
+struct gateway_listeners {
+	struct gateway_listener **all;
+	size_t n;
 };
 
 struct gateway {
@@ -111,14 +141,17 @@ struct gateway {
 	struct gateway_ledger *ledger; /* NULL: it is not kept */
 	struct gateway_slo *slo;       /* NULL: not started yet */
 
-	struct worker *workers;
-	unsigned n_workers;
-	struct gateway_resource *resources;
+	struct worker *workers; /* WORKERS_MOST */
+	unsigned n_workers;     /* running, but for the start */
+	unsigned n_made;        /* and those made for a change that is not in force yet */
+	struct gateway_resource **resources; /* of the policy in force, in its order */
 	size_t n_resources;
+	uint64_t resources_opened;
+	struct gateway_resource *leaving; /* removed, and not freed yet */
 	struct gateway_volumes volumes;
 	atomic_size_t volumes_leaving; /* removed, and not freed yet */
 
-	struct gateway_listener *listeners;
+	struct gateway_listener **listeners;
 	size_t n_listeners;
 	struct loop_timer accept_again; /* after a pause */
 	int spare_fd;            /* given up for a moment to turn a client away without EMFILE */
@@ -150,6 +183,14 @@ struct gateway {
 /* Listen on options.listen or the policy's addresses, and on options.sockets. -EINVAL: no
  * address. */
 int gateway_listen(struct gateway *g, struct weir_err *err);
+/* Open the addresses of a policy that are not open yet, and list them with the others. Any thread, while nothing else changes
+ * the listeners. On error none stays open. */
+int gateway_listeners_open(struct gateway *g, const struct weir_policy *p,
+	struct gateway_listeners *ret, struct weir_err *err);
+/* Main thread: accept clients at these, and close the others; their connections stay. 0, or -ENOMEM. */
+int gateway_listeners_enter(struct gateway *g, struct gateway_listeners *l);
+/* Close those that were not entered. */
+void gateway_listeners_free(struct gateway_listeners *l);
 /* Close them all, and remove the files of unix sockets that are still ours. */
 void gateway_unlisten(struct gateway *g);
 
@@ -160,6 +201,8 @@ int gateway_signals(struct gateway *g);
 void gateway_signals_end(struct gateway *g);
 /* Return true if there are clients, or requests inside. Workers running. */
 bool gateway_busy(struct gateway *g);
+/* Flush its back end, on its thread: `flushing` until that is done. */
+void gateway_resource_flush(struct gateway_resource *r);
 
 /* ---- gateway.c */
 
@@ -168,6 +211,8 @@ bool gateway_busy(struct gateway *g);
  * NULL). Main thread, workers running. */
 typedef int gateway_each_fn(void *arg, struct gateway_resource *r);
 int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_index);
+/* Call fn for one of them. */
+int gateway_at(struct gateway_resource *r, gateway_each_fn *fn, void *arg);
 /* Wait until all tasks posted to the workers before have run. */
 void gateway_settle(struct gateway *g);
 /* Return true if all workers run, as they do unless the start has failed. */
@@ -180,12 +225,45 @@ int gateway_tls_read(const struct weir_policy *p, struct tls **ret_tls, struct w
 
 /* Return the resource of that name, or NULL. */
 struct gateway_resource *gateway_resource(struct gateway *g, const char *name);
-/* Check that this policy's exports and resources fit the open back ends. -EINVAL with a message.
- * The resources must be those of the start with the same back ends (a restart changes them). */
-int gateway_fits(struct gateway *g, const struct weir_policy *p, struct weir_err *err);
+/* Check that the exports of a policy fit the back ends of its resources, `list` in the policy's order; those that are not
+ * open are NULL. -EINVAL with a message. */
+int gateway_fits(struct gateway *g, const struct weir_policy *p,
+	struct gateway_resource *const *list, struct weir_err *err);
 
 /* A resource became known: log the exports that do not fit it. */
 void gateway_fits_resource(struct gateway *g, const struct gateway_resource *r);
+
+/* ---- serve/gateway/resources.c */
+
+/* Return true if an open resource can continue with the other settings; else it is replaced. */
+bool gateway_resource_stays(const struct weir_resource *a, const struct weir_resource *b);
+/* List the resources of a policy, in its order: those that stay, and new ones, which are opened. *ret_list: malloc'ed.
+ * Any thread, while nothing else changes the policy. On error none stays open. */
+int gateway_resources_open(struct gateway *g, const struct weir_policy *p,
+	struct gateway_resource ***ret_list, struct weir_err *err);
+/* Start a new one on its thread. Does nothing if it runs. 0, or a negative errno with a message. */
+int gateway_resource_start(struct gateway_resource *r, struct weir_err *err);
+/* Main thread: the list is in force. Take it, and let those that it lacks go: their clients are disconnected, and each is
+ * flushed and freed after its last request. was: the version that they have. */
+void gateway_resources_enter(
+	struct gateway *g, struct gateway_resource **list, size_t n, struct gateway_version *was);
+/* Main thread: the list is not put in force: close the new ones. NULL is fine. */
+void gateway_resources_drop(
+	struct gateway *g, struct gateway_resource **list, size_t n, struct gateway_version *of);
+/* Any thread: keep the resource until it is put again. */
+void gateway_resource_hold(struct gateway_resource *r);
+void gateway_resource_put(struct gateway_resource *r);
+/* Return true if two names of back ends name the same file, device or upstream, by whatever options. */
+bool gateway_same_storage(const char *a, const char *b);
+/* Return true while a removed resource may still write to that storage of this one. Main thread. */
+bool gateway_resource_blocked(const struct gateway_resource *r, const char *back);
+/* Wait no longer for unreachable back ends of those that leave. Main thread, workers running. */
+void gateway_leaving_abandon(struct gateway *g);
+/* The end: wait a moment for those that leave. The main loop does not run. */
+void gateway_leaving_end(struct gateway *g);
+/* Free the back ends and gates on their threads, unless some hold requests; then, after the volumes, the rest. */
+void gateway_resources_end(struct gateway *g);
+void gateway_resources_free(struct gateway *g);
 
 /* ---- serve/gateway/volume.c */
 
@@ -195,12 +273,13 @@ struct back;
 int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 	const struct gateway_resource *r, const char *name, struct back **ret_back,
 	struct weir_err *err);
-/* Open the volumes of the policy that are not open yet. Any thread, while nothing else changes the volumes. On error none
- * stays open. */
+/* Open the volumes of the policy that are not open yet; list: its resources. Any thread, while nothing else changes the
+ * volumes. On error none stays open. */
 int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
-	struct gateway_volumes *ret_new, struct weir_err *err);
-/* Check the files of volumes that a policy adds and that came through the API: they must be in folders in which the gateway
- * has volumes already, and no links. 0, or -EINVAL with a message. Any thread, as above. */
+	struct gateway_resource *const *list, struct gateway_volumes *ret_new,
+	struct weir_err *err);
+/* Check the files of volumes and resources that a policy adds and that came through the API: they must be in folders in which
+ * the gateway has some already, and no links. 0, or -EINVAL with a message. Any thread, as above. */
 int gateway_volumes_allowed(struct gateway *g, const struct weir_policy *p, struct weir_err *err);
 /* Make room for them in the gateway's list, so that gateway_volumes_enter cannot fail. Main thread. 0 or -ENOMEM. */
 int gateway_volumes_room(struct gateway *g, const struct gateway_volumes *fresh);
@@ -234,8 +313,9 @@ void gateway_divide_policy(struct gateway *g);
 /* on: divide nothing until it is off again. Return true if no message about parts is in flight
  * either, so that gateway_divide_prepare may be called from another thread. */
 bool gateway_divide_pause(struct gateway *g, bool on);
-/* Prepare before the resources are swapped to p; NULL: the swap failed. 0 or -ENOMEM. */
-int gateway_divide_prepare(struct gateway *g, const struct weir_policy *p);
+/* Prepare before the resources are swapped to p, with p's resources; NULL: the swap failed. 0 or -ENOMEM. */
+int gateway_divide_prepare(
+	struct gateway *g, const struct weir_policy *p, struct gateway_resource *const *list);
 /* Give a resource its parts under policy p, right after it was swapped to that. On the resource's
  * thread while the main one waits. 0, or a negative errno with a message. */
 int gateway_divide_swapped(struct gateway *g, struct gateway_resource *r,
@@ -245,6 +325,15 @@ void gateway_divide_wake(struct gateway *g);
 
 /* ---- worker.c */
 
+#define WORKERS_MOST 1024 /* as many as `threads` may have */
+
+/* Make more workers, as many as the policy and the options want for its resources: they are run by workers_run. Any thread, while
+ * nothing else makes some. 0 or a negative errno with a message. */
+int workers_make(struct gateway *g, const struct weir_policy *p, struct weir_err *err);
+/* Run those that do not run yet. Main thread. */
+int workers_run(struct gateway *g, struct weir_err *err);
+/* Divide the memory for payloads that the policy in force has over the workers. Main thread. */
+void workers_memory(struct gateway *g);
 int worker_init(struct worker *w, struct gateway *g, unsigned index, size_t memory, int core);
 int worker_run(struct worker *w); /* starts the thread */
 /* Call fn on the worker's thread, in its next round; wait, and return its result. */
@@ -254,8 +343,8 @@ void worker_free(struct worker *w);
 
 /* ---- record.c */
 
-/* After a swap of the policy: the tenants have new indices. Main thread; does nothing without a
- * recording. */
+/* After a swap of the policy: the tenants have new indices, and resources came and went. Main thread; does nothing
+ * without a recording. */
 void record_policy(struct gateway *g);
 
 /* ---- serve/gateway/change.c */

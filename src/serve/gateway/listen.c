@@ -55,7 +55,7 @@ static int turn_away(struct gateway *g, int listener)
 static void polled(struct gateway *g, bool yes)
 {
 	for (size_t i = 0; i < g->n_listeners; i++)
-		loop_change(g->loop, &g->listeners[i].fd, yes ? EPOLLIN : 0);
+		loop_change(g->loop, &g->listeners[i]->fd, yes ? EPOLLIN : 0);
 }
 
 static void again(struct loop_timer *t, weir_time now)
@@ -103,79 +103,158 @@ static void ready(struct loop_fd *f, uint32_t events)
 
 /* ---- opening and closing */
 
-static int listener_add(
-	struct gateway *g, const struct front_ops *front, int fd, const char *address)
+/* Close a listener, which may be in the loop or not. */
+static void listener_free(struct gateway_listener *l)
 {
-	struct gateway_listener *l = &g->listeners[g->n_listeners];
+	const char *path = l->address ? l->address + 5 : NULL;
 	struct stat st;
-	int rc;
 
+	/* Another gateway may have taken over the name in the meantime. */
+	if (l->ino && stat(path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
+		unlink(path);
+	if (l->entered)
+		loop_remove(l->gateway->loop, &l->fd);
+	if (l->fd.fd >= 0)
+		close(l->fd.fd);
+	free(l->address);
+	free(l->text);
+	free(l);
+}
+
+/* text: as the policy has it; NULL: `fd` is systemd's. */
+static int listener_new(struct gateway *g, const char *text, int fd, struct gateway_listener **ret,
+	struct weir_err *err)
+{
+	struct gateway_listener *l = calloc(1, sizeof(*l));
+	const char *address = NULL;
+	struct stat st;
+	int rc = 0;
+
+	if (!l)
+		return no_memory(err);
 	*l = (struct gateway_listener){
-		.fd = {.fd = fd, .ready = ready}, .gateway = g, .front = front};
-	l->address = address ? stream_listening(fd, address) : strdup("systemd");
-	rc = l->address ? loop_add(g->loop, &l->fd, EPOLLIN) : -ENOMEM;
+		.fd = {.fd = fd, .ready = ready}, .gateway = g, .front = gateway_fronts[0]};
+	if (text)
+		rc = gateway_front(text, &l->front, &address, err);
+	if (text && rc == 0)
+		rc = stream_listen(address, &l->fd.fd, err);
+	l->text = text ? strdup(text) : NULL;
+	if (rc == 0)
+		l->address = text ? stream_listening(l->fd.fd, address) : strdup("systemd");
+	if (rc == 0 && (!l->address || (text && !l->text)))
+		rc = no_memory(err);
 	if (rc < 0) {
-		free(l->address);
-		close(fd);
+		listener_free(l);
 		return rc;
 	}
-	if (address && strncmp(l->address, "unix:", 5) == 0 && stat(l->address + 5, &st) == 0) {
+	if (text && strncmp(l->address, "unix:", 5) == 0 && stat(l->address + 5, &st) == 0) {
 		l->dev = st.st_dev;
 		l->ino = st.st_ino;
 	}
-	g->n_listeners++;
+	*ret = l;
+	return 0;
+}
+
+static struct gateway_listener *listener_at(const struct gateway *g, const char *text)
+{
+	for (size_t i = 0; i < g->n_listeners; i++)
+		if (g->listeners[i]->text && strcmp(g->listeners[i]->text, text) == 0)
+			return g->listeners[i];
+	return NULL;
+}
+
+void gateway_listeners_free(struct gateway_listeners *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->all[i] && !l->all[i]->entered)
+			listener_free(l->all[i]);
+	free(l->all);
+	*l = (struct gateway_listeners){0};
+}
+
+int gateway_listeners_open(struct gateway *g, const struct weir_policy *p,
+	struct gateway_listeners *ret, struct weir_err *err)
+{
+	const struct gateway_options *o = &g->options;
+	const char *const *addresses = o->listen ? o->listen : p->listen;
+	size_t n = o->listen ? o->n_listen : p->n_listen;
+	struct gateway_listeners l = {.all = calloc(n + o->n_sockets + 1, sizeof(*l.all))};
+	int rc = l.all ? 0 : no_memory(err);
+
+	if (rc == 0 && n + o->n_sockets == 0)
+		rc = weir_err_set(err, -EINVAL,
+			"no address to listen on: no 'listen' in %s, and no --listen", g->name);
+	for (; rc == 0 && l.n < n; l.n++) {
+		l.all[l.n] = listener_at(g, addresses[l.n]);
+		if (!l.all[l.n])
+			rc = listener_new(g, addresses[l.n], -1, &l.all[l.n], err);
+	}
+	for (size_t i = 0; rc == 0 && i < g->n_listeners; i++)
+		if (!g->listeners[i]->text)
+			l.all[l.n++] = g->listeners[i];
+	for (; rc == 0 && !g->n_listeners && l.n < n + o->n_sockets; l.n++)
+		rc = listener_new(g, NULL, o->sockets[l.n - n], &l.all[l.n], err);
+	if (rc < 0)
+		gateway_listeners_free(&l);
+	else
+		*ret = l;
+	return rc;
+}
+
+static bool has(const struct gateway_listeners *l, const struct gateway_listener *one)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->all[i] == one)
+			return true;
+	return false;
+}
+
+int gateway_listeners_enter(struct gateway *g, struct gateway_listeners *l)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < l->n; i++) {
+		struct gateway_listener *one = l->all[i];
+
+		rc = one->entered ? 0 : loop_add(g->loop, &one->fd, EPOLLIN);
+		if (rc == 0 && !one->entered && g->n_listeners)
+			log_event(LOG_LEVEL_INFO, "listens", "address", one->address, NULL);
+		one->entered |= rc == 0;
+	}
+	for (size_t i = 0; rc == 0 && i < g->n_listeners; i++)
+		if (!has(l, g->listeners[i])) {
+			log_event(LOG_LEVEL_INFO, "listens-no-more", "address",
+				g->listeners[i]->address, NULL);
+			listener_free(g->listeners[i]);
+		}
+	if (rc < 0)
+		return rc;
+	free(g->listeners);
+	g->listeners = l->all;
+	g->n_listeners = l->n;
+	*l = (struct gateway_listeners){0};
 	return 0;
 }
 
 int gateway_listen(struct gateway *g, struct weir_err *err)
 {
-	const struct gateway_options *o = &g->options;
-	const char *const *addresses = o->listen ? o->listen : g->policy->listen;
-	size_t n = o->listen ? o->n_listen : g->policy->n_listen;
-	int rc, fd;
+	struct gateway_listeners l = {0};
+	int rc = gateway_listeners_open(g, g->policy, &l, err);
 
-	if (n + o->n_sockets == 0)
-		return weir_err_set(err, -EINVAL,
-			"no address to listen on: no 'listen' in %s, and no --listen", g->name);
-	g->listeners = calloc(n + o->n_sockets, sizeof(*g->listeners));
-	if (!g->listeners)
-		return no_memory(err);
-	for (size_t i = 0; i < n + o->n_sockets; i++) {
-		const struct front_ops *front = gateway_fronts[0];
-		const char *address = NULL;
-
-		if (i < n) {
-			rc = gateway_front(addresses[i], &front, &address, err);
-			if (rc == 0)
-				rc = stream_listen(address, &fd, err);
-			if (rc < 0)
-				return rc;
-		} else {
-			fd = o->sockets[i - n];
-		}
-		rc = listener_add(g, front, fd, address);
+	if (rc == 0) {
+		rc = gateway_listeners_enter(g, &l);
 		if (rc < 0)
-			return weir_err_set(err, rc, "%s: %s",
-				address ? address : "systemd's socket", strerror(-rc));
+			weir_err_set(err, rc, "cannot listen: %s", strerror(-rc));
 	}
+	gateway_listeners_free(&l);
 	g->spare_fd = spare_open();
-	return 0;
+	return rc;
 }
 
 void gateway_unlisten(struct gateway *g)
 {
-	for (size_t i = 0; i < g->n_listeners; i++) {
-		struct gateway_listener *l = &g->listeners[i];
-		const char *path = l->address + 5;
-		struct stat st;
-
-		/* Another gateway may have taken over the name in the meantime. */
-		if (l->ino && stat(path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
-			unlink(path);
-		loop_remove(g->loop, &l->fd);
-		close(l->fd.fd);
-		free(l->address);
-	}
+	for (size_t i = 0; i < g->n_listeners; i++)
+		listener_free(g->listeners[i]);
 	free(g->listeners);
 	g->listeners = NULL;
 	g->n_listeners = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* note: lines, and the differences of two policies. */
 #include "serve/gateway/note.h"
+#include "serve/gateway/impl.h"
 #include "policy/index.h"
 #include "policy/override.h"
 #include "base/array.h"
@@ -131,7 +132,7 @@ static void exports(struct changes *c)
 				c->from->exports[i].name);
 }
 
-/* ---- what is read at the start only */
+/* ---- what the process has */
 
 static bool same_tls(const struct weir_policy_tls *a, const struct weir_policy_tls *b)
 {
@@ -147,57 +148,68 @@ static bool same_list(const char *const *a, size_t n, const char *const *b, size
 	return n == m;
 }
 
-static bool same_reach(const struct weir_resource *a, const struct weir_resource *b)
+static void later(struct changes *c, const char *what, const char *why)
 {
-	return a->connections == b->connections && a->timeout == b->timeout && a->keep == b->keep &&
-	       a->direct == b->direct && a->threads == b->threads && a->read_only == b->read_only &&
-	       a->shared == b->shared && same_tls(&a->tls, &b->tls);
+	gateway_note_add(next(c), "%s: unchanged until a restart: %s", what, why);
 }
 
-static void later(struct changes *c, const char *what)
-{
-	gateway_note_add(next(c), "%s: unchanged until a restart", what);
-}
-
-static void restarts(struct changes *c)
+static void process(struct changes *c, bool own)
 {
 	const struct weir_policy *a = c->from, *b = c->to;
 
 	if (!same_list(a->listen, a->n_listen, b->listen, b->n_listen))
-		later(c, "listen");
+		gateway_note_add(next(c), own ? "listen: changed; connections stay"
+					      : "listen: unchanged: only the gateway's own policy "
+						"file may name other "
+						"addresses (change that, and send SIGHUP)");
 	if (!same_list(a->api, a->n_api, b->api, b->n_api) || !same_text(a->token, b->token))
-		later(c, "api");
+		later(c, "api", "a change must not cut off the way by which it can be undone");
 	if (!same_text(a->state, b->state))
-		later(c, "state");
+		later(c, "state", "the values and loans in force are kept in the old folder");
 	if (!same_text(a->recordings, b->recordings))
-		later(c, "recordings");
+		later(c, "recordings", "the API has opened its folder at the start");
 	if (a->threads != b->threads)
-		later(c, "threads");
+		gateway_note_add(next(c), "threads: changed for new resources");
 	if (a->buffers != b->buffers)
-		later(c, "memory");
+		gateway_note_add(next(c), "memory: changed");
 	if (a->log_level != b->log_level || a->log_form != b->log_form)
-		later(c, "log");
+		gateway_note_add(next(c), "log: changed");
+}
+
+static const struct weir_resource *resource_in(const struct weir_policy *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_resources; i++)
+		if (strcmp(p->resources[i].name, name) == 0)
+			return &p->resources[i];
+	return NULL;
 }
 
 static void resources(struct changes *c)
 {
 	for (size_t i = 0; i < c->to->n_resources; i++) {
 		const struct weir_resource *r = &c->to->resources[i];
+		const struct weir_resource *was = resource_in(c->from, r->name);
 
+		if (!was) {
+			gateway_note_add(next(c), "resource %s: new", r->name);
+			continue;
+		}
 		key_of(c, r->name, "depth");
 		key_of(c, r->name, "capacity");
-		for (size_t k = 0; k < c->from->n_resources; k++)
-			if (strcmp(c->from->resources[k].name, r->name) == 0 &&
-				!same_reach(&c->from->resources[k], r))
-				gateway_note_add(next(c),
-					"resource %s: access to its back end is unchanged until a "
-					"restart",
-					r->name);
+		if (!gateway_resource_stays(was, r))
+			gateway_note_add(next(c),
+				"resource %s: closed and opened anew; its clients are disconnected",
+				r->name);
 	}
+	for (size_t i = 0; i < c->from->n_resources; i++)
+		if (!resource_in(c->to, c->from->resources[i].name))
+			gateway_note_add(next(c),
+				"resource %s: removed; its clients are disconnected",
+				c->from->resources[i].name);
 }
 
-void gateway_note_changes(
-	struct gateway_note *n, const struct weir_policy *from, const struct weir_policy *to)
+void gateway_note_changes(struct gateway_note *n, const struct weir_policy *from,
+	const struct weir_policy *to, bool own)
 {
 	struct changes c = {n, from, to, 0};
 
@@ -207,7 +219,7 @@ void gateway_note_changes(
 	exports(&c);
 	if (!same_tls(&from->tls, &to->tls))
 		gateway_note_add(next(&c), "tls: changed for new connections");
-	restarts(&c);
+	process(&c, own);
 	if (c.n > LINES_MAX)
 		gateway_note_add(n, "and %zu more changes", c.n - LINES_MAX);
 }

@@ -12,7 +12,7 @@ void gateway_note_add(struct gateway_note *n, const char *fmt, ...)
 /* List the differences in `to`: a line for each tenant that is added, removed or changed, for the
  * keys of resources and exports, and for changes that need a restart. At most 100, then the number
  * of others. */
-void gateway_note_changes(
-	struct gateway_note *n, const struct weir_policy *from, const struct weir_policy *to);
+void gateway_note_changes(struct gateway_note *n, const struct weir_policy *from,
+	const struct weir_policy *to, bool own);
 
 #endif

@@ -50,6 +50,7 @@ void gateway_draft_free(struct gateway_draft *d)
 	gateway_state_free(d->overrides, d->n_overrides);
 	tls_free(d->tls);
 	gateway_volumes_free(&d->volumes);
+	gateway_listeners_free(&d->listeners);
 	free(d->was);
 	*d = (struct gateway_draft){0};
 }
@@ -218,9 +219,7 @@ static int fit(struct gateway *g, struct draft *v, struct weir_err *err)
 		rc = -EINVAL;
 	if (rc == 0)
 		rc = reports_fits(g, v->policy, err);
-	if (rc == 0)
-		rc = cluster_fits(g, v->policy, err);
-	return rc < 0 ? rc : gateway_fits(g, v->policy, err);
+	return rc < 0 ? rc : cluster_fits(g, v->policy, err);
 }
 
 static int make_applied(struct gateway *g, struct gateway_change *c, struct draft *v)
@@ -355,6 +354,21 @@ void gateway_draft_unkeep(struct gateway *g, struct gateway_draft *d)
 	d->kept = false;
 }
 
+/* Open the new resources and volumes, unless nothing is to be changed. */
+static int open_all(struct gateway *g, struct gateway_change *c)
+{
+	const struct weir_policy *p = c->draft.version->policy;
+	int rc = c->dry ? 0 : gateway_resources_open(g, p, &c->draft.resources, &c->err);
+
+	if (rc == 0)
+		rc = gateway_fits(g, p, c->draft.resources, &c->err);
+	if (rc == 0 && !c->dry)
+		rc = gateway_volumes_open(g, p, c->draft.resources, &c->draft.volumes, &c->err);
+	if (rc == 0 && !c->dry && c->own)
+		rc = gateway_listeners_open(g, p, &c->draft.listeners, &c->err);
+	return rc;
+}
+
 void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 {
 	struct draft v = {0};
@@ -363,14 +377,14 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 					    : make_applied(g, c, &v);
 
 	if (rc == 0) {
-		gateway_note_changes(&c->note, g->policy, v.policy);
+		gateway_note_changes(&c->note, g->policy, v.policy, c->own);
 		rc = finish_draft(g, &v, &c->draft);
 		if (rc < 0)
 			no_memory(&c->err);
 	}
 	c->draft.tls_set = c->kind != CHANGE_SET;
-	if (rc == 0 && !c->dry)
-		rc = gateway_volumes_open(g, c->draft.version->policy, &c->draft.volumes, &c->err);
+	if (rc == 0)
+		rc = open_all(g, c);
 	if (rc == 0 && !c->dry)
 		rc = keep(g, c);
 	draft_free(&v);
@@ -386,7 +400,9 @@ static void exchange(struct gateway *g, struct gateway_draft *d)
 		.overrides = g->overrides,
 		.n_overrides = g->n_overrides,
 		.tls = d->tls_set ? g->tls : d->tls,
-		.volumes = d->volumes};
+		.volumes = d->volumes,
+		.listeners = d->listeners,
+		.resources = d->resources};
 
 	g->base = d->base;
 	g->in_force = d->version;
@@ -405,7 +421,14 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	char version[24];
 
 	exchange(g, &c->draft);
+	gateway_resources_enter(g, c->draft.resources, g->policy->n_resources, c->draft.version);
+	c->draft.resources = NULL;
 	gateway_volumes_enter(g, &c->draft.volumes);
+	if (c->draft.listeners.n && gateway_listeners_enter(g, &c->draft.listeners) < 0)
+		log_event(LOG_LEVEL_ERROR, "not-listening", "why", "out of memory", NULL);
+	workers_memory(g);
+	if (g->options.entered)
+		g->options.entered(g->options.entered_arg, g->policy);
 	g->version++;
 	gateway_divide_policy(g);
 	gateway_slo_policy(g);

@@ -39,11 +39,17 @@
 
 struct seen { /* an entry and where from */
 	struct tap_entry entry;
-	uint32_t resource;
+	uint32_t source;
 };
 
 struct stream_name {
 	char *resource, *tenant;
+};
+
+struct source { /* a resource that is, or was, recorded */
+	struct tap *tap;
+	char *name;
+	const struct gateway_resource *resource; /* NULL: removed */
 };
 
 struct record {
@@ -53,9 +59,6 @@ struct record {
 	pthread_t thread;
 	bool running, tapped; /* the main thread's */
 
-	struct tap **taps; /* by resource */
-	size_t n_taps;
-
 	/* Set by the thread, read by all threads without the lock: a slow file only delays threads
 	 * that change the tenants or stop. */
 	atomic_bool full;
@@ -64,15 +67,17 @@ struct record {
 	pthread_mutex_t lock; /* of everything below */
 	pthread_cond_t wake;
 	bool stop, failed; /* failed: full because of a write error */
+	struct source *sources;
+	size_t n_sources;
 	FILE *file;
 	uint64_t most;
 	weir_time first; /* when the trace begins; -1: nothing yet */
 	char **tenants;  /* paths, by index in the policy in force */
 	size_t n_tenants;
-	int32_t *streams; /* by resource × n_tenants + tenant; -1: not seen yet */
+	int32_t *streams; /* by source × n_tenants + tenant; -1: not seen yet */
 	struct stream_name *names;
 	size_t n_names, n_said; /* said: number that the trace has a comment for */
-	struct seen *batch;     /* BATCH a tap */
+	struct seen *batch;     /* BATCH a source */
 	struct tap_entry *taken;
 };
 
@@ -91,7 +96,7 @@ static void free_tenants(struct record *r)
 
 static int take_tenants(struct record *r, const struct weir_policy *p)
 {
-	size_t cells = p->n_tenants * r->n_taps;
+	size_t cells = p->n_tenants * r->n_sources;
 
 	free_tenants(r);
 	r->tenants = calloc(p->n_tenants + 1, sizeof(*r->tenants));
@@ -139,9 +144,9 @@ static int stream_of(struct record *r, const struct seen *s)
 
 	if (tenant >= r->n_tenants)
 		return -1;
-	cell = &r->streams[s->resource * r->n_tenants + tenant];
+	cell = &r->streams[s->source * r->n_tenants + tenant];
 	if (*cell < 0)
-		*cell = name_stream(r, r->gateway->resources[s->resource].name, r->tenants[tenant]);
+		*cell = name_stream(r, r->sources[s->source].name, r->tenants[tenant]);
 	return *cell;
 }
 
@@ -201,7 +206,7 @@ static int by_time(const void *a, const void *b)
 
 	if (x->entry.at != y->entry.at)
 		return x->entry.at < y->entry.at ? -1 : 1;
-	return x->resource < y->resource ? -1 : x->resource > y->resource;
+	return x->source < y->source ? -1 : x->source > y->source;
 }
 
 /* Take the records that are in the taps now; later ones are for the next call. */
@@ -210,15 +215,18 @@ static void empty_taps(struct record *r)
 	for (size_t rounds = 0; rounds < TAP_ROOM / BATCH; rounds++) {
 		size_t n = 0;
 
-		for (size_t i = 0; i < r->n_taps; i++) {
-			size_t got = tap_take(r->taps[i], r->taken, BATCH);
+		for (size_t i = 0; i < r->n_sources; i++) {
+			size_t got = tap_take(r->sources[i].tap, r->taken, BATCH);
 
-			for (size_t k = 0; k < got; k++)
+			/* Requests of a removed resource have tenants of another policy. */
+			if (!r->sources[i].resource)
+				r->lost += got;
+			for (size_t k = 0; r->sources[i].resource && k < got; k++)
 				r->batch[n++] = (struct seen){r->taken[k], (uint32_t)i};
 		}
 		if (n == 0)
 			return;
-		if (r->n_taps > 1)
+		if (r->n_sources > 1)
 			qsort(r->batch, n, sizeof(*r->batch), by_time);
 		for (size_t k = 0; k < n; k++)
 			write_one(r, &r->batch[k]);
@@ -251,7 +259,9 @@ static int set_tap(void *arg, struct gateway_resource *at)
 {
 	struct record *r = arg;
 
-	resource_tap(at->resource, r->tapped ? r->taps[at - r->gateway->resources] : NULL);
+	for (size_t i = 0; i < r->n_sources; i++)
+		if (r->sources[i].resource == at)
+			resource_tap(at->resource, r->tapped ? r->sources[i].tap : NULL);
 	return 0;
 }
 
@@ -261,6 +271,7 @@ static void finish(struct record *r)
 	if (r->tapped) {
 		r->tapped = false;
 		gateway_each(r->gateway, set_tap, r, NULL);
+		gateway_settle(r->gateway); /* resources that leave have theirs no more either */
 	}
 	if (r->timer.due)
 		loop_set(r->gateway->loop, &r->timer, WEIR_NEVER);
@@ -283,8 +294,8 @@ static uint64_t dropped(const struct record *r)
 {
 	uint64_t n = r->lost;
 
-	for (size_t i = 0; i < r->n_taps; i++)
-		n += tap_dropped(r->taps[i]);
+	for (size_t i = 0; i < r->n_sources; i++)
+		n += tap_dropped(r->sources[i].tap);
 	return n;
 }
 
@@ -293,15 +304,17 @@ static void record_free(struct record *r)
 	if (!r)
 		return;
 	finish(r);
-	for (size_t i = 0; i < r->n_taps; i++)
-		tap_free(r->taps[i]);
+	for (size_t i = 0; i < r->n_sources; i++) {
+		tap_free(r->sources[i].tap);
+		free(r->sources[i].name);
+	}
 	for (size_t i = 0; i < r->n_names; i++) {
 		free(r->names[i].resource);
 		free(r->names[i].tenant);
 	}
 	free_tenants(r);
 	free(r->names);
-	free(r->taps);
+	free(r->sources);
 	free(r->batch);
 	free(r->taken);
 	free(r->path);
@@ -318,6 +331,53 @@ static void check_full(struct loop_timer *t, weir_time now)
 		finish(r);
 	else
 		loop_set(r->gateway->loop, t, now + LOOK_NS);
+}
+
+static int add_source(struct record *r, const struct gateway_resource *at)
+{
+	struct source s = {.name = strdup(at->name), .resource = at};
+
+	if (!s.name || array_resize(&r->sources, r->n_sources + 1) < 0 ||
+		array_resize(&r->batch, (r->n_sources + 1) * BATCH) < 0 ||
+		tap_new(TAP_ROOM, &s.tap) < 0) {
+		free(s.name);
+		return -ENOMEM;
+	}
+	r->sources[r->n_sources++] = s;
+	return 0;
+}
+
+static bool is_source(const struct record *r, const struct gateway_resource *at)
+{
+	for (size_t i = 0; i < r->n_sources; i++)
+		if (r->sources[i].resource == at)
+			return true;
+	return false;
+}
+
+static int add_sources(struct record *r)
+{
+	const struct gateway *g = r->gateway;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < g->n_resources; i++)
+		if (!is_source(r, g->resources[i]))
+			rc = add_source(r, g->resources[i]);
+	return rc;
+}
+
+static void end_sources(struct record *r)
+{
+	const struct gateway *g = r->gateway;
+
+	for (size_t i = 0; i < r->n_sources; i++) {
+		bool stays = false;
+
+		for (size_t k = 0; k < g->n_resources; k++)
+			stays |= g->resources[k] == r->sources[i].resource;
+		if (!stays)
+			r->sources[i].resource = NULL;
+	}
 }
 
 static int record_new(struct gateway *g, const char *path, uint64_t most, struct record **ret)
@@ -337,15 +397,11 @@ static int record_new(struct gateway *g, const char *path, uint64_t most, struct
 	pthread_cond_init(&r->wake, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	r->path = strdup(path);
-	r->taps = calloc(g->n_resources, sizeof(*r->taps));
-	r->batch = calloc(g->n_resources * BATCH, sizeof(*r->batch));
 	r->taken = calloc(BATCH, sizeof(*r->taken));
-	if (!r->path || !r->taps || !r->batch || !r->taken)
+	if (!r->path || !r->taken)
 		rc = -ENOMEM;
-	while (rc == 0 && r->n_taps < g->n_resources) {
-		rc = tap_new(TAP_ROOM, &r->taps[r->n_taps]);
-		r->n_taps += rc == 0;
-	}
+	if (rc == 0)
+		rc = add_sources(r);
 	if (rc == 0)
 		rc = take_tenants(r, g->policy);
 	if (rc < 0)
@@ -437,7 +493,9 @@ void record_policy(struct gateway *g)
 		return;
 	pthread_mutex_lock(&r->lock);
 	empty_taps(r); /* by their old indices */
-	if (take_tenants(r, g->policy) < 0)
+	end_sources(r);
+	if (add_sources(r) < 0 || take_tenants(r, g->policy) < 0)
 		give_up(r, ENOMEM);
 	pthread_mutex_unlock(&r->lock);
+	gateway_each(g, set_tap, r, NULL);
 }

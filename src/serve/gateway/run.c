@@ -59,7 +59,7 @@ bool gateway_busy(struct gateway *g)
 	for (unsigned i = 0; i < g->n_workers; i++)
 		if (worker_call(&g->workers[i], count_clients, NULL))
 			return true;
-	return gateway_each(g, is_busy, NULL, NULL) < 0;
+	return g->leaving || gateway_each(g, is_busy, NULL, NULL) < 0;
 }
 
 static void flushed(struct request *q)
@@ -78,22 +78,27 @@ static void flushed(struct request *q)
 	atomic_store(&r->flushing, false);
 }
 
-static int flush(void *arg, struct gateway_resource *r)
+void gateway_resource_flush(struct gateway_resource *r)
 {
 	const struct back_info *info = resource_info(r->resource);
 
 	if (info->read_only || !info->can_flush)
-		return 0;
+		return;
 	atomic_store(&r->flushing, true);
 	r->flush = (struct request){.io = {.op = BACK_FLUSH}, .done = flushed, .owner = r};
 	resource_submit_own(r->resource, &r->flush);
+}
+
+static int flush(void *arg, struct gateway_resource *r)
+{
+	gateway_resource_flush(r);
 	return 0;
 }
 
 static bool flushing(struct gateway *g)
 {
 	for (size_t i = 0; i < g->n_resources; i++)
-		if (atomic_load(&g->resources[i].flushing))
+		if (atomic_load(&g->resources[i]->flushing))
 			return true;
 	return false;
 }
@@ -104,14 +109,21 @@ static int abandon(void *arg, struct gateway_resource *r)
 	return 0;
 }
 
+static void say_stuck(const struct gateway_resource *r)
+{
+	log_event(LOG_LEVEL_ERROR, "back-stuck", "resource", r->name, "why",
+		"requests inside do not complete; exiting without them", NULL);
+}
+
 /* Leave the loop although a back end holds requests. */
 static void leave_stuck(struct gateway *g)
 {
 	for (size_t i = 0; i < g->n_resources; i++)
-		if (atomic_load(&g->resources[i].flushing) || !g->flushing)
-			log_event(LOG_LEVEL_ERROR, "back-stuck", "resource", g->resources[i].name,
-				"why", "requests inside do not complete; exiting without them",
-				NULL);
+		if (atomic_load(&g->resources[i]->flushing) ||
+			(!g->flushing && gateway_at(g->resources[i], is_busy, NULL) < 0))
+			say_stuck(g->resources[i]);
+	for (const struct gateway_resource *r = g->leaving; r; r = r->next)
+		say_stuck(r);
 	g->stuck = true;
 	loop_stop(g->loop);
 }
@@ -120,8 +132,10 @@ static void stop_step(struct loop_timer *t, weir_time now)
 {
 	struct gateway *g = container_of(t, struct gateway, stop_timer);
 
-	if (now >= g->away_by)
+	if (now >= g->away_by) {
 		gateway_each(g, abandon, NULL, NULL);
+		gateway_leaving_abandon(g);
+	}
 	if (g->flushing) {
 		if (!flushing(g))
 			loop_stop(g->loop);
@@ -231,7 +245,7 @@ static void say_ready(struct gateway *g)
 
 	for (size_t i = 0; i < g->n_listeners && used < sizeof(addresses); i++)
 		used += (size_t)snprintf(addresses + used, sizeof(addresses) - used, "%s%s",
-			i ? " " : "", g->listeners[i].address);
+			i ? " " : "", g->listeners[i]->address);
 	log_event(LOG_LEVEL_INFO, "ready", "listen", addresses, "threads",
 		log_number(threads, g->n_workers), "version", WEIR_VERSION, NULL);
 	daemon_ready(&g->daemon);

@@ -24,10 +24,6 @@ struct gateway_slo {
 	struct entry *entries; /* by tenant */
 	size_t n;
 	size_t histograms; /* entries with histograms, as of the last second */
-	struct {
-		uint64_t activity; /* of the resource at the last check */
-		bool again;        /* check again, whatever its activity */
-	} * seen;                  /* by resource */
 };
 
 /* ---- the policy's tenants */
@@ -157,12 +153,11 @@ void gateway_slo_begin(struct gateway *g)
 void gateway_slo_take(struct gateway *g, struct gateway_resource *r)
 {
 	struct gateway_slo *s = g->slo;
-	size_t i = (size_t)(r - g->resources);
 
 	if (!s)
 		return;
-	s->seen[i].activity = resource_activity(r->resource);
-	s->seen[i].again = resource_watch(r->resource, add_batch, s);
+	r->slo.activity = resource_activity(r->resource);
+	r->slo.again = resource_watch(r->resource, add_batch, s);
 }
 
 /* ---- every second */
@@ -216,9 +211,9 @@ static void due(struct loop_timer *t, weir_time now)
 	}
 	gateway_slo_begin(g);
 	for (size_t i = 0; i < g->n_resources; i++) {
-		struct gateway_resource *r = &g->resources[i];
+		struct gateway_resource *r = g->resources[i];
 
-		if (s->seen[i].again || s->seen[i].activity != resource_activity(r->resource))
+		if (r->slo.again || r->slo.activity != resource_activity(r->resource))
 			worker_call(r->worker, take_one, r);
 	}
 	judge(s);
@@ -256,10 +251,8 @@ int gateway_slo_start(struct gateway *g)
 {
 	struct gateway_slo *s = calloc(1, sizeof(*s));
 
-	if (s)
-		s->seen = calloc(g->n_resources, sizeof(*s->seen));
 	g->slo = s;
-	if (!s || !s->seen || read_policy(s, g->policy) < 0)
+	if (!s || read_policy(s, g->policy) < 0)
 		return -ENOMEM; /* gateway_slo_stop frees it */
 	s->gateway = g;
 	s->timer.due = due;
@@ -275,7 +268,6 @@ void gateway_slo_stop(struct gateway *g)
 	if (s->timer.due)
 		loop_set(g->loop, &s->timer, WEIR_NEVER);
 	free_entries(s->entries, s->n);
-	free(s->seen);
 	free(s);
 	g->slo = NULL;
 }

@@ -22,6 +22,8 @@ struct gateway_look {
 	struct loop_task there, back;
 	struct gateway *gateway;
 	struct snapshot *snapshot;
+	struct gateway_resource **resources; /* of the version, held */
+	size_t n_resources;
 	size_t resource, at; /* current resource, and progress there */
 	atomic_bool *stop;   /* set by the gateway when it ends */
 	gateway_look_fn *done;
@@ -43,10 +45,10 @@ static int add_resources(struct snapshot *s, const struct gateway *g)
 	for (size_t i = 0; i < g->n_resources; i++) {
 		struct snapshot_resource *r = &s->resources[i];
 
-		r->name = copy(s, g->resources[i].name);
-		r->back = copy(s, g->resources[i].back_name);
-		r->size = g->resources[i].size;
-		r->thread = g->resources[i].worker->index;
+		r->name = copy(s, g->resources[i]->name);
+		r->back = copy(s, g->resources[i]->back_name);
+		r->size = g->resources[i]->size;
+		r->thread = g->resources[i]->worker->index;
 		if (!r->name || !r->back)
 			return -ENOMEM;
 	}
@@ -101,39 +103,39 @@ static void gather_own(struct gateway *g, struct snapshot *s)
 /* ---- in steps */
 
 /* A worker's memory is counted with its first resource. */
-static void gather_memory(struct gateway *g, const struct gateway_resource *r, struct snapshot *s)
+static void gather_memory(const struct gateway_look *k)
 {
-	for (const struct gateway_resource *o = g->resources; o < r; o++)
-		if (o->worker == r->worker)
+	const struct gateway_resource *r = k->resources[k->resource];
+	struct snapshot *s = k->snapshot;
+
+	for (size_t i = 0; i < k->resource; i++)
+		if (k->resources[i]->worker == r->worker)
 			return;
 	s->memory += chunk_held(r->worker->pool);
 	s->memory_budget += chunk_budget(r->worker->pool);
 }
 
 /* On the resource's thread. Return true if there is more. */
-static bool gather(struct gateway *g, struct gateway_resource *r, struct snapshot *s, size_t *at)
+static bool gather(struct gateway_look *k)
 {
-	if (*at == 0)
-		gather_memory(g, r, s);
-	return resource_snapshot(r->resource, s, at);
+	if (k->at == 0)
+		gather_memory(k);
+	return resource_snapshot(k->resources[k->resource]->resource, k->snapshot, &k->at);
 }
 
 static void post_next(struct gateway_look *k)
 {
-	struct gateway *g = k->gateway;
-
-	if (k->resource < g->n_resources && !atomic_load(k->stop))
-		loop_post(g->resources[k->resource].worker->loop, &k->there);
+	if (k->resource < k->n_resources && !atomic_load(k->stop))
+		loop_post(k->resources[k->resource]->worker->loop, &k->there);
 	else
-		loop_post(g->loop, &k->back);
+		loop_post(k->gateway->loop, &k->back);
 }
 
 static void look_there(struct loop_task *t)
 {
 	struct gateway_look *k = container_of(t, struct gateway_look, there);
-	struct gateway_resource *r = &k->gateway->resources[k->resource];
 
-	if (!gather(k->gateway, r, k->snapshot, &k->at)) {
+	if (!gather(k)) {
 		k->resource++;
 		k->at = 0;
 	}
@@ -159,7 +161,22 @@ static void look_back(struct loop_task *t)
 		gather_own(k->gateway, k->snapshot);
 	}
 	k->done(k->arg, k->snapshot);
+	for (size_t i = 0; i < k->n_resources; i++)
+		gateway_resource_put(k->resources[i]);
+	free(k->resources);
 	free(k);
+}
+
+static int hold_resources(struct gateway_look *k, const struct gateway *g)
+{
+	k->resources = calloc(g->n_resources + 1, sizeof(*k->resources));
+	if (!k->resources)
+		return -ENOMEM;
+	for (; k->n_resources < g->n_resources; k->n_resources++) {
+		k->resources[k->n_resources] = g->resources[k->n_resources];
+		gateway_resource_hold(g->resources[k->n_resources]);
+	}
+	return 0;
 }
 
 int gateway_look(struct gateway *g, const char *clients_of, gateway_look_fn *done, void *arg)
@@ -169,6 +186,8 @@ int gateway_look(struct gateway *g, const char *clients_of, gateway_look_fn *don
 
 	if (rc == 0 && clients_of && !(k->snapshot->clients_of = copy(k->snapshot, clients_of)))
 		rc = -ENOMEM;
+	if (rc == 0)
+		rc = hold_resources(k, g);
 	if (rc < 0) {
 		snapshot_free(k ? k->snapshot : NULL);
 		free(k);

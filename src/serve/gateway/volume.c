@@ -21,14 +21,27 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define PATIENCE (2 * WEIR_SEC) /* for all unreachable upstreams together, at the start */
-#define LEAST    (10 * WEIR_MS)
+#define LEAST (10 * WEIR_MS)
+
+/* Return true if a resource that leaves with the next policy has the storage open. */
+static bool is_left(struct gateway *g, const char *back)
+{
+	for (size_t i = 0; i < g->volumes.n; i++)
+		if (g->volumes.all[i]->resource->parts &&
+			gateway_same_storage(g->volumes.all[i]->back_name, back))
+			return true;
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (g->resources[i]->parts &&
+			gateway_same_storage(g->resources[i]->back_name, back))
+			return true;
+	return false;
+}
 
 int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 	const struct gateway_resource *r, const char *name, struct back **ret_back,
 	struct weir_err *err)
 {
-	weir_time left = g->started + PATIENCE - loop_clock();
+	weir_time left = r->open_by - loop_clock();
 	struct back_config c = {
 		.patience = left > LEAST ? left : LEAST,
 		.loop = r->worker->loop,
@@ -40,7 +53,8 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 		.direct = spec->direct,
 		.threads = spec->threads,
 		.lock = !spec->shared,
-		.seed = (uint64_t)(r - g->resources) + 1,
+		.heir = is_left(g, name),
+		.seed = r->number,
 		.tls_ca = spec->tls.ca,
 		.tls_cert = spec->tls.cert,
 		.tls_key = spec->tls.key,
@@ -91,6 +105,7 @@ static void free_volume(struct gateway_volume *v)
 {
 	if (!v->added)
 		back_free(v->back);
+	gateway_resource_put(v->resource);
 	free(v->name);
 	free(v->back_name);
 	free(v);
@@ -104,12 +119,13 @@ void gateway_volumes_free(struct gateway_volumes *list)
 	*list = (struct gateway_volumes){0};
 }
 
-static bool is_open(struct gateway *g, const struct weir_policy *p, const struct weir_export *e)
+/* Return true if the volume of a policy is open, at its resource. */
+static bool is_open(
+	struct gateway *g, const struct weir_export *e, const struct gateway_resource *at)
 {
 	const struct gateway_volume *v = find(&g->volumes, e->name);
 
-	return v && strcmp(v->back_name, e->back) == 0 &&
-	       strcmp(v->resource->name, p->resources[e->resource].name) == 0;
+	return v && strcmp(v->back_name, e->back) == 0 && v->resource == at;
 }
 
 /* ---- files that an API's client may name */
@@ -134,19 +150,26 @@ static char *folder_of(const char *path)
 	return folder;
 }
 
+static bool is_file_in(const char *back, const char *folder)
+{
+	char *path = path_of(back);
+	char *there = path ? folder_of(path) : NULL;
+	bool is_in = there && strcmp(there, folder) == 0;
+
+	free(there);
+	free(path);
+	return is_in;
+}
+
 static bool has_file_in(const struct gateway *g, const char *folder)
 {
-	bool found = false;
-
-	for (size_t i = 0; !found && i < g->volumes.n; i++) {
-		char *path = path_of(g->volumes.all[i]->back_name);
-		char *there = path ? folder_of(path) : NULL;
-
-		found = there && strcmp(there, folder) == 0;
-		free(there);
-		free(path);
-	}
-	return found;
+	for (size_t i = 0; i < g->volumes.n; i++)
+		if (is_file_in(g->volumes.all[i]->back_name, folder))
+			return true;
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (is_file_in(g->resources[i]->back_name, folder))
+			return true;
+	return false;
 }
 
 static bool is_link(const char *path)
@@ -156,25 +179,51 @@ static bool is_link(const char *path)
 	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
+static bool may_name(const struct gateway *g, const char *back)
+{
+	char *path = path_of(back);
+	char *folder = path ? folder_of(path) : NULL;
+	bool may = !path || (folder && has_file_in(g, folder) && !is_link(path));
+
+	free(folder);
+	free(path);
+	return may;
+}
+
+static int refuse_file(struct weir_place at, const char *what, const char *name, const char *back,
+	struct weir_err *err)
+{
+	return weir_err_at(err, -EINVAL, at,
+		"%s '%s': %s: only the gateway's own policy file may name a link, or a file in a "
+		"folder in which it has no %s yet",
+		what, name, back, what);
+}
+
+static bool has_back(const struct gateway *g, const char *back)
+{
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (strcmp(g->resources[i]->back_name, back) == 0)
+			return true;
+	return false;
+}
+
 int gateway_volumes_allowed(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < p->n_exports; i++) {
+	for (size_t i = 0; i < p->n_exports; i++) {
 		const struct weir_export *e = &p->exports[i];
-		char *path = e->back && !is_open(g, p, e) ? path_of(e->back) : NULL;
-		char *folder = path ? folder_of(path) : NULL;
+		const char *resource = p->resources[e->resource].name;
 
-		if (path && (!folder || !has_file_in(g, folder) || is_link(path)))
-			rc = weir_err_at(err, -EINVAL, e->at,
-				"volume '%s': %s: only the gateway's own policy file may name a "
-				"link, or a file in a "
-				"folder in which it has no volume yet",
-				e->name, e->back);
-		free(folder);
-		free(path);
+		if (e->back && !is_open(g, e, gateway_resource(g, resource)) &&
+			!may_name(g, e->back))
+			return refuse_file(e->at, "volume", e->name, e->back, err);
 	}
-	return rc;
+	for (size_t i = 0; i < p->n_resources; i++) {
+		const struct weir_resource *r = &p->resources[i];
+
+		if (r->back && !has_back(g, r->back) && !may_name(g, r->back))
+			return refuse_file(r->at, "resource", r->name, r->back, err);
+	}
+	return 0;
 }
 
 /* ---- open */
@@ -188,6 +237,7 @@ static int volume_new(
 		return -ENOMEM;
 	*v = (struct gateway_volume){
 		.name = strdup(e->name), .back_name = strdup(e->back), .resource = r};
+	gateway_resource_hold(r);
 	if (!v->name || !v->back_name) {
 		free_volume(v);
 		return -ENOMEM;
@@ -196,15 +246,14 @@ static int volume_new(
 	return 0;
 }
 
-static int open_one(struct gateway *g, const struct weir_policy *p, const struct weir_export *e,
-	struct gateway_volume **ret_volume, struct weir_err *err)
+static int open_one(struct gateway *g, const struct weir_resource *spec, struct gateway_resource *r,
+	const struct weir_export *e, struct gateway_volume **ret_volume, struct weir_err *err)
 {
-	const struct weir_resource *spec = &p->resources[e->resource];
 	struct gateway_volume *v;
 	struct weir_err why;
 	int rc;
 
-	if (volume_new(e, gateway_resource(g, spec->name), &v) < 0)
+	if (volume_new(e, r, &v) < 0)
 		return no_memory(err);
 	rc = gateway_back_open(g, spec, v->resource, e->back, &v->back, &why);
 	if (rc == 0 && v->back->info.size >= BACK_VOLUMES_SIZE)
@@ -233,27 +282,29 @@ static bool may_miss(
 }
 
 int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
-	struct gateway_volumes *ret_new, struct weir_err *err)
+	struct gateway_resource *const *list, struct gateway_volumes *ret_new, struct weir_err *err)
 {
-	struct gateway_volumes list = {0};
+	struct gateway_volumes fresh = {0};
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < p->n_exports; i++) {
 		const struct weir_export *e = &p->exports[i];
+		struct gateway_resource *r = list[e->resource];
 		struct gateway_volume *v;
 
-		if (!e->back || is_open(g, p, e))
+		if (!e->back || is_open(g, e, r))
 			continue;
-		rc = array_grow(&list.all, &list.room, list.n + 1) < 0 ? no_memory(err)
-								       : open_one(g, p, e, &v, err);
+		rc = array_grow(&fresh.all, &fresh.room, fresh.n + 1) < 0
+			     ? no_memory(err)
+			     : open_one(g, &p->resources[e->resource], r, e, &v, err);
 		if (rc == 0)
-			put(&list, v);
+			put(&fresh, v);
 		else if (may_miss(g, e, err))
 			rc = 0;
 	}
 	if (rc < 0)
-		gateway_volumes_free(&list);
-	*ret_new = list;
+		gateway_volumes_free(&fresh);
+	*ret_new = fresh;
 	return rc;
 }
 
@@ -349,13 +400,14 @@ void gateway_volumes_undo(struct gateway_volumes *fresh, struct gateway_resource
 
 /* ---- in force */
 
-static bool wanted(const struct weir_policy *p, const struct gateway_volume *v)
+static bool wanted(const struct gateway *g, const struct gateway_volume *v)
 {
+	const struct weir_policy *p = g->policy;
 	int found = policy_index_export(p, v->name);
 	const struct weir_export *e = found < 0 ? NULL : &p->exports[found];
 
 	return e && e->back && strcmp(e->back, v->back_name) == 0 &&
-	       strcmp(p->resources[e->resource].name, v->resource->name) == 0;
+	       g->resources[e->resource] == v->resource;
 }
 
 static void remove_unwanted(struct gateway *g)
@@ -365,7 +417,7 @@ static void remove_unwanted(struct gateway *g)
 	for (size_t i = 0; i < g->volumes.n; i++) {
 		struct gateway_volume *v = g->volumes.all[i];
 
-		if (wanted(g->policy, v)) {
+		if (wanted(g, v)) {
 			g->volumes.all[kept++] = v;
 			continue;
 		}

@@ -6,6 +6,7 @@
  * until worker_stop. Resources and connections add themselves to the loop.
  */
 #include "base/container.h"
+#include "base/no-memory.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
 #include <sched.h>
@@ -13,6 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MEMORY_DEFAULT ((size_t)1 << 30)  /* bytes of payloads: a second of a fast disk */
+#define MEMORY_LEAST   ((size_t)16 << 20) /* a worker: 64 of the largest pieces */
 
 int worker_init(struct worker *w, struct gateway *g, unsigned index, size_t memory, int core)
 {
@@ -109,6 +113,77 @@ void worker_stop(struct worker *w)
 	loop_stop(w->loop);
 	pthread_join(w->thread, NULL);
 	w->running = false;
+}
+
+/* ---- all of them */
+
+static unsigned count_cores(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+/* Return the bytes of payloads of one of n workers. */
+static size_t memory_of(const struct gateway *g, const struct weir_policy *p, size_t n)
+{
+	size_t all = g->options.memory ? g->options.memory
+		     : p->buffers      ? p->buffers
+				       : MEMORY_DEFAULT;
+
+	return all / n > MEMORY_LEAST ? all / n : MEMORY_LEAST;
+}
+
+int workers_make(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+{
+	const struct gateway_options *o = &g->options;
+	size_t n = o->threads ? o->threads : p->threads ? p->threads : count_cores();
+
+	if (n > p->n_resources)
+		n = p->n_resources;
+	if (n > WORKERS_MOST)
+		n = WORKERS_MOST;
+	if (!g->workers)
+		g->workers = calloc(WORKERS_MOST, sizeof(*g->workers));
+	if (!g->workers)
+		return no_memory(err);
+	while (g->n_made < n) {
+		unsigned i = g->n_made;
+		int core = o->n_cores ? o->cores[i % o->n_cores] : -1;
+		int rc = worker_init(&g->workers[i], g, i, memory_of(g, p, n), core);
+
+		if (rc < 0) {
+			worker_free(&g->workers[i]);
+			return weir_err_set(err, rc, "cannot make a thread: %s", strerror(-rc));
+		}
+		g->n_made++;
+	}
+	return 0;
+}
+
+int workers_run(struct gateway *g, struct weir_err *err)
+{
+	for (; g->n_workers < g->n_made; g->n_workers++) {
+		int rc = worker_run(&g->workers[g->n_workers]);
+
+		if (rc < 0)
+			return weir_err_set(err, rc, "cannot start a thread: %s", strerror(-rc));
+	}
+	return 0;
+}
+
+static int set_memory(void *arg, struct worker *w)
+{
+	chunk_set_budget(w->pool, *(size_t *)arg);
+	return 0;
+}
+
+void workers_memory(struct gateway *g)
+{
+	size_t bytes = memory_of(g, g->policy, g->n_workers);
+
+	for (unsigned i = 0; i < g->n_workers; i++)
+		worker_call(&g->workers[i], set_memory, &bytes);
 }
 
 void worker_free(struct worker *w)

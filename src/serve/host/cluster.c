@@ -19,12 +19,12 @@
 #define RETRIES   10 /* attempts to connect, a period */
 
 struct server_link { /* to one controller */
-	struct server *server;
+	struct cluster_member *server;
 	struct lease_link *link;
 	uint64_t controller; /* the last instance heard of that controller */
 };
 
-struct server { /* one resource's */
+struct cluster_member { /* one resource's */
 	struct cluster *cluster;
 	struct gateway_resource *resource;
 	struct server_link *links; /* one a controller */
@@ -37,9 +37,7 @@ struct cluster {
 	struct gateway *gateway;
 	struct peer_key key;
 	struct lease_conn_stats stats;
-	struct server *servers;
-	size_t n_servers,
-		n_links; /* links of each: to controllers, then to those that may stand in */
+	size_t n_links; /* of each server: to controllers, then to those that may stand in */
 	struct control *stand_ins[CLUSTER_STAND_INS]; /* servers of this gateway; NULL: none */
 	struct gateway_version *version;              /* that they read, or have read */
 };
@@ -48,7 +46,7 @@ struct cluster {
 
 struct outgoing {
 	struct loop_task task; /* first */
-	struct server *server;
+	struct cluster_member *server;
 	uint8_t *frame;
 	size_t n;
 };
@@ -56,7 +54,7 @@ struct outgoing {
 static void send_all(struct loop_task *t)
 {
 	struct outgoing *o = (struct outgoing *)(void *)t;
-	struct server *s = o->server;
+	struct cluster_member *s = o->server;
 
 	for (size_t i = 0; s->links && i < s->cluster->n_links; i++)
 		if (s->links[i].link)
@@ -68,7 +66,7 @@ static void send_all(struct loop_task *t)
 
 static void post(void *arg, uint8_t *frame, size_t n)
 {
-	struct server *s = arg;
+	struct cluster_member *s = arg;
 	struct outgoing *o = atomic_load(&s->under_way) < UNDER_WAY ? malloc(sizeof(*o)) : NULL;
 
 	if (!o) {
@@ -101,7 +99,7 @@ static void hand_over(struct loop_task *t)
 static void receive(void *arg, struct lease_message *m)
 {
 	struct server_link *l = arg;
-	struct server *s = l->server;
+	struct cluster_member *s = l->server;
 	struct incoming *in = malloc(sizeof(*in));
 
 	l->controller = m->instance;
@@ -130,7 +128,7 @@ static void take_notice(struct loop_task *t)
 }
 
 /* One that is not given is made up for: the server reports twice a period, and counts the time of silence. */
-static void notify(const struct server *s, uint64_t controller)
+static void notify(const struct cluster_member *s, uint64_t controller)
 {
 	struct notice *n = malloc(sizeof(*n));
 
@@ -159,10 +157,7 @@ static void link_down(void *arg)
 
 static int connect_one(void *arg, struct gateway_resource *r)
 {
-	struct cluster *c = arg;
-	struct server *s = &c->servers[r - c->gateway->resources];
-
-	resource_control_connect(r->resource, post, s);
+	resource_control_connect(r->resource, post, r->server);
 	return 0;
 }
 
@@ -181,7 +176,7 @@ static const char *address_of(const struct weir_policy *p, size_t i, char *room)
 	return policy_cluster_stand_in(p, (unsigned)i, room, POLICY_CLUSTER_ADDRESS) ? room : NULL;
 }
 
-static int open_links(struct cluster *c, struct server *s)
+static int open_links(struct cluster *c, struct cluster_member *s)
 {
 	const struct weir_policy_cluster *p = &c->gateway->policy->cluster;
 
@@ -224,28 +219,36 @@ static int open_links(struct cluster *c, struct server *s)
 static bool is_ours(const struct gateway *g, const char *server)
 {
 	for (size_t i = 0; i < g->n_resources; i++)
-		if (strcmp(g->resources[i].name, server) == 0)
+		if (strcmp(g->resources[i]->name, server) == 0)
 			return true;
 	return false;
 }
 
-/* A server that cannot listen does not stand in; the others may. */
-static void open_stand_ins(struct cluster *c)
+/* A server that cannot listen does not stand in; the others may. One that was removed does not either. */
+static void update_stand_ins(struct cluster *c)
 {
 	const struct gateway *g = c->gateway;
 
-	c->version = gateway_version_hold(g->in_force);
 	for (unsigned k = 0; k < CLUSTER_STAND_INS; k++) {
 		char address[POLICY_CLUSTER_ADDRESS];
 		const char *server =
 			policy_cluster_stand_in(g->policy, k, address, sizeof(address));
+		bool ours = server && is_ours(g, server);
 		struct weir_err err;
 
-		if (server && is_ours(g, server) &&
-			control_stand_in(g->loop, c->version->policy, c->version->bounds, server,
-				k + 1, address, &c->stand_ins[k], &err) < 0)
+		if (!ours) {
+			control_free(c->stand_ins[k]);
+			c->stand_ins[k] = NULL;
+		} else if (c->stand_ins[k]) {
+			if (control_policy(
+				    c->stand_ins[k], c->version->policy, c->version->bounds) < 0)
+				log_event(
+					LOG_LEVEL_ERROR, "stand-in", "why", "out of memory", NULL);
+		} else if (control_stand_in(g->loop, c->version->policy, c->version->bounds, server,
+				   k + 1, address, &c->stand_ins[k], &err) < 0) {
 			log_event(LOG_LEVEL_WARNING, "cannot-stand-in", "server", server, "why",
 				err.text, NULL);
+		}
 	}
 }
 
@@ -258,11 +261,56 @@ void cluster_policy(struct gateway *g)
 		return;
 	old = c->version;
 	c->version = gateway_version_hold(g->in_force);
-	for (unsigned k = 0; k < CLUSTER_STAND_INS; k++)
-		if (c->stand_ins[k] &&
-			control_policy(c->stand_ins[k], c->version->policy, c->version->bounds) < 0)
-			log_event(LOG_LEVEL_ERROR, "stand-in", "why", "out of memory", NULL);
-	gateway_version_drop(old); /* not the last reference: the change has one */
+	update_stand_ins(c);
+	if (old)
+		gateway_version_drop(old); /* not the last reference: the change has one */
+}
+
+static void close_links(struct cluster_member *s)
+{
+	for (size_t k = 0; s->links && k < s->cluster->n_links; k++)
+		lease_link_free(s->links[k].link);
+	free(s->links);
+	s->links = NULL;
+}
+
+static int add_server(struct cluster *c, struct gateway_resource *r)
+{
+	struct cluster_member *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->cluster = c;
+	s->resource = r;
+	r->server = s;
+	return open_links(c, s);
+}
+
+void cluster_join(struct gateway_resource *r)
+{
+	struct cluster *c = r->gateway->cluster;
+	int rc = c ? add_server(c, r) : 0;
+
+	if (c && rc == 0)
+		gateway_at(r, connect_one, NULL);
+	if (rc < 0)
+		log_event(LOG_LEVEL_ERROR, "not-in-cluster", "resource", r->name, "why",
+			strerror(-rc), NULL);
+}
+
+void cluster_leave(struct gateway_resource *r)
+{
+	if (r->server)
+		close_links(r->server);
+}
+
+void cluster_forget(struct gateway_resource *r)
+{
+	if (!r->server)
+		return;
+	lease_message_free(&r->server->message);
+	free(r->server);
+	r->server = NULL;
 }
 
 int cluster_start(struct gateway *g, struct weir_err *err)
@@ -281,20 +329,13 @@ int cluster_start(struct gateway *g, struct weir_err *err)
 	rc = peer_key_read(p->key, p->name, &c->key, err);
 	if (rc < 0)
 		return rc;
-	c->servers = calloc(g->n_resources, sizeof(*c->servers));
 	c->n_links = p->n_controllers + CLUSTER_STAND_INS;
-	rc = c->servers ? 0 : -ENOMEM;
-	for (; rc == 0 && c->n_servers < g->n_resources; c->n_servers++) {
-		struct server *s = &c->servers[c->n_servers];
-
-		s->cluster = c;
-		s->resource = &g->resources[c->n_servers];
-		rc = open_links(c, s);
-	}
+	for (size_t i = 0; rc == 0 && i < g->n_resources; i++)
+		rc = add_server(c, g->resources[i]);
 	if (rc == 0)
-		rc = gateway_each(g, connect_one, c, NULL);
+		rc = gateway_each(g, connect_one, NULL, NULL);
 	if (rc == 0)
-		open_stand_ins(c);
+		cluster_policy(g);
 	return rc < 0 ? weir_err_set(err, rc, "%s", strerror(-rc)) : 0;
 }
 
@@ -332,7 +373,7 @@ static void stop_loop(struct loop_task *t)
 /* Run all tasks posted to the main thread, so that none is left. */
 static void drain(struct cluster *c)
 {
-	struct server server = {.cluster = c};
+	struct cluster_member server = {.cluster = c};
 	struct outgoing o = {.task = {.run = stop_loop}, .server = &server};
 
 	loop_post(c->gateway->loop, &o.task);
@@ -347,22 +388,15 @@ void cluster_stop(struct gateway *g)
 		return;
 	for (unsigned k = 0; k < CLUSTER_STAND_INS; k++)
 		control_free(c->stand_ins[k]);
-	for (size_t i = 0; i < c->n_servers; i++)
-		for (size_t k = 0; k < c->n_links && c->servers[i].links; k++) {
-			lease_link_free(c->servers[i].links[k].link);
-			c->servers[i].links[k].link = NULL;
-		}
-	if (c->n_servers == g->n_resources) {
+	for (size_t i = 0; i < g->n_resources; i++)
+		cluster_leave(g->resources[i]);
+	if (gateway_runs(g)) {
 		gateway_each(g, disconnect_one, NULL, NULL);
 		drain(c);
 		gateway_settle(g);
 	}
-	for (size_t i = 0; i < c->n_servers; i++) {
-		free(c->servers[i].links);
-		lease_message_free(&c->servers[i].message);
-	}
-	free(c->servers);
-	gateway_version_drop(c->version);
+	if (c->version)
+		gateway_version_drop(c->version);
 	peer_key_forget(&c->key);
 	free(c);
 	g->cluster = NULL;
@@ -379,18 +413,23 @@ void cluster_look(const struct gateway *g, struct snapshot *s)
 
 	if (!c)
 		return;
-	rows->rows = snapshot_take(s, c->n_servers * c->n_links + 1, t->size);
-	for (size_t i = 0; rows->rows && i < c->n_servers; i++)
-		for (size_t k = 0; k < g->policy->cluster.n_controllers; k++) {
+	rows->rows = snapshot_take(s, g->n_resources * c->n_links + 1, t->size);
+	for (size_t i = 0; rows->rows && i < g->n_resources; i++) {
+		const struct gateway_resource *r = g->resources[i];
+
+		for (size_t k = 0;
+			r->server && r->server->links && k < g->policy->cluster.n_controllers;
+			k++) {
 			struct cluster_link *to = facts_row(t, rows, rows->n++);
 			struct lease_link_status st;
 
-			lease_link_status(c->servers[i].links[k].link, &st);
+			lease_link_status(r->server->links[k].link, &st);
 			to->row.key[0] = arena_text(&s->arena, st.address);
-			to->row.key[1] = arena_text(&s->arena, c->servers[i].resource->name);
+			to->row.key[1] = arena_text(&s->arena, r->name);
 			to->why = *st.why ? arena_text(&s->arena, st.why) : NULL;
 			to->up = st.up;
 			to->since = st.since ? loop_clock() - st.since : 0;
 			to->lost = st.downs;
 		}
+	}
 }

@@ -14,11 +14,18 @@
 #include "policy/policy.h"
 
 struct gateway;
+struct gateway_resource;
 struct snapshot;
 
 /* Read the key and begin to connect, if the policy has a cluster. Workers run; the main loop does
  * not. */
 int cluster_start(struct gateway *g, struct weir_err *err);
+/* Main thread: a resource was added to the policy in force, or removed from it. cluster_forget: its thread has nothing of the
+ * cluster's any more. */
+void cluster_join(struct gateway_resource *r);
+void cluster_leave(struct gateway_resource *r);
+void cluster_forget(struct gateway_resource *r);
+
 /* Check that this policy may follow the one in force. -EINVAL: another cluster needs a restart. */
 int cluster_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err);
 /* Another policy is in force. */

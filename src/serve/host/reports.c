@@ -17,7 +17,7 @@
 	WEIR_SEC       /* ns: for a shared file that is slow; a host that is gone ages out anyway */
 #define UNDER_WAY 4096 /* messages to one resource; if its thread is held up, later ones are lost */
 
-struct member { /* one resource's */
+struct report_member { /* one resource's */
 	struct reports *reports;
 	struct gateway_resource *resource;
 	uint64_t topic; /* of its controller; 0: that has no peers */
@@ -35,8 +35,7 @@ struct reports {
 	uint64_t sequence; /* of messages between our own resources */
 	struct loop_timer timer;
 	weir_time period;
-	struct member *members; /* one a resource, in the gateway's order */
-	size_t n;
+	weir_time first;       /* of its steps */
 	bool told;             /* the peers, in this period */
 	bool closed, given_up; /* of the farewell */
 };
@@ -45,7 +44,7 @@ struct reports {
 
 struct incoming {
 	struct loop_task task;
-	struct member *to;
+	struct report_member *to;
 	struct peer_message message;
 };
 
@@ -66,7 +65,7 @@ static bool is_about(const struct peer_message *m, uint64_t topic)
 	return m->kind == PEER_LEAVE;
 }
 
-static void give(struct member *to, const struct peer_message *m)
+static void give(struct report_member *to, const struct peer_message *m)
 {
 	struct incoming *in;
 
@@ -84,12 +83,13 @@ static void receive(void *arg, const struct peer_message *m, weir_time now)
 {
 	struct reports *a = arg;
 
-	for (size_t i = 0; i < a->n; i++)
-		give(&a->members[i], m);
+	for (size_t i = 0; i < a->gateway->n_resources; i++)
+		give(a->gateway->resources[i]->member, m);
 }
 
 /* Resources of ours with one topic are each other's peers, and no message comes back to us. */
-static void give_ours(struct reports *a, const struct member *from, const struct peer_report *r)
+static void give_ours(
+	struct reports *a, const struct report_member *from, const struct peer_report *r)
 {
 	struct peer_message m = {.kind = PEER_REPORT,
 		.instance = a->instance,
@@ -98,21 +98,22 @@ static void give_ours(struct reports *a, const struct member *from, const struct
 		.reports = {*r}};
 
 	memcpy(m.name, a->host, sizeof(m.name));
-	for (size_t i = 0; i < a->n; i++)
-		if (&a->members[i] != from)
-			give(&a->members[i], &m);
+	for (size_t i = 0; i < a->gateway->n_resources; i++)
+		if (a->gateway->resources[i]->member != from)
+			give(a->gateway->resources[i]->member, &m);
 }
 
 /* ---- to the peers */
 
 /* now: a report that goes out instead of its member's last one; NULL: none. */
-static void send_all(struct reports *a, const struct member *from, const struct peer_report *now)
+static void send_all(
+	struct reports *a, const struct report_member *from, const struct peer_report *now)
 {
 	struct peer_report reports[PEER_REPORTS_MAX];
 	unsigned n = 0;
 
-	for (size_t i = 0; i < a->n; i++) {
-		struct member *m = &a->members[i];
+	for (size_t i = 0; i < a->gateway->n_resources; i++) {
+		struct report_member *m = a->gateway->resources[i]->member;
 
 		m->fresh &= now != NULL;
 		if (m->topic && m->has && n < PEER_REPORTS_MAX)
@@ -124,9 +125,12 @@ static void send_all(struct reports *a, const struct member *from, const struct 
 
 static bool all_fresh(const struct reports *a)
 {
-	for (size_t i = 0; i < a->n; i++)
-		if (a->members[i].topic && !a->members[i].fresh)
+	for (size_t i = 0; i < a->gateway->n_resources; i++) {
+		const struct report_member *m = a->gateway->resources[i]->member;
+
+		if (m->topic && !m->fresh)
 			return false;
+	}
 	return true;
 }
 
@@ -142,7 +146,7 @@ static void tick(struct loop_timer *t, weir_time now)
 
 struct outgoing {
 	struct loop_task task;
-	struct member *from;
+	struct report_member *from;
 	struct peer_report report;
 	bool at_once;
 };
@@ -150,9 +154,13 @@ struct outgoing {
 static void take(struct loop_task *t)
 {
 	struct outgoing *o = container_of(t, struct outgoing, task);
-	struct member *m = o->from;
+	struct report_member *m = o->from;
 	struct reports *a = m->reports;
 
+	if (!m->topic) { /* it was removed meanwhile */
+		free(o);
+		return;
+	}
 	give_ours(a, m, &o->report);
 	if (o->at_once) {
 		send_all(a, m, &o->report);
@@ -170,7 +178,7 @@ static void take(struct loop_task *t)
 /* On the resource's thread. A report that is lost is followed by another. */
 static void publish(void *arg, const struct peer_report *report, bool at_once)
 {
-	struct member *m = arg;
+	struct report_member *m = arg;
 	struct outgoing *o = malloc(sizeof(*o));
 
 	if (!o)
@@ -187,25 +195,13 @@ void reports_policy(struct gateway *g)
 	struct reports *a = g->reports;
 	const struct weir_policy *p = g->policy;
 
-	for (size_t i = 0; a && i < a->n; i++) {
-		struct member *m = &a->members[i];
+	for (size_t i = 0; a && i < g->n_resources; i++) {
+		struct report_member *m = g->resources[i]->member;
 
-		m->topic = 0;
-		for (size_t k = 0; k < p->n_resources; k++)
-			if (strcmp(p->resources[k].name, m->resource->name) == 0)
-				m->topic = resource_control_topic(&p->resources[k]);
+		m->topic = resource_control_topic(&p->resources[i]);
 		m->has &= m->topic == m->last.resource;
 		m->fresh &= m->has;
 	}
-}
-
-static bool is_wanted(const struct weir_policy *p)
-{
-	bool wanted = p->peers.n_to > 0;
-
-	for (size_t i = 0; i < p->n_resources; i++)
-		wanted |= resource_control_topic(&p->resources[i]) != 0;
-	return wanted;
 }
 
 static bool differ(const char *a, const char *b)
@@ -216,17 +212,16 @@ static bool differ(const char *a, const char *b)
 int reports_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
 	const struct weir_policy_peers *is = &g->policy->peers, *be = &p->peers;
-	bool other = is->n_to != be->n_to || is->period != be->period;
+	bool other = is->n_to != be->n_to || is->period != be->period ||
+		     differ(is->listen, be->listen) || differ(is->key, be->key) ||
+		     differ(is->cluster, be->cluster) || differ(is->host, be->host);
 
-	if (!g->reports) /* it was not started, since no resource needed it */
-		other = is_wanted(p);
-	else
-		other |= differ(is->listen, be->listen) || differ(is->key, be->key) ||
-			 differ(is->cluster, be->cluster) || differ(is->host, be->host);
 	for (size_t i = 0; i < is->n_to && !other; i++)
 		other = differ(is->to[i], be->to[i]);
 	return other ? weir_err_set(err, -EINVAL,
-			       "other peers, or the first controller: that takes a restart")
+			       "other 'peers' take a restart: a host is one address, name and key "
+			       "to the others from its "
+			       "first message to its farewell")
 		     : 0;
 }
 
@@ -269,37 +264,42 @@ static int name_host(struct reports *a, struct weir_err *err)
 	return p->n_to ? open_peers(a, name, err) : 0;
 }
 
-static int add_members(struct reports *a, weir_time first, struct weir_err *err)
+int reports_join(struct gateway_resource *r)
 {
-	struct gateway *g = a->gateway;
+	struct reports *a = r->gateway->reports;
+	struct report_member *m = a ? calloc(1, sizeof(*m)) : NULL;
 
-	a->members = calloc(g->n_resources, sizeof(*a->members));
-	if (!a->members)
-		return no_memory(err);
-	for (; a->n < g->n_resources; a->n++) {
-		struct member *m = &a->members[a->n];
-		struct resource_peers p = {.host = peer_hash(a->host),
-			.instance = a->instance,
-			.period = a->period,
-			.first = first,
-			.publish = publish,
-			.arg = m};
-
-		m->reports = a;
-		m->resource = &g->resources[a->n];
-		resource_control_peers(m->resource->resource, &p);
-	}
-	reports_policy(g);
+	if (!m)
+		return a ? -ENOMEM : 0;
+	*m = (struct report_member){.reports = a, .resource = r};
+	r->member = m;
+	resource_control_peers(r->resource, &(struct resource_peers){.host = peer_hash(a->host),
+						    .instance = a->instance,
+						    .period = a->period,
+						    .first = a->first,
+						    .publish = publish,
+						    .arg = m});
 	return 0;
+}
+
+void reports_leave(struct gateway_resource *r)
+{
+	if (r->member)
+		r->member->topic = 0;
+}
+
+void reports_forget(struct gateway_resource *r)
+{
+	free(r->member);
+	r->member = NULL;
 }
 
 int reports_start(struct gateway *g, struct weir_err *err)
 {
 	struct reports *a;
-	weir_time first;
 	int r;
 
-	if (g->options.bare || !is_wanted(g->policy))
+	if (g->options.bare)
 		return 0;
 	a = calloc(1, sizeof(*a));
 	if (!a)
@@ -309,12 +309,13 @@ int reports_start(struct gateway *g, struct weir_err *err)
 	a->period = g->policy->peers.period ? g->policy->peers.period : PERIOD;
 	a->timer.due = tick;
 	r = name_host(a, err);
-	first = loop_clock() + a->period / FIRST;
-	if (r == 0)
-		r = add_members(a, first, err);
-	if (r == 0 && loop_set(g->loop, &a->timer, first) < 0)
-		r = no_memory(err);
-	return r;
+	a->first = loop_clock() + a->period / FIRST;
+	for (size_t i = 0; r == 0 && i < g->n_resources; i++)
+		r = reports_join(g->resources[i]) < 0 ? no_memory(err) : 0;
+	if (r < 0)
+		return r;
+	reports_policy(g);
+	return loop_set(g->loop, &a->timer, a->first) < 0 ? no_memory(err) : 0;
 }
 
 /* ---- the end */
@@ -370,10 +371,8 @@ void reports_stop(struct gateway *g)
 	if (gateway_runs(g))
 		gateway_settle(g); /* what they were given */
 	g->reports = NULL;
-	if (a->peers) /* its storage gives nothing back: left behind, since it may yet */
-		return;
-	free(a->members);
-	free(a);
+	if (!a->peers) /* else its storage gives nothing back: left behind, since it may yet */
+		free(a);
 }
 
 bool reports_stats(const struct gateway *g, struct peer_stats *ret)

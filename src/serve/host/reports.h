@@ -15,9 +15,17 @@
 #include "serve/host/peer.h"
 
 struct gateway;
+struct gateway_resource;
 
 /* Reach the peers if the policy names some, and start the clock. Resources are open; their threads do not run yet. */
 int reports_start(struct gateway *g, struct weir_err *err);
+/* Give a resource, which does not run yet, its place among them; does nothing before reports_start, which does the same
+ * for all. Any thread. 0 or -ENOMEM. */
+int reports_join(struct gateway_resource *r);
+/* Main thread: it is removed: it sends and receives nothing more. reports_forget: its thread has nothing of it. */
+void reports_leave(struct gateway_resource *r);
+void reports_forget(struct gateway_resource *r);
+
 /* Check that this policy may follow the one in force. -EINVAL: other peers take a restart. */
 int reports_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err);
 /* Take over g->policy, which is new, and in every resource. */

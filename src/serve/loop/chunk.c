@@ -124,7 +124,8 @@ static void block_init(struct node *nodes, uint8_t *memory)
 
 static int grow(struct chunk_pool *p)
 {
-	size_t most = p->budget + p->budget / 8 - p->taken, n = most / CHUNK_MAX;
+	size_t most = p->budget + p->budget / 8;
+	size_t n = most > p->taken ? (most - p->taken) / CHUNK_MAX : 0;
 	struct piece *piece;
 
 	n = n < PIECE ? n : PIECE;
@@ -298,6 +299,11 @@ size_t chunk_held(const struct chunk_pool *p)
 size_t chunk_budget(const struct chunk_pool *p)
 {
 	return p->budget;
+}
+
+void chunk_set_budget(struct chunk_pool *p, size_t budget)
+{
+	p->budget = budget;
 }
 
 void chunk_keeps(struct chunk_pool *p, size_t bytes)

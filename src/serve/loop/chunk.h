@@ -39,6 +39,8 @@ void chunk_put(struct chunk_pool *p, struct chunk *c); /* drop a reference; NULL
 
 size_t chunk_held(const struct chunk_pool *p); /* bytes in use, by room */
 size_t chunk_budget(const struct chunk_pool *p);
+/* Chunks beyond a smaller budget stay until they are put; memory of the system is kept. bytes ≥ 4 MiB. */
+void chunk_set_budget(struct chunk_pool *p, size_t budget);
 
 /* Account for bytes that logs (unflushed.h) hold for as long as they cannot be flushed: all logs of
  * the pool together, as reported by them. */

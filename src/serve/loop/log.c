@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,9 +26,9 @@
 #define LINE   2048 /* bytes; a longer line is cut */
 #define EVENTS 64   /* names counted at once; there are some thirty */
 
-static enum log_level most = LOG_LEVEL_INFO;
-static enum log_form form = LOG_FORM_TEXT;
-static bool to_journal;
+static _Atomic(enum log_level) most = LOG_LEVEL_INFO;
+static _Atomic(enum log_form) form = LOG_FORM_TEXT;
+static atomic_bool to_journal;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};

@@ -49,7 +49,7 @@ static void link_client(struct client **list, struct client *c)
 
 void resource_join(struct resource *r, struct client *c)
 {
-	int tenant = match(r, c);
+	int tenant = r->closed ? -1 : match(r, c);
 
 	resource_stir(r);
 	c->resource = r;
@@ -66,7 +66,25 @@ void resource_join(struct resource *r, struct client *c)
 	r->n_clients++;
 	resource_late_join(r, c);
 	if (tenant < 0 && c->refused)
-		c->refused(c, "the policy has no tenant for it");
+		c->refused(c, r->closed ? r->closed : "the policy has no tenant for it");
+}
+
+void resource_close(struct resource *r, const char *why)
+{
+	struct client *c, *next;
+
+	r->closed = why;
+	for (c = r->clients; c; c = next) {
+		next = c->next; /* refused removes c from the list, and no other client */
+		c->tenant = -1;
+		if (c->refused)
+			c->refused(c, why);
+	}
+}
+
+bool resource_has_clients(const struct resource *r)
+{
+	return r->n_clients > 0;
 }
 
 struct leaving {

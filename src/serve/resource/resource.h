@@ -65,6 +65,9 @@ int resource_start(struct resource *r); /* on the loop's thread */
 /* Free it, without clients. Does not wait: no request may be inside. */
 void resource_free(struct resource *r);
 bool resource_busy(struct resource *r); /* requests are inside */
+/* The resource is removed: disconnect its clients, and each that still comes. On the loop's thread. */
+void resource_close(struct resource *r, const char *why);
+bool resource_has_clients(const struct resource *r);
 /* Any thread: return a number that changes when a request or a client comes, a reply leaves, or a
  * client leaves. */
 uint64_t resource_activity(const struct resource *r);

@@ -145,31 +145,45 @@ static void fits(void)
 {
 	static const struct {
 		const char *text, *why;
+		size_t stay; /* of the resources */
 	} cases[] = {
-		{TWO, NULL},
-		{TWO "exports: [{name: e, resource: two, size: 8 MiB}]\n", NULL},
-		{TWO "exports: [{name: e, resource: two, size: 9 MiB}]\n", "beyond"},
-		{"resources: [{name: one, back: \"memory:16M\"}]\n", "was removed"},
-		{TWO "  - {name: three, back: \"memory:1M\"}\n", "'three' is new"},
+		{TWO, NULL, 2},
+		{TWO "exports: [{name: e, resource: two, size: 8 MiB}]\n", NULL, 2},
+		{TWO "exports: [{name: e, resource: two, size: 9 MiB}]\n", "beyond", 2},
+		{"resources: [{name: one, back: \"memory:16M\"}]\n", NULL, 1},
+		{TWO "  - {name: three, back: \"memory:1M\"}\n", NULL, 2},
+		{TWO "  - {name: three, back: \"file:/nowhere/x\"}\n", "/nowhere/x", 0},
+		{"tenants: [{name: a, match: {export: x}}]\n", "no resources", 0},
 		{"resources: [{name: two, back: \"memory:8M\"}, {name: one, back: "
 		 "\"memory:1M\"}]\n",
-			"another back end"},
+			NULL, 1},
 		{"resources: [{name: two, back: \"memory:8M\"}, {name: one, back: "
 		 "\"memory:16M\"}]\n",
-			NULL},
+			NULL, 2},
 	};
 	struct gateway *g = make(TWO, NULL);
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct weir_policy *p = parse(cases[i].text);
 		struct weir_err err = {""};
-		int rc = gateway_fits(g, p, &err);
+		struct gateway_resource **list = NULL;
+		int rc = gateway_resources_open(g, p, &list, &err);
+		size_t stay = 0;
+
+		if (rc == 0)
+			rc = gateway_fits(g, p, list, &err);
 
 		CHECK_INT(rc, cases[i].why ? -EINVAL : 0);
 		if (cases[i].why && !strstr(err.text, cases[i].why))
 			FAIL("\"%s\" does not say \"%s\"", err.text, cases[i].why);
+		for (size_t k = 0; list && k < p->n_resources; k++)
+			stay += list[k] == gateway_resource(g, p->resources[k].name);
+		CHECK_INT(stay, cases[i].stay);
+		gateway_resources_drop(g, list, p->n_resources, NULL);
 		weir_policy_free(p);
 	}
+	CHECK_INT(g->n_resources, 2);
+	CHECK(!g->leaving);
 	gateway_free(g);
 }
 
@@ -225,7 +239,7 @@ static int index_of(void *arg, struct gateway_resource *r)
 	struct gateway *g = arg;
 
 	CHECK(pthread_equal(pthread_self(), r->worker->thread));
-	return r == &g->resources[1] ? -EXDEV : 0;
+	return r == g->resources[1] ? -EXDEV : 0;
 }
 
 static void each(void)
@@ -235,7 +249,7 @@ static void each(void)
 
 	CHECK_INT(gateway_each(g, index_of, g, &index), -EXDEV);
 	CHECK_INT(index, 1);
-	CHECK(gateway_resource(g, "two") == &g->resources[1]);
+	CHECK(gateway_resource(g, "two") == g->resources[1]);
 	CHECK(!gateway_resource(g, "three"));
 	gateway_free(g);
 }

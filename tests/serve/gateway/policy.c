@@ -179,15 +179,50 @@ static void test_bad_changes_nothing(void)
 	refuses(g, RESOURCES "tls: {cert: /no/such.pem, key: /no/such.key}",
 		"tls: other files than before");
 	refuses(g, RESOURCES "tenants: /tmp/secret", "only the gateway's own policy file");
-	refuses(g, "resources: [{name: one, back: \"memory:16M\"}]", "restart");
-	refuses(g,
-		"resources: [{name: one, back: \"memory:16M\"}, {name: two, back: \"memory:9M\"}]",
-		"restart");
-	/* The second resource refuses what the first one accepted. */
-	refuses(g,
-		"resources: [{name: one, back: \"memory:16M\"},\n"
-		"{name: two, back: \"memory:8M\", cost: bytes}]",
-		"another 'cost' of resource 'two' needs a restart");
+	refuses(g, "tenants: [{name: a, match: {export: x}}]", "no resources");
+	refuses(g, RESOURCES "  - {name: three, back: \"file:/no/such\"}\n",
+		"only the gateway's own policy file");
+	refuses(g, RESOURCES "  - {name: three, back: \"memory:9000000T\"}\n",
+		"next:4:5: resource 'three'");
+	gateway_free(g);
+}
+
+/* ---- resources */
+
+static void changes(struct gateway *g, const char *text, size_t n)
+{
+	struct gateway_note note = {0};
+	struct weir_err err = {""};
+
+	if (apply(g, text, false, false, &note, &err) != 0)
+		FAIL("%s", err.text);
+	gateway_note_free(&note);
+	CHECK_INT(g->n_resources, n);
+	for (size_t i = 0; i < n; i++)
+		CHECK_STR(g->resources[i]->name, g->policy->resources[i].name);
+	CHECK(!g->leaving); /* no request was inside */
+}
+
+/* A resource that stays is the same one, wherever the policy has it. */
+static void test_resources(void)
+{
+	struct gateway *g = start(FIRST, false);
+	const struct gateway_resource *one = gateway_resource(g, "one");
+	const struct gateway_resource *two = gateway_resource(g, "two");
+
+	changes(g, RESOURCES "  - {name: three, back: \"memory:1M\"}\n", 3);
+	CHECK(g->resources[0] == one && g->resources[1] == two);
+	changes(g,
+		"resources: [{name: three, back: \"memory:1M\"}, {name: two, back: \"memory:8M\"}]",
+		2);
+	CHECK(g->resources[1] == two);
+	changes(g, "resources: [{name: two, back: \"memory:8M\", cost: bytes}]", 1);
+	CHECK(g->resources[0]->number == 4); /* another cost is another gate */
+	for (int i = 0; i < 20; i++) {
+		changes(g, RESOURCES, 2);
+		changes(g, "resources: [{name: two, back: \"memory:9M\"}]", 1);
+		CHECK_INT(g->resources[0]->size, 9 << 20);
+	}
 	gateway_free(g);
 }
 
@@ -420,6 +455,7 @@ int main(void)
 	snprintf(file, sizeof(file), "%s/weir.yaml", folder);
 	RUN(test_apply);
 	RUN(test_bad_changes_nothing);
+	RUN(test_resources);
 	RUN(test_no_tenants);
 	RUN(test_set);
 	RUN(test_apply_undoes);
