@@ -203,3 +203,16 @@ double meister_frontier_size(const struct meister_frontier *f, double rate)
 	t = (p[1].size - p->size) / (p->rate - p[1].rate);
 	return p->size + (p->rate - rate) * t;
 }
+
+double meister_peak(const struct meister_arrival *arrivals, size_t n, double window)
+{
+	double sum = 0, most = 0;
+
+	for (size_t first = 0, last = 0; last < n; last++) {
+		sum += arrivals[last].work;
+		while (arrivals[last].t - arrivals[first].t >= window)
+			sum -= arrivals[first++].work;
+		most = fmax(most, sum);
+	}
+	return most / window;
+}

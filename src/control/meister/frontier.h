@@ -37,6 +37,9 @@ void meister_frontier_free(struct meister_frontier *f);
 /* Return b(r) for a rate of at least the mean. */
 double meister_frontier_size(const struct meister_frontier *f, double rate);
 
+/* Return the most work that arrives within any `window` of time, in s, divided by it: the peak load. */
+double meister_peak(const struct meister_arrival *arrivals, size_t n, double window);
+
 /* Choose at most k of the pairs, so that the greatest ratio between the least of the chosen lines and the least of all, over all
  * t ≥ 0, is smallest. ret_pairs has room for k; ret_loss is that ratio − 1, against all pairs. Return the number chosen, or
  * -ENOMEM. k ≥ 1. */

@@ -143,6 +143,17 @@ static void prunes_best(void)
 	}
 }
 
+static void peaks(void)
+{
+	const struct meister_arrival a[] = {{0, 1}, {0.5, 1}, {1, 1}, {10, 2}, {10, 3}};
+
+	CHECK_NEAR(meister_peak(a, 5, 1), 5, 1e-12);
+	CHECK_NEAR(meister_peak(a, 5, 0.01), 500, 1e-12);
+	CHECK_NEAR(
+		meister_peak(a, 3, 1), 2, 1e-12); /* the third is a whole second after the first */
+	CHECK_NEAR(meister_peak(a, 5, 100), 0.08, 1e-12);
+}
+
 /* A trace whose hull has a corner for every request. */
 static void many_corners(void)
 {
@@ -170,5 +181,6 @@ int main(void)
 	RUN(odd_traces);
 	RUN(prunes_best);
 	RUN(many_corners);
+	RUN(peaks);
 	return 0;
 }
