@@ -76,22 +76,36 @@ static int read_row(yamldoc_node n, bool last, struct estimate_measured *m, stru
 	return read_work(n, m, err);
 }
 
+static int read_inside(yamldoc_node op, struct estimate_inside *ret, struct weir_err *err)
+{
+	static const char *const keys[] = {"p50", "p99", "p99.9", "max", NULL};
+	double *to[] = {&ret->p50, &ret->p99, &ret->p999, &ret->max};
+	yamldoc_node n = yamldoc_get(op, "inside");
+	int rc = n.id ? yamldoc_map(n, keys, err) : 0;
+
+	for (int i = 0; rc == 0 && n.id && keys[i]; i++) {
+		weir_time ns = 0;
+
+		rc = yamldoc_optional(yamldoc_time(n, keys[i], &ns, err));
+		*to[i] = (double)ns;
+	}
+	return rc;
+}
+
 static int read_op(yamldoc_node root, unsigned op, struct estimate_measured *m, struct estimate *to,
 	struct weir_err *err)
 {
 	yamldoc_node n = yamldoc_get(root, op_names[op]), rows = yamldoc_get(n, "work");
-	weir_time inside = 0;
 	int rc = n.id ? yamldoc_map(n, op_keys, err) : missing(root, op_names[op], err);
 
 	if (rc == 0)
-		rc = yamldoc_optional(yamldoc_time(n, "inside", &inside, err));
+		rc = read_inside(n, &to->inside[op], err);
 	if (rc < 0)
 		return rc;
 	to->n_rows[op] = (unsigned)yamldoc_size(rows);
 	if (yamldoc_kind(rows) != YAMLDOC_LIST || to->n_rows[op] < 1 ||
 		to->n_rows[op] > ESTIMATE_ROWS)
 		return yamldoc_error(n, err, "needs 'work', a list of 1 to %d rows", ESTIMATE_ROWS);
-	to->inside[op] = (double)inside;
 	m->distance = UINT64_MAX;
 	for (unsigned i = 0; rc == 0 && i < to->n_rows[op]; i++) {
 		rc = read_row(yamldoc_at(rows, i), i + 1 == to->n_rows[op], m, err);

@@ -39,8 +39,9 @@ struct estimate {
 	struct estimate_row
 		row[ESTIMATE_OPS]
 		   [ESTIMATE_ROWS]; /* by growing distance; the last one has UINT64_MAX */
-	double inside
-		[ESTIMATE_OPS]; /* ns: the longest time inside at that depth, over all sizes measured; 0: not known */
+	struct estimate_inside {
+		double p50, p99, p999, max; /* ns, over all kinds measured; 0: not known */
+	} inside[ESTIMATE_OPS];
 };
 
 /* Ends of the last requests of one sender or device, by which a request is seen to continue one. */

@@ -12,7 +12,7 @@ static const char profile[] = "profile: 1\n"
 			      "device: 64 GiB\n"
 			      "sizes: [4 KiB, 64 KiB, 1 MiB]\n"
 			      "read:\n"
-			      "  inside: 20ms\n"
+			      "  inside: {p50: 5ms, max: 20ms}\n"
 			      "  work:\n"
 			      "    - {distance: 0, work: [40us, 600us, 10ms]}\n"
 			      "    - {distance: 1 GiB, work: [5ms, 6ms, 16ms]}\n"
@@ -37,7 +37,9 @@ static void values(void)
 	const uint64_t far = UINT64_C(10) << 30;
 
 	CHECK_INT(e.depth, 8);
-	CHECK_NEAR(e.inside[0], 20e6, 0);
+	CHECK_NEAR(e.inside[0].max, 20e6, 0);
+	CHECK_NEAR(e.inside[0].p50, 5e6, 0);
+	CHECK_NEAR(e.inside[1].max, 0, 0);
 	CHECK_NEAR(estimate_work(&e, NULL, 0, 0, 4096), 9e6, 1e-12);
 	CHECK_NEAR(estimate_work(&e, NULL, 0, 0, 65536), 10e6, 1e-12);
 	CHECK_NEAR(estimate_work(&e, NULL, 1, 0, 1 << 20), 12e6, 1e-12);
@@ -98,7 +100,8 @@ static void bad_input(void)
 	refused("    - {work: [9ms, 10ms, 20ms]}\n", "", "the last row is for any distance");
 	refused("distance: 1 GiB", "distance: 0", "distances must grow");
 	refused("write", "wirte", "did you mean 'write'");
-	refused("inside: 20ms", "inside: 20", "20");
+	refused("max: 20ms", "max: 20", "20");
+	refused("p50", "p51", "did you mean 'p50'");
 }
 
 int main(void)

@@ -6,6 +6,7 @@
  */
 #include "cli/trace/rows.h"
 #include "cli/common/files.h"
+#include "cli/view/out.h"
 #include "cli/view/table.h"
 #include "control/meister/frontier.h"
 #include "model/estimate.h"
@@ -352,8 +353,8 @@ static void put_points(const struct stage *s, const struct meister_pair *pairs, 
 }
 
 /* Draw the border of one trace at one stage, size over rate, with the chosen pairs. */
-static int draw(
-	const struct analysis *a, const char *dir, size_t row, size_t i, struct weir_err *err)
+static int draw(const struct analysis *a, const char *dir, size_t row, size_t i, bool *no_gnuplot,
+	struct weir_err *err)
 {
 	const struct result *r = &a->result[row * STAGES + i];
 	const struct stage *s = &a->stage[i];
@@ -380,7 +381,7 @@ static int draw(
 		rc = plot_write(&p, dir, stem, files_write, err);
 	}
 	if (rc == 0)
-		rc = plot_draw(dir, stem, err);
+		rc = out_draw(&verb_trace, dir, stem, no_gnuplot, err);
 	free(all);
 	return rc;
 }
@@ -388,12 +389,14 @@ static int draw(
 static int draw_all(const struct analysis *a, const char *dir)
 {
 	struct weir_err err;
+	bool no_gnuplot = false;
 
 	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
 		return opts_fail(&verb_trace, "%s: %s", dir, strerror(errno));
 	for (size_t row = 0; row < a->rows.n; row++)
 		for (size_t i = 0; i < a->n_stages; i++)
-			if (a->result[row * STAGES + i].done && draw(a, dir, row, i, &err) < 0)
+			if (a->result[row * STAGES + i].done &&
+				draw(a, dir, row, i, &no_gnuplot, &err) < 0)
 				return opts_fail(&verb_trace, "%s", err.text);
 	return 0;
 }
