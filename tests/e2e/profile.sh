@@ -22,10 +22,12 @@ run 0 weir trace analyze --profile server.profile trace
 printf weir >image
 truncate -s 64M image
 cp image before
-run 0 weir profile --duration 500ms "file:$PWD/image"
+run 1 weir profile --duration 500ms "file:$PWD/image"
+has stderr "allow more with --duration or --data"
+run 0 weir profile --duration 500ms --data 1000 "file:$PWD/image"
 has stdout "not measured: taken from reads"
 cmp -s image before || fail "the file was written to"
-run 0 weir profile --duration 1s --data 100 --write "file:$PWD/image"
+run 0 weir profile --duration 1s --data 1000 --write "file:$PWD/image"
 hasnt stdout "not measured"
 cmp -s image before && fail "--write did not write"
 
