@@ -9,8 +9,9 @@
 #include <string.h>
 
 static const struct opt options[] = {{NULL, 0, NULL, NULL}};
-static const char *const subverbs[] = {"adaptbf", "parda", "pshift", NULL};
-static alloc_step *const steps[] = {alloc_adaptbf, alloc_parda, alloc_pshift}; /* as the subverbs */
+static const char *const subverbs[] = {"adaptbf", "meister", "parda", "pshift", NULL};
+static alloc_step *const steps[] = {
+	alloc_adaptbf, alloc_meister, alloc_parda, alloc_pshift}; /* as the subverbs */
 
 extern const struct verb verb_alloc;
 
@@ -75,22 +76,22 @@ static int allocate(alloc_step *step, const char *path)
 static int alloc_main(const char *const *values, char **operands, int n)
 {
 	if (n == 0)
-		return opts_fail(&verb_alloc,
-			"needs an algorithm: adaptbf, parda or pshift; see weir alloc --help");
+		return opts_fail(&verb_alloc, "needs an algorithm: adaptbf, meister, parda or "
+					      "pshift; see weir alloc --help");
 	if (n > 2)
 		return opts_fail(&verb_alloc, "one FILE, or none for standard input");
 	for (size_t i = 0; subverbs[i]; i++) {
 		if (strcmp(operands[0], subverbs[i]) == 0)
 			return allocate(steps[i], n == 2 ? operands[1] : "-");
 	}
-	return opts_fail(&verb_alloc, "unknown algorithm '%s'; must be adaptbf, parda or pshift",
-		operands[0]);
+	return opts_fail(&verb_alloc,
+		"unknown algorithm '%s'; must be adaptbf, meister, parda or pshift", operands[0]);
 }
 
 const struct verb verb_alloc = {
 	.name = "alloc",
 	.summary = "one step of an allocation algorithm, JSON in and out",
-	.usage = "adaptbf|parda|pshift [FILE]",
+	.usage = "adaptbf|meister|parda|pshift [FILE]",
 	.options = options,
 	.subverbs = subverbs,
 	.run = alloc_main,

@@ -131,3 +131,44 @@ awrong '{"rate": 1, "period": 1, "jobs": [{"name": "a", "nodes": 1, "demand": -1
 awrong "{\"rate\": 1, \"period\": 1, \"jobs\": [{$job, \"record\": 0.5}]}" 'jobs[0].record: must be a whole number'
 awrong "{\"rate\": 1, \"period\": 1, \"jobs\": [{$job, \"remainder\": 3}]}" 'jobs[0].remainder: must be at most 1'
 awrong "{\"rate\": 1, \"period\": 1, \"jobs\": [{$job}, {$job}]}" "jobs[1].name: 'a' is used twice"
+
+# ---- meister: two workloads on one disk; B = 1, L = 0.1: g(t) = 0.8 t - 1.1, and 0.5 is done at 2 s
+
+cat >in.json <<'END'
+{"stages": [{"name": "disk", "rate": 1, "blocking": 0.1, "inside": 0.25}],
+ "workloads": [{"name": "low", "slo": 3, "path": ["disk"], "buckets": {"disk": [[0.1, 0.5]]}},
+               {"name": "high", "slo": 1.4, "path": ["disk"], "buckets": {"disk": [[5, 4], [0.2, 1]]}}]}
+END
+run 0 weir alloc meister in.json
+[ "$(value 'out["feasible"], out["found"]')" = "True greedy" ] || fail "feasible: $(cat stdout)"
+[ "$(value '[w["priority"] for w in out["workloads"]]')" = "[{'disk': 1}, {'disk': 0}]" ] ||
+	fail "priorities: $(cat stdout)"
+[ "$(value 'abs(out["workloads"][0]["bound"] - 2.25) < 1e-12')" = True ] || fail "low: $(cat stdout)"
+[ "$(value 'abs(out["workloads"][1]["bound"] - 1.35) < 1e-12')" = True ] || fail "high: $(cat stdout)"
+sed 's/"workloads"/"fixed": {"low": {"disk": 0}, "high": {"disk": 1}}, "workloads"/' in.json >fixed.json
+run 0 weir alloc meister fixed.json
+[ "$(value 'out["feasible"], out["found"]')" = "False None" ] || fail "fixed: $(cat stdout)"
+# 1.6 of work before the 0.9 a second that low leaves: 1.6 / 0.9 + 0.25
+[ "$(value 'abs(out["workloads"][1]["violation"] - (1.6 / 0.9 + 0.25 - 1.4)) < 1e-12')" = True ] ||
+	fail "violation: $(cat stdout)"
+sed 's/0.2, 1\]/0.95, 1]/' in.json >full.json
+run 0 weir alloc meister full.json
+[ "$(value '[w["bound"] for w in out["workloads"] if w["bound"] is None]')" = "[None]" ] || fail "full: $(cat stdout)"
+
+wrong_meister() # JSON MESSAGE
+{
+	echo "$1" >wrong.json
+	run 2 weir alloc meister wrong.json
+	has stderr "$2"
+	[ ! -s stdout ] || fail "$1: something on standard output"
+}
+stages='"stages": [{"name": "d", "rate": 1}]'
+load='"name": "a", "slo": 1, "path": ["d"]'
+wrong_meister '{"stages": []}' 'workloads: is missing'
+wrong_meister "{$stages, \"workloads\": [{$load}]}" 'workloads[0].buckets.d: is missing'
+wrong_meister "{$stages, \"workloads\": [{$load, \"buckets\": {\"d\": [[1, 0]]}}]}" 'a size must be > 0'
+wrong_meister "{$stages, \"workloads\": [{$load, \"buckets\": {\"d\": [[1]]}}]}" 'each bucket must be [rate, size]'
+wrong_meister "{$stages, \"workloads\": [{$load, \"buckets\": {\"d\": [[1, 1]], \"e\": []}}]}" 'not in the path'
+wrong_meister '{"stages": [], "workloads": [{"name": "a", "slo": 1, "path": ["d"], "buckets": {}}]}' "no stage 'd'"
+wrong_meister "{$stages, \"search\": \"best\", \"workloads\": []}" 'search: must be'
+wrong_meister "{$stages, \"fixed\": {}, \"workloads\": [{$load, \"buckets\": {\"d\": [[1, 1]]}}]}" 'fixed.a.d: must be'

@@ -161,3 +161,43 @@ has stderr 'can only be read'
 run 2 weir trace convert --to auto four part
 run 2 weir trace convert missing part
 has stderr 'missing: No such file'
+
+# ---- analyze: work 1 ms at 0, 0.1 and 10 s, the last one a write
+
+printf '0,0x1000,DiskRead\n100000000,0x1000,DiskRead\n10000000000,0x1000,DiskWrite\n' >three
+run 0 weir trace analyze --json --work 1ms --link 8Mbit/s --overhead 104B three
+python3 - <<'END' || fail "analyze: $(cat stdout)"
+import json
+row, = json.load(open("stdout"))
+storage, there, back = row["stages"]
+near = lambda a, b: abs(a - b) < 1e-9 * abs(b)
+assert row["too_short"] and row["ios"] == 3
+assert near(storage["load"], 3e-4) and near(storage["peak"]["1s"], 2e-3)
+(r0, b0), (r1, b1) = storage["buckets"]
+assert near(r0, 0.01) and near(b0, 1e-3) and near(r1, 3e-4) and near(b1, 1.97e-3), storage
+assert near(there["load"], (3 * 104 + 4096) / 10) and near(back["load"], (3 * 104 + 8192) / 10)
+END
+run 0 weir trace analyze --pairs 1 --out drawn three "$data/weir.trace"
+has stdout "too few for p99.9"
+[ -s drawn/1-requests.csv ] && [ -s drawn/2-requests.gp ] || fail "nothing drawn"
+cat >profile <<'END'
+profile: 1
+depth: 1
+sizes: [4 KiB]
+read: {work: [{work: [2ms]}]}
+write: {work: [{work: [5ms]}]}
+END
+run 0 weir trace analyze --json --profile profile three
+[ "$(python3 -c 'import json; print(round(json.load(open("stdout"))[0]["stages"][0]["load"] * 10000))')" = 9 ] ||
+	fail "profile: $(cat stdout)"
+run 1 weir trace analyze three missing
+has stdout "missing: not read"
+run 2 weir trace analyze --work 1ms --profile profile three
+has stderr "exclude each other"
+run 2 weir trace analyze --profile three three
+has stderr "three:1:1"
+run 2 weir trace analyze --work 0ms three
+run 2 weir trace analyze --link '5 iops' three
+run 2 weir trace analyze --pairs 65 three
+run 2 weir trace info --pairs 3 three
+has stderr "--pairs is for analyze"

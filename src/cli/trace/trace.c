@@ -19,6 +19,13 @@ enum {
 	FROM,
 	UNTIL,
 	JSON,
+	PROFILE,
+	WORK,
+	LINK,
+	OVERHEAD,
+	PAIRS,
+	PERCENTILE,
+	OUT,
 	REQUESTS,
 	DURATION,
 	SOCKET,
@@ -36,25 +43,41 @@ static const struct opt options[] = {
 	[SPEED] = {"speed", 0, "X", "convert: X times as fast (1)"},
 	[FROM] = {"from", 0, "TIME", "convert: only IOs at TIME or later"},
 	[UNTIL] = {"until", 0, "TIME", "convert: only IOs before TIME"},
-	[JSON] = {"json", 0, NULL, "info: JSON instead of a table"},
+	[JSON] = {"json", 0, NULL, "info, analyze: JSON instead of a table"},
+	[PROFILE] = {"profile", 0, "FILE", "analyze: work as in a profile of the device"},
+	[WORK] = {"work", 0, "WORK", "analyze: of a request and of its bytes, as 100us+1GB/s"},
+	[LINK] = {"link", 0, "RATE", "analyze: bytes in each direction of a link of RATE, too"},
+	[OVERHEAD] = {"overhead", 0, "SIZE",
+		"analyze: on the link with each request and reply (128)"},
+	[PAIRS] = {"pairs", 'k', "N", "analyze: at most N token buckets (4)"},
+	[PERCENTILE] = {"percentile", 0, "P",
+		"analyze: warn if the trace is too short for P (99.9)"},
+	[OUT] = {"out", 'o', "DIR", "analyze: draw the borders into DIR"},
 	[REQUESTS] = {"requests", 'n', "N", "record: at most N requests (100M)"},
 	[DURATION] = {"duration", 'd', "TIME", "record: for TIME; else until interrupted"},
 	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
-static const char *const subverbs[] = {"info", "convert", "record", NULL};
+static const char *const subverbs[] = {"info", "convert", "record", "analyze", NULL};
 
 /* The subverbs that accept each option, as bits. */
-enum { INFO = 1, CONVERT = 2, RECORD = 4 };
+enum { INFO = 1, CONVERT = 2, RECORD = 4, ANALYZE = 8 };
 static const unsigned goes_with[N_OPTIONS] = {
-	[FORMAT] = INFO | CONVERT,
+	[FORMAT] = INFO | CONVERT | ANALYZE,
 	[TO] = CONVERT,
-	[SKIP_BAD] = INFO | CONVERT,
+	[SKIP_BAD] = INFO | CONVERT | ANALYZE,
 	[DROP] = CONVERT,
 	[SPEED] = CONVERT,
 	[FROM] = CONVERT,
 	[UNTIL] = CONVERT,
-	[JSON] = INFO,
+	[JSON] = INFO | ANALYZE,
+	[PROFILE] = ANALYZE,
+	[WORK] = ANALYZE,
+	[LINK] = ANALYZE,
+	[OVERHEAD] = ANALYZE,
+	[PAIRS] = ANALYZE,
+	[PERCENTILE] = ANALYZE,
+	[OUT] = ANALYZE,
 	[REQUESTS] = RECORD,
 	[DURATION] = RECORD,
 	[SOCKET] = RECORD,
@@ -152,6 +175,8 @@ static int parse_request(const char *const *values, struct trace_request *q)
 		.skip_bad = values[SKIP_BAD],
 		.drop_unsupported = values[DROP],
 		.json = values[JSON],
+		.stages = {values[PROFILE], values[WORK], values[LINK], values[OVERHEAD],
+			values[PAIRS], values[PERCENTILE], values[OUT]},
 	};
 	int status = trace_parse_format(&verb_trace, "format", values[FORMAT], &q->format);
 	if (!status)
@@ -171,23 +196,27 @@ static int parse_request(const char *const *values, struct trace_request *q)
 static int unknown_subverb(int operands, const char *word)
 {
 	if (operands == 0)
-		return opts_fail(
-			&verb_trace, "needs info, convert or record; see weir trace --help");
+		return opts_fail(&verb_trace,
+			"needs info, convert, record or analyze; see weir trace --help");
 	const char *near = weir_err_near(word, subverbs);
-	return opts_fail(&verb_trace, "no '%s'%s%s%s; use info, convert or record", word,
+	return opts_fail(&verb_trace, "no '%s'%s%s%s; use info, convert, record or analyze", word,
 		near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
 /* Return 0, or 2 with a message about the first option that does not belong to the subverb. */
 static int check_options(const char *const *values, unsigned which)
 {
-	for (int i = 0; i < N_OPTIONS; i++)
-		if (values[i] && !(goes_with[i] & which))
-			return opts_fail(&verb_trace, "--%s is for %s", options[i].name,
-				goes_with[i] == INFO      ? "info"
-				: goes_with[i] == CONVERT ? "convert"
-				: goes_with[i] == RECORD  ? "record"
-							  : "info and convert");
+	char names[64] = "";
+
+	for (int i = 0; i < N_OPTIONS; i++) {
+		if (!values[i] || goes_with[i] & which)
+			continue;
+		for (int k = 0; subverbs[k]; k++)
+			if (goes_with[i] & 1u << k)
+				snprintf(names + strlen(names), sizeof(names) - strlen(names),
+					"%s%s", *names ? ", " : "", subverbs[k]);
+		return opts_fail(&verb_trace, "--%s is for %s", options[i].name, names);
+	}
 	return 0;
 }
 
@@ -215,6 +244,9 @@ static int trace_main(const char *const *values, char **operands, int n)
 	if (which == INFO)
 		return n > 1 ? trace_info(&q, operands + 1, n - 1)
 			     : opts_fail(&verb_trace, "info needs traces: files, folders or -");
+	if (which == ANALYZE)
+		return n > 1 ? trace_analyze(&q, operands + 1, n - 1)
+			     : opts_fail(&verb_trace, "analyze needs traces: files, folders or -");
 	if (n != 3)
 		return opts_fail(&verb_trace,
 			"convert needs two names, IN and OUT (- for standard input or output)");
@@ -225,7 +257,8 @@ const struct verb verb_trace = {
 	.name = "trace",
 	.summary = "describe recorded traces, convert one, or record one",
 	.usage = "info [OPTION]... FILE|FOLDER...\n       weir trace convert [OPTION]... IN OUT\n"
-		 "       weir trace record [OPTION]... FILE",
+		 "       weir trace record [OPTION]... FILE\n"
+		 "       weir trace analyze [OPTION]... FILE|FOLDER...",
 	.options = options,
 	.subverbs = subverbs,
 	.run = trace_main,

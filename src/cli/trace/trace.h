@@ -13,6 +13,9 @@ struct trace_request {
 	bool drop_unsupported;
 	double speed;
 	weir_time from, until;
+	struct trace_stages { /* analyze, as written; NULL if not given */
+		const char *profile, *work, *link, *overhead, *pairs, *percentile, *out;
+	} stages;
 };
 
 extern const struct verb verb_trace;
@@ -34,6 +37,7 @@ int trace_load(
 
 /* Return the exit status. */
 int trace_info(const struct trace_request *q, char **paths, int n);
+int trace_analyze(const struct trace_request *q, char **paths, int n);
 int trace_convert(const struct trace_request *q, const char *in, const char *out);
 
 /* Record until the limit, the end of the time, or SIGINT, SIGTERM or SIGHUP. The limits are as
