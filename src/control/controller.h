@@ -283,8 +283,6 @@ struct controller {
 /* The table, which ends with NULL. */
 extern const struct controller *const controllers[];
 
-/* Return the controller of that name, or NULL. */
-const struct controller *controller_find(const char *name);
 /* The one of clusters. */
 const struct controller *controller_in_cluster(void);
 

@@ -22,7 +22,6 @@
 
 #include <weir/clock.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Buckets: one below 2^12 ns (4 µs), 16 an octave up to 2^36 ns (69 s), one above. */

@@ -10,7 +10,6 @@
 #define WEIR_MODEL_NVRAM_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define NVRAM_LEVELS 5 /* of 64 each: 2^30 groups */

@@ -71,7 +71,4 @@ void adaptbf_gate_cost(
 /* Leaves whose counters the last step read: those that had requests, and all when a request came to another one. */
 size_t adaptbf_gate_looked(const struct adaptbf_gate *d);
 
-/* All leaves back to their own buckets. 0 or the gate's error. */
-int adaptbf_gate_release(struct adaptbf_gate *d, weir_time now);
-
 #endif

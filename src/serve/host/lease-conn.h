@@ -62,8 +62,6 @@ void lease_conn_free(struct lease_conn *c);
 
 /* Return true if the other side has proven that it has the key, and that it is live. */
 bool lease_conn_proven(const struct lease_conn *c);
-/* Return true if its HELLO arrived: messages can be sent. */
-bool lease_conn_greeted(const struct lease_conn *c);
 /* Send a frame made by lease_write, n bytes, with PEER_SEAL bytes of room after it; its nonce and
  * seal are written here. 0; -ENOTCONN before the other's HELLO; -ENOBUFS: dropped. An end is
  * reported by `over`, later. */
