@@ -9,6 +9,7 @@
 #define WEIR_BENCH_BENCH_SITE_H
 
 #include <weir/err.h>
+#include "cli/common/files.h"
 #include "cli/common/process.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,13 +36,13 @@ enum site_server {
 };
 
 struct site {
-	char dir[64];
+	char dir[FILES_SCRATCH];
 	bool pin;                   /* there are enough cores to pin processes */
 	bool missing[SITE_SERVERS]; /* not installed */
 };
 
-int site_new(struct site *s, struct weir_err *err); /* call site_free also if it fails */
-void site_free(const struct site *s);
+/* Make the folder and its files; files_remove_scratch() removes them, also if this fails. */
+int site_new(struct site *s, struct weir_err *err);
 /* Start a server and wait until it listens. Return 0, -ENOENT (not installed; s->missing is set,
  * too) or a negative errno. Start the upstream of a proxy first. pin: on SITE_CORE. */
 int site_start(

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "cli/live/live.h"
+#include "cli/common/files.h"
 #include "cli/common/process.h"
 #include "cli/common/remote.h"
 #include "cli/view/view.h"
@@ -90,7 +91,7 @@ struct live {
 	const struct scenario *s;
 	uint64_t seed;
 	struct arena memory; /* of names and texts */
-	char dir[32];
+	char dir[FILES_SCRATCH];
 	struct live_server *servers;
 	size_t n_servers;
 	int *host_server; /* of each host; -1: none, its clients use the device's */
