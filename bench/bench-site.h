@@ -5,8 +5,7 @@
  * All listen on unix sockets. Ours have a policy of SITE_TENANTS tenants with an export each, of
  * SITE_REGION bytes; the others have one export, of which each job uses a part.
  */
-#ifndef WEIR_BENCH_BENCH_SITE_H
-#define WEIR_BENCH_BENCH_SITE_H
+#pragma once
 
 #include <weir/err.h>
 #include "cli/common/files.h"
@@ -50,5 +49,3 @@ int site_start(
 void site_socket(const struct site *s, enum site_server which, char *ret, size_t len);
 bool site_ours(enum site_server which);
 bool site_divided(enum site_server which); /* has an export for each job */
-
-#endif

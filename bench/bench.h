@@ -6,8 +6,7 @@
  * peer runs in the same process, interleaved with it, and the ratio is what counts: machines
  * differ, and so does one machine from minute to minute.
  */
-#ifndef WEIR_BENCH_BENCH_H
-#define WEIR_BENCH_BENCH_H
+#pragma once
 
 #include <weir/clock.h>
 #include <weir/err.h>
@@ -71,5 +70,3 @@ struct metrics;
 /* For experiments: run the benchmark `name` with three runs, and put the rows that have a key as
  * KEY, median, and KEY.spread. Return 0, or a negative errno and a message. */
 int bench_metrics(const char *name, struct metrics *m, struct weir_err *err);
-
-#endif

@@ -28,8 +28,7 @@
  *
  * A new controller is a folder under src/control and its name in the list of src/control/meson.build.
  */
-#ifndef WEIR_CONTROL_CONTROLLER_H
-#define WEIR_CONTROL_CONTROLLER_H
+#pragma once
 
 #include "control/cluster.h"
 #include "control/facts.h"
@@ -285,5 +284,3 @@ extern const struct controller *const controllers[];
 
 /* The one of clusters. */
 const struct controller *controller_in_cluster(void);
-
-#endif

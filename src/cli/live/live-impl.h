@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* live-impl: internal interfaces of the parts of a live run; see live.h. */
-#ifndef WEIR_CLI_LIVE_LIVE_IMPL_H
-#define WEIR_CLI_LIVE_LIVE_IMPL_H
+#pragma once
 
 #include "base/arena.h"
 #include "cli/live/live.h"
@@ -199,5 +198,3 @@ uint16_t live_relay_port(const struct live_relay *r, size_t host, size_t other);
 void live_relay_free(struct live_relay *r); /* NULL is fine */
 /* Bind a free UDP port on 127.0.0.1; return the port and its socket. */
 int live_relay_bind(uint16_t *ret_port, int *ret_fd);
-
-#endif

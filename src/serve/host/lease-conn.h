@@ -14,8 +14,7 @@
  *
  * One thread: the loop's.
  */
-#ifndef WEIR_SERVE_HOST_LEASE_CONN_H
-#define WEIR_SERVE_HOST_LEASE_CONN_H
+#pragma once
 
 #include "serve/loop/loop.h"
 #include "serve/host/peer-key.h"
@@ -70,5 +69,3 @@ const char *lease_conn_peer(const struct lease_conn *c); /* "10.0.0.7:4711" */
 const char *lease_conn_name(const struct lease_conn *c); /* as in its HELLO; "" before that */
 void *lease_conn_user(const struct lease_conn *c);
 void lease_conn_allow(struct lease_conn *c, size_t entries); /* changes config.entries */
-
-#endif

@@ -10,8 +10,7 @@
  *
  * One thread: the loop's.
  */
-#ifndef WEIR_SERVE_HOST_LEASE_HUB_H
-#define WEIR_SERVE_HOST_LEASE_HUB_H
+#pragma once
 
 #include "serve/host/lease-conn.h"
 
@@ -55,5 +54,3 @@ struct lease_hub_stats {
 void lease_hub_stats(const struct lease_hub *h, struct lease_hub_stats *ret);
 /* Return an address on which it listens, with the actual port; NULL: no more. */
 const char *lease_hub_address(const struct lease_hub *h, size_t i);
-
-#endif
