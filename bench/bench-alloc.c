@@ -95,14 +95,24 @@ static double measure_plain(struct jobs *j, int steps)
 	return (double)(bench_cpu_clock() - begin) / steps / (double)j->of.n;
 }
 
-static int bench_step(struct bench *b, size_t n, const char *name, const char *key, bool whole)
+static const struct step {
+	size_t jobs;
+	const char *name, *key, *target;
+	bool whole; /* ns of the whole step, or per job */
+} rows[] = {
+	{10, "adaptbf: a step, 10 jobs", "adaptbf.10", "<= 1000", true},
+	{1000, "adaptbf: a step, 1k jobs", "adaptbf.1k", "<= 60", false},
+	{10000, "adaptbf: a step, 10k jobs", "adaptbf.10k", "<= 60", false},
+	{100000, "adaptbf: a step, 100k jobs", "adaptbf.100k", "<= 60", false},
+};
+
+static int bench_step(struct bench *b, const struct step *s)
 {
-	int steps = (b->quick ? WORK / 10 : WORK) / (int)n + 1;
-	double times = whole ? (double)n : 1; /* ns of the whole step, or per job */
+	int steps = (b->quick ? WORK / 10 : WORK) / (int)s->jobs + 1;
+	double times = s->whole ? (double)s->jobs : 1;
 	struct bench_samples ours = {0}, plain = {0};
-	struct bench_row *row;
 	struct jobs j;
-	int r = jobs_new(&j, n);
+	int r = jobs_new(&j, s->jobs);
 
 	if (r)
 		return r;
@@ -111,12 +121,9 @@ static int bench_step(struct bench *b, size_t n, const char *name, const char *k
 		bench_sample(&ours, times * measure_adaptbf(&j, steps));
 		bench_sample(&plain, times * measure_plain(&j, steps));
 	}
-	row = bench_add(b, name, whole ? "ns" : "ns/job", &ours, "by weight alone", &plain);
-	row->key = key;
-	if (whole)
-		bench_target(row, "<= 1000", row->value <= 1000);
-	else if (n >= 1000)
-		bench_target(row, "<= 60", row->value <= 60);
+	bench_add_beside(
+		b, s->name, s->whole ? "ns" : "ns/job", &ours, "by weight alone", &plain, s->target)
+		->key = s->key;
 	jobs_free(&j);
 	return 0;
 }
@@ -205,7 +212,6 @@ static int bench_cycle(struct bench *b)
 	int steps = b->quick ? 10 : 100, r;
 	struct bench_samples ours = {0};
 	struct cycle c = {0};
-	struct bench_row *row;
 	struct rng rng;
 
 	rng_init(&rng, 1, "bench-cycle");
@@ -224,25 +230,18 @@ static int bench_cycle(struct bench *b)
 		}
 		bench_sample(&ours, (double)sum / steps / 1e6);
 	}
-	if (r == 0) {
-		row = bench_add(
-			b, "adaptbf: a gate's whole cycle, 1000 jobs", "ms", &ours, NULL, NULL);
-		row->key = "adaptbf.cycle";
-		bench_target(row, "<= 0.5", row->value <= 0.5);
-	}
+	if (r == 0)
+		bench_add(b, "adaptbf: a gate's whole cycle, 1000 jobs", "ms", &ours, "<= 0.5")
+			->key = "adaptbf.cycle";
 	cycle_free(&c);
 	return r;
 }
 
-int bench_alloc(struct bench *b)
+int bench_alloc(struct bench *b, struct weir_err *err)
 {
-	int r = bench_step(b, 10, "adaptbf: a step, 10 jobs", "adaptbf.10", true);
+	int r = 0;
 
-	if (r == 0)
-		r = bench_step(b, 1000, "adaptbf: a step, 1k jobs", "adaptbf.1k", false);
-	if (r == 0)
-		r = bench_step(b, 10000, "adaptbf: a step, 10k jobs", "adaptbf.10k", false);
-	if (r == 0)
-		r = bench_step(b, 100000, "adaptbf: a step, 100k jobs", "adaptbf.100k", false);
+	for (size_t i = 0; r == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
+		r = bench_step(b, &rows[i]);
 	return r ? r : bench_cycle(b);
 }

@@ -53,7 +53,7 @@ struct server {
 };
 
 struct cluster {
-	char dir[64], address[64];
+	char dir[FILES_SCRATCH], address[64];
 	struct loop *loop;
 	struct peer_key key;
 	struct lease_conn_stats stats;
@@ -303,9 +303,6 @@ static void clear_counts(struct cluster *c)
 
 static void cluster_free(struct cluster *c)
 {
-	static const char *const files[] = {"key", "control.yaml", "log", "c.sock"};
-	char path[96];
-
 	for (unsigned i = 0; i < SERVERS; i++) {
 		struct server *s = &c->servers[i];
 
@@ -315,11 +312,7 @@ static void cluster_free(struct cluster *c)
 		lease_message_free(&s->message);
 	}
 	peer_stop(&c->controller);
-	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
-		snprintf(path, sizeof(path), "%s/%s", c->dir, files[i]);
-		unlink(path);
-	}
-	rmdir(c->dir);
+	files_remove_scratch(c->dir);
 	loop_free(c->loop);
 	peer_key_forget(&c->key);
 	free(c);
@@ -357,18 +350,17 @@ static int measure_periods(struct cluster *c, unsigned periods, struct bench_sam
 static int one_run(bool all, unsigned periods, struct bench_samples *rows, struct weir_err *err)
 {
 	struct cluster *c = calloc(1, sizeof(*c));
-	int r;
+	int r = c ? loop_new(&c->loop) : -ENOMEM;
 
-	if (!c)
-		return -ENOMEM;
-	snprintf(c->dir, sizeof(c->dir), "/tmp/weir-bench-XXXXXX");
-	if (!mkdtemp(c->dir) || loop_new(&c->loop) < 0) {
+	if (r < 0) {
 		free(c);
-		return weir_err_set(err, -EIO, "cannot make a folder in /tmp");
+		return r;
 	}
 	rng_init(&c->rng, 1, "cluster");
 	c->all = all;
-	r = controller_start(c, err);
+	r = files_make_scratch("bench", c->dir, err);
+	if (r == 0)
+		r = controller_start(c, err);
 	for (unsigned i = 0; r == 0 && i < SERVERS; i++)
 		r = server_start(c, i);
 	if (r == 0)
@@ -380,7 +372,6 @@ static int one_run(bool all, unsigned periods, struct bench_samples *rows, struc
 int bench_cluster(struct bench *b, struct weir_err *err)
 {
 	struct bench_samples rows[ROWS] = {0}, most[ROWS] = {0};
-	struct bench_row *row;
 	int r = 0;
 
 	log_open(LOG_LEVEL_ERROR, LOG_FORM_TEXT);
@@ -391,17 +382,15 @@ int bench_cluster(struct bench *b, struct weir_err *err)
 	}
 	if (r < 0)
 		return r;
-	row = bench_add(
-		b, "control, 8 x 200: communicating, of a period", "%", &rows[SHARE], NULL, NULL);
-	bench_target(row, "<= 0.5", row->value <= 0.5);
-	bench_add(b, "  the controller, a period of 1 s", "ms", &rows[CONTROLLER], NULL, NULL);
-	bench_add(b, "  a server, a period", "ms", &rows[SERVER], NULL, NULL);
-	bench_add(b, "  a report until its grant is taken", "ms", &rows[WAY], NULL, NULL);
-	bench_add(b, "  reports a period", "", &rows[REPORTS], NULL, NULL);
-	bench_add(b, "  grants a period", "", &rows[GRANTS], NULL, NULL);
-	bench_add(b, "  of both", "KiB", &rows[BYTES], NULL, NULL);
-	bench_add(b, "the same, all is new at every report", "%", &most[SHARE], NULL, NULL);
-	bench_add(b, "  reports a period, all new", "", &most[REPORTS], NULL, NULL);
-	bench_add(b, "  grants a period, all new", "", &most[GRANTS], NULL, NULL);
+	bench_add(b, "control, 8 x 200: communicating, of a period", "%", &rows[SHARE], "<= 0.5");
+	bench_add(b, "  the controller, a period of 1 s", "ms", &rows[CONTROLLER], NULL);
+	bench_add(b, "  a server, a period", "ms", &rows[SERVER], NULL);
+	bench_add(b, "  a report until its grant is taken", "ms", &rows[WAY], NULL);
+	bench_add(b, "  reports a period", "", &rows[REPORTS], NULL);
+	bench_add(b, "  grants a period", "", &rows[GRANTS], NULL);
+	bench_add(b, "  of both", "KiB", &rows[BYTES], NULL);
+	bench_add(b, "the same, all is new at every report", "%", &most[SHARE], NULL);
+	bench_add(b, "  reports a period, all new", "", &most[REPORTS], NULL);
+	bench_add(b, "  grants a period, all new", "", &most[GRANTS], NULL);
 	return 0;
 }

@@ -43,9 +43,14 @@ struct plan {
 	bool sequential;
 	bool unpinned;
 	bool writes;
+	weir_time duration;
+};
+
+/* A server, and what is beside the load. */
+struct entry {
+	enum site_server server;
 	unsigned aggressor; /* depth of a second job beside the first; 0: none */
 	unsigned slow;      /* clients that do not read their replies fast enough; 0: none */
-	weir_time duration;
 };
 
 struct jobs {
@@ -55,29 +60,29 @@ struct jobs {
 };
 
 static void make_jobs(
-	const struct site *s, enum site_server which, const struct plan *p, struct jobs *j)
+	const struct site *s, const struct entry *e, const struct plan *p, struct jobs *j)
 {
 	char path[128];
 
-	site_socket(s, which, path, sizeof(path));
-	j->n = p->aggressor ? 2 : p->jobs;
+	site_socket(s, e->server, path, sizeof(path));
+	j->n = e->aggressor ? 2 : p->jobs;
 	for (size_t i = 0; i < j->n; i++) {
 		struct load_job *job = &j->job[i];
 
 		load_job_default(job);
-		if (site_ours(which))
+		if (site_ours(e->server))
 			snprintf(j->uri[i], sizeof(j->uri[i]), "nbd+unix:///e%zu?socket=%s", i,
 				path);
 		else
 			snprintf(j->uri[i], sizeof(j->uri[i]), "nbd+unix:///?socket=%s", path);
 		job->uri = j->uri[i];
 		job->name = "job";
-		job->depth = i && p->aggressor ? p->aggressor : p->depth;
+		job->depth = i && e->aggressor ? e->aggressor : p->depth;
 		job->sizes[0] = (struct load_size){.bytes = p->size, .share = 1};
 		job->n_sizes = 1;
 		job->reads = p->writes ? 0 : 1;
 		job->order = p->sequential ? LOAD_SEQUENTIAL : LOAD_RANDOM;
-		job->offset = site_divided(which) ? 0 : i * SITE_REGION;
+		job->offset = site_divided(e->server) ? 0 : i * SITE_REGION;
 		job->length = SITE_REGION;
 		job->seed = i + 1;
 		job->structured = false;
@@ -163,34 +168,35 @@ static int drive_load(const struct site *s, const struct peer *p, const struct j
 }
 
 /* The slow clients belong to another tenant, if there are several. */
-static int start_slow(const struct site *s, enum site_server which, const struct plan *p,
-	struct slow **ret, struct weir_err *err)
+static int start_slow(
+	const struct site *s, const struct entry *e, struct slow **ret, struct weir_err *err)
 {
 	char path[128];
 
-	site_socket(s, which, path, sizeof(path));
-	return p->slow ? slow_start(path, site_ours(which) ? "e1" : "", p->slow, ret, err) : 0;
+	site_socket(s, e->server, path, sizeof(path));
+	return e->slow ? slow_start(path, site_ours(e->server) ? "e1" : "", e->slow, ret, err) : 0;
 }
 
-static int measure_server(struct site *s, enum site_server which, const struct plan *plan,
+static int measure_server(struct site *s, const struct entry *e, const struct plan *plan,
 	struct outcome *ret, struct weir_err *err)
 {
 	struct jobs *j = malloc(sizeof(*j));
 	struct peer p = {0}, upstream = {0};
 	struct slow *slow = NULL;
-	bool proxy = which == SITE_PROXY || which == SITE_NBDKIT_PROXY, pin = !plan->unpinned;
+	bool proxy = e->server == SITE_PROXY || e->server == SITE_NBDKIT_PROXY;
+	bool pin = !plan->unpinned;
 	int r = j ? 0 : -ENOMEM;
 
 	if (r == 0 && proxy)
 		r = site_start(s, SITE_UPSTREAM, pin, &upstream, err);
 	if (r == 0)
-		r = site_start(s, which, pin, &p, err);
+		r = site_start(s, e->server, pin, &p, err);
 	if (r == 0) {
-		make_jobs(s, which, plan, j);
+		make_jobs(s, e, plan, j);
 		r = fill_regions(j, err);
 	}
 	if (r == 0)
-		r = start_slow(s, which, plan, &slow, err);
+		r = start_slow(s, e, &slow, err);
 	if (r == 0)
 		r = drive_load(s, &p, j, pin, ret, err);
 	slow_stop(slow);
@@ -202,245 +208,154 @@ static int measure_server(struct site *s, enum site_server which, const struct p
 
 /* ---- rows */
 
-struct figures {
-	struct bench_samples iops, bytes, cpu, p99;
-};
+enum figure { IOPS, BYTES, CPU, P99, FIGURES };
+static const char *const units[FIGURES] = {"kIOPS", "GB/s", "us", "us"};
 
 /* Measure one run of a server. A server that is not installed gets no samples. */
-static int measure_one(struct site *s, const struct plan *plan, enum site_server which,
-	struct figures *f, struct weir_err *err)
+static int measure_one(struct site *s, const struct plan *plan, const struct entry *e,
+	struct bench_samples f[FIGURES], struct weir_err *err)
 {
 	struct outcome o = {.iops = 0};
-	int r = s->missing[which] ? -ENOENT : measure_server(s, which, plan, &o, err);
+	int r = s->missing[e->server] ? -ENOENT : measure_server(s, e, plan, &o, err);
 
-	if (r == -ENOENT && !site_ours(which))
+	if (r == -ENOENT && !site_ours(e->server))
 		return 0;
 	if (r < 0)
 		return r;
-	bench_sample(&f->iops, o.iops / 1000);
-	bench_sample(&f->bytes, o.bytes / 1e9);
-	bench_sample(&f->cpu, o.cpu);
-	bench_sample(&f->p99, o.p99);
+	bench_sample(&f[IOPS], o.iops / 1000);
+	bench_sample(&f[BYTES], o.bytes / 1e9);
+	bench_sample(&f[CPU], o.cpu);
+	bench_sample(&f[P99], o.p99);
 	return 0;
 }
 
-/* Measure the servers in turn, b->runs times. */
-static int measure_all(struct bench *b, struct site *s, const struct plan *plan,
-	const enum site_server *which, size_t n, struct figures *ret, struct weir_err *err)
-{
-	int r = 0;
-
-	for (unsigned run = 0; run < b->runs; run++)
-		for (size_t i = 0; r == 0 && i < n; i++)
-			r = measure_one(s, plan, which[i], &ret[i], err);
-	return r;
-}
-
-/* Add a row with a target for its ratio; no row if the peer is missing. */
-static void ratio_row(struct bench *b, const char *name, const char *unit,
-	const struct bench_samples *value, const char *peer, const struct bench_samples *peer_value,
-	const char *target, double least)
-{
-	if (!value->n || !peer_value->n)
-		return;
-	struct bench_row *row = bench_add(b, name, unit, value, peer, peer_value);
-
-	if (target)
-		bench_target(row, target, row->ratio >= least);
-}
-
-static int rows_small(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
-{
-	static const enum site_server which[] = {
-		SITE_BARE, SITE_GATED, SITE_NBDKIT, SITE_NBDKIT_RATE, SITE_QEMU};
-	struct figures f[5] = {0};
-	int r = measure_all(b, s, &plan, which, 5, f, err);
-
-	if (r < 0)
-		return r;
-	bench_add(b, "4 KiB reads, 4 x QD32: bare loop", "kIOPS", &f[0].iops, NULL, NULL);
-	ratio_row(b, "  gate, 50 tenants", "kIOPS", &f[1].iops, "bare loop", &f[0].iops, ">= 0.85x",
-		0.85);
-	ratio_row(b, "  the same, against nbdkit", "kIOPS", &f[1].iops, "nbdkit memory", &f[2].iops,
-		">= 2.5x", 2.5);
-	ratio_row(b, "  against nbdkit's rate filter", "kIOPS", &f[1].iops, "nbdkit rate",
-		&f[3].iops, ">= 2.5x", 2.5);
-	ratio_row(b, "  against qemu-nbd", "kIOPS", &f[1].iops, "qemu-nbd", &f[4].iops, ">= 5x", 5);
-	bench_add(b, "  CPU a request: bare loop", "us", &f[0].cpu, NULL, NULL);
-	struct bench_row *row =
-		bench_add(b, "  CPU a request: gate, 50 tenants", "us", &f[1].cpu, NULL, NULL);
-
-	bench_target(row, "<= 2.0", row->value <= 2);
-	if (f[2].cpu.n)
-		bench_add(b, "  CPU a request: nbdkit", "us", &f[2].cpu, NULL, NULL);
-	if (f[4].cpu.n)
-		bench_add(b, "  CPU a request: qemu-nbd", "us", &f[4].cpu, NULL, NULL);
-	return 0;
-}
-
-static int rows_busy(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
-{
-	static const enum site_server which[] = {SITE_BARE, SITE_GATED};
-	struct figures f[2] = {0};
-
-	plan.jobs = SITE_TENANTS;
-	plan.depth = 4;
-	int r = measure_all(b, s, &plan, which, 2, f, err);
-
-	if (r == 0)
-		ratio_row(b, "4 KiB reads, 50 x QD4: gate, all 50 busy", "kIOPS", &f[1].iops,
-			"bare loop", &f[0].iops, NULL, 0);
-	return r;
-}
-
-static int rows_large(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
-{
-	static const enum site_server which[] = {SITE_BARE, SITE_GATED};
-	struct figures f[2] = {0};
-
-	plan.size = 64 << 10;
-	plan.sequential = true;
-	int r = measure_all(b, s, &plan, which, 2, f, err);
-
-	if (r == 0)
-		ratio_row(b, "64 KiB sequential reads: gate", "GB/s", &f[1].bytes, "bare loop",
-			&f[0].bytes, ">= 0.95x", 0.95);
-	return r;
-}
-
-static int rows_proxy(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
-{
-	static const enum site_server which[] = {SITE_UPSTREAM, SITE_PROXY, SITE_NBDKIT_PROXY};
-	struct figures f[3] = {0};
-
-	plan.unpinned = true;
-	int r = measure_all(b, s, &plan, which, 3, f, err);
-
-	if (r < 0)
-		return r;
-	ratio_row(b, "as a proxy, 4 x QD32", "kIOPS", &f[1].iops, "direct", &f[0].iops, ">= 0.6x",
-		0.6);
-	bench_add(b, "  CPU a request: proxy", "us", &f[1].cpu, NULL, NULL);
-	ratio_row(b, "  nbdkit as a proxy", "kIOPS", &f[2].iops, "direct", &f[0].iops, NULL, 0);
-	return 0;
-}
-
-/* A victim with one request at a time, alone and beside a neighbour with 128. */
-static int rows_victim(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
-{
-	static const enum site_server which[] = {SITE_MODEL};
-	struct figures alone = {0}, beside = {0};
-
-	plan.jobs = 1;
-	plan.depth = 1;
-	int r = measure_all(b, s, &plan, which, 1, &alone, err);
-
-	plan.aggressor = 128;
-	if (r == 0)
-		r = measure_all(b, s, &plan, which, 1, &beside, err);
-	if (r < 0)
-		return r;
-	struct bench_row *row = bench_add(b, "p99 of QD1 beside QD128, device of 8 x 100 us", "us",
-		&beside.p99, "alone", &alone.p99);
-
-	bench_target(row, "<= 2x", row->ratio <= 2);
-	return 0;
-}
-
-/* A file in the page cache, one request at a time and many. */
-static int rows_file(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
-{
-	static const enum site_server which[] = {SITE_FILE, SITE_NBDKIT_FILE};
-	static const struct {
+/* A load on some servers, each measured in turn, and the rows of their figures. */
+#define MOST_ENTRIES 5
+struct scene {
+	struct plan plan; /* 0: the usual */
+	struct entry entries[MOST_ENTRIES];
+	size_t n;
+	struct row {
 		const char *name;
-		uint32_t size;
-		unsigned depth;
-		bool writes;
-	} rows[] = {
-		{"cached file, 4 KiB reads, QD1", 4096, 1, false},
-		{"cached file, 4 KiB reads, QD32", 4096, 32, false},
-		{"cached file, 64 KiB writes, QD1", 64 << 10, 1, true},
-		{"cached file, 64 KiB writes, QD32", 64 << 10, 32, true},
-	};
+		enum figure figure;
+		unsigned of; /* entry */
+		const char *peer;
+		unsigned beside; /* entry of the peer */
+		const char *target;
+	} rows[10];
+};
 
-	plan.jobs = 1;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		struct figures f[2] = {0};
-		int r;
+/* Add the rows of the servers that are installed. */
+static void add_rows(struct bench *b, const struct row *row, struct bench_samples f[][FIGURES])
+{
+	for (; row->name; row++) {
+		const struct bench_samples *value = &f[row->of][row->figure],
+					   *peer = &f[row->beside][row->figure];
 
-		plan.size = rows[i].size;
-		plan.depth = rows[i].depth;
-		plan.writes = rows[i].writes;
-		r = measure_all(b, s, &plan, which, 2, f, err);
-		if (r < 0)
-			return r;
-		ratio_row(b, rows[i].name, "kIOPS", &f[0].iops, "nbdkit file", &f[1].iops,
-			">= 1.0x", 1);
+		if (value->n && (!row->peer || peer->n))
+			bench_add_beside(b, row->name, units[row->figure], value, row->peer, peer,
+				row->target);
 	}
-	return 0;
 }
 
-/* Each run alone and beside slow readers, in turn. */
-static int rows_slow(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
+static int run_scene(struct bench *b, struct site *s, const struct scene *c, struct weir_err *err)
 {
-	static const enum site_server which[] = {SITE_GATED, SITE_NBDKIT};
-	struct figures f[2][2] = {0}; /* by server; alone, beside */
+	struct bench_samples f[MOST_ENTRIES][FIGURES] = {0};
+	struct plan plan = c->plan;
 	int r = 0;
 
-	plan.jobs = 1;
+	plan.jobs = plan.jobs ? plan.jobs : BUSY;
+	plan.depth = plan.depth ? plan.depth : 32;
+	plan.size = plan.size ? plan.size : 4096;
+	plan.duration = b->quick ? 250 * WEIR_MS : 2500 * WEIR_MS;
 	for (unsigned run = 0; run < b->runs; run++)
-		for (size_t i = 0; r == 0 && i < 4; i++) {
-			plan.slow = i % 2 ? SLOW : 0;
-			r = measure_one(s, &plan, which[i / 2], &f[i / 2][i % 2], err);
-		}
-	if (r < 0)
-		return r;
-	ratio_row(b, "4 KiB reads, QD32, beside 10 slow readers", "kIOPS", &f[0][1].iops, "alone",
-		&f[0][0].iops, ">= 0.95x", 0.95);
-	ratio_row(
-		b, "  nbdkit beside them", "kIOPS", &f[1][1].iops, "alone", &f[1][0].iops, NULL, 0);
-	return 0;
+		for (size_t i = 0; r == 0 && i < c->n; i++)
+			r = measure_one(s, &plan, &c->entries[i], f[i], err);
+	if (r == 0)
+		add_rows(b, c->rows, f);
+	return r;
+}
+
+static int run_scenes(struct bench *b, const struct scene *scenes, size_t n, struct weir_err *err)
+{
+	struct site s = {.dir = ""};
+	int r = site_new(&s, err);
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = run_scene(b, &s, &scenes[i], err);
+	files_remove_scratch(s.dir);
+	return r;
 }
 
 /* ---- the whole */
 
-static struct plan usual_plan(const struct bench *b)
-{
-	return (struct plan){.jobs = BUSY,
-		.depth = 32,
-		.size = 4096,
-		.duration = b->quick ? 250 * WEIR_MS : 2500 * WEIR_MS};
-}
+#define FILE_SCENE(title, ...)                                                                     \
+	{                                                                                          \
+		.plan = {__VA_ARGS__}, .entries = {{SITE_FILE}, {SITE_NBDKIT_FILE}}, .n = 2,       \
+		.rows = {                                                                          \
+			{title, IOPS, 0, "nbdkit file", 1, ">= 1.0x"}                              \
+		}                                                                                  \
+	}
+
+static const struct scene scenes[] = {
+	{.entries = {{SITE_BARE}, {SITE_GATED}, {SITE_NBDKIT}, {SITE_NBDKIT_RATE}, {SITE_QEMU}},
+		.n = 5,
+		.rows = {{"4 KiB reads, 4 x QD32: bare loop", IOPS, 0},
+			{"  gate, 50 tenants", IOPS, 1, "bare loop", 0, ">= 0.85x"},
+			{"  the same, against nbdkit", IOPS, 1, "nbdkit memory", 2, ">= 2.5x"},
+			{"  against nbdkit's rate filter", IOPS, 1, "nbdkit rate", 3, ">= 2.5x"},
+			{"  against qemu-nbd", IOPS, 1, "qemu-nbd", 4, ">= 5x"},
+			{"  CPU a request: bare loop", CPU, 0},
+			{"  CPU a request: gate, 50 tenants", CPU, 1, .target = "<= 2.0"},
+			{"  CPU a request: nbdkit", CPU, 2},
+			{"  CPU a request: qemu-nbd", CPU, 4}}},
+	{.plan = {.jobs = SITE_TENANTS, .depth = 4},
+		.entries = {{SITE_BARE}, {SITE_GATED}},
+		.n = 2,
+		.rows = {{"4 KiB reads, 50 x QD4: gate, all 50 busy", IOPS, 1, "bare loop", 0}}},
+	{.plan = {.size = 64 << 10, .sequential = true},
+		.entries = {{SITE_BARE}, {SITE_GATED}},
+		.n = 2,
+		.rows = {{"64 KiB sequential reads: gate", BYTES, 1, "bare loop", 0, ">= 0.95x"}}},
+	{.plan = {.unpinned = true},
+		.entries = {{SITE_UPSTREAM}, {SITE_PROXY}, {SITE_NBDKIT_PROXY}},
+		.n = 3,
+		.rows = {{"as a proxy, 4 x QD32", IOPS, 1, "direct", 0, ">= 0.6x"},
+			{"  CPU a request: proxy", CPU, 1},
+			{"  nbdkit as a proxy", IOPS, 2, "direct", 0}}},
+	/* A victim with one request at a time, alone and beside a neighbour with 128. */
+	{.plan = {.jobs = 1, .depth = 1},
+		.entries = {{SITE_MODEL}, {SITE_MODEL, .aggressor = 128}},
+		.n = 2,
+		.rows = {{"p99 of QD1 beside QD128, device of 8 x 100 us", P99, 1, "alone", 0,
+			"<= 2x"}}},
+	/* A file in the page cache, one request at a time and many. */
+	FILE_SCENE("cached file, 4 KiB reads, QD1", .jobs = 1, .depth = 1),
+	FILE_SCENE("cached file, 4 KiB reads, QD32", .jobs = 1),
+	FILE_SCENE("cached file, 64 KiB writes, QD1", .jobs = 1, .depth = 1, .size = 64 << 10,
+		.writes = true),
+	FILE_SCENE("cached file, 64 KiB writes, QD32", .jobs = 1, .size = 64 << 10, .writes = true),
+	{.plan = {.jobs = 1},
+		.entries = {{SITE_GATED}, {SITE_GATED, .slow = SLOW}, {SITE_NBDKIT},
+			{SITE_NBDKIT, .slow = SLOW}},
+		.n = 4,
+		.rows = {{"4 KiB reads, QD32, beside 10 slow readers", IOPS, 1, "alone", 0,
+				 ">= 0.95x"},
+			{"  nbdkit beside them", IOPS, 3, "alone", 2}}},
+};
+
+static const struct scene parda = {.entries = {{SITE_WIDE}, {SITE_PARDA}},
+	.n = 2,
+	.rows = {{"4 KiB reads, 4 x QD32: PARDA, array not overloaded", IOPS, 1, "without", 0,
+			 ">= 0.98x"},
+		{"  CPU a request", CPU, 1, "without", 0}}};
 
 int bench_gateway_parda(struct bench *b, struct weir_err *err)
 {
-	static const enum site_server which[] = {SITE_WIDE, SITE_PARDA};
-	struct plan plan = usual_plan(b);
-	struct figures f[2] = {0};
-	struct site s = {.dir = ""};
-	int r = site_new(&s, err);
-
-	if (r == 0)
-		r = measure_all(b, &s, &plan, which, 2, f, err);
-	if (r == 0)
-		ratio_row(b, "4 KiB reads, 4 x QD32: PARDA, array not overloaded", "kIOPS",
-			&f[1].iops, "without", &f[0].iops, ">= 0.98x", 0.98);
-	if (r == 0)
-		bench_add(b, "  CPU a request", "us", &f[1].cpu, "without", &f[0].cpu);
-	site_free(&s);
-	return r;
+	return run_scenes(b, &parda, 1, err);
 }
 
 int bench_gateway(struct bench *b, struct weir_err *err)
 {
-	static int (*const rows[])(
-		struct bench *, struct site *, struct plan, struct weir_err *) = {
-		rows_small, rows_busy, rows_large, rows_proxy, rows_victim, rows_file, rows_slow};
-	struct site s = {.dir = ""};
-	int r = site_new(&s, err);
-
-	for (size_t i = 0; r == 0 && i < sizeof(rows) / sizeof(*rows); i++)
-		r = rows[i](b, &s, usual_plan(b), err);
-	site_free(&s);
-	return r;
+	return run_scenes(b, scenes, sizeof(scenes) / sizeof(*scenes), err);
 }

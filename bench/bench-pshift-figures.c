@@ -15,9 +15,7 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Names and keys of rows that are made in loops; they stay valid until the program ends. */
-static const char *row_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static const char *row_text(const char *fmt, ...)
+__attribute__((format(printf, 1, 2))) static const char *row_text(const char *fmt, ...)
 {
 	static char texts[2 * COUNT(((struct bench *)0)->rows)][64];
 	static size_t next;
@@ -33,10 +31,7 @@ static const char *row_text(const char *fmt, ...)
 static void add_value(
 	struct bench *b, const char *name, const char *unit, const char *key, double value)
 {
-	struct bench_samples one = {.n = 0};
-
-	bench_sample(&one, value);
-	bench_add(b, name, unit, &one, NULL, NULL)->key = key;
+	bench_add_value(b, name, unit, value, NULL)->key = key;
 }
 
 /* ---- Examples 1 to 3 */
@@ -106,7 +101,7 @@ static int run_example(struct bench *b, int table, const char *key)
 	return 0;
 }
 
-int bench_pshift_ex123(struct bench *b)
+int bench_pshift_ex123(struct bench *b, struct weir_err *err)
 {
 	int r = run_example(b, 0, "ex2");
 
@@ -155,16 +150,15 @@ static int fig5_point(struct bench *b, struct parallel *pool, int reserved, int 
 	bench_pshift_free(&made);
 	if (r)
 		return r;
-	bench_add(b, row_text("r = %.1f, m = %.2f", shape.reserved, shape.demand), "ms", &one, NULL,
-		NULL)
+	bench_add(b, row_text("r = %.1f, m = %.2f", shape.reserved, shape.demand), "ms", &one, NULL)
 		->key = row_text("r%d.m%d", reserved, demand);
 	bench_add(b, row_text("r = %.1f, m = %.2f, two threads", shape.reserved, shape.demand),
-		"ms", &two, NULL, NULL)
+		"ms", &two, NULL)
 		->key = row_text("r%d.m%d.two", reserved, demand);
 	return 0;
 }
 
-int bench_pshift_fig5(struct bench *b)
+int bench_pshift_fig5(struct bench *b, struct weir_err *err)
 {
 	static const int demands[] = {105, 110, 120, 130, 150};
 	struct parallel *pool;
@@ -206,15 +200,15 @@ static int fig6_curve(struct bench *b, int zipf)
 		add_value(b, row_text("s = %.2f, M = %zu: removed", shape.zipf, tops[i]), "%",
 			row_text("s%d.m%zu", zipf, tops[i]), 100 * part / (double)all);
 		if (zipf == 50)
-			bench_add(b, row_text("s = 0.50, M = %zu: time", tops[i]), "ms", &time,
-				NULL, NULL)
+			bench_add(
+				b, row_text("s = 0.50, M = %zu: time", tops[i]), "ms", &time, NULL)
 				->key = row_text("time.m%zu", tops[i]);
 	}
 	bench_pshift_free(&made);
 	return r;
 }
 
-int bench_pshift_fig6(struct bench *b)
+int bench_pshift_fig6(struct bench *b, struct weir_err *err)
 {
 	static const int zipfs[] = {0, 10, 25, 50, 100, 200}; /* hundredths */
 	int r = 0;
@@ -255,7 +249,7 @@ static int fig7_size(struct bench *b, size_t buckets, double *ret_ms)
 	bench_pshift_free(&made);
 	for (int m = 0; r == 0 && m < METHODS; m++) {
 		bench_add(b, row_text("%zu buckets: %s", buckets, method_names[m]), "ms", &time[m],
-			NULL, NULL)
+			NULL)
 			->key = row_text("%s.b%zu", methods[m], buckets);
 		ret_ms[m] = bench_median(&time[m]);
 	}
@@ -279,7 +273,7 @@ static double exponent(double ms[][METHODS], int method)
 	return (n * xy - x * y) / (n * xx - x * x);
 }
 
-int bench_pshift_fig7(struct bench *b)
+int bench_pshift_fig7(struct bench *b, struct weir_err *err)
 {
 	double ms[COUNT(buckets7)][METHODS];
 	int r = 0;

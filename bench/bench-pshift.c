@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct pshift_shape bench_pshift_shape(size_t servers, size_t buckets)
 {
@@ -102,19 +103,13 @@ static int measure_dense(struct bench_pshift *b, bool changed_only, double *ret_
 
 /* Add a row with the ratio of the medians: how many times as fast ours is. */
 static void add_times(struct bench *bench, const char *name, const char *key,
-	const struct bench_samples *ours, const struct bench_samples *theirs, double least,
-	const char *target)
+	const struct bench_samples *ours, const struct bench_samples *theirs, const char *target)
 {
-	struct bench_samples times = {.n = 0};
-	struct bench_row *row;
-
-	bench_sample(&times, bench_median(theirs) / bench_median(ours));
-	row = bench_add(bench, name, "times", &times, NULL, NULL);
-	row->key = key;
-	bench_target(row, target, row->value >= least);
+	bench_add_value(bench, name, "times", bench_median(theirs) / bench_median(ours), target)
+		->key = key;
 }
 
-/* ---- 64 × 10k: against push-relabel and the paper's */
+/* ---- 64 × 10k: against the paper's */
 
 static int bench_dense(struct bench *bench, struct bench_pshift *b, struct bench_samples *ours)
 {
@@ -134,179 +129,141 @@ static int bench_dense(struct bench *bench, struct bench_pshift *b, struct bench
 	if (r)
 		return r;
 	add_times(bench, "64 x 10k, 8 active: as fast as the paper's, dense", "pshift.64.dense",
-		ours, &whole, 100, ">= 100");
-	bench_add(bench, "64 x 10k: the paper's, whole vectors", "ms", &whole, NULL, NULL);
-	bench_add(bench, "64 x 10k: the paper's, changed buckets only", "ms", &changed, NULL, NULL);
+		ours, &whole, ">= 100");
+	bench_add(bench, "64 x 10k: the paper's, whole vectors", "ms", &whole, NULL);
+	bench_add(bench, "64 x 10k: the paper's, changed buckets only", "ms", &changed, NULL);
 	return 0;
 }
 
+/* ---- rows beside push-relabel */
+
 struct size {
 	const char *name, *key, *times, *times_key;
-	struct pshift_shape shape;
-	unsigned loops; /* per run */
-	double most;    /* ms; 0: no target */
-	const char *target;
-	double least; /* least ratio to push-relabel */
-	const char *least_target;
+	size_t servers, buckets, active;
+	double reserved, demand; /* 0: the usual */
+	double skew;
+	bool chain;
+	unsigned loops;           /* per run; 0: as many as take the usual time */
+	const char *most, *least; /* targets: ms; times as fast as push-relabel */
+	bool counts;              /* in the geometric mean of the ratios */
 };
+
+#define ROW(title, name) title, name, title ": as fast as push-relabel", name ".push"
+
+static const struct size sizes[] = {
+	/* number and choice of the servers at which a bucket is active */
+	{ROW("64 x 10k, 2 active", "pshift.64.active2"), 64, 10000, 2, .most = "<= 1.5",
+		.least = ">= 1.5", .counts = true},
+	{ROW("64 x 10k, 3 active", "pshift.64.active3"), 64, 10000, 3, .most = "<= 1.5",
+		.least = ">= 1.5", .counts = true},
+	{ROW("64 x 10k, 4 active", "pshift.64.active4"), 64, 10000, 4, .most = "<= 1.5",
+		.least = ">= 1.5", .counts = true},
+	{ROW("64 x 10k, 8 active", "pshift.64.active8"), 64, 10000, 8, .most = "<= 1.5",
+		.least = ">= 5", .counts = true},
+	{ROW("64 x 10k, 9 active", "pshift.64.active9"), 64, 10000, 9, .least = ">= 1.5",
+		.counts = true},
+	{ROW("64 x 10k, 16 active", "pshift.64.active16"), 64, 10000, 16, .least = ">= 1",
+		.counts = true},
+	{ROW("64 x 10k, 64 active", "pshift.64.active64"), 64, 10000, 64, .least = ">= 1",
+		.counts = true},
+	{ROW("64 x 10k, Zipf", "pshift.64.zipf"), 64, 10000, 8, .skew = 1, .most = "<= 3",
+		.least = ">= 1", .counts = true},
+	{ROW("1000 x 100k, Zipf", "pshift.1000.zipf"), 1000, 100000, 8, .skew = 1, .loops = 1,
+		.least = ">= 1", .counts = true},
+	/* a demand of 2, so that tokens can move far */
+	{ROW("1000 x 100k, chains of 2", "pshift.chain2"), 1000, 100000, 2, .demand = 2,
+		.chain = true, .loops = 1, .least = ">= 1", .counts = true},
+	{ROW("1000 x 100k, chains of 3", "pshift.chain3"), 1000, 100000, 3, .demand = 2,
+		.chain = true, .loops = 1, .least = ">= 1", .counts = true},
+	/* few servers are overloaded, and tokens go far */
+	{ROW("1000 x 2k, chains of 3, 0.3 reserved", "pshift.few.chain3"), 1000, 2000, 3,
+		.reserved = 0.3, .demand = 1.5, .chain = true, .loops = 8, .least = ">= 1"},
+	{ROW("300 x 2k, 3 active, skewed", "pshift.few.skew3"), 300, 2000, 3, .reserved = 0.5,
+		.demand = 1.5, .skew = 0.5, .loops = 8, .least = ">= 1"},
+	{ROW("1000 x 10k, chains of 4, 0.6 reserved", "pshift.few.chain4"), 1000, 10000, 4,
+		.reserved = 0.6, .demand = 2, .chain = true, .loops = 8, .least = ">= 1"},
+	{ROW("1000 x 20k, chains of 3, 0.6 reserved", "pshift.few.long3"), 1000, 20000, 3,
+		.reserved = 0.6, .demand = 2, .chain = true, .loops = 8, .least = ">= 1"},
+	{ROW("3000 x 2k, chains of 2, 0.3 reserved", "pshift.few.chain2"), 3000, 2000, 2,
+		.reserved = 0.3, .demand = 3, .chain = true, .loops = 8, .least = ">= 1"},
+	{ROW("32 x 2k, chains of 4, 0.8 reserved", "pshift.few.path4"), 32, 2000, 4,
+		.reserved = 0.8, .demand = 1.5, .chain = true, .loops = 8, .least = ">= 1"},
+	/* more servers and buckets */
+	{ROW("256 x 100k", "pshift.256"), 256, 100000, 8, .loops = 1, .most = "<= 40",
+		.least = ">= 10"},
+	{ROW("1000 x 1M", "pshift.1000"), 1000, 1000000, 8, .loops = 1, .most = "<= 300",
+		.least = ">= 10"},
+};
+/* The last one with --quick: a tenth of the buckets, as the name says. */
+static const struct size quick_size = {ROW("1000 x 100k", "pshift.1000"), 1000, 100000, 8,
+	.loops = 1, .most = "<= 300", .least = ">= 10"};
+
+static struct pshift_shape shape_of(const struct size *s)
+{
+	struct pshift_shape shape = bench_pshift_shape(s->servers, s->buckets);
+
+	shape.active = s->active;
+	shape.reserved = s->reserved > 0 ? s->reserved : shape.reserved;
+	shape.demand = s->demand > 0 ? s->demand : shape.demand;
+	shape.skew = s->skew;
+	shape.chain = s->chain;
+	return shape;
+}
 
 /* Add the rows of one shape, both methods in turn. *ret_times: how many times as fast as
  * push-relabel. */
-static int bench_size(struct bench *bench, const struct size *s, bool also_dense, double *ret_times)
+static int bench_size(struct bench *bench, const struct size *s, double *ret_times)
 {
-	struct bench_samples ours = {.n = 0}, push = {.n = 0}, memory = {.n = 0};
+	const struct pshift_shape shape = shape_of(s);
+	unsigned loops =
+		s->loops ? s->loops : 1 + (bench->quick ? 40 : 240) / (unsigned)(8 + s->active);
+	struct bench_samples ours = {.n = 0}, push = {.n = 0};
 	struct bench_pshift b;
-	struct bench_row *row;
-	int r = bench_pshift_new(&b, &s->shape);
+	int r = bench_pshift_new(&b, &shape);
 
 	if (r)
 		return r;
 	for (unsigned i = 0; r == 0 && i < bench->runs; i++) {
 		double ms;
 
-		r = bench_pshift_ours(&b, NULL, s->loops, &ms);
+		r = bench_pshift_ours(&b, NULL, loops, &ms);
 		bench_sample(&ours, ms);
 		if (r == 0)
-			r = bench_pshift_maxflow(&b, maxflow_push_relabel, s->loops, &ms);
+			r = bench_pshift_maxflow(&b, maxflow_push_relabel, loops, &ms);
 		bench_sample(&push, ms);
 	}
 	if (r == 0) {
-		row = bench_add(bench, s->name, "ms", &ours, "push-relabel", &push);
-		row->key = s->key;
-		if (s->most > 0)
-			bench_target(row, s->target, row->value <= s->most);
-		add_times(bench, s->times, s->times_key, &ours, &push, s->least, s->least_target);
+		bench_add_beside(bench, s->name, "ms", &ours, "push-relabel", &push, s->most)->key =
+			s->key;
+		add_times(bench, s->times, s->times_key, &ours, &push, s->least);
 		*ret_times = bench_median(&push) / bench_median(&ours);
 	}
-	if (r == 0 && s->shape.buckets == 1000000) {
-		bench_sample(&memory, (double)pshift_memory(b.pshift) / 1e6);
-		row = bench_add(bench, "memory beside input and tokens", "MB", &memory, NULL, NULL);
-		row->key = "pshift.memory";
-		bench_target(row, "<= 200", row->value <= 200);
-	}
-	if (r == 0 && also_dense)
+	if (r == 0 && s->buckets == 1000000)
+		bench_add_value(bench, "memory beside input and tokens", "MB",
+			(double)pshift_memory(b.pshift) / 1e6, "<= 200")
+			->key = "pshift.memory";
+	if (r == 0 && strcmp(s->key, "pshift.64.active8") == 0)
 		r = bench_dense(bench, &b, &ours);
 	bench_pshift_free(&b);
 	return r;
 }
 
-/* ---- number and choice of the servers at which a bucket is active */
-
-#define ROW(title, name) title, name, title ": as fast as push-relabel", name ".push"
-#define AT_LEAST(x)      x, ">= " #x
-
-/* Add each row beside push-relabel, and the geometric mean of the ratios. */
-static int bench_shapes(struct bench *bench)
+static int bench_sizes(struct bench *bench)
 {
-	const struct pshift_shape usual = bench_pshift_shape(64, 10000);
-	struct size shapes[] = {
-		{ROW("64 x 10k, 2 active", "pshift.64.active2"), usual, 0, 1.5, "<= 1.5",
-			AT_LEAST(1.5)},
-		{ROW("64 x 10k, 3 active", "pshift.64.active3"), usual, 0, 1.5, "<= 1.5",
-			AT_LEAST(1.5)},
-		{ROW("64 x 10k, 4 active", "pshift.64.active4"), usual, 0, 1.5, "<= 1.5",
-			AT_LEAST(1.5)},
-		{ROW("64 x 10k, 8 active", "pshift.64.active8"), usual, 0, 1.5, "<= 1.5",
-			AT_LEAST(5)},
-		{ROW("64 x 10k, 9 active", "pshift.64.active9"), usual, 0, 0, NULL, AT_LEAST(1.5)},
-		{ROW("64 x 10k, 16 active", "pshift.64.active16"), usual, 0, 0, NULL, AT_LEAST(1)},
-		{ROW("64 x 10k, 64 active", "pshift.64.active64"), usual, 0, 0, NULL, AT_LEAST(1)},
-		{ROW("64 x 10k, Zipf", "pshift.64.zipf"), usual, 0, 3, "<= 3", AT_LEAST(1)},
-		{ROW("1000 x 100k, Zipf", "pshift.1000.zipf"), bench_pshift_shape(1000, 100000), 1,
-			0, NULL, AT_LEAST(1)},
-		{ROW("1000 x 100k, chains of 2", "pshift.chain2"), bench_pshift_shape(1000, 100000),
-			1, 0, NULL, AT_LEAST(1)},
-		{ROW("1000 x 100k, chains of 3", "pshift.chain3"), bench_pshift_shape(1000, 100000),
-			1, 0, NULL, AT_LEAST(1)},
-	};
-	static const size_t active[] = {2, 3, 4, 8, 9, 16, 64, 8, 8, 2, 3};
-	const size_t n = sizeof(shapes) / sizeof(shapes[0]);
-	struct bench_samples mean = {.n = 0};
-	struct bench_row *row;
-	double logs = 0, times = 1;
+	const size_t n = sizeof(sizes) / sizeof(sizes[0]);
+	double logs = 0, times = 1, counted = 0;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		struct pshift_shape *s = &shapes[i].shape;
-
-		s->active = active[i];
-		s->skew = i == 7 || i == 8;
-		s->chain = i >= 9;
-		s->demand = s->chain ? 2 : s->demand; /* so that tokens can move far */
-		if (shapes[i].loops == 0)
-			shapes[i].loops = 1 + (bench->quick ? 40 : 240) / (unsigned)(8 + s->active);
-		r = bench_size(bench, &shapes[i], i == 3, &times);
+		if (counted > 0 && sizes[i - 1].counts && !sizes[i].counts)
+			bench_add_value(bench, "geometric mean of these: as fast as push-relabel",
+				"times", exp(logs / counted), ">= 4")
+				->key = "pshift.mean";
+		r = bench_size(bench, i == n - 1 && bench->quick ? &quick_size : &sizes[i], &times);
 		logs += log(times);
-	}
-	if (r)
-		return r;
-	bench_sample(&mean, exp(logs / (double)n));
-	row = bench_add(bench, "geometric mean of these: as fast as push-relabel", "times", &mean,
-		NULL, NULL);
-	row->key = "pshift.mean";
-	bench_target(row, ">= 4", row->value >= 4);
-	return 0;
-}
-
-/* ---- few servers are overloaded, and tokens go far */
-
-static int bench_few(struct bench *bench)
-{
-	struct size rows[] = {
-		{ROW("1000 x 2k, chains of 3, 0.3 reserved", "pshift.few.chain3"),
-			bench_pshift_shape(1000, 2000), 8, 0, NULL, AT_LEAST(1)},
-		{ROW("300 x 2k, 3 active, skewed", "pshift.few.skew3"),
-			bench_pshift_shape(300, 2000), 8, 0, NULL, AT_LEAST(1)},
-		{ROW("1000 x 10k, chains of 4, 0.6 reserved", "pshift.few.chain4"),
-			bench_pshift_shape(1000, 10000), 8, 0, NULL, AT_LEAST(1)},
-		{ROW("1000 x 20k, chains of 3, 0.6 reserved", "pshift.few.long3"),
-			bench_pshift_shape(1000, 20000), 8, 0, NULL, AT_LEAST(1)},
-		{ROW("3000 x 2k, chains of 2, 0.3 reserved", "pshift.few.chain2"),
-			bench_pshift_shape(3000, 2000), 8, 0, NULL, AT_LEAST(1)},
-		{ROW("32 x 2k, chains of 4, 0.8 reserved", "pshift.few.path4"),
-			bench_pshift_shape(32, 2000), 8, 0, NULL, AT_LEAST(1)},
-	};
-	static const struct {
-		size_t active;
-		double reserved, demand, skew;
-	} of[] = {{3, 0.3, 1.5, 0}, {3, 0.5, 1.5, 0.5}, {4, 0.6, 2, 0}, {3, 0.6, 2, 0},
-		{2, 0.3, 3, 0}, {4, 0.8, 1.5, 0}};
-	double times;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < sizeof(of) / sizeof(of[0]); i++) {
-		struct pshift_shape *s = &rows[i].shape;
-
-		s->active = of[i].active;
-		s->reserved = of[i].reserved;
-		s->demand = of[i].demand;
-		s->skew = of[i].skew;
-		s->chain = of[i].skew == 0;
-		r = bench_size(bench, &rows[i], false, &times);
+		counted++;
 	}
 	return r;
-}
-
-/* ---- more servers and buckets */
-
-static int bench_sizes(struct bench *bench)
-{
-	struct size sizes[] = {
-		{ROW("256 x 100k", "pshift.256"), bench_pshift_shape(256, 100000), 1, 40, "<= 40",
-			AT_LEAST(10)},
-		{ROW("1000 x 1M", "pshift.1000"), bench_pshift_shape(1000, 1000000), 1, 300,
-			"<= 300", AT_LEAST(10)},
-	};
-	double times;
-	int r;
-
-	if (bench->quick) { /* a tenth of the buckets, as the name says */
-		sizes[1].name = "1000 x 100k";
-		sizes[1].times = "1000 x 100k: as fast as push-relabel";
-		sizes[1].shape.buckets = 100000;
-	}
-	r = bench_size(bench, &sizes[0], false, &times);
-	return r ? r : bench_size(bench, &sizes[1], false, &times);
 }
 
 /* ---- starting from the last allocation */
@@ -319,7 +276,6 @@ static int bench_warm(struct bench *bench)
 	uint32_t changed[100];
 	struct pshift_options o = {.warm = true, .changed = changed, .n_changed = 100};
 	struct bench_pshift b;
-	struct bench_row *row;
 	int r = bench_pshift_new(&b, &shape);
 
 	if (r)
@@ -342,12 +298,10 @@ static int bench_warm(struct bench *bench)
 			r = bench_pshift_ours(&b, NULL, steps, &ms);
 		bench_sample(&cold, ms);
 	}
-	if (r == 0) {
-		row = bench_add(bench, "64 x 10k, from the last, 1 % of buckets moved", "ms", &warm,
-			"from nothing", &cold);
-		row->key = "pshift.64.warm";
-		bench_target(row, "<= 0.4", row->value <= 0.4);
-	}
+	if (r == 0)
+		bench_add_beside(bench, "64 x 10k, from the last, 1 % of buckets moved", "ms",
+			&warm, "from nothing", &cold, "<= 0.4")
+			->key = "pshift.64.warm";
 	bench_pshift_free(&b);
 	return r;
 }
@@ -372,20 +326,16 @@ static int bench_limits(struct bench *bench)
 		bench_sample(&ours, ms);
 	}
 	if (r == 0)
-		bench_add(bench, "64 x 10k, R- and L-tokens", "ms", &ours, NULL, NULL)->key =
+		bench_add(bench, "64 x 10k, R- and L-tokens", "ms", &ours, NULL)->key =
 			"pshift.64.limits";
 	bench_pshift_free(&b);
 	return r;
 }
 
-int bench_pshift(struct bench *bench)
+int bench_pshift(struct bench *bench, struct weir_err *err)
 {
-	int r = bench_shapes(bench);
+	int r = bench_sizes(bench);
 
-	if (r == 0)
-		r = bench_few(bench);
-	if (r == 0)
-		r = bench_sizes(bench);
 	if (r == 0)
 		r = bench_warm(bench);
 	return r ? r : bench_limits(bench);

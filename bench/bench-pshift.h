@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* bench-pshift: shared by the benchmarks of pShift: one input, and each method on it. */
-#ifndef WEIR_BENCH_BENCH_PSHIFT_H
-#define WEIR_BENCH_BENCH_PSHIFT_H
+#pragma once
 
 #include "bench/reference/maxflow.h"
 #include "bench/reference/pshift-make.h"
@@ -27,5 +26,3 @@ int bench_pshift_ours(
 	struct bench_pshift *b, const struct pshift_options *o, unsigned times, double *ret_ms);
 int bench_pshift_maxflow(struct bench_pshift *b, int64_t (*method)(struct maxflow *g),
 	unsigned times, double *ret_ms);
-
-#endif

@@ -5,10 +5,10 @@
  * All listen on unix sockets. Ours have a policy of SITE_TENANTS tenants with an export each, of
  * SITE_REGION bytes; the others have one export, of which each job uses a part.
  */
-#ifndef WEIR_BENCH_BENCH_SITE_H
-#define WEIR_BENCH_BENCH_SITE_H
+#pragma once
 
 #include <weir/err.h>
+#include "cli/common/files.h"
 #include "cli/common/process.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,13 +35,13 @@ enum site_server {
 };
 
 struct site {
-	char dir[64];
+	char dir[FILES_SCRATCH];
 	bool pin;                   /* there are enough cores to pin processes */
 	bool missing[SITE_SERVERS]; /* not installed */
 };
 
-int site_new(struct site *s, struct weir_err *err); /* call site_free also if it fails */
-void site_free(const struct site *s);
+/* Make the folder and its files; files_remove_scratch() removes them, also if this fails. */
+int site_new(struct site *s, struct weir_err *err);
 /* Start a server and wait until it listens. Return 0, -ENOENT (not installed; s->missing is set,
  * too) or a negative errno. Start the upstream of a proxy first. pin: on SITE_CORE. */
 int site_start(
@@ -49,5 +49,3 @@ int site_start(
 void site_socket(const struct site *s, enum site_server which, char *ret, size_t len);
 bool site_ours(enum site_server which);
 bool site_divided(enum site_server which); /* has an export for each job */
-
-#endif

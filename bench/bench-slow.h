@@ -5,8 +5,7 @@
  * Each keeps 1 MiB of reads in flight, half of the clients in requests of 4 KiB and half of 64 KiB,
  * and receives 16 KiB every 16 ms: 1 MB/s. So the server's socket to it is always full.
  */
-#ifndef WEIR_BENCH_BENCH_SLOW_H
-#define WEIR_BENCH_BENCH_SLOW_H
+#pragma once
 
 #include <weir/err.h>
 
@@ -16,5 +15,3 @@ struct slow;
 int slow_start(const char *socket, const char *export_, unsigned n, struct slow **ret_slow,
 	struct weir_err *err);
 void slow_stop(struct slow *s); /* NULL is allowed */
-
-#endif

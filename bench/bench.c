@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define NAMES "gate, alloc, pshift, sim, gateway, hosts or cluster"
+
 enum { OPT_JSON, OPT_RUNS, OPT_QUICK, OPT_COUNT };
 static const struct opt options[] = {
 	[OPT_JSON] = {"json", 0, NULL, "print a JSON list of rows instead of a table"},
@@ -67,30 +69,48 @@ double bench_spread(const struct bench_samples *s)
 	return s->n && median != 0 ? (s->v[s->n - 1] - s->v[0]) / median : 0;
 }
 
-struct bench_row *bench_add(struct bench *b, const char *name, const char *unit,
-	const struct bench_samples *value, const char *peer, const struct bench_samples *peer_value)
+/* Return true if the row is on the right side of "<= 20 us" or, by its ratio, of "> 2x". */
+static bool meets(const struct bench_row *row, const char *target)
+{
+	bool less = target[0] == '<', equal = target[1] == '=';
+	char *end;
+	double bound = strtod(target + 1 + equal, &end);
+	double value = *end == 'x' ? row->ratio : row->value;
+
+	return less ? value < bound || (equal && value <= bound)
+		    : value > bound || (equal && value >= bound);
+}
+
+struct bench_row *bench_add_beside(struct bench *b, const char *name, const char *unit,
+	const struct bench_samples *value, const char *peer, const struct bench_samples *peer_value,
+	const char *target)
 {
 	struct bench_row *row = &b->rows[b->n++];
 
 	*row = (struct bench_row){.name = name,
 		.unit = unit,
 		.value = bench_median(value),
-		.spread = bench_spread(value)};
-	if (peer) {
-		row->peer = peer;
-		row->peer_value = bench_median(peer_value);
-		row->ratio = row->peer_value != 0 ? row->value / row->peer_value : 0;
-	}
-	row->met = true;
+		.spread = bench_spread(value),
+		.peer = peer,
+		.peer_value = peer ? bench_median(peer_value) : 0,
+		.target = target};
+	row->ratio = row->peer_value != 0 ? row->value / row->peer_value : 0;
+	row->met = !target || meets(row, target);
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\r\033[K%s: %.4g %s", name, row->value, unit);
 	return row;
 }
 
-void bench_target(struct bench_row *row, const char *target, bool met)
+struct bench_row *bench_add(struct bench *b, const char *name, const char *unit,
+	const struct bench_samples *value, const char *target)
 {
-	row->target = target;
-	row->met = met;
+	return bench_add_beside(b, name, unit, value, NULL, NULL, target);
+}
+
+struct bench_row *bench_add_value(
+	struct bench *b, const char *name, const char *unit, double value, const char *target)
+{
+	return bench_add(b, name, unit, &(struct bench_samples){{value}, 1}, target);
 }
 
 static void print_row(const struct bench_row *r, int width)
@@ -155,11 +175,11 @@ static int parse_runs(const char *text, unsigned *ret)
 	return 0;
 }
 
-static const struct {
+static const struct benchmark {
 	const char *name;
-	int (*run)(struct bench *b);
+	bench_run *run;
 	bool pinned; /* to one core; not if there are threads or servers, which would inherit it */
-} plain[] = {
+} benchmarks[] = {
 	{"alloc", bench_alloc, true},
 	{"gate", bench_gate, true},
 	{"pshift", bench_pshift, true},
@@ -168,45 +188,39 @@ static const struct {
 	{"pshift-fig6", bench_pshift_fig6, true},
 	{"pshift-fig7", bench_pshift_fig7, true},
 	{"sim", bench_sim, true},
+	{"gateway", bench_gateway, false},
+	{"hosts", bench_hosts, false},
+	{"cluster", bench_cluster, false},
 };
 
-static void pin_if_wanted(const char *what)
+static const struct benchmark *find_benchmark(const char *name)
 {
-	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
-		if (plain[i].pinned && strcmp(what, plain[i].name) == 0)
-			bench_pin();
-	}
+	for (size_t i = 0; i < sizeof(benchmarks) / sizeof(benchmarks[0]); i++)
+		if (strcmp(name, benchmarks[i].name) == 0)
+			return &benchmarks[i];
+	return NULL;
 }
 
-/* Run a benchmark. Return 2 if there is none of that name. */
-static int run_benchmark(struct bench *b, const char *what, struct weir_err *err)
+/* Run a benchmark; a failure has a message. */
+static int run_benchmark(struct bench *b, const struct benchmark *what, struct weir_err *err)
 {
-	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
-		if (strcmp(what, plain[i].name) == 0)
-			return plain[i].run(b);
-	}
-	if (strcmp(what, "gateway") == 0)
-		return bench_gateway(b, err);
-	if (strcmp(what, "hosts") == 0)
-		return bench_hosts(b, err);
-	if (strcmp(what, "cluster") == 0)
-		return bench_cluster(b, err);
-	return 2;
+	int r = what->run(b, err);
+
+	return r < 0 && !err->text[0] ? weir_err_set(err, r, "%s: %s", what->name, strerror(-r))
+				      : r;
 }
 
 int bench_metrics(const char *name, struct metrics *m, struct weir_err *err)
 {
+	const struct benchmark *what = find_benchmark(name);
 	struct bench *b = calloc(1, sizeof *b);
 	int r;
 
 	if (!b)
 		return no_memory(err);
 	b->runs = 3;
-	r = run_benchmark(b, name, err);
-	if (r > 0)
-		r = weir_err_set(err, -EINVAL, "no benchmark '%s'", name);
-	else if (r < 0 && !err->text[0])
-		weir_err_set(err, r, "%s: %s", name, strerror(-r));
+	r = what ? run_benchmark(b, what, err)
+		 : weir_err_set(err, -EINVAL, "no benchmark '%s'", name);
 	for (size_t i = 0; r == 0 && i < b->n; i++) {
 		const struct bench_row *row = &b->rows[i];
 
@@ -221,41 +235,29 @@ int bench_metrics(const char *name, struct metrics *m, struct weir_err *err)
 
 static int bench_main(const char *const *values, char **operands, int n)
 {
+	const struct benchmark *what = n == 1 ? find_benchmark(operands[0]) : NULL;
+	struct bench b = {.runs = 5, .runs_given = values[OPT_RUNS], .quick = values[OPT_QUICK]};
 	struct weir_err err = {.text = ""};
-	struct bench *b;
-	int status;
+	int r;
 
 	if (n != 1)
-		return opts_fail(&verb_bench,
-			"missing benchmark: gate, alloc, pshift, sim, gateway, hosts or cluster");
-	b = calloc(1, sizeof *b);
-	if (!b)
-		return opts_no_memory(&verb_bench);
-	b->runs = 5;
-	b->runs_given = values[OPT_RUNS];
-	b->quick = values[OPT_QUICK];
-	if (values[OPT_RUNS] && parse_runs(values[OPT_RUNS], &b->runs)) {
-		free(b);
+		return opts_fail(&verb_bench, "missing benchmark: " NAMES);
+	if (values[OPT_RUNS] && parse_runs(values[OPT_RUNS], &b.runs))
 		return opts_fail(&verb_bench, "--runs must be a number from 1 to 25");
-	}
-	pin_if_wanted(operands[0]);
-	status = run_benchmark(b, operands[0], &err);
+	if (!what)
+		return opts_fail(&verb_bench, "no benchmark '%s': " NAMES, operands[0]);
+	if (what->pinned)
+		bench_pin();
+	r = run_benchmark(&b, what, &err);
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
-	if (status == 2) {
-		opts_fail(&verb_bench,
-			"no benchmark '%s': gate, alloc, pshift, sim, gateway, hosts or cluster",
-			operands[0]);
-	} else if (status) {
-		opts_fail(&verb_bench, "%s", err.text[0] ? err.text : strerror(-status));
-		status = 1;
-	} else if (values[OPT_JSON]) {
-		print_json(b);
-	} else {
-		print_table(b);
-	}
-	free(b);
-	return status;
+	if (r < 0)
+		opts_fail(&verb_bench, "%s", err.text);
+	else if (values[OPT_JSON])
+		print_json(&b);
+	else
+		print_table(&b);
+	return r < 0 ? 1 : 0;
 }
 
 static const char *const subverbs[] = {

@@ -6,8 +6,7 @@
  * peer runs in the same process, interleaved with it, and the ratio is what counts: machines
  * differ, and so does one machine from minute to minute.
  */
-#ifndef WEIR_BENCH_BENCH_H
-#define WEIR_BENCH_BENCH_H
+#pragma once
 
 #include <weir/clock.h>
 #include <weir/err.h>
@@ -42,11 +41,15 @@ void bench_sample(struct bench_samples *s, double value);
 double bench_median(const struct bench_samples *s);
 double bench_spread(const struct bench_samples *s);
 
-/* Add a row; show it on standard error if that is a terminal. `peer` NULL: none. */
+/* Add a row; show it on standard error if that is a terminal. target: "<= 20 us" compares the value,
+ * which has that unit, "> 2x" the ratio to the peer; NULL: none. */
 struct bench_row *bench_add(struct bench *b, const char *name, const char *unit,
-	const struct bench_samples *value, const char *peer,
-	const struct bench_samples *peer_value);
-void bench_target(struct bench_row *row, const char *target, bool met);
+	const struct bench_samples *value, const char *target);
+struct bench_row *bench_add_beside(struct bench *b, const char *name, const char *unit,
+	const struct bench_samples *value, const char *peer, const struct bench_samples *peer_value,
+	const char *target);
+struct bench_row *bench_add_value(
+	struct bench *b, const char *name, const char *unit, double value, const char *target);
 
 /* CPU time of this thread, for work that does not wait: other processes do not count. */
 weir_time bench_cpu_clock(void);
@@ -55,24 +58,15 @@ void bench_pin(void); /* pin this thread to its current core */
 struct verb;
 extern const struct verb verb_bench;
 
-int bench_alloc(struct bench *b); /* 0 or a negative errno */
-int bench_gate(struct bench *b);
+typedef int bench_run(struct bench *b, struct weir_err *err); /* 0 or a negative errno */
+bench_run bench_alloc, bench_gate, bench_pshift, bench_sim, bench_gateway, bench_hosts,
+	bench_cluster;
+/* The examples and figures of pShift's paper. */
+bench_run bench_pshift_ex123, bench_pshift_fig5, bench_pshift_fig6, bench_pshift_fig7;
 int bench_gate_tail(struct bench *b); /* for bench_gate: the slowest single calls */
-int bench_pshift(struct bench *b);
-int bench_pshift_ex123(struct bench *b); /* the paper's examples and figures */
-int bench_pshift_fig5(struct bench *b);
-int bench_pshift_fig6(struct bench *b);
-int bench_pshift_fig7(struct bench *b);
-int bench_sim(struct bench *b);
-int bench_gateway(struct bench *b, struct weir_err *err); /* the same, with a message */
-/* for bench_hosts: the cost of PARDA at a gateway */
-int bench_gateway_parda(struct bench *b, struct weir_err *err);
-int bench_hosts(struct bench *b, struct weir_err *err);
-int bench_cluster(struct bench *b, struct weir_err *err);
+bench_run bench_gateway_parda;        /* for bench_hosts: the cost of PARDA at a gateway */
 
 struct metrics;
 /* For experiments: run the benchmark `name` with three runs, and put the rows that have a key as
  * KEY, median, and KEY.spread. Return 0, or a negative errno and a message. */
 int bench_metrics(const char *name, struct metrics *m, struct weir_err *err);
-
-#endif

@@ -21,8 +21,7 @@
  *         since a profile is charged as of when a request fits it: the requests of a thousand
  *         tenants of one weight would all fit at the same few points of time in a second.
  */
-#ifndef WEIR_BENCH_GATE_LOAD_H
-#define WEIR_BENCH_GATE_LOAD_H
+#pragma once
 
 #include "base/rng.h"
 #include <weir/gate.h>
@@ -111,5 +110,3 @@ void gate_load_warm(struct gate_load *l);
  * sample of each. */
 void gate_load_turns(struct gate_load *a, struct gate_load *b, uint64_t requests,
 	struct bench_samples *ret_a, struct bench_samples *ret_b);
-
-#endif

@@ -7,8 +7,7 @@
  * own file: push-relabel, the strongest peer, and Edmonds–Karp, whose time grows with the buckets
  * like that of the paper's bQueue. Neither is used to allocate tokens.
  */
-#ifndef WEIR_BENCH_REFERENCE_MAXFLOW_H
-#define WEIR_BENCH_REFERENCE_MAXFLOW_H
+#pragma once
 
 #include "control/pshift/alloc.h"
 
@@ -40,5 +39,3 @@ int64_t maxflow_push_relabel(struct maxflow *g);
 int64_t maxflow_edmonds_karp(struct maxflow *g);
 /* Get the flow as tokens: for each entry, at most its demand. */
 void maxflow_tokens(const struct pshift_input *in, const struct maxflow *g, int64_t *ret_tokens);
-
-#endif

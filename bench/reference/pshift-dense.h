@@ -5,8 +5,7 @@
  * Numbers are at most 2³¹ − 1 here, and so are their sums over a server: an entry of the map has
  * four bytes, since S² B of them must fit in memory. It is not used to allocate tokens.
  */
-#ifndef WEIR_BENCH_REFERENCE_PSHIFT_DENSE_H
-#define WEIR_BENCH_REFERENCE_PSHIFT_DENSE_H
+#pragma once
 
 #include "control/pshift/alloc.h"
 
@@ -21,5 +20,3 @@ struct pshift_dense_options {
  * -ERANGE: a number is too large; -ENOMEM. */
 int pshift_dense(const struct pshift_input *in, const struct pshift_dense_options *options,
 	int64_t *rtokens, int64_t *ret_map, int64_t *ret_phi);
-
-#endif

@@ -3,8 +3,7 @@
  * pshift-make: buckets over servers as the evaluation of pShift draws them (§IV-B and §IV-C), for
  * benchmarks, experiments and tests. The same shape and seed give the same input everywhere.
  */
-#ifndef WEIR_BENCH_REFERENCE_PSHIFT_MAKE_H
-#define WEIR_BENCH_REFERENCE_PSHIFT_MAKE_H
+#pragma once
 
 #include "control/pshift/alloc.h"
 #include "base/arena.h"
@@ -37,5 +36,3 @@ int pshift_make(const struct pshift_shape *shape, uint64_t seed, struct pshift_m
 void pshift_made_free(struct pshift_made *m);
 /* Draw new servers for bucket i and spread its demand over them: a demand change of §IV-B. */
 void pshift_make_move(struct pshift_made *m, size_t i);
-
-#endif

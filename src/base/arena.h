@@ -4,8 +4,7 @@
  *
  * One piece from malloc per call: for few, large arrays.
  */
-#ifndef WEIR_BASE_ARENA_H
-#define WEIR_BASE_ARENA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ struct arena { /* zero it */
 void *arena_take(struct arena *a, size_t n, size_t size);
 char *arena_text(struct arena *a, const char *text); /* a copy; NULL: out of memory */
 void arena_free(struct arena *a);
-
-#endif

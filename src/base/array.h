@@ -9,8 +9,7 @@
  *           return -ENOMEM;
  *   items[n++] = item;
  */
-#ifndef WEIR_BASE_ARRAY_H
-#define WEIR_BASE_ARRAY_H
+#pragma once
 
 #include <errno.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ static inline int array_grow_to(void *array, size_t *room, size_t n, size_t size
 	*room = more;
 	return 0;
 }
-
-#endif

@@ -7,8 +7,7 @@
  *     {"channels", FIELD_WHOLE, offsetof(struct mine, channels), NULL},
  *     {"read", FIELD_TIME, offsetof(struct mine, read), NULL}, {0}};
  */
-#ifndef WEIR_BASE_FIELD_H
-#define WEIR_BASE_FIELD_H
+#pragma once
 
 #include <weir/err.h>
 #include <stdbool.h>
@@ -51,5 +50,3 @@ int field_word(const char *text, const char *const *words, int *ret_index, struc
 
 /* Write the words, separated by commas; cut with "…" if the list does not fit. Return buf. */
 char *field_join(const char *const *words, char *buf, size_t len);
-
-#endif

@@ -9,8 +9,7 @@
  * COST    push: O(log₄ n) compares at worst, one on average when keys rise, as times do; pop:
  *         O(4 log₄ n) compares without branches. 24 bytes an item.
  */
-#ifndef WEIR_BASE_HEAP_H
-#define WEIR_BASE_HEAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ static inline const struct heap_item *heap_min(const struct heap *h)
 {
 	return h->n ? &h->items[0] : NULL;
 }
-
-#endif

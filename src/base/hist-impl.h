@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hist-impl: the bucket of a value, for hist.c and hist-small.c. The law is in hist.c. */
-#ifndef WEIR_BASE_HIST_IMPL_H
-#define WEIR_BASE_HIST_IMPL_H
+#pragma once
 
 #include <weir/hist.h>
 
@@ -13,5 +12,3 @@ static inline unsigned hist_index(uint64_t v)
 	e = 57 - (unsigned)__builtin_clzll(v | 64); /* the 64 makes small values e = 0 */
 	return 64 * e + (unsigned)(v >> e);
 }
-
-#endif

@@ -8,8 +8,7 @@
  *         two octaves takes 1 KB instead of 8.5. record: O(1), one more cache line than weir_hist.
  *         merge, clear and read: O(buckets in use).
  */
-#ifndef WEIR_BASE_HIST_SMALL_H
-#define WEIR_BASE_HIST_SMALL_H
+#pragma once
 
 #include <weir/hist.h>
 
@@ -32,5 +31,3 @@ int hist_small_merge(struct hist_small *into, const struct hist_small *from);
 /* Prefetch the memory that recording touches first. */
 void hist_small_fetch(const struct hist_small *h);
 void hist_small_read(const struct hist_small *h, struct weir_hist *ret);
-
-#endif

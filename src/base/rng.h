@@ -5,8 +5,7 @@
  * SOURCE  xoshiro256** (Blackman and Vigna), seeded through splitmix64 from (seed, name), so that
  *         adding a component to a scenario does not shift the numbers of the others.
  */
-#ifndef WEIR_BASE_RNG_H
-#define WEIR_BASE_RNG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -52,5 +51,3 @@ struct rng_zipf {
 };
 void rng_zipf_init(struct rng_zipf *z, uint64_t n, double s);
 uint64_t rng_zipf_draw(struct rng *r, const struct rng_zipf *z);
-
-#endif

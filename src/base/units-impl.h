@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* units-impl: shared by units.c (parsing) and units-show.c (formatting). */
-#ifndef WEIR_BASE_UNITS_IMPL_H
-#define WEIR_BASE_UNITS_IMPL_H
+#pragma once
 
 #include <weir/units.h>
 
@@ -16,5 +15,3 @@ struct units_scale {
 
 /* Ascending, terminated by a NULL name: formatting uses the largest that is not above the value. */
 extern const struct units_scale units_time_scales[], units_binary_scales[], units_decimal_scales[];
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* utf8: validate the characters of foreign text before it is shown. */
-#ifndef WEIR_BASE_UTF8_H
-#define WEIR_BASE_UTF8_H
+#pragma once
 
 #include <stddef.h>
 
@@ -29,5 +28,3 @@ static inline size_t utf8_shown(const unsigned char *s)
 			return 0;
 	return n;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* yamldoc-impl: shared by yamldoc.c and yamldoc-make.c. */
-#ifndef WEIR_BASE_YAMLDOC_IMPL_H
-#define WEIR_BASE_YAMLDOC_IMPL_H
+#pragma once
 
 #include "base/yamldoc-load.h"
 #include <stdint.h>
@@ -20,5 +19,3 @@ struct yamldoc {
 	struct yamldoc_link *links; /* by id − 1 */
 	size_t links_room;
 };
-
-#endif

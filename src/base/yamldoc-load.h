@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* yamldoc-load: the part of yamldoc that uses libyaml: bytes in, values out. */
-#ifndef WEIR_BASE_YAMLDOC_LOAD_H
-#define WEIR_BASE_YAMLDOC_LOAD_H
+#pragma once
 
 #include "base/yamldoc.h"
 
@@ -33,5 +32,3 @@ int yamldoc_load(const char *text, size_t len, const char *name, struct yamldoc_
 void yamldoc_values_free(struct yamldoc_values *v);
 /* Allocate from the chunks, aligned for ids. NULL: no memory. */
 void *yamldoc_allocate(struct yamldoc_values *v, size_t size);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Pure: no clock, no allocation. The counters may start at any value and must not fall.
  */
-#ifndef WEIR_CONTROL_CAPACITY_H
-#define WEIR_CONTROL_CAPACITY_H
+#pragma once
 
 #include <weir/gate.h>
 
@@ -50,5 +49,3 @@ static inline bool capacity_known(const struct capacity *c)
 {
 	return c->rate[0] > 0;
 }
-
-#endif

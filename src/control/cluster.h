@@ -10,8 +10,7 @@
  * A server with a gate is a site (controller.h), and has its machine behind that plug; the table here is for servers that
  * are only counted.
  */
-#ifndef WEIR_CONTROL_CLUSTER_H
-#define WEIR_CONTROL_CLUSTER_H
+#pragma once
 
 #include "control/facts.h"
 #include "wire/lease.h"
@@ -158,5 +157,3 @@ struct cluster_link {         /* a row of the whole gateway: facts_kind.whole */
 	const char *why; /* NULL: nothing is known */
 	const char *state;
 };
-
-#endif

@@ -28,8 +28,7 @@
  *
  * A new controller is a folder under src/control and its name in the list of src/control/meson.build.
  */
-#ifndef WEIR_CONTROL_CONTROLLER_H
-#define WEIR_CONTROL_CONTROLLER_H
+#pragma once
 
 #include "control/cluster.h"
 #include "control/facts.h"
@@ -283,9 +282,5 @@ struct controller {
 /* The table, which ends with NULL. */
 extern const struct controller *const controllers[];
 
-/* Return the controller of that name, or NULL. */
-const struct controller *controller_find(const char *name);
 /* The one of clusters. */
 const struct controller *controller_in_cluster(void);
-
-#endif

@@ -14,8 +14,7 @@
  *
  * Pure: no clock, no allocation.
  */
-#ifndef WEIR_CONTROL_DIVIDE_H
-#define WEIR_CONTROL_DIVIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ bool divide_tell(const struct divide *d);
 /* Return how far the parts in use may stay below demand that would fit, in the steady state: the
  * parts that idle gates keep, and changes too small to be worth telling. */
 double divide_slack(size_t gates);
-
-#endif

@@ -12,8 +12,7 @@
  * Rows are plain structs without pointers to the controller, so they can be copied. The controller
  * fills them on demand; they never change afterwards.
  */
-#ifndef WEIR_CONTROL_FACTS_H
-#define WEIR_CONTROL_FACTS_H
+#pragma once
 
 #include "base/arena.h"
 #include <stdbool.h>
@@ -172,5 +171,3 @@ int64_t facts_whole(const struct fact *f, const void *row);    /* the value of a
 bool facts_set_whole(const struct fact *f, void *row, int64_t value);
 bool facts_set_real(const struct fact *f, void *row, double value);
 void facts_set_text(const struct fact *f, void *row, const char *value);
-
-#endif

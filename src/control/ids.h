@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ids: from a bucket's 64-bit name to its place in a table. Open addressing; O(1). Nothing leaves. */
-#ifndef WEIR_CONTROL_IDS_H
-#define WEIR_CONTROL_IDS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ struct ids { /* zeroes: empty */
 int ids_add(struct ids *ids, uint64_t id, uint32_t place); /* 0 or -ENOMEM; a new id */
 size_t ids_find(const struct ids *ids, uint64_t id);       /* or SIZE_MAX */
 void ids_free(struct ids *ids);
-
-#endif

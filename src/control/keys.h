@@ -16,8 +16,7 @@
  * Settings are one block of memory without pointers: memcpy copies them, and memcmp compares two of
  * them. A list of any length follows the structure, in the same block (key_append).
  */
-#ifndef WEIR_CONTROL_KEYS_H
-#define WEIR_CONTROL_KEYS_H
+#pragma once
 
 #include "base/yamldoc.h"
 #include <stddef.h>
@@ -80,5 +79,3 @@ char *key_show(const struct key *k, const void *settings, char *buf, size_t len)
 /* Write the default, or the bounds, as the manual has them ("2s", "10ms to 60s"). Return buf. */
 char *key_show_default(const struct key *k, char *buf, size_t len);
 char *key_show_bounds(const struct key *k, char *buf, size_t len);
-
-#endif

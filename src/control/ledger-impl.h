@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ledger-impl: shared by ledger.c (transfers, accounts) and ledger-sweep.c (ageing and clearing of
  * many loans at once). */
-#ifndef WEIR_CONTROL_LEDGER_IMPL_H
-#define WEIR_CONTROL_LEDGER_IMPL_H
+#pragma once
 
 #include "control/ledger.h"
 
@@ -60,5 +59,3 @@ void ledger_lend(struct ledger *l, uint32_t lender, uint32_t borrower, int64_t a
 void ledger_write_down(struct ledger *l, uint32_t i, int64_t amount, weir_time now);
 /* Unlink the entry and put it on the free list. */
 void ledger_leave(struct ledger *l, uint32_t i);
-
-#endif

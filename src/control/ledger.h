@@ -19,8 +19,7 @@
  *         hash by the pair. O(1) for each loan touched; a transfer settles at most two loans, or
  *         makes one.
  */
-#ifndef WEIR_CONTROL_LEDGER_H
-#define WEIR_CONTROL_LEDGER_H
+#pragma once
 
 #include <weir/clock.h>
 #include <stdbool.h>
@@ -96,5 +95,3 @@ size_t ledger_open(const struct ledger *l);
 /* Copy the last closed loans, newest first; return their number, ≤ LEDGER_CLOSED. */
 size_t ledger_closed(const struct ledger *l, struct ledger_loan ret[LEDGER_CLOSED]);
 int64_t ledger_untracked(const struct ledger *l); /* tokens not recorded for lack of memory */
-
-#endif

@@ -6,8 +6,7 @@
  * output on every machine and with every compiler. The error of each rounding is kept as a
  * remainder and counts at the next rounding.
  */
-#ifndef WEIR_CONTROL_REMAINDER_H
-#define WEIR_CONTROL_REMAINDER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ static inline uint32_t remainder_key(int32_t rest)
  * position. share[i] ≥ 0; total ≥ n · least; keys has room for n. O(n). */
 void remainder_round(int64_t total, int64_t least, size_t n, const int64_t *share, int32_t *rest,
 	int64_t *ret_whole, uint32_t *keys);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Pure: times are arguments. The law is in shadow-cost.c.
  */
-#ifndef WEIR_CONTROL_SHADOW_COST_H
-#define WEIR_CONTROL_SHADOW_COST_H
+#pragma once
 
 #include <weir/clock.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ void shadow_cost_learn(
 double shadow_cost_of(const struct shadow_cost *c, const struct shadow_work *w);
 /* Return the error of that number, relative to the cost of the requests seen: a factor, >= 1. */
 double shadow_cost_error(const struct shadow_cost *c, const struct shadow_work *w);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Pure: times are arguments, no allocation (10 KiB a device). The law is in shadow-device.c.
  */
-#ifndef WEIR_CONTROL_SHADOW_DEVICE_H
-#define WEIR_CONTROL_SHADOW_DEVICE_H
+#pragma once
 
 #include "control/shadow-cost.h"
 #include <stdbool.h>
@@ -84,5 +83,3 @@ bool shadow_device_expect(const struct shadow_device *d, unsigned class_,
 	const struct shadow_work *own, const struct shadow_work *inside, struct shadow_time *ret);
 /* Draw one time, spread around the mean like the measured times; at least 1 µs. */
 weir_time shadow_device_draw(struct shadow_device *d, double mean);
-
-#endif

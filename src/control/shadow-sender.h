@@ -8,8 +8,7 @@
  *
  * Pure: times are arguments.
  */
-#ifndef WEIR_CONTROL_SHADOW_SENDER_H
-#define WEIR_CONTROL_SHADOW_SENDER_H
+#pragma once
 
 #include <weir/clock.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ struct shadow_estimate {
 	/* factors of every rate between which enforcement is expected; 0: no client */
 	double low, high;
 };
-
-#endif

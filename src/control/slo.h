@@ -17,12 +17,10 @@
  * COST    Recording is a count and two additions. 41 KiB for a tenant that was active within the
  *         hour, 750 bytes without histograms.
  */
-#ifndef WEIR_CONTROL_SLO_H
-#define WEIR_CONTROL_SLO_H
+#pragma once
 
 #include <weir/clock.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Buckets: one below 2^12 ns (4 µs), 16 an octave up to 2^36 ns (69 s), one above. */
@@ -74,5 +72,3 @@ void slo_totals(const struct slo *s, uint64_t *ret_good, uint64_t *ret_total);
  * met or not known; or it was reported missed and has been met, or not known, for a minute.
  * *ret_missed is the new state. True once per change. */
 bool slo_changed(struct slo *s, weir_time now, enum slo_window w, bool *ret_missed);
-
-#endif

@@ -9,8 +9,7 @@
  *         FIFO and EDF all kinds are stopped, so that the order is kept. While the window is full it is no request's
  *         turn, and nothing is stopped: how often weir_gate_next is called meanwhile must not change what passes.
  */
-#ifndef WEIR_GATE_ABOVE_H
-#define WEIR_GATE_ABOVE_H
+#pragma once
 
 #include "gate/node.h"
 
@@ -34,5 +33,3 @@ void above_release_all(struct weir_gate *g, uint32_t n, weir_time now);
 void above_rejoin(struct weir_gate *g, uint32_t n, unsigned slot);
 /* The same for all its lanes. */
 void above_rejoin_all(struct weir_gate *g, uint32_t n);
-
-#endif

@@ -8,8 +8,7 @@
  *         These are hints: a wrong guess costs one fetch. With few tenants prefetching would cost as much as it
  *         gains, and is left out.
  */
-#ifndef WEIR_GATE_AHEAD_H
-#define WEIR_GATE_AHEAD_H
+#pragma once
 
 #include "gate/node.h"
 
@@ -74,5 +73,3 @@ POOL_HOT void ahead_idle(const struct node *node)
 	__builtin_prefetch(&node->own, 1);
 	__builtin_prefetch(&node->limits, 1);
 }
-
-#endif

@@ -15,8 +15,7 @@
  * EXAMPLE rate 3/s, size 2, empty at t = 0: admits a cost of 1 at t = 333,333,334 ns and, if it
  *         was taken then, the next at 666,666,667, the third at 1,000,000,000.
  */
-#ifndef WEIR_GATE_BUCKET_H
-#define WEIR_GATE_BUCKET_H
+#pragma once
 
 #include <weir/gate.h>
 #include "gate/pool.h"
@@ -181,5 +180,3 @@ POOL_HOT int64_t bucket_missing_narrow(const struct bucket *b, int64_t cost)
 
 	return b->low[BUCKET_LOW] - (slack < 0 ? 0 : slack) * (int64_t)BUCKET_UNIT;
 }
-
-#endif

@@ -7,8 +7,7 @@
  * submit, and not at some later call in a list that has become a circle. Other builds neither read nor write the
  * field.
  */
-#ifndef WEIR_GATE_CHECK_H
-#define WEIR_GATE_CHECK_H
+#pragma once
 
 #include <weir/gate.h>
 #include <assert.h>
@@ -65,6 +64,4 @@ static inline void check_done(struct weir_req *const *reqs, size_t n)
 static inline void check_cancel(struct weir_req *r)
 {
 }
-#endif
-
 #endif

@@ -19,8 +19,7 @@
  * EXAMPLE max: {writes: 1 iops}; at 0 s a write, a write, a read, a flush. The first write passes, the second is
  *         held until 1 s, the read and the flush pass, in that order.
  */
-#ifndef WEIR_GATE_KIND_H
-#define WEIR_GATE_KIND_H
+#pragma once
 
 #include "gate/stand.h"
 
@@ -89,5 +88,3 @@ void kind_look(struct stand s, uint32_t n, struct node *node, weir_time seen);
  * kind_spread appends such a list again. */
 struct weir_req *kind_gather(struct weir_gate *g, uint32_t n, weir_time now);
 void kind_spread(struct weir_gate *g, uint32_t n, struct weir_req *list, weir_time now);
-
-#endif

@@ -7,8 +7,7 @@
  *   lane-group.c  the place of each child, and the choice of the next
  *   lane-bank.c   children that lack kinds of requests
  */
-#ifndef WEIR_GATE_LANE_IMPL_H
-#define WEIR_GATE_LANE_IMPL_H
+#pragma once
 
 #include "gate/lane.h"
 
@@ -290,5 +289,3 @@ POOL_HOT void lane_serve_out(struct lane *l, const struct lane_home *h, struct l
 
 /* Return the entry with the least key; LANE_NIL if none waits. */
 uint32_t lane_first_keyed(struct lane *l, const struct lane_home *h);
-
-#endif

@@ -41,8 +41,7 @@
  * EXAMPLE Weights 2, 1, 1, costs of 1, all beginning at V = 0: F = 1/2, 1, 1. The first is served: S = 1/2, V = 1/4,
  *         so that it is not eligible. Next the second: V = 1/2. Then the first again, and the third.
  */
-#ifndef WEIR_GATE_LANE_H
-#define WEIR_GATE_LANE_H
+#pragma once
 
 #include "base/heap.h"
 #include "gate/pool.h"
@@ -331,5 +330,3 @@ void lane_serve_by(struct lane *l, const struct lane_home *h, struct lane_entry 
  * wait for. Then the child waits and is in no group. (lane-impl.h has other ends of a service.) */
 void lane_serve_first(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double weight, double cost, double step);
-
-#endif

@@ -9,8 +9,7 @@
  *         that passes without an R-token leaves the R-buckets alone, and the time computed for the next R-token
  *         stays valid.
  */
-#ifndef WEIR_GATE_LIMITS_H
-#define WEIR_GATE_LIMITS_H
+#pragma once
 
 #include "gate/bucket.h"
 #include <string.h>
@@ -213,5 +212,3 @@ POOL_HOT weir_time limits_reserved_pair(
 {
 	return l->n_r ? limits_when_narrow(&own[1], r, l->r_stamp) : WEIR_NEVER;
 }
-
-#endif

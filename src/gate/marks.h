@@ -4,8 +4,7 @@
  *
  * METHOD  A bit per integer; a bit for every word of these that is not 0; and one word for all of those. O(1).
  */
-#ifndef WEIR_GATE_MARKS_H
-#define WEIR_GATE_MARKS_H
+#pragma once
 
 #include "gate/pool.h"
 #include <stdint.h>
@@ -70,5 +69,3 @@ static inline uint32_t marks_from(const struct marks *m, uint32_t from)
 	word = high * 64 + (uint32_t)__builtin_ctzll(bits);
 	return word * 64 + (uint32_t)__builtin_ctzll(m->bits[word]);
 }
-
-#endif

@@ -6,8 +6,7 @@
  *         in the order of their numbers, whatever the order of their submits; each call continues where the last one
  *         ended.
  */
-#ifndef WEIR_GATE_PENDING_H
-#define WEIR_GATE_PENDING_H
+#pragma once
 
 #include "gate/ahead.h"
 
@@ -38,5 +37,3 @@ POOL_HOT uint32_t pending_take(struct weir_gate *g, uint32_t *ret, uint32_t most
 	*ret = last;
 	return 1;
 }
-
-#endif

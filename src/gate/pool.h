@@ -6,8 +6,7 @@
  * misses that costs TLB misses. So the small pieces that belong to nodes are cut from large chunks instead of being
  * allocated one by one.
  */
-#ifndef WEIR_GATE_POOL_H
-#define WEIR_GATE_POOL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -37,5 +36,3 @@ struct pool {
 void *pool_get(struct pool *p, size_t lines); /* zeroed; NULL without memory */
 void pool_put(struct pool *p, void *piece, size_t lines);
 void pool_free(struct pool *p); /* and every piece */
-
-#endif

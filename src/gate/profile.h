@@ -13,8 +13,7 @@
  *         all are of one unit, as pairs of a rate and a burst mostly are, and the machine has SSE2, they are
  *         computed two at a time, with the same results.
  */
-#ifndef WEIR_GATE_PROFILE_H
-#define WEIR_GATE_PROFILE_H
+#pragma once
 
 #include "gate/bucket.h"
 
@@ -56,5 +55,3 @@ void profile_charge(struct profile *p, const struct weir_req *r);
 void profile_fill(struct profile *p, weir_time now);
 /* Update the fields above after levels or buckets have been changed by other functions. */
 void profile_changed(struct profile *p);
-
-#endif

@@ -4,8 +4,7 @@
  * path. An array that has grown is at another address; if there is no memory for one, those before it stay larger
  * than needed, and the gate is otherwise unchanged.
  */
-#ifndef WEIR_GATE_ROOM_H
-#define WEIR_GATE_ROOM_H
+#pragma once
 
 #include "gate/node.h"
 
@@ -31,5 +30,3 @@ int room_fit(struct weir_gate *g, uint32_t room);
 /* Make room for the places of this many nodes and lanes, interleaved, for the heaps of keyed lanes; does nothing in
  * the order FAIR. Return 0 or -ENOMEM. */
 int room_places(struct weir_gate *g, uint32_t room);
-
-#endif

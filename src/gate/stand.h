@@ -10,8 +10,7 @@
  * Inline functions are compiled twice: `flat` is a constant, true if the gate has no inner node but the root, the
  * order is FAIR and there are no runs. The flat variant leaves out the work that only other gates need.
  */
-#ifndef WEIR_GATE_STAND_H
-#define WEIR_GATE_STAND_H
+#pragma once
 
 #include "gate/node.h"
 
@@ -382,5 +381,3 @@ static inline void stand_idle(const struct stand *s, struct node *node)
 		stats_state(s->g, (uint32_t)(node - s->nodes), 0, 0, s->now);
 	stand_settle(s, node);
 }
-
-#endif

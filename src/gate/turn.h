@@ -4,8 +4,7 @@
  *
  * Written so that `flat` (stand.h) and, where it matters for speed, the slot are constants.
  */
-#ifndef WEIR_GATE_TURN_H
-#define WEIR_GATE_TURN_H
+#pragma once
 
 #include "gate/above.h"
 #include "gate/ahead.h"
@@ -527,5 +526,3 @@ static __attribute__((noinline)) struct weir_req *turn_reserved(struct stand s)
 	s.sole = false;
 	return turn_pass(&s, &turn);
 }
-
-#endif

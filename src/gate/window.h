@@ -8,8 +8,7 @@
  * DIFFERS PARDA §3.3 names fractional windows as an open problem; ⌊w⌋ would skew small windows.
  * EXAMPLE w = 2.5 over a device that takes 1 ms: two and three inside, half the time each.
  */
-#ifndef WEIR_GATE_WINDOW_H
-#define WEIR_GATE_WINDOW_H
+#pragma once
 
 #include <weir/clock.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ static inline void window_update(struct window *w, weir_time now, uint32_t in_fl
 
 /* Return when the limit will rise by itself; WEIR_NEVER if it won't. */
 weir_time window_next(const struct window *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* load-impl: internals shared by the files of load. See load.h. */
-#ifndef WEIR_LOAD_LOAD_IMPL_H
-#define WEIR_LOAD_LOAD_IMPL_H
+#pragma once
 
 #include "base/rng.h"
 #include "serve/back/nbd-link.h"
@@ -204,5 +203,3 @@ bool load_next(struct load_run *r, weir_time now, struct load_request *ret, weir
 /* Return true if the phase has no more requests. */
 bool load_next_over(const struct load_run *r, weir_time now);
 void load_next_missed(struct load_run *r); /* counts requests that were due but never sent */
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Single-threaded. A taken range has one request in flight; no other request may touch its blocks.
  */
-#ifndef WEIR_LOAD_LOAD_VERIFY_H
-#define WEIR_LOAD_LOAD_VERIFY_H
+#pragma once
 
 #include <weir/err.h>
 #include <stdbool.h>
@@ -63,5 +62,3 @@ bool load_verify_next(struct load_verify *v, uint64_t *cursor, uint32_t most, ui
  * blocks. Blocks flushed according to the file must be intact; others may be. */
 int load_verify_save(const struct load_verify *v, const char *path, struct weir_err *err);
 int load_verify_load(struct load_verify *v, const char *path, struct weir_err *err);
-
-#endif

@@ -7,8 +7,7 @@
  * in chunks, one per unit of the address space; a read is looked up only in the chunks of the
  * stream that it continues. This is the bookkeeping; array.c does the reading.
  */
-#ifndef WEIR_MODEL_AHEAD_H
-#define WEIR_MODEL_AHEAD_H
+#pragma once
 
 #include "model/device.h"
 
@@ -48,5 +47,3 @@ struct ahead_chunk *ahead_ask(struct ahead_stream *s, uint64_t unit, uint64_t of
 void ahead_wait(struct ahead_chunk *c, struct device_io *waiter); /* for a pending chunk */
 /* Complete a chunk. Return its waiters, linked by `next`, to the caller. */
 struct device_io *ahead_come(struct ahead *a, struct ahead_chunk *c);
-
-#endif

@@ -6,8 +6,7 @@
  *   array-update.c  writes: from the cache or the host to data and parity
  *   array-config.c  the predefined arrays, and the check of a configuration
  */
-#ifndef WEIR_MODEL_ARRAY_PARTS_H
-#define WEIR_MODEL_ARRAY_PARTS_H
+#pragma once
 
 #include "base/heap.h"
 #include "model/ahead.h"
@@ -85,5 +84,3 @@ bool array_write_parts(struct array *a, weir_time t, struct device_io *io);
 void array_destage(struct array *a, weir_time t);
 void array_update_ended(
 	struct array *a, weir_time t, struct array_job *j); /* one of its IOs ended */
-
-#endif

@@ -6,8 +6,7 @@
  * IOs. Time is an argument, and random numbers come from a stream given to the device: the
  * simulator drives it in virtual time, the gateway's `model:` back end with the real clock.
  */
-#ifndef WEIR_MODEL_DEVICE_H
-#define WEIR_MODEL_DEVICE_H
+#pragma once
 
 #include <weir/clock.h>
 #include "base/rng.h"
@@ -67,5 +66,3 @@ static inline void device_free(struct device *d)
 	if (d)
 		d->ops->free(d);
 }
-
-#endif

@@ -6,8 +6,7 @@
  * transfer by zone, and a track buffer that makes it cheap to continue the last stream. Flush and
  * trim cost the command overhead and do not queue. Offsets beyond the capacity wrap around.
  */
-#ifndef WEIR_MODEL_DISK_H
-#define WEIR_MODEL_DISK_H
+#pragma once
 
 #include "model/spindle.h"
 
@@ -21,5 +20,3 @@ struct disk_config disk_defaults(void); /* spindle_defaults() */
  * Return 0; -EINVAL with a message that names the field; -ENOMEM. */
 int disk_new(const struct disk_config *config, uint64_t seed, const char *name, struct device **ret,
 	struct weir_err *err);
-
-#endif

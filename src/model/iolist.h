@@ -2,8 +2,7 @@
 /*
  * iolist: a list of IOs in order, linked by their `next`.
  */
-#ifndef WEIR_MODEL_IOLIST_H
-#define WEIR_MODEL_IOLIST_H
+#pragma once
 
 #include "model/device.h"
 
@@ -28,5 +27,3 @@ static inline struct device_io *iolist_take(struct iolist *l) /* remove the firs
 	l->first = io->next;
 	return io;
 }
-
-#endif

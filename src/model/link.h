@@ -11,8 +11,7 @@
  *         once, returned by the next step. The packet in transmission still occupies the buffer.
  * COST    O(1) per packet. Nothing is random.
  */
-#ifndef WEIR_MODEL_LINK_H
-#define WEIR_MODEL_LINK_H
+#pragma once
 
 #include <weir/err.h>
 #include "model/device.h"
@@ -37,5 +36,3 @@ int link_new(const struct link_config *config, struct device **ret, struct weir_
 int link_set_rate(struct device *d, weir_time now, double rate);
 
 uint64_t link_queued(const struct device *d); /* bytes in the buffer and in transmission */
-
-#endif

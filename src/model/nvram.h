@@ -6,11 +6,9 @@
  * units of `unit` bytes. Dirty ranges are known to 1/64 of a unit. Taking a group out of the map,
  * to destage it, leaves its bytes counted until nvram_release.
  */
-#ifndef WEIR_MODEL_NVRAM_H
-#define WEIR_MODEL_NVRAM_H
+#pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define NVRAM_LEVELS 5 /* of 64 each: 2^30 groups */
@@ -47,5 +45,3 @@ bool nvram_holds(const struct nvram *n, uint64_t offset, uint64_t bytes);
  * later. n_dirty > 0. */
 uint64_t nvram_take(struct nvram *n, uint64_t *ret_group, struct nvram_range *ret_ranges);
 void nvram_release(struct nvram *n, uint64_t bytes);
-
-#endif

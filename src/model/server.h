@@ -8,8 +8,7 @@
  * COST    O(log k) per IO, one draw of the stream per exponential service, made when the service
  *         starts: the order of the draws is the order of arrivals.
  */
-#ifndef WEIR_MODEL_SERVER_H
-#define WEIR_MODEL_SERVER_H
+#pragma once
 
 #include <weir/err.h>
 #include "model/device.h"
@@ -33,5 +32,3 @@ int server_new(const struct server_config *config, uint64_t seed, const char *na
  * not keep the old speed). Everything up to `now` must have been stepped. `d` must be a server.
  * Return -EINVAL unless rate > 0 and finite. */
 int server_set_rate(struct device *d, weir_time now, double rate);
-
-#endif

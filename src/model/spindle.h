@@ -6,8 +6,7 @@
  * struct; it borrows IOs from spindle_add until spindle_take returns them. One IO is under the head
  * at a time, so the next event is one number: `done`.
  */
-#ifndef WEIR_MODEL_SPINDLE_H
-#define WEIR_MODEL_SPINDLE_H
+#pragma once
 
 #include <weir/clock.h>
 #include <weir/err.h>
@@ -114,5 +113,3 @@ struct device_io *spindle_take(struct spindle *s);
 /* Geometry: the time of a seek, and the place of a byte. */
 weir_time spindle_seek(const struct spindle_geometry *g, uint32_t from, uint32_t to);
 struct spindle_place spindle_locate(const struct spindle_geometry *g, uint64_t offset);
-
-#endif

@@ -14,8 +14,7 @@
  * COST    O(log(channels · dies)) per page; no allocation after set-up. At most `slots` pages are
  *         inside; further IOs wait in one FIFO.
  */
-#ifndef WEIR_MODEL_SSD_H
-#define WEIR_MODEL_SSD_H
+#pragma once
 
 #include <weir/err.h>
 #include "model/device.h"
@@ -40,5 +39,3 @@ struct ssd_config ssd_defaults(void);
  * message; -ENOMEM. */
 int ssd_new(const struct ssd_config *config, uint64_t seed, const char *name, struct device **ret,
 	struct weir_err *err);
-
-#endif

@@ -5,8 +5,7 @@
  * The one place that knows the models by name, for scenarios and for the back end `model:`. A new
  * model is an entry in the table of station.c, and its keys in the table of station-keys.c.
  */
-#ifndef WEIR_MODEL_STATION_H
-#define WEIR_MODEL_STATION_H
+#pragma once
 
 #include "base/field.h"
 #include "model/array.h"
@@ -68,5 +67,3 @@ bool station_has_rate(enum station_kind kind);
  * that keep all its parts busy; 0: unknown. */
 #define STATION_PIECE (UINT64_C(256) << 10) /* bytes of the largest request in a gateway's gate */
 uint32_t station_depth(const struct station_config *config, uint64_t *ret_bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * trace-line: parse one line of text into one record; the interface between trace.c's loop and the
  * reader of each format. Private to the trace readers.
  */
-#ifndef WEIR_MODEL_TRACE_LINE_H
-#define WEIR_MODEL_TRACE_LINE_H
+#pragma once
 
 #include "model/trace.h"
 
@@ -86,5 +85,3 @@ enum trace_verdict trace_line_extent(
 /* The same from 512-byte sectors. */
 enum trace_verdict trace_line_sectors(
 	struct trace_line *l, uint8_t op, uint64_t sector, uint64_t sectors);
-
-#endif

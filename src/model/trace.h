@@ -10,8 +10,7 @@
  * not negative, and have no sign; a read, write or trim has at least one byte and at most 2³² − 1;
  * its end is below 2⁶³; a flush has neither offset nor bytes (both are 0 in its record).
  */
-#ifndef WEIR_MODEL_TRACE_H
-#define WEIR_MODEL_TRACE_H
+#pragma once
 
 #include <weir/clock.h>
 #include <weir/err.h>
@@ -110,5 +109,3 @@ bool trace_can_write(enum trace_format format);
  * TRACE_LOSS_SECTORS). Not NUL-terminated. */
 int trace_format_record(
 	const struct trace *t, size_t index, enum trace_format format, char *buf, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* workload-impl: shared by workload.c and workload-check.c. */
-#ifndef WEIR_MODEL_WORKLOAD_IMPL_H
-#define WEIR_MODEL_WORKLOAD_IMPL_H
+#pragma once
 
 #include "model/workload.h"
 
@@ -10,5 +9,3 @@
 /* len: bytes of the region from its first whole sector on. Return 0, or -EINVAL with a message that
  * names the field. */
 int workload_check(const struct workload_config *c, uint64_t len, struct weir_err *err);
-
-#endif

@@ -6,8 +6,7 @@
  * their arrival times. A closed workload keeps N IOs outstanding: its driver requests the first N
  * at the start and one more at each completion (after `think`).
  */
-#ifndef WEIR_MODEL_WORKLOAD_H
-#define WEIR_MODEL_WORKLOAD_H
+#pragma once
 
 #include <weir/clock.h>
 #include <weir/err.h>
@@ -87,5 +86,3 @@ bool workload_closed(const struct workload *w);
  * never earlier than in the call before; `at` may be later, and need not be in order; false: that
  * slot has nothing more to do before `stop` (others may). */
 bool workload_next(struct workload *w, weir_time now, struct workload_io *ret);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* copy: copy a policy with all its strings, to change a value in the copy. */
-#ifndef WEIR_POLICY_COPY_H
-#define WEIR_POLICY_COPY_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -11,5 +10,3 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 /* In a policy without tenants all clients are equal: add one tenant, called "everybody", for all
  * unmatched requests. Does nothing if there are tenants. 0 or -ENOMEM. */
 int policy_copy_everybody(struct weir_policy *p);
-
-#endif

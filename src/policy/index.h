@@ -6,8 +6,7 @@
  * by hand has none, and is searched instead. Tenants' values may change while indexed, and tenants
  * be appended; exports and matches may not.
  */
-#ifndef WEIR_POLICY_INDEX_H
-#define WEIR_POLICY_INDEX_H
+#pragma once
 
 #include "policy/impl.h"
 
@@ -41,5 +40,3 @@ struct policy_index_span {
 #define POLICY_INDEX_SPANS (POLICY_MATCH_FIELDS + 1)
 void policy_index_matches(const struct weir_policy *p, const struct weir_who *who,
 	struct policy_index_span ret[POLICY_INDEX_SPANS]);
-
-#endif

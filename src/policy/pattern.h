@@ -3,8 +3,7 @@
  * pattern: the syntax of a match's fields: shell globs (* ? [a-z] [!a-z] \*, where * is any run of
  * bytes, slashes too), and blocks of addresses (10.0.0.0/24, fd00::/8, or one address).
  */
-#ifndef WEIR_POLICY_PATTERN_H
-#define WEIR_POLICY_PATTERN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ bool policy_pattern_block(const char *text, struct policy_addresses *ret);
 /* Return true if both have the same family and the same first bits. */
 bool policy_pattern_same(
 	const struct policy_addresses *a, const struct policy_addresses *b, unsigned bits);
-
-#endif

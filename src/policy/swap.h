@@ -19,8 +19,7 @@
  *
  * The knobs are set whether the policy is enforced or not.
  */
-#ifndef WEIR_POLICY_SWAP_H
-#define WEIR_POLICY_SWAP_H
+#pragma once
 
 #include "policy/impl.h"
 
@@ -90,5 +89,3 @@ bool policy_swap_sweep(struct policy_swap *s, struct weir_gate *g, size_t n,
 	void (*gone)(weir_node, void *), void *arg);
 
 void policy_swap_free(struct policy_swap *s);
-
-#endif

@@ -12,8 +12,7 @@
  *         leaving at the top and entering at the bottom.
  * COST    O(log armed) per arm and pop; O(1) to arm for the time already armed.
  */
-#ifndef WEIR_SIM_EVENT_H
-#define WEIR_SIM_EVENT_H
+#pragma once
 
 #include <weir/clock.h>
 #include "base/heap.h"
@@ -58,5 +57,3 @@ static inline weir_time event_next(struct event_queue *q)
 
 /* Pop the next event, which must exist. Return its id, which is no longer armed. */
 uint32_t event_pop(struct event_queue *q);
-
-#endif

@@ -5,8 +5,7 @@
  * NAMES   KIND.SELF.FACT for a controller's own values and KIND.KEY.FACT for those of a row, e.g.
  *         "adaptbf.server.rate" and "adaptbf.db.tokens". Times are in ms.
  */
-#ifndef WEIR_SIM_MEASURE_FACTS_H
-#define WEIR_SIM_MEASURE_FACTS_H
+#pragma once
 
 #include "control/facts.h"
 #include "sim/metrics.h"
@@ -15,5 +14,3 @@
  * are reported at the end. `self` names the controller's own values. 0, -ENOMEM if the facts were
  * not filled, or as metrics_append and metrics_put. */
 int measure_facts(struct metrics *m, const struct facts *f, const char *self, double t);
-
-#endif

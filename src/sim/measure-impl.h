@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* measure-impl: shared by measure.c (series, during the run) and measure-end.c (values, at the
  * end). */
-#ifndef WEIR_SIM_MEASURE_IMPL_H
-#define WEIR_SIM_MEASURE_IMPL_H
+#pragma once
 
 #include "sim/measure-put.h"
 #include "sim/measure.h"
@@ -42,5 +41,3 @@ static inline const char *measure_sort(const struct world *w, uint32_t station)
 {
 	return station < w->scenario->n_devices ? "device" : "link";
 }
-
-#endif

@@ -6,8 +6,7 @@
  * one claim can be checked against either. weir-scenario(5), "What is measured", lists the names.
  * Errors are those of the metrics (metrics_failed).
  */
-#ifndef WEIR_SIM_MEASURE_PUT_H
-#define WEIR_SIM_MEASURE_PUT_H
+#pragma once
 
 #include <weir/hist.h>
 #include <weir/gate.h>
@@ -65,5 +64,3 @@ void measure_put_wait(struct metrics *m, const char *host, const char *path,
 /* Write the ratio of a tenant's percentile to its slo: above 1 is a miss. */
 void measure_put_slo(struct metrics *m, const char *host, const struct weir_tenant *t,
 	const struct weir_hist *h);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * NAMES   weir-scenario(5), "What is measured", lists them all.
  */
-#ifndef WEIR_SIM_MEASURE_H
-#define WEIR_SIM_MEASURE_H
+#pragma once
 
 #include "base/hist-small.h"
 #include "sim/metrics.h"
@@ -64,5 +63,3 @@ void measure_sample(struct measure *m, struct world *w);
 void measure_begin(struct measure *m, struct world *w);
 /* End the run: write the last sample and all values. The caller owns the metrics. */
 int measure_end(struct measure *m, struct world *w, struct metrics **ret);
-
-#endif

@@ -14,8 +14,7 @@
  *         "" for a plain ratio. Times are put in ms unless the unit says otherwise.
  * COST    put, get, append: O(1) (a hash of the name; append by handle does not even hash).
  */
-#ifndef WEIR_SIM_METRICS_H
-#define WEIR_SIM_METRICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ struct metrics_entry metrics_at(const struct metrics *m, size_t i); /* i < count
 /* Return the known name nearest to `name` by edit distance if it is near enough to be a typo, else
  * NULL. O(count): for messages. */
 const char *metrics_near(const struct metrics *m, const char *name);
-
-#endif

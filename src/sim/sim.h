@@ -12,8 +12,7 @@
  *                    files)
  *   sim_run          run it; may be called any number of times for one scenario
  */
-#ifndef WEIR_SIM_SIM_H
-#define WEIR_SIM_SIM_H
+#pragma once
 
 #include <weir/clock.h>
 #include <weir/err.h>
@@ -78,5 +77,3 @@ struct sim_cost {
 /* `options` and `ret_cost` may be NULL. The caller owns the metrics: metrics_free. */
 int sim_run(const struct scenario *s, const struct sim_options *options, struct metrics **ret,
 	struct sim_cost *ret_cost, struct weir_err *err);
-
-#endif

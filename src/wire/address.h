@@ -8,8 +8,7 @@
  * listeners: the mode and group of the socket file. Where clients connect, the name of the protocol
  * and '+' may precede the address.
  */
-#ifndef WEIR_WIRE_ADDRESS_H
-#define WEIR_WIRE_ADDRESS_H
+#pragma once
 
 #include <weir/err.h>
 #include <stdbool.h>
@@ -31,5 +30,3 @@ int address_parse(const char *text, struct address *ret, struct weir_err *err);
 const char *address_plain(const char *text);
 /* Return a mode written in octal digits, 0 to 0777, or -EINVAL. */
 int address_mode(const char *text);
-
-#endif

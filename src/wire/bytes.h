@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* bytes: numbers in network order, at any alignment. Compilers turn each into one load or store and
  * a byte swap. */
-#ifndef WEIR_WIRE_BYTES_H
-#define WEIR_WIRE_BYTES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ static inline void bytes_put64(uint8_t *p, uint64_t v)
 	bytes_put32(p, (uint32_t)(v >> 32));
 	bytes_put32(p + 4, (uint32_t)v);
 }
-
-#endif

@@ -26,8 +26,7 @@
  *
  * Pure: nothing here reads a socket or waits; only lease_message_room allocates.
  */
-#ifndef WEIR_WIRE_LEASE_H
-#define WEIR_WIRE_LEASE_H
+#pragma once
 
 #include "wire/peer.h"
 #include <stdbool.h>
@@ -142,5 +141,3 @@ enum peer_verdict lease_look(const uint8_t *in, uint64_t cluster, size_t *ret_le
 /* Read a frame whose seal was right; n is the length from lease_look. *ret keeps and reuses its
  * room; begin with zeroes. Return PEER_TAKEN, PEER_BROKEN, or PEER_CROWD: no memory. */
 enum peer_verdict lease_read(const uint8_t *in, size_t n, struct lease_message *ret);
-
-#endif

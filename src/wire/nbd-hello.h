@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* nbd-hello: shared by the two files of the server's handshake; internal to them. */
-#ifndef WEIR_WIRE_NBD_HELLO_H
-#define WEIR_WIRE_NBD_HELLO_H
+#pragma once
 
 #include "wire/nbd.h"
 #include "wire/nbd-options.h"
@@ -33,5 +32,3 @@ void nbd_hello_refuse(struct nbd_hello *h, struct nbd_hello_out *o, uint32_t typ
 void nbd_hello_option(struct nbd_hello *h, struct nbd_hello_out *o);
 /* Continue the list of exports. Return false if the output has no room. */
 bool nbd_hello_list(struct nbd_hello *h, struct nbd_hello_out *o);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* nbd-options: the constants of the handshake, for both of its sides. */
-#ifndef WEIR_WIRE_NBD_OPTIONS_H
-#define WEIR_WIRE_NBD_OPTIONS_H
+#pragma once
 
 #define NBD_MAGIC        UINT64_C(0x4e42444d41474943) /* "NBDMAGIC" */
 #define NBD_OPTION_MAGIC UINT64_C(0x49484156454f5054) /* "IHAVEOPT" */
@@ -54,5 +53,3 @@ enum nbd_info {
 #define NBD_BASE_ALLOCATION "base:allocation"
 #define NBD_WEIR            "weir:"
 #define NBD_WEIR_HELD       "weir:held" /* see nbd.h */
-
-#endif

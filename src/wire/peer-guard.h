@@ -23,8 +23,7 @@
  *
  * Pure: `now` is an argument, from any monotonic clock. The caller provides random numbers.
  */
-#ifndef WEIR_WIRE_PEER_GUARD_H
-#define WEIR_WIRE_PEER_GUARD_H
+#pragma once
 
 #include "wire/peer.h"
 #include <stdbool.h>
@@ -59,5 +58,3 @@ enum peer_verdict peer_guard_judge(struct peer_guard *g, const struct peer_messa
 
 /* Return the number of instances that were heard in the last `span` and did not leave. */
 unsigned peer_guard_heard(const struct peer_guard *g, weir_time now, weir_time span);
-
-#endif

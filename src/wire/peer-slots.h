@@ -23,8 +23,7 @@
  *
  * Pure: blocks and `now` are arguments; `now` is from any monotonic clock.
  */
-#ifndef WEIR_WIRE_PEER_SLOTS_H
-#define WEIR_WIRE_PEER_SLOTS_H
+#pragma once
 
 #include "wire/peer.h"
 #include <stdbool.h>
@@ -76,5 +75,3 @@ struct peer_slots_stats {
 };
 void peer_slots_stats(
 	const struct peer_slots *s, weir_time now, weir_time span, struct peer_slots_stats *ret);
-
-#endif

@@ -31,8 +31,7 @@
  *
  * Pure: nothing here reads a socket, waits or allocates.
  */
-#ifndef WEIR_WIRE_PEER_H
-#define WEIR_WIRE_PEER_H
+#pragma once
 
 #include <weir/clock.h>
 #include <stddef.h>
@@ -122,5 +121,3 @@ enum peer_verdict peer_read(const uint8_t *in, size_t n, struct peer_message *re
 /* The same for the first PEER_HEAD bytes alone, of any kind: for protocols with bodies of their own
  * (wire/lease.h). */
 enum peer_verdict peer_read_head(const uint8_t *in, struct peer_message *ret);
-
-#endif

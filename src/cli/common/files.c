@@ -14,6 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static int refused(const char *path, struct weir_err *err)
+{
+	return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+}
+
 static int read_all(FILE *f, size_t most, char **ret_text, size_t *ret_len)
 {
 	size_t room = 65536, n = 0, got;
@@ -50,7 +55,7 @@ int files_read(
 	int r;
 
 	if (!f)
-		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+		return refused(path, err);
 	errno = 0;
 	r = read_all(f, most, ret_text, ret_len);
 	if (!standard)
@@ -83,7 +88,7 @@ static int check_trace(const char *path, struct weir_err *err)
 	if (strcmp(path, "-") == 0)
 		return 0;
 	if (stat(path, &st) != 0)
-		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+		return refused(path, err);
 	if (S_ISDIR(st.st_mode))
 		return weir_err_set(err, -EISDIR, "%s: is a folder", path);
 	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
@@ -178,11 +183,6 @@ int files_read_named(const char *path, char **ret_text, size_t *ret_len, struct 
 
 	return n > 0 && path[n - 1] == '/' ? files_list(path, ret_text, ret_len, err)
 					   : files_read_trace(path, ret_text, ret_len, err);
-}
-
-static int refused(const char *path, struct weir_err *err)
-{
-	return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
 }
 
 int files_create(const char *path, FILE **ret_file, struct weir_err *err)
@@ -286,11 +286,35 @@ int files_make_dir(const char *path, struct weir_err *err)
 		memcpy(part, path, i);
 		part[i] = '\0';
 		if (mkdir(part, 0777) < 0 && errno != EEXIST)
-			return weir_err_set(err, -errno, "%s: %s", part, strerror(errno));
+			return refused(part, err);
 	}
 	if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
 		return weir_err_set(err, -ENOTDIR, "%s: %s", path, strerror(ENOTDIR));
 	if (access(path, W_OK | X_OK) < 0)
-		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+		return refused(path, err);
 	return 0;
+}
+
+int files_make_scratch(const char *use, char ret[FILES_SCRATCH], struct weir_err *err)
+{
+	int r;
+
+	snprintf(ret, FILES_SCRATCH, "/tmp/weir-%s-XXXXXX", use);
+	if (mkdtemp(ret))
+		return 0;
+	r = refused(ret, err);
+	ret[0] = '\0';
+	return r;
+}
+
+void files_remove_scratch(const char *dir)
+{
+	struct dirent *e;
+	DIR *d = opendir(dir);
+
+	while (d && (e = readdir(d)))
+		(void)unlinkat(dirfd(d), e->d_name, 0); /* fails for . and .. */
+	if (d)
+		closedir(d);
+	rmdir(dir);
 }

@@ -64,3 +64,8 @@ int files_write_key(const char *path, struct weir_err *err);
  * for an empty name, -ENOTDIR or -EACCES if the path exists and no file can be created in it.
  */
 int files_make_dir(const char *path, struct weir_err *err);
+
+/* Make a new folder /tmp/weir-USE-XXXXXX, for sockets and files of child processes. */
+#define FILES_SCRATCH 32 /* bytes of its name */
+int files_make_scratch(const char *use, char ret[FILES_SCRATCH], struct weir_err *err);
+void files_remove_scratch(const char *dir); /* with its files; "": none */

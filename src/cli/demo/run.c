@@ -31,7 +31,7 @@ struct run {
 	pthread_mutex_t lock; /* protects d, which the load's thread fills */
 	struct demo *d;
 	struct load *load;
-	char dir[32], socket[64], api[64];
+	char dir[FILES_SCRATCH], socket[64], api[64];
 	char uri[DEMO_TENANTS][128];
 	struct load_job jobs[DEMO_TENANTS];
 	struct remote *remote;
@@ -118,14 +118,15 @@ static int start_gateway(struct run *r, struct peer *p, struct weir_err *err)
 	const char *argv[] = {"weir", "serve", "--listen", listen, "--api", api, "--log-level",
 		"warning", r->plan->before, NULL};
 
-	snprintf(r->dir, sizeof(r->dir), "/tmp/weir-demo-XXXXXX");
-	if (!mkdtemp(r->dir))
-		return weir_err_set(err, -errno, "%s: %s", r->dir, strerror(errno));
+	int status = files_make_scratch("demo", r->dir, err);
+
+	if (status < 0)
+		return status;
 	snprintf(r->socket, sizeof(r->socket), "%s/nbd.sock", r->dir);
 	snprintf(r->api, sizeof(r->api), "%s/api.sock", r->dir);
 	snprintf(listen, sizeof(listen), "unix:%s", r->socket);
 	snprintf(api, sizeof(api), "unix:%s", r->api);
-	int status = peer_start(p, argv, -1, r->socket, NULL, err);
+	status = peer_start(p, argv, -1, r->socket, NULL, err);
 
 	if (status == 0 && remote_open(&verb_demo, r->api, NULL, NULL, &r->remote) >= 0)
 		status = weir_err_set(err, -EIO, "the gateway's API cannot be reached");
@@ -243,9 +244,7 @@ int demo_run(const struct demo_plan *p, struct demo *d, struct weir_err *err)
 	}
 	remote_close(r.remote);
 	peer_stop(&gateway);
-	unlink(r.socket);
-	unlink(r.api);
-	rmdir(r.dir);
+	files_remove_scratch(r.dir);
 	pthread_mutex_destroy(&r.lock);
 	return status;
 }

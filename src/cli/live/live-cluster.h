@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* live-cluster: run servers, their controller and their clients live; see live-cluster.c. */
-#ifndef WEIR_CLI_LIVE_LIVE_CLUSTER_H
-#define WEIR_CLI_LIVE_LIVE_CLUSTER_H
+#pragma once
 
 #include "cli/live/live-impl.h"
 #include "sim/cluster/cluster.h"
@@ -20,5 +19,3 @@
 int live_cluster_plan(
 	struct live *l, const struct sim_cluster_config *config, struct weir_err *err);
 int live_cluster_start_clients(struct live *l, struct weir_err *err);
-
-#endif

@@ -4,7 +4,6 @@
  * read; here are the peers of hosts that hear each other, the relay between them, and the facts that
  * the gateways report, as metrics.
  */
-#include "cli/common/files.h"
 #include "cli/live/live-impl.h"
 #include "serve/api/facts-json.h"
 #include "sim/measure-facts.h"

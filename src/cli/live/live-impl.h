@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* live-impl: internal interfaces of the parts of a live run; see live.h. */
-#ifndef WEIR_CLI_LIVE_LIVE_IMPL_H
-#define WEIR_CLI_LIVE_LIVE_IMPL_H
+#pragma once
 
 #include "base/arena.h"
 #include "cli/live/live.h"
+#include "cli/common/files.h"
 #include "cli/common/process.h"
 #include "cli/common/remote.h"
 #include "cli/view/view.h"
@@ -90,7 +90,7 @@ struct live {
 	const struct scenario *s;
 	uint64_t seed;
 	struct arena memory; /* of names and texts */
-	char dir[32];
+	char dir[FILES_SCRATCH];
 	struct live_server *servers;
 	size_t n_servers;
 	int *host_server; /* of each host; -1: none, its clients use the device's */
@@ -198,5 +198,3 @@ uint16_t live_relay_port(const struct live_relay *r, size_t host, size_t other);
 void live_relay_free(struct live_relay *r); /* NULL is fine */
 /* Bind a free UDP port on 127.0.0.1; return the port and its socket. */
 int live_relay_bind(uint16_t *ret_port, int *ret_fd);
-
-#endif

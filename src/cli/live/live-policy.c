@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* live-policy: write the policy of each gateway to a file in the scratch folder. */
-#include "cli/common/files.h"
 #include "cli/live/live-impl.h"
 #include <inttypes.h>
 #include <stdlib.h>

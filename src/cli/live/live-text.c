@@ -5,7 +5,6 @@
  */
 #include "base/array.h"
 #include "cli/live/live-impl.h"
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,6 @@
 #include "cli/live/live.h"
 #include "serve/loop/loop.h"
 #include "cli/live/live-impl.h"
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -352,19 +351,6 @@ static int run_scenario(struct live *l, const struct sim_options *o, struct weir
 	return r ? r : run_loop(l, o, err);
 }
 
-/* Remove the folder with its files. */
-static void remove_dir(const char *dir)
-{
-	struct dirent *e;
-	DIR *d = opendir(dir);
-
-	while (d && (e = readdir(d)))
-		(void)unlinkat(dirfd(d), e->d_name, 0); /* fails for . and .. */
-	if (d)
-		closedir(d);
-	rmdir(dir);
-}
-
 int live_run(const struct scenario *s, const struct sim_options *options, struct metrics **ret,
 	struct sim_cost *ret_cost, struct weir_err *err)
 {
@@ -374,9 +360,9 @@ int live_run(const struct scenario *s, const struct sim_options *options, struct
 	int r;
 
 	interrupted = 0;
-	snprintf(l.dir, sizeof(l.dir), "/tmp/weir-live-XXXXXX");
-	if (!mkdtemp(l.dir))
-		return weir_err_set(err, -errno, "%s: %s", l.dir, strerror(errno));
+	r = files_make_scratch("live", l.dir, err);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < N_SIGNALS; i++)
 		sigaction(signals[i], &act, &before[i]);
 	priority = raise_priority();
@@ -394,7 +380,7 @@ int live_run(const struct scenario *s, const struct sim_options *options, struct
 	}
 	live_look_free(&l);
 	live_plan_free(&l);
-	remove_dir(l.dir);
+	files_remove_scratch(l.dir);
 	for (size_t i = 0; i < N_SIGNALS; i++)
 		sigaction(signals[i], &before[i], NULL);
 	return r;

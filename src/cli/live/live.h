@@ -20,8 +20,7 @@
  *   live-cluster.c, live-cluster-plan.c   a cluster: servers and weir control
  *   live-relay.c    delays and drops reports
  */
-#ifndef WEIR_CLI_LIVE_LIVE_H
-#define WEIR_CLI_LIVE_LIVE_H
+#pragma once
 
 #include "sim/experiment/experiment.h"
 
@@ -33,5 +32,3 @@
  * threads.
  */
 experiment_runner live_run;
-
-#endif

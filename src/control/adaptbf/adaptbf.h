@@ -54,8 +54,7 @@
  *
  * Nothing here locks or reads a clock. One instance belongs to one thread.
  */
-#ifndef WEIR_CONTROL_ADAPTBF_ADAPTBF_H
-#define WEIR_CONTROL_ADAPTBF_ADAPTBF_H
+#pragma once
 
 #include <weir/clock.h>
 #include <weir/units.h>
@@ -233,5 +232,3 @@ void adaptbf_restore_paid(struct adaptbf *a, const struct adaptbf_loan *newest_f
  * of the active jobs' weights) of `p` or more; 0: they are idle. Only `period` (not 0) and `debt`
  * of the configuration count. */
 double adaptbf_bound(const struct adaptbf_config *config, double owed, double p, double tokens);
-
-#endif

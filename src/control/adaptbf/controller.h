@@ -9,8 +9,7 @@
  *
  * The structures are for tests; other code uses adaptbf_controller (keys.h).
  */
-#ifndef WEIR_CONTROL_ADAPTBF_CONTROLLER_H
-#define WEIR_CONTROL_ADAPTBF_CONTROLLER_H
+#pragma once
 
 #include "control/adaptbf/gate.h"
 #include "control/adaptbf/jobnames.h"
@@ -45,5 +44,3 @@ struct adaptbf_control {
 
 /* Run one period, whether the resource is idle or not. 0, or the error of adaptbf_step. */
 int adaptbf_control_step(struct adaptbf_control *s, weir_time now);
-
-#endif

@@ -3,8 +3,7 @@
  * facts: the values that AdapTBF shows of one server and its jobs, and their way back: a restart
  * continues from saved facts.
  */
-#ifndef WEIR_CONTROL_ADAPTBF_FACTS_H
-#define WEIR_CONTROL_ADAPTBF_FACTS_H
+#pragma once
 
 #include "control/adaptbf/adaptbf.h"
 #include "control/adaptbf/jobnames.h"
@@ -61,5 +60,3 @@ size_t adaptbf_facts_audit(const struct adaptbf *a, int64_t *ret_tokens, int64_t
 int adaptbf_facts_restore(
 	const struct facts *from, weir_time then, struct jobnames *names, struct adaptbf **ret);
 enum weir_unit adaptbf_facts_unit(const struct facts *from); /* of its tokens */
-
-#endif

@@ -475,17 +475,6 @@ static int gate_apply(void *driver, weir_time now, const struct adaptbf_rule *ru
 	return r ? r : batch_set(d, now, &b);
 }
 
-int adaptbf_gate_release(struct adaptbf_gate *d, weir_time now)
-{
-	struct batch b;
-	int r = 0;
-
-	b.n = b.n_knobs = 0;
-	for (size_t i = 0; r == 0 && i < d->n; i++)
-		r = turn(d, now, &d->now.leaves[i], NO_RULE, 1, &b);
-	return r ? r : batch_set(d, now, &b);
-}
-
 const struct adaptbf_driver_ops adaptbf_gate_ops = {
 	.name = "gate",
 	.jobs = gate_jobs,

@@ -14,8 +14,7 @@
  *
  * In both an inactive job has no such bucket. One tenant's requests are never reordered.
  */
-#ifndef WEIR_CONTROL_ADAPTBF_GATE_H
-#define WEIR_CONTROL_ADAPTBF_GATE_H
+#pragma once
 
 #include "control/adaptbf/adaptbf.h"
 #include "control/controller.h"
@@ -70,8 +69,3 @@ void adaptbf_gate_cost(
 
 /* Leaves whose counters the last step read: those that had requests, and all when a request came to another one. */
 size_t adaptbf_gate_looked(const struct adaptbf_gate *d);
-
-/* All leaves back to their own buckets. 0 or the gate's error. */
-int adaptbf_gate_release(struct adaptbf_gate *d, weir_time now);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* impl: shared by the files of AdapTBF. adaptbf.c: the step; jobs.c: the table of jobs; rate.c: the
  * rate; state.c: reading and restoring the state. */
-#ifndef WEIR_CONTROL_ADAPTBF_IMPL_H
-#define WEIR_CONTROL_ADAPTBF_IMPL_H
+#pragma once
 
 #include "control/adaptbf/law.h"
 #include "control/adaptbf/adaptbf.h"
@@ -101,5 +100,3 @@ void adaptbf_rates(struct adaptbf *a, size_t n);
 bool adaptbf_waits(const struct adaptbf *a, const struct adaptbf_slot *s);
 /* The same, and no limit kept it from using more. */
 bool adaptbf_waits_for_tokens(const struct adaptbf *a, const struct adaptbf_slot *s);
-
-#endif

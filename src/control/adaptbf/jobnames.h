@@ -11,8 +11,7 @@
  *
  * Nothing here locks.
  */
-#ifndef WEIR_CONTROL_ADAPTBF_JOBNAMES_H
-#define WEIR_CONTROL_ADAPTBF_JOBNAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ const char *jobnames_name(const struct jobnames *j, uint64_t id);   /* NULL: unu
  * others stay. */
 void jobnames_sweep(struct jobnames *j, size_t n, bool (*keep)(uint64_t id, void *arg), void *arg);
 void jobnames_free(struct jobnames *j);
-
-#endif

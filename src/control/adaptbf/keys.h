@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* keys: AdapTBF's settings, as in the policy file; control/adaptbf/adaptbf.h and gate.h define
  * their effect. */
-#ifndef WEIR_CONTROL_ADAPTBF_KEYS_H
-#define WEIR_CONTROL_ADAPTBF_KEYS_H
+#pragma once
 
 #include "control/adaptbf/adaptbf.h"
 #include "control/controller.h"
@@ -33,5 +32,3 @@ struct adaptbf_config adaptbf_settings_config(const struct adaptbf_settings *s, 
 /* Read a rate in the settings' unit, as tokens per second. 0, -ENOENT (absent) or -EINVAL. */
 int adaptbf_settings_rate(
 	yamldoc_node n, const struct adaptbf_settings *s, double *ret, struct weir_err *err);
-
-#endif

@@ -53,7 +53,6 @@
 #include "control/adaptbf/law.h"
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,8 +15,7 @@
  *
  * A step allocates nothing; the arrays are the caller's. One instance belongs to one thread.
  */
-#ifndef WEIR_CONTROL_ADAPTBF_LAW_H
-#define WEIR_CONTROL_ADAPTBF_LAW_H
+#pragma once
 
 #include "control/remainder.h"
 
@@ -64,5 +63,3 @@ int64_t adaptbf_tokens(double rate, double seconds, int32_t *carry);
  * them. O(n). */
 void adaptbf_allocate(const struct adaptbf_jobs *jobs, int64_t tokens, struct adaptbf_space *s,
 	struct adaptbf_sums *ret_sums);
-
-#endif

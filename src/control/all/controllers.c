@@ -2,7 +2,6 @@
 /* controllers: the table of controllers. controllers.inc has one CONTROLLER(name) per line, made by the build from the list
  * in control/meson.build. */
 #include "control/controller.h"
-#include <string.h>
 
 #ifndef CONTROLLERS_MORE
 #define CONTROLLERS_MORE /* a test adds one: tests/control/example */
@@ -18,14 +17,6 @@ const struct controller *const controllers[] = {
 #include "control/controllers.inc"
 	CONTROLLERS_MORE NULL};
 _Static_assert(sizeof(controllers) / sizeof(*controllers) <= FACTS_KINDS_MAX + 1, "room for all");
-
-const struct controller *controller_find(const char *name)
-{
-	for (size_t i = 0; controllers[i]; i++)
-		if (strcmp(controllers[i]->name, name) == 0)
-			return controllers[i];
-	return NULL;
-}
 
 const struct controller *controller_in_cluster(void)
 {

@@ -6,8 +6,7 @@
  *   controller-reads.c  its own reads, by which it finds the threshold
  *   controller-tell.c   the log
  */
-#ifndef WEIR_CONTROL_PARDA_CONTROLLER_IMPL_H
-#define WEIR_CONTROL_PARDA_CONTROLLER_IMPL_H
+#pragma once
 
 #include "control/parda/keys.h"
 
@@ -51,5 +50,3 @@ void parda_reads_hear(struct parda_control *c, const struct parda_report *heard)
 
 /* ---- controller-tell.c: after a step */
 void parda_tell(struct parda_control *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* facts: the values that PARDA shows of one host at one resource. */
-#ifndef WEIR_CONTROL_PARDA_FACTS_H
-#define WEIR_CONTROL_PARDA_FACTS_H
+#pragma once
 
 #include "control/facts.h"
 #include "control/parda/parda.h"
@@ -14,5 +13,3 @@ struct parda_facts_of { /* parda_facts.fill's `of` */
 };
 
 extern const struct facts_kind parda_facts;
-
-#endif

@@ -14,8 +14,7 @@
  *
  * So a host with one VM always has all of its shares.
  */
-#ifndef WEIR_CONTROL_PARDA_IDLE_H
-#define WEIR_CONTROL_PARDA_IDLE_H
+#pragma once
 
 #include "control/parda/law.h"
 #include <weir/clock.h>
@@ -40,5 +39,3 @@ double parda_idle_shares(struct parda_idle_table *t, const struct parda_vm *vms,
 	double window, weir_time span);
 /* Forget all: the numbers mean other VMs from now on. */
 void parda_idle_clear(struct parda_idle_table *t);
-
-#endif

@@ -7,8 +7,7 @@
  *   move.c    the new window
  *   probe.c   the threshold, by the host's own reads
  */
-#ifndef WEIR_CONTROL_PARDA_IMPL_H
-#define WEIR_CONTROL_PARDA_IMPL_H
+#pragma once
 
 #include "control/parda/knee.h"
 #include "control/parda/knee-probe.h"
@@ -92,5 +91,3 @@ void parda_move(struct parda *p, const struct parda_sums *s, const struct parda_
 
 /* Record the sizes of a step's requests, which the host's own reads imitate. */
 void parda_probe_size(struct parda *p, const struct parda_measured *m);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* keys: PARDA's settings, as a person writes them; control/parda/parda.h says what each does. */
-#ifndef WEIR_CONTROL_PARDA_KEYS_H
-#define WEIR_CONTROL_PARDA_KEYS_H
+#pragma once
 
 #include "control/controller.h"
 #include "control/parda/parda.h"
@@ -39,5 +38,3 @@ void parda_settings_check(struct settings *s, struct controller_check *c);
 
 /* The part of a configuration that settings determine. `period` is the time between two steps. */
 struct parda_config parda_settings_config(const struct parda_settings *s, weir_time period);
-
-#endif

@@ -16,8 +16,7 @@
  * one takes longer than any before. A caller may end one at any time: the measurements until then
  * count. Nothing here reads a clock; a burst may belong to another thread than its plan.
  */
-#ifndef WEIR_CONTROL_PARDA_KNEE_PROBE_H
-#define WEIR_CONTROL_PARDA_KNEE_PROBE_H
+#pragma once
 
 #include <weir/clock.h>
 #include <stdbool.h>
@@ -83,5 +82,3 @@ void probe_burst_start(struct probe_burst *b, weir_time now);
 uint32_t probe_burst_more(struct probe_burst *b, weir_time now);
 /* latency: ns of the read. */
 void probe_burst_done(struct probe_burst *b, weir_time now, weir_time latency);
-
-#endif

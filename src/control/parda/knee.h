@@ -6,8 +6,7 @@
  * result of each interval, and returns the latency to keep in the next: mostly the knee, now and
  * then a little beside it, to see whether the knee has moved.
  */
-#ifndef WEIR_CONTROL_PARDA_KNEE_H
-#define WEIR_CONTROL_PARDA_KNEE_H
+#pragma once
 
 #include <weir/clock.h>
 #include <stdbool.h>
@@ -57,5 +56,3 @@ void knee_init(struct knee *k, const struct knee_config *config); /* NULL: defau
 
 /* Record an interval. Return the latency to keep in the next, ns. O(bins). */
 double knee_step(struct knee *k, const struct knee_seen *seen);
-
-#endif

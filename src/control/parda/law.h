@@ -7,8 +7,7 @@
  * host's window by it. These are its equations; control/parda/parda.h does the measuring and
  * reporting. Latencies and thresholds are in any one unit of time.
  */
-#ifndef WEIR_CONTROL_PARDA_LAW_H
-#define WEIR_CONTROL_PARDA_LAW_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ double parda_per_8k(double latency, double bytes, double fixed);
 
 /* ---- the median of n values, which are put into another order; 0 of none. Even n: the lower. */
 double parda_median(double *values, size_t n);
-
-#endif

@@ -12,8 +12,7 @@
  * the steps that the controller has made (32 bits), and the floor that it has found beside a
  * stranger, as the upper 24 bits of a positive IEEE 754 single.
  */
-#ifndef WEIR_CONTROL_PARDA_MESSAGE_H
-#define WEIR_CONTROL_PARDA_MESSAGE_H
+#pragma once
 
 #include "control/parda/parda.h"
 #include "wire/peer.h"
@@ -27,5 +26,3 @@ struct peer_report parda_message_write(
 	const struct parda_report *r, uint64_t resource, uint64_t number, weir_time period);
 /* r is one of m's. */
 struct parda_report parda_message_read(const struct peer_message *m, const struct peer_report *r);
-
-#endif

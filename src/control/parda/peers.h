@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* peers: the table of peers for control/parda/parda.h, which has the rules. */
-#ifndef WEIR_CONTROL_PARDA_PEERS_H
-#define WEIR_CONTROL_PARDA_PEERS_H
+#pragma once
 
 #include "control/parda/parda.h"
 
@@ -67,5 +66,3 @@ static inline bool parda_peer_vanished(const struct parda_peers *t, const struct
 {
 	return !parda_peer_counts(t, p) && !p->has_left && p->silent < PARDA_VANISHED;
 }
-
-#endif

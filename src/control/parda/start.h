@@ -19,8 +19,7 @@
  * its part after some periods, like a host that was idle for long: without clients so far, no flood
  * is imminent.
  */
-#ifndef WEIR_CONTROL_PARDA_START_H
-#define WEIR_CONTROL_PARDA_START_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -56,5 +55,3 @@ void parda_start_begin(struct parda_start *s);
  * the window in this step: the host is alone. Beside peers its window equals theirs after their
  * step. */
 bool parda_start_step(struct parda_start *s, const struct parda_start_seen *seen, double *window);
-
-#endif

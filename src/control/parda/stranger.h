@@ -16,8 +16,7 @@
  *
  * Pure: time is counted in steps, one a period. Any one unit of time; slots are requests.
  */
-#ifndef WEIR_CONTROL_PARDA_STRANGER_H
-#define WEIR_CONTROL_PARDA_STRANGER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -65,5 +64,3 @@ struct parda_stranger {
 
 /* Run a step. Sets here, requests and floor. */
 void parda_stranger_step(struct parda_stranger *s, const struct parda_stranger_seen *seen);
-
-#endif

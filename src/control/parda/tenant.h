@@ -5,8 +5,7 @@
  * A slot is a request; or, if bytes are shared, an IO of a fixed size (§2), so that a request of
  * another size is more or less than one slot.
  */
-#ifndef WEIR_CONTROL_PARDA_TENANT_H
-#define WEIR_CONTROL_PARDA_TENANT_H
+#pragma once
 
 #include "control/parda/law.h"
 
@@ -24,5 +23,3 @@ double parda_tenant_size(double ios, double bytes, double slot);
 
 /* span: ns, > 0. */
 struct parda_vm parda_tenant_vm(const struct parda_tenant *t, double span, double slot);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Pure; one step a period.
  */
-#ifndef WEIR_CONTROL_PARDA_WARN_H
-#define WEIR_CONTROL_PARDA_WARN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ struct parda_warn {
 };
 
 void parda_warn_step(struct parda_warn *w, const struct parda_warn_seen *seen);
-
-#endif

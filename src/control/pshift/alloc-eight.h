@@ -5,8 +5,7 @@
  * row that is not of this kind, or so near the end that vectors would pass it; the caller handles
  * that row. Tokens equal those of the code for any row, bit by bit, and with each vector width.
  */
-#ifndef WEIR_CONTROL_PSHIFT_ALLOC_EIGHT_H
-#define WEIR_CONTROL_PSHIFT_ALLOC_EIGHT_H
+#pragma once
 
 #include "control/pshift/alloc-impl.h"
 
@@ -67,5 +66,3 @@ extern const struct pshift_eight pshift_eight_avx2; /* for processors with AVX2 
 #endif
 /* Return the fastest variant that this processor can run. */
 const struct pshift_eight *pshift_eight_best(void);
-
-#endif

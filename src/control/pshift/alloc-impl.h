@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* alloc-impl: shared by the files of pshift's allocator; internal. */
-#ifndef WEIR_CONTROL_PSHIFT_ALLOC_IMPL_H
-#define WEIR_CONTROL_PSHIFT_ALLOC_IMPL_H
+#pragma once
 
 #include "control/pshift/alloc.h"
 
@@ -141,5 +140,3 @@ void pshift_part(struct pshift *p, const struct pshift_flow *joint, struct pshif
 
 /* ---- control/pshift/alloc-top.c: the same with the `top` of each server only */
 int pshift_top(struct pshift *p, struct pshift_flow *f, size_t top);
-
-#endif

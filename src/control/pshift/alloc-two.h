@@ -4,8 +4,7 @@
  * results equal those of the code for any row, bit by bit, with less work: of two entries one
  * gives, and the other takes.
  */
-#ifndef WEIR_CONTROL_PSHIFT_ALLOC_TWO_H
-#define WEIR_CONTROL_PSHIFT_ALLOC_TWO_H
+#pragma once
 
 #include "control/pshift/alloc-eight.h"
 
@@ -106,5 +105,3 @@ static inline int64_t pshift_two_label(struct pshift_label *l, uint32_t e)
 	l->pass[k] = pshift_least(l->pass[k] + pshift_least(spare, tokens[1]), PSHIFT_SUM);
 	return spare;
 }
-
-#endif

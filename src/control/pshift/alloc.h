@@ -20,8 +20,7 @@
  * All numbers are whole, in requests (or any one unit), from 0 to PSHIFT_MOST. A call allocates
  * memory only if its input is larger than any before. An instance belongs to one thread.
  */
-#ifndef WEIR_CONTROL_PSHIFT_ALLOC_H
-#define WEIR_CONTROL_PSHIFT_ALLOC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -138,5 +137,3 @@ typedef const char *pshift_name(void *arg, size_t i);
  * Cut to len, and terminated. Return buf. */
 char *pshift_words(const struct pshift_input *in, const struct pshift_cut *cut, size_t g,
 	pshift_name *server_name, pshift_name *bucket_name, void *arg, char *buf, size_t len);
-
-#endif

@@ -15,8 +15,7 @@
  *         since 5 over all may go; b may have 4 + (10 − 10) = 4. a acknowledges: most 1. b may have
  *         4 + (10 − 5) = 9. b acknowledges: least 9; now a may be told 0.
  */
-#ifndef WEIR_CONTROL_PSHIFT_BOOKS_H
-#define WEIR_CONTROL_PSHIFT_BOOKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ static inline void pshift_books_holds(struct pshift_line *l, bool under_way, int
 	else if (has < l->least)
 		l->least = has;
 }
-
-#endif

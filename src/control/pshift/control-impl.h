@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control-impl: shared by the files of pshift's controller. */
-#ifndef WEIR_CONTROL_PSHIFT_CONTROL_IMPL_H
-#define WEIR_CONTROL_PSHIFT_CONTROL_IMPL_H
+#pragma once
 
 #include "control/pshift/books.h"
 #include "control/pshift/control.h"
@@ -270,5 +269,3 @@ static inline int64_t pshift_static_part(const struct pshift_share *b)
 {
 	return b->limit / b->parts;
 }
-
-#endif

@@ -27,8 +27,7 @@
  * Nothing here locks or reads a clock; one thread. O(entries) a round; an entry is a bucket at a
  * server.
  */
-#ifndef WEIR_CONTROL_PSHIFT_CONTROL_H
-#define WEIR_CONTROL_PSHIFT_CONTROL_H
+#pragma once
 
 #include "control/cluster.h"
 #include "control/pshift/alloc.h"
@@ -69,5 +68,3 @@ void pshift_control_status(const struct pshift_control *c, struct cluster_status
  * or -ENOMEM. */
 int pshift_control_explain(struct pshift_control *c, pshift_name *server_name,
 	pshift_name *bucket_name, void *arg, void (*line)(void *arg, const char *words));
-
-#endif

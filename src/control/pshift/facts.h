@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* facts: the values that pShift shows of one server, its leases, and its links to the
  * controllers. */
-#ifndef WEIR_CONTROL_PSHIFT_FACTS_H
-#define WEIR_CONTROL_PSHIFT_FACTS_H
+#pragma once
 
 #include "control/facts.h"
 #include "control/pshift/server.h"
@@ -46,5 +45,3 @@ struct pshift_facts_lease {
 };
 
 extern const struct facts_kind pshift_facts;
-
-#endif

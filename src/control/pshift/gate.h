@@ -12,8 +12,7 @@
  *
  * The structures are for tests; other code uses pshift_controller (keys.h).
  */
-#ifndef WEIR_CONTROL_PSHIFT_GATE_H
-#define WEIR_CONTROL_PSHIFT_GATE_H
+#pragma once
 
 #include "control/pshift/keys.h"
 #include "control/pshift/server.h"
@@ -68,5 +67,3 @@ struct pshift_gate_server {
 
 /* Read the gate's counters and update its tokens, idle or not. */
 void pshift_gate_look(struct pshift_gate_server *s, weir_time now);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* keys: pShift has no settings of a resource; those of all its servers are the policy's
  * `cluster`. */
-#ifndef WEIR_CONTROL_PSHIFT_KEYS_H
-#define WEIR_CONTROL_PSHIFT_KEYS_H
+#pragma once
 
 #include "control/controller.h"
 
@@ -11,5 +10,3 @@ extern const struct key pshift_keys[];
 extern const struct cluster_lead pshift_lead;     /* cluster.c */
 extern const struct cluster_server pshift_server; /* the same */
 void pshift_keys_check(struct settings *s, struct controller_check *c);
-
-#endif

@@ -152,8 +152,7 @@
  *         grows while requests arrive as fast as they complete would send more if it were served
  *         more (a closed loop): its demand counts as the server's capacity.
  */
-#ifndef WEIR_CONTROL_PSHIFT_PSHIFT_H
-#define WEIR_CONTROL_PSHIFT_PSHIFT_H
+#pragma once
 
 #include <weir/clock.h>
 #include "wire/lease.h"
@@ -179,5 +178,3 @@ static inline int64_t pshift_over(double per_second, weir_time span)
 
 	return v <= 0 ? 0 : v >= 0x1p53 ? LEASE_TOKENS_MAX : (int64_t)v;
 }
-
-#endif

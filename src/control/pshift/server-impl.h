@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* server-impl: shared by the files of pshift's server. */
-#ifndef WEIR_CONTROL_PSHIFT_SERVER_IMPL_H
-#define WEIR_CONTROL_PSHIFT_SERVER_IMPL_H
+#pragma once
 
 #include "control/ids.h"
 #include "control/pshift/server.h"
@@ -170,5 +169,3 @@ void pshift_demand_rest(
 /* borrow.c: R-tokens without a controller. 0 or -ENOMEM. */
 int pshift_borrow_step(struct pshift_server *s, weir_time now);
 void pshift_borrow_end(struct pshift_server *s);
-
-#endif

@@ -27,8 +27,7 @@
  *
  * Nothing here locks or reads a clock; one thread.
  */
-#ifndef WEIR_CONTROL_PSHIFT_SERVER_H
-#define WEIR_CONTROL_PSHIFT_SERVER_H
+#pragma once
 
 #include "control/cluster.h"
 #include "control/pshift/pshift.h"
@@ -90,5 +89,3 @@ struct pshift_server_tokens {
 };
 void pshift_server_tokens(
 	const struct pshift_server *s, size_t index, struct pshift_server_tokens *ret);
-
-#endif

@@ -5,8 +5,7 @@
  * A leaf gets a hold bucket with the rule's rate and a size of `depth`. tests/control/tbf holds it against Lustre's filter:
  * where the server has room, both let the same requests pass at the same times.
  */
-#ifndef WEIR_CONTROL_TBF_KEYS_H
-#define WEIR_CONTROL_TBF_KEYS_H
+#pragma once
 
 #include "control/controller.h"
 
@@ -29,5 +28,3 @@ struct tbf_settings_rule tbf_settings_next(const struct tbf_settings *s, size_t 
 double tbf_settings_rate(const struct tbf_settings *s, const char *path);
 
 extern const struct controller tbf_controller;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* api-impl: shared by api*.c. */
-#ifndef WEIR_SERVE_API_API_IMPL_H
-#define WEIR_SERVE_API_API_IMPL_H
+#pragma once
 
 #include "serve/api/api.h"
 #include "serve/gateway/gateway.h"
@@ -64,5 +63,3 @@ void api_looks_stop(struct api *a); /* drops waiting ones */
 api_run api_get_record, api_post_record, api_delete_record;
 int api_record_start(struct api *a, const char *folder); /* 0 or -ENOMEM */
 void api_record_stop(struct api *a);
-
-#endif

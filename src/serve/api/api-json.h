@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* api-json: shared by api-status.c, api-resource.c, facts-json.c and metrics.c: values that JSON
  * may not be able to hold, and the writing of long answers. */
-#ifndef WEIR_SERVE_API_API_JSON_H
-#define WEIR_SERVE_API_API_JSON_H
+#pragma once
 
 #include "serve/api/api.h"
 
@@ -28,5 +27,3 @@ void api_write(json_t *j, FILE *to); /* on one line; takes j */
 /* Write the list of resources: about `items` of them and of rows of their controllers. Return true
  * if there is more. */
 bool api_resources_more(struct api_status *s, size_t items, FILE *to);
-
-#endif

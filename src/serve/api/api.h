@@ -10,8 +10,7 @@
  *   api-status.c  measurements as JSON; api-resource.c: those of resources
  *   metrics.c     measurements for Prometheus
  */
-#ifndef WEIR_SERVE_API_API_H
-#define WEIR_SERVE_API_API_H
+#pragma once
 
 #include <weir/err.h>
 #include "serve/gateway/snapshot.h"
@@ -81,5 +80,3 @@ void api_status_end(struct api_status *s);
 /* GET /v1/clients; tenant: only clients whose tenant's path begins with it (NULL: all). NULL: no
  * memory. */
 json_t *api_clients(const struct snapshot *s, const char *tenant);
-
-#endif

@@ -6,8 +6,7 @@
  * A row is an object of its keys and facts. Times are in seconds; times before the snapshot end in
  * _ago_s, so that another clock can read them. A value that is not known is null.
  */
-#ifndef WEIR_SERVE_API_FACTS_JSON_H
-#define WEIR_SERVE_API_FACTS_JSON_H
+#pragma once
 
 #include "control/facts.h"
 #include <jansson.h>
@@ -32,5 +31,3 @@ void facts_json_show_all(const json_t *j, const json_t *resource, const struct f
  * another type; -ENOMEM. */
 int facts_json_read(
 	const json_t *j, const struct facts_kind *kind, struct arena *memory, struct facts *ret);
-
-#endif

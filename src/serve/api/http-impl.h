@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* http-impl: shared by http.c (listeners, connections) and http-request.c (one request). */
-#ifndef WEIR_SERVE_API_HTTP_IMPL_H
-#define WEIR_SERVE_API_HTTP_IMPL_H
+#pragma once
 
 #include "serve/api/http.h"
 #include <microhttpd.h>
@@ -61,5 +60,3 @@ enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *pat
 	const char *method, const char *version, const char *data, size_t *n, void **state);
 void http_completed(
 	void *arg, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why);
-
-#endif

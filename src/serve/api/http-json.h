@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* http-json: replies in JSON. */
-#ifndef WEIR_SERVE_API_HTTP_JSON_H
-#define WEIR_SERVE_API_HTTP_JSON_H
+#pragma once
 
 #include "serve/api/http.h"
 #include <jansson.h>
@@ -12,5 +11,3 @@
 /* Takes ownership of j; NULL: no memory, 500. */
 void http_json_give(struct http_reply *ret, unsigned status, json_t *j);
 void http_json_fail(struct http_reply *ret, unsigned status, const char *why); /* {"error": why} */
-
-#endif

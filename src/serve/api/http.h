@@ -7,8 +7,7 @@
  * requests, on the loop's thread: at once, later, or piece by piece, so that no request blocks the
  * loop. Bodies, connections and times are bounded: a client cannot exhaust memory or connections.
  */
-#ifndef WEIR_SERVE_API_HTTP_H
-#define WEIR_SERVE_API_HTTP_H
+#pragma once
 
 #include <weir/err.h>
 #include "serve/loop/loop.h"
@@ -87,5 +86,3 @@ void http_free(struct http *h); /* on the loop's thread; removes the socket file
  * -ENOENT: none. */
 #define HTTP_SOCKET_MAX 128
 int http_socket(bool listen, char ret_address[HTTP_SOCKET_MAX]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* json-text: JSON written as text, for answers too long to be built as a tree first. */
-#ifndef WEIR_SERVE_API_JSON_TEXT_H
-#define WEIR_SERVE_API_JSON_TEXT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -11,5 +10,3 @@
 void json_text_escape(const char *s, size_t n, FILE *to);
 void json_text_string(const char *s, FILE *to); /* with quotes; NULL: null */
 void json_text_real(double value, FILE *to);    /* not finite: null */
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* metrics-impl: what metrics.c, metrics-facts.c and serve/host/control-api.c share: the format, and numbers that are one
  * field each. Nobody else includes it. */
-#ifndef WEIR_SERVE_API_METRICS_IMPL_H
-#define WEIR_SERVE_API_METRICS_IMPL_H
+#pragma once
 
 #include "serve/api/api.h"
 
@@ -45,5 +44,3 @@ void metrics_facts(const struct snapshot *s, FILE *to); /* all but rows */
 /* Rows are the first parts. */
 size_t metrics_facts_parts(void);
 struct metrics_rows metrics_facts_rows(const struct metrics_cursor *c);
-
-#endif

@@ -7,8 +7,7 @@
  *   policy-show-json.c     the same as JSON
  *   policy-show-gateway.c  exports and the parts that only the gateway uses
  */
-#ifndef WEIR_SERVE_API_POLICY_SHOW_H
-#define WEIR_SERVE_API_POLICY_SHOW_H
+#pragma once
 
 #include "policy/policy.h"
 #include <jansson.h>
@@ -58,5 +57,3 @@ void policy_show_export(const struct weir_policy *p, size_t i, FILE *to);
 void policy_show_gateway(const struct weir_policy *p, FILE *to);
 json_t *policy_show_json_gateway(const struct weir_policy *p);
 json_t *policy_show_json_reach(const struct weir_resource *r);
-
-#endif

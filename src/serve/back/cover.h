@@ -11,8 +11,7 @@
  * COST    A part that touches the run: a few comparisons. Else length/64 steps, and length/8 bytes
  *         while the range is incomplete: 32 KiB for the largest request (CHUNK_MAX).
  */
-#ifndef WEIR_SERVE_BACK_COVER_H
-#define WEIR_SERVE_BACK_COVER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ struct cover {             /* all zero: empty */
  * before; -ENOMEM: nothing changed. */
 int cover_add(struct cover *c, uint32_t length, uint32_t at, uint32_t n);
 void cover_clear(struct cover *c); /* empty it and free its memory */
-
-#endif

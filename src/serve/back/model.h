@@ -5,8 +5,7 @@
  *   serve/back/model.c         requests: to the model and to the inner back end; done when both are
  *   serve/back/model-config.c  the name: the model and its parameters
  */
-#ifndef WEIR_SERVE_BACK_MODEL_H
-#define WEIR_SERVE_BACK_MODEL_H
+#pragma once
 
 #include <weir/err.h>
 #include "model/device.h"
@@ -22,5 +21,3 @@ struct back_model_device {
  * and the rest. */
 int back_model_device(const char *rest, uint64_t seed, struct back_model_device *ret,
 	const char **ret_inner, struct weir_err *err);
-
-#endif

@@ -4,8 +4,7 @@
  *
  *   memory:64G?most=2G     file:disk.img?direct=yes&threads=yes     model:ssd,channels=4+memory:1G
  */
-#ifndef WEIR_SERVE_BACK_NAME_H
-#define WEIR_SERVE_BACK_NAME_H
+#pragma once
 
 #include "base/field.h"
 
@@ -18,5 +17,3 @@ int back_options(const char *text, size_t len, char separator, const struct fiel
 /* Return the start of the options of "WHAT?options": the last '?', or the end of the text. So a
  * file name with a '?' needs one more '?' at its end. */
 const char *back_query(const char *rest);
-
-#endif

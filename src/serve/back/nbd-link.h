@@ -6,8 +6,7 @@
  * METHOD  The handshake is wire/nbd-greet.c, fed from a loop (nbd_link_greet) or from poll
  *         (nbd_link_open).
  */
-#ifndef WEIR_SERVE_BACK_NBD_LINK_H
-#define WEIR_SERVE_BACK_NBD_LINK_H
+#pragma once
 
 #include <weir/clock.h>
 #include "serve/back/nbd-uri.h"
@@ -45,5 +44,3 @@ int nbd_link_open(struct nbd_link *l, const struct nbd_uri *uri, struct tls *tls
 	bool structured, struct weir_err *err);
 /* Send a farewell, best effort. */
 void nbd_link_farewell(struct stream *s);
-
-#endif

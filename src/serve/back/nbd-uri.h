@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* nbd-uri: parse the URI of an NBD export. For all NBD clients. */
-#ifndef WEIR_SERVE_BACK_NBD_URI_H
-#define WEIR_SERVE_BACK_NBD_URI_H
+#pragma once
 
 #include <weir/err.h>
 #include "wire/nbd.h"
@@ -15,5 +14,3 @@ struct nbd_uri {
 /* 0, or -EINVAL with a message. */
 int nbd_uri_parse(const char *uri, struct nbd_uri *ret, struct weir_err *err);
 int nbd_uri_check(const char *uri, struct weir_err *err);
-
-#endif

@@ -11,8 +11,7 @@
  *         that it overlaps, and is checked again when that one leaves.
  * COST    O(1) without overlap (a range counts its blocks: 64 for 256 KiB); else O(ranges).
  */
-#ifndef WEIR_SERVE_BACK_OVERLAP_H
-#define WEIR_SERVE_BACK_OVERLAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ void overlap_init(struct overlap *o);
 bool overlap_enter(struct overlap *o, struct overlap_range *r, uint64_t offset, uint64_t length);
 /* End a range that does not wait. Return those that may be sent now, linked by next. */
 struct overlap_range *overlap_leave(struct overlap *o, struct overlap_range *r);
-
-#endif

@@ -21,8 +21,7 @@
  *         its budget at most, and one write each: upstreams that are all away leave room for
  *         others.
  */
-#ifndef WEIR_SERVE_BACK_UNFLUSHED_H
-#define WEIR_SERVE_BACK_UNFLUSHED_H
+#pragma once
 
 #include "serve/back/back.h"
 #include "serve/loop/chunk.h"
@@ -87,5 +86,3 @@ int unflushed_plan(struct unflushed *u, size_t *ret_n);
 struct unflushed_piece *unflushed_piece(struct unflushed *u, size_t i);
 /* Return true if a failed piece of the last plan overlaps this range. */
 bool unflushed_missing(const struct unflushed *u, uint64_t offset, uint64_t length);
-
-#endif

@@ -6,8 +6,7 @@
  * its limit. The kernel limits reads and writes apart: a limit of both is divided by their parts of the group's requests in
  * the last step; each has a twentieth of it at least. It does not tell what waits.
  */
-#ifndef WEIR_SERVE_DRIVE_CGROUP_H
-#define WEIR_SERVE_DRIVE_CGROUP_H
+#pragma once
 
 #include "serve/drive/drive.h"
 
@@ -21,5 +20,3 @@ struct drive_cgroup {
 		double part, told;      /* of reads; by which the limit is divided now */
 	} * mix;                        /* by tenant; zeroed by the caller */
 };
-
-#endif

@@ -17,8 +17,7 @@
  *
  * Time is an argument: the caller has the clock and the timer. All calls come from one thread.
  */
-#ifndef WEIR_SERVE_DRIVE_DRIVE_H
-#define WEIR_SERVE_DRIVE_DRIVE_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -61,5 +60,3 @@ int drive_step(struct drive *d, weir_time now, weir_time *ret_next, struct weir_
 
 /* The controller's facts, of all tenants. */
 void drive_look(struct drive *d, struct arena *memory, struct facts *ret);
-
-#endif

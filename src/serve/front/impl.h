@@ -8,8 +8,7 @@
  *         Bytes received after it are in `rest`.
  * DEAF    A connection that has replies and has read none for a second.
  */
-#ifndef WEIR_SERVE_FRONT_IMPL_H
-#define WEIR_SERVE_FRONT_IMPL_H
+#pragma once
 
 #include "base/container.h"
 #include "serve/front/front.h"
@@ -164,5 +163,3 @@ void front_events(struct front_conn *c);
  * front_lost. */
 void front_ended(struct front_conn *c);
 void front_lost(struct front_conn *c, int error); /* the socket ended; 0: in good order */
-
-#endif

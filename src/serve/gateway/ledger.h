@@ -4,8 +4,7 @@
  *
  * Main thread, except for restore. Without a state folder nothing is kept.
  */
-#ifndef WEIR_SERVE_GATEWAY_LEDGER_H
-#define WEIR_SERVE_GATEWAY_LEDGER_H
+#pragma once
 
 #include <jansson.h>
 
@@ -25,5 +24,3 @@ int gateway_ledger_restore(struct gateway *g, struct gateway_resource *r);
 int gateway_ledger_run(struct gateway *g);
 /* Save once more; the main loop does not run. */
 void gateway_ledger_stop(struct gateway *g);
-
-#endif

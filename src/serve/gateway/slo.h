@@ -10,8 +10,7 @@
  *
  * Main thread, except for gateway_slo_take.
  */
-#ifndef WEIR_SERVE_GATEWAY_SLO_H
-#define WEIR_SERVE_GATEWAY_SLO_H
+#pragma once
 
 #include "serve/gateway/impl.h"
 #include "serve/gateway/snapshot.h"
@@ -28,5 +27,3 @@ void gateway_slo_policy(struct gateway *g); /* g->policy has changed */
 void gateway_slo_begin(struct gateway *g);
 void gateway_slo_take(struct gateway *g, struct gateway_resource *r);
 void gateway_slo_look(struct gateway *g, struct snapshot *s);
-
-#endif

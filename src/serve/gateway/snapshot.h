@@ -10,8 +10,7 @@
  *   snapshot-hist.c  histograms, without their empty parts
  *   snapshot-look.c  gathers a snapshot
  */
-#ifndef WEIR_SERVE_GATEWAY_SNAPSHOT_H
-#define WEIR_SERVE_GATEWAY_SNAPSHOT_H
+#pragma once
 
 #include <weir/hist.h>
 #include "policy/policy.h"
@@ -136,5 +135,3 @@ const char *snapshot_path(const struct snapshot *s, size_t i); /* for as long as
 void snapshot_hist_add(struct snapshot_hist **into, const struct weir_hist *from);
 /* Restore the whole histogram in *room. h must not be NULL. */
 const struct weir_hist *snapshot_hist(const struct snapshot_hist *h, struct weir_hist *room);
-
-#endif

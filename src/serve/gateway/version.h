@@ -5,8 +5,7 @@
  * It never changes once it is made, and is freed with its last reference. So a reader on any thread
  * keeps a version while the gateway changes to the next.
  */
-#ifndef WEIR_SERVE_GATEWAY_VERSION_H
-#define WEIR_SERVE_GATEWAY_VERSION_H
+#pragma once
 
 #include "policy/policy.h"
 #include "serve/api/policy-show.h"
@@ -27,5 +26,3 @@ int gateway_version_new(struct weir_policy *p, const char *text, const char *nam
 	struct gateway_version **ret_version);
 struct gateway_version *gateway_version_hold(struct gateway_version *v);
 void gateway_version_drop(struct gateway_version *v); /* NULL is fine */
-
-#endif

@@ -3,9 +3,7 @@
 #include "serve/api/api.h"
 #include "serve/api/http-json.h"
 #include "serve/host/control-impl.h"
-#include "serve/loop/log.h"
 #include "serve/api/metrics-impl.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

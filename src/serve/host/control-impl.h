@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control-impl: what the files of the control share. Nobody else includes it, but their tests. */
-#ifndef WEIR_SERVE_HOST_CONTROL_IMPL_H
-#define WEIR_SERVE_HOST_CONTROL_IMPL_H
+#pragma once
 
 #include "control/controller.h"
 #include "control/ids.h"
@@ -83,5 +82,3 @@ size_t control_policy_connections(const struct control *l);
 
 /* control-api.c */
 int control_api_start(struct control *l, struct weir_err *err);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * One thread: the loop's.
  */
-#ifndef WEIR_SERVE_HOST_CONTROL_H
-#define WEIR_SERVE_HOST_CONTROL_H
+#pragma once
 
 #include <weir/err.h>
 #include "policy/policy.h"
@@ -49,5 +48,3 @@ void control_free(struct control *l);
 
 /* Could it be controlled, as far as can be told without opening anything? 0 or -EINVAL and why. */
 int control_check(const struct weir_policy *p, struct weir_err *err);
-
-#endif

@@ -406,11 +406,6 @@ bool lease_conn_proven(const struct lease_conn *c)
 	return c->proven;
 }
 
-bool lease_conn_greeted(const struct lease_conn *c)
-{
-	return c->greeted;
-}
-
 const char *lease_conn_peer(const struct lease_conn *c)
 {
 	return c->peer.name;

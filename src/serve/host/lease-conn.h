@@ -14,8 +14,7 @@
  *
  * One thread: the loop's.
  */
-#ifndef WEIR_SERVE_HOST_LEASE_CONN_H
-#define WEIR_SERVE_HOST_LEASE_CONN_H
+#pragma once
 
 #include "serve/loop/loop.h"
 #include "serve/host/peer-key.h"
@@ -62,8 +61,6 @@ void lease_conn_free(struct lease_conn *c);
 
 /* Return true if the other side has proven that it has the key, and that it is live. */
 bool lease_conn_proven(const struct lease_conn *c);
-/* Return true if its HELLO arrived: messages can be sent. */
-bool lease_conn_greeted(const struct lease_conn *c);
 /* Send a frame made by lease_write, n bytes, with PEER_SEAL bytes of room after it; its nonce and
  * seal are written here. 0; -ENOTCONN before the other's HELLO; -ENOBUFS: dropped. An end is
  * reported by `over`, later. */
@@ -72,5 +69,3 @@ const char *lease_conn_peer(const struct lease_conn *c); /* "10.0.0.7:4711" */
 const char *lease_conn_name(const struct lease_conn *c); /* as in its HELLO; "" before that */
 void *lease_conn_user(const struct lease_conn *c);
 void lease_conn_allow(struct lease_conn *c, size_t entries); /* changes config.entries */
-
-#endif

@@ -309,11 +309,6 @@ int lease_hub_send(struct lease_hub_server *g, uint8_t *frame, size_t n)
 	return lease_conn_send(g->conn, frame, n);
 }
 
-const char *lease_hub_name(const struct lease_hub_server *g)
-{
-	return lease_conn_name(g->conn);
-}
-
 const char *lease_hub_peer(const struct lease_hub_server *g)
 {
 	return lease_conn_peer(g->conn);

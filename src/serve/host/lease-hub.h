@@ -10,8 +10,7 @@
  *
  * One thread: the loop's.
  */
-#ifndef WEIR_SERVE_HOST_LEASE_HUB_H
-#define WEIR_SERVE_HOST_LEASE_HUB_H
+#pragma once
 
 #include "serve/host/lease-conn.h"
 
@@ -43,7 +42,6 @@ void lease_hub_allow(struct lease_hub *h, size_t entries, size_t most);
 int lease_hub_send(struct lease_hub_server *g, uint8_t *frame, size_t n); /* as lease_conn_send */
 /* Cuts it off; `gone` is not called. why: said, as trouble; NULL: nothing is wrong. */
 void lease_hub_drop(struct lease_hub_server *g, const char *why);
-const char *lease_hub_name(const struct lease_hub_server *g); /* as it calls itself */
 const char *lease_hub_peer(const struct lease_hub_server *g); /* its address */
 void *lease_hub_user(const struct lease_hub_server *g);       /* the caller's; NULL at first */
 void lease_hub_set_user(struct lease_hub_server *g, void *user);
@@ -56,5 +54,3 @@ struct lease_hub_stats {
 void lease_hub_stats(const struct lease_hub *h, struct lease_hub_stats *ret);
 /* Return an address on which it listens, with the actual port; NULL: no more. */
 const char *lease_hub_address(const struct lease_hub *h, size_t i);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * One thread: the loop's. Nothing here blocks it.
  */
-#ifndef WEIR_SERVE_HOST_LEASE_LINK_H
-#define WEIR_SERVE_HOST_LEASE_LINK_H
+#pragma once
 
 #include "serve/host/lease-conn.h"
 
@@ -42,5 +41,3 @@ struct lease_link_status {
 	char why[96];    /* of the last loss; "": none */
 };
 void lease_link_status(const struct lease_link *l, struct lease_link_status *ret);
-
-#endif

@@ -7,8 +7,7 @@
  *   peer-udp.c          datagrams; peer-udp-address.c: their sockets
  *   peer-file.c         a shared file, once a period; peer-file-open.c: opens or makes it
  */
-#ifndef WEIR_SERVE_HOST_PEER_IMPL_H
-#define WEIR_SERVE_HOST_PEER_IMPL_H
+#pragma once
 
 #include "serve/host/peer.h"
 #include "serve/host/peer-key.h"
@@ -85,5 +84,3 @@ struct peer_file_place {
 /* Examine the file at an address, and make it if it is missing; c makes the seals. May block. */
 int peer_file_place(const char *address, const struct peer_slots_config *c,
 	struct peer_file_place *ret_place, struct weir_err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* peer-key: the cluster's key, and the seal of all messages between hosts of a cluster. */
-#ifndef WEIR_SERVE_HOST_PEER_KEY_H
-#define WEIR_SERVE_HOST_PEER_KEY_H
+#pragma once
 
 #include <weir/err.h>
 #include "wire/peer.h"
@@ -19,5 +18,3 @@ void peer_key_seal(const struct peer_key *k, uint8_t *out, size_t n); /* 32 byte
 bool peer_key_sealed(const struct peer_key *k, const uint8_t *in, size_t n);
 void peer_key_random(void *out, size_t n);
 void peer_key_forget(struct peer_key *k);
-
-#endif

@@ -14,8 +14,7 @@
  *
  * Everything happens on the loop's thread, and nothing there blocks.
  */
-#ifndef WEIR_SERVE_HOST_PEER_H
-#define WEIR_SERVE_HOST_PEER_H
+#pragma once
 
 #include <weir/err.h>
 #include "serve/loop/loop.h"
@@ -71,5 +70,3 @@ uint64_t peer_instance(const struct peers *p); /* ours */
 /* Send a farewell and free it. closed (may be NULL) is called when all is done: at once, or when
  * I/O in flight has completed, for which the loop has to run. */
 void peer_close(struct peers *p, void (*closed)(void *arg), void *arg);
-
-#endif

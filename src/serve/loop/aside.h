@@ -6,8 +6,7 @@
  * Jobs run one after the other on the thread; then `done` runs on the loop that posted them. The
  * thread is started with the first job.
  */
-#ifndef WEIR_SERVE_LOOP_ASIDE_H
-#define WEIR_SERVE_LOOP_ASIDE_H
+#pragma once
 
 #include "serve/loop/loop.h"
 
@@ -28,5 +27,3 @@ void aside_post(struct aside *a, struct aside_job *j);
  * without `done` are run, here. Return false if a job still runs: the memory that it uses, and a,
  * must stay. */
 bool aside_free(struct aside *a, weir_time wait);
-
-#endif

@@ -3,8 +3,7 @@
  * daemon: a long-running process: signals on its loop, the maximum of file descriptors, and the
  * service manager's watchdog.
  */
-#ifndef WEIR_SERVE_LOOP_DAEMON_H
-#define WEIR_SERVE_LOOP_DAEMON_H
+#pragma once
 
 #include "serve/loop/loop.h"
 
@@ -26,5 +25,3 @@ int daemon_start(struct daemon *d);
 /* Notify the service manager, and begin to feed its watchdog. */
 void daemon_ready(struct daemon *d);
 void daemon_end(struct daemon *d);
-
-#endif

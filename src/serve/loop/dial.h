@@ -6,8 +6,7 @@
  * by an eventfd. Neither the thread nor the loop waits for the other: the last one to release the
  * attempt frees it.
  */
-#ifndef WEIR_SERVE_LOOP_DIAL_H
-#define WEIR_SERVE_LOOP_DIAL_H
+#pragma once
 
 #include <weir/err.h>
 #include "serve/loop/loop.h"
@@ -23,5 +22,3 @@ int dial_start(struct loop *l, const char *address, weir_time timeout, dial_done
 	struct dial **ret_dial);
 /* Cancel: done is not called any more. NULL is fine. */
 void dial_drop(struct dial *d);
-
-#endif

@@ -7,8 +7,7 @@
  * instead of the time. Any thread; a line is one write. Not for the hot path. More than 10 of one
  * event in a second are counted and reported in one line: a client cannot fill a disk.
  */
-#ifndef WEIR_SERVE_LOOP_LOG_H
-#define WEIR_SERVE_LOOP_LOG_H
+#pragma once
 
 #include <weir/clock.h>
 #include <stdbool.h>
@@ -31,5 +30,3 @@ const char *log_number(char text[24], double value); /* "12.5"; returns text */
 #define LOG_BURST 10
 bool log_admit(const char *event, weir_time now);
 uint64_t log_unsaid(weir_time now, char event[32]);
-
-#endif

@@ -5,8 +5,7 @@
  * The pure rooms have no threads: an algorithm that can be divided takes a function that runs its
  * parts, such as parallel_run. Any thread may run any part; the result must not depend on it.
  */
-#ifndef WEIR_SERVE_LOOP_PARALLEL_H
-#define WEIR_SERVE_LOOP_PARALLEL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ void parallel_free(struct parallel *p); /* nothing runs; NULL is fine */
 /* Call part(arg, i) for each i < parts, in any order, and return when all are done. `pool` is a
  * struct parallel; one call at a time. */
 void parallel_run(void *pool, size_t parts, void (*part)(void *arg, size_t i), void *arg);
-
-#endif

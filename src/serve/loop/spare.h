@@ -2,8 +2,7 @@
 /*
  * spare: how much memory is left before the system kills processes.
  */
-#ifndef WEIR_SERVE_LOOP_SPARE_H
-#define WEIR_SERVE_LOOP_SPARE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@
  * limits of this process's control group and each above it (memory.max of cgroup v2, if mounted);
  * UINT64_MAX if unknown. About 50 µs. */
 uint64_t spare_memory(void);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * stream: a connected socket, plain or under TLS, that never blocks.
  */
-#ifndef WEIR_SERVE_LOOP_STREAM_H
-#define WEIR_SERVE_LOOP_STREAM_H
+#pragma once
 
 #include <weir/err.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ struct stream_peer {
 	long uid;
 };
 void stream_peer(int fd, struct stream_peer *ret);
-
-#endif

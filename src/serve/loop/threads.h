@@ -5,8 +5,7 @@
  * One of them works on a job, which then returns through loop_post to the loop on which it was
  * added: its `done.run` is called there. Threads are started on demand, and take no signals.
  */
-#ifndef WEIR_SERVE_LOOP_THREADS_H
-#define WEIR_SERVE_LOOP_THREADS_H
+#pragma once
 
 #include "serve/loop/loop.h"
 
@@ -25,5 +24,3 @@ int threads_new(struct loop *loop, unsigned most, struct threads **ret_threads);
  * caller works on a job at once. */
 void threads_add(struct threads *t, struct threads_job *jobs);
 void threads_free(struct threads *t); /* no job is inside; NULL is fine */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tls-impl: shared by tls.c (sessions) and tls-credentials.c; internal to them. */
-#ifndef WEIR_SERVE_LOOP_TLS_IMPL_H
-#define WEIR_SERVE_LOOP_TLS_IMPL_H
+#pragma once
 
 #include "serve/loop/tls.h"
 #include <gnutls/gnutls.h>
@@ -16,5 +15,3 @@ struct tls {
 	gnutls_psk_client_credentials_t psk_client;
 	gnutls_priority_t priority;
 };
-
-#endif

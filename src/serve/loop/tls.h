@@ -2,8 +2,7 @@
 /*
  * tls: GnuTLS sessions under a stream, X.509 or pre-shared keys, either side.
  */
-#ifndef WEIR_SERVE_LOOP_TLS_H
-#define WEIR_SERVE_LOOP_TLS_H
+#pragma once
 
 #include <weir/err.h>
 #include "serve/loop/stream.h"
@@ -39,5 +38,3 @@ ssize_t tls_recv(struct tls_session *s, void *data, size_t n);
 ssize_t tls_send(struct tls_session *s, const struct iovec *iov, int n);
 bool tls_pending(const struct tls_session *s);
 void tls_end(struct tls_session *s); /* sends the closure alert and frees the session */
-
-#endif

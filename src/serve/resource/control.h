@@ -5,8 +5,7 @@
  * A resource has one controller at a time. The instance of a controller that was switched off
  * rests, and continues when it is switched on again. All on the resource's thread.
  */
-#ifndef WEIR_SERVE_RESOURCE_CONTROL_H
-#define WEIR_SERVE_RESOURCE_CONTROL_H
+#pragma once
 
 #include "control/controller.h"
 #include "policy/policy.h"
@@ -85,5 +84,3 @@ int resource_control_facts(struct resource *r, struct arena *memory, struct fact
 uint64_t resource_control_steps(const struct resource *r); /* 0: it was never on */
 /* Continue from facts of some time ago; see controller.restore. */
 int resource_control_restore(struct resource *r, const struct facts *from, weir_time ago);
-
-#endif

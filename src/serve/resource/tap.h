@@ -6,8 +6,7 @@
  * tap_take). It never waits: requests that do not fit are counted. Positions only grow; each side
  * owns one and reads the other's with acquire, so an entry is complete before it is seen.
  */
-#ifndef WEIR_SERVE_RESOURCE_TAP_H
-#define WEIR_SERVE_RESOURCE_TAP_H
+#pragma once
 
 #include <weir/clock.h>
 #include <stdatomic.h>
@@ -57,5 +56,3 @@ static inline void tap_put(struct tap *t, const struct tap_entry *e)
 /* Reader: take up to n of the oldest, in order; return their number. */
 size_t tap_take(struct tap *t, struct tap_entry *ret_entries, size_t n);
 uint64_t tap_dropped(const struct tap *t);
-
-#endif

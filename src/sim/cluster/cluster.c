@@ -2,7 +2,6 @@
 #include "sim/cluster/cluster.h"
 #include "control/ids.h"
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

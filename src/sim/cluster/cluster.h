@@ -18,8 +18,7 @@
  *   judge.c     the service of each period, compared with the best that any allocation could give
  *   read.c      the scenario's map
  */
-#ifndef WEIR_SIM_CLUSTER_CLUSTER_H
-#define WEIR_SIM_CLUSTER_CLUSTER_H
+#pragma once
 
 #include "base/heap.h"
 #include "base/rng.h"
@@ -222,5 +221,3 @@ int sim_judge_begin(struct sim_cluster *c);
 int sim_judge_period(struct sim_cluster *c); /* one has ended */
 int sim_judge_report(struct sim_cluster *c);
 void sim_judge_end(struct sim_cluster *c);
-
-#endif

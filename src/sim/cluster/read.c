@@ -3,7 +3,6 @@
 #include "control/keys.h"
 #include "policy/impl.h"
 #include "sim/cluster/cluster.h"
-#include <errno.h>
 
 #define MOST_SERVERS 20000
 #define MOST_BUCKETS 1000000

@@ -9,8 +9,7 @@
  * The resource of a policy names its controller; scenario.c chooses among the three. A new controller
  * changes none of them.
  */
-#ifndef WEIR_SIM_CONTROL_CONTROLLER_H
-#define WEIR_SIM_CONTROL_CONTROLLER_H
+#pragma once
 
 #include "control/controller.h"
 #include "sim/metrics.h"
@@ -37,5 +36,3 @@ struct sim_controller_ops {
 	int (*report)(void *state, struct world *w, struct metrics *m);
 	void (*free)(void *state);
 };
-
-#endif

@@ -4,11 +4,8 @@
  *
  * The same controller may stand at the gate of a host, which then is its site.
  */
-#ifndef WEIR_SIM_CONTROL_DEVICE_H
-#define WEIR_SIM_CONTROL_DEVICE_H
+#pragma once
 
 #include "sim/control/controller.h"
 
 extern const struct sim_controller_ops device_controller;
-
-#endif

@@ -7,8 +7,7 @@
  *   hosts-reads.c   a host's own reads
  *   hosts-faults.c  hosts that crash, stop, are cut off, or whose clock is set
  */
-#ifndef WEIR_SIM_CONTROL_HOSTS_IMPL_H
-#define WEIR_SIM_CONTROL_HOSTS_IMPL_H
+#pragma once
 
 #include "base/container.h"
 #include "sim/control/hosts.h"
@@ -80,5 +79,3 @@ bool hosts_all_quiet(const struct site *s);
 /* hosts-faults.c: read `faults`; apply those that are due. */
 int hosts_faults_read(const struct scenario *s, struct hosts_network *ret, struct weir_err *err);
 int hosts_faults_step(struct hosts *c, struct world *w, struct weir_err *err);
-
-#endif

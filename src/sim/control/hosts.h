@@ -9,8 +9,7 @@
  * independent. A report is on its way for `delay`, and each receiver misses it with the probability `loss`, drawn from
  * (seed, receiver, sender, sequence).
  */
-#ifndef WEIR_SIM_CONTROL_HOSTS_H
-#define WEIR_SIM_CONTROL_HOSTS_H
+#pragma once
 
 #include "base/yamldoc.h"
 #include "sim/control/controller.h"
@@ -37,5 +36,3 @@ struct hosts_network {
 int hosts_network_read(const struct scenario *s, struct hosts_network *ret, struct weir_err *err);
 
 extern const struct sim_controller_ops hosts_controller;
-
-#endif

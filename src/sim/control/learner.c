@@ -4,7 +4,6 @@
 #include "control/capacity.h"
 #include "sim/measure-put.h"
 #include "sim/world.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -5,11 +5,8 @@
  * A device counts as saturated while the window of the gate in front of it is full: its own gate,
  * or, without one, the hosts' gates, averaged over those that sent requests.
  */
-#ifndef WEIR_SIM_CONTROL_LEARNER_H
-#define WEIR_SIM_CONTROL_LEARNER_H
+#pragma once
 
 #include "sim/control/controller.h"
 
 extern const struct sim_controller_ops learner_capacity;
-
-#endif

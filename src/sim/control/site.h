@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* site: a simulated gate as the site of a controller (control/controller.h). */
-#ifndef WEIR_SIM_CONTROL_SITE_H
-#define WEIR_SIM_CONTROL_SITE_H
+#pragma once
 
 #include "base/rng.h"
 #include "control/controller.h"
@@ -36,5 +35,3 @@ int sim_site_step(struct sim_site *s, struct weir_err *err);
 /* Put the facts, of this subject; t < 0: those of the end. `host`: prefix of the tenants' paths; NULL: none. */
 int sim_site_facts(const struct sim_site *s, const char *subject, const char *host,
 	struct metrics *m, double t);
-
-#endif

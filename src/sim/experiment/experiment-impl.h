@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* experiment-impl: shared by the files that read an experiment. */
-#ifndef WEIR_SIM_EXPERIMENT_EXPERIMENT_IMPL_H
-#define WEIR_SIM_EXPERIMENT_EXPERIMENT_IMPL_H
+#pragma once
 
 #include "base/yamldoc.h"
 #include "sim/experiment/experiment.h"
@@ -59,5 +58,3 @@ struct scenario_set *experiment_sets(
 
 /* Read `without` of the file, after runs and claims. */
 void experiment_read_without(struct experiment_reader *r, yamldoc_node root);
-
-#endif

@@ -2,7 +2,6 @@
 /* experiment-show: the claims of an experiment and their outcomes, as text and as Markdown. */
 #include "sim/experiment/experiment.h"
 #include "sim/experiment/report.h"
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
  * experiment.h. */
 #include "sim/experiment/experiment-impl.h"
 #include "sim/scenario/scenario.h"
-#include <errno.h>
 #include <string.h>
 
 /* ---- runs that a claim needs */

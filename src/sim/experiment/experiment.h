@@ -36,8 +36,7 @@
  *   experiment_text, experiment_markdown   the paper's figures beside ours
  *   experiment_plot    draw one plot
  */
-#ifndef WEIR_SIM_EXPERIMENT_EXPERIMENT_H
-#define WEIR_SIM_EXPERIMENT_EXPERIMENT_H
+#pragma once
 
 #include <weir/err.h>
 #include "base/arena.h"
@@ -211,5 +210,3 @@ int experiment_plot(const struct experiment *e, const struct experiment_result *
 	const char *dir, plot_put *put, struct weir_err *err);
 /* Format "ID-NAME"; 256 bytes suffice for names that experiment_parse accepts. */
 char *experiment_stem(const struct experiment *e, size_t plot, char *buf, size_t len);
-
-#endif

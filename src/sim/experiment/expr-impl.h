@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* expr-impl: shared by the parser (expr.c) and the functions of the language (expr-functions.c). */
-#ifndef WEIR_SIM_EXPERIMENT_EXPR_IMPL_H
-#define WEIR_SIM_EXPERIMENT_EXPR_IMPL_H
+#pragma once
 
 #include "sim/experiment/expr.h"
 #include <stdbool.h>
@@ -38,5 +37,3 @@ int expr_function_find(const char *name);                    /* or -ENOENT */
  * wrong with the arguments. */
 int expr_function_apply(
 	enum expr_function fn, const struct expr_list *l, double *ret, const char **ret_why);
-
-#endif

@@ -21,8 +21,7 @@
  *
  * Errors name the column of the text. Division by zero and results that are not finite are errors.
  */
-#ifndef WEIR_SIM_EXPERIMENT_EXPR_H
-#define WEIR_SIM_EXPERIMENT_EXPR_H
+#pragma once
 
 #include <weir/err.h>
 #include "sim/metrics.h"
@@ -54,5 +53,3 @@ void expr_names(const char *text, void (*visit)(const char *name, void *arg), vo
  * value). */
 int expr_series(const char *name, const struct expr_scope *scope, struct metrics_entry *ret,
 	struct weir_err *err);
-
-#endif

@@ -6,8 +6,7 @@
  * script) in a folder; plot_draw runs gnuplot to create STEM.svg and STEM.png. The script is
  * self-contained, so without gnuplot the chart can be drawn elsewhere: `gnuplot STEM.gp`.
  */
-#ifndef WEIR_SIM_EXPERIMENT_PLOT_H
-#define WEIR_SIM_EXPERIMENT_PLOT_H
+#pragma once
 
 #include <weir/err.h>
 #include "sim/metrics.h"
@@ -52,5 +51,3 @@ int plot_draw(const char *dir, const char *stem, struct weir_err *err);
 /* Write the two texts, as plot_write does. */
 void plot_csv(const struct plot *p, const char *stem, FILE *to);
 void plot_script(const struct plot *p, const char *stem, FILE *to);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Functions write to a stream, whose errors the caller checks; some also return -ENOMEM.
  */
-#ifndef WEIR_SIM_EXPERIMENT_REPORT_H
-#define WEIR_SIM_EXPERIMENT_REPORT_H
+#pragma once
 
 #include "sim/metrics.h"
 #include <stdarg.h>
@@ -54,5 +53,3 @@ void report_values_csv(const struct metrics *m, FILE *to);
 
 /* Write "t_s,NAME_UNIT" and a line for each point. */
 void report_series_csv(const struct metrics_entry *series, FILE *to);
-
-#endif

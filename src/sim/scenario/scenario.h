@@ -5,8 +5,7 @@
  * weir-scenario(5) is the manual of the file. Names have been resolved to indices, quantities to numbers, and
  * defaults are filled in. A scenario is never changed by a run.
  */
-#ifndef WEIR_SIM_SCENARIO_SCENARIO_H
-#define WEIR_SIM_SCENARIO_SCENARIO_H
+#pragma once
 
 #include "base/yamldoc.h"
 #include "policy/policy.h"
@@ -240,5 +239,3 @@ int scenario_list(yamldoc_node root, const char *key, size_t *ret_n, struct weir
 /* Check that every key of the map is in one of the two lists. */
 int scenario_keys(
 	yamldoc_node map, const char *const *a, const char *const *b, struct weir_err *err);
-
-#endif

@@ -7,8 +7,7 @@
  *   serve/front/nbd/held.c   the answers about weir:held
  *   serve/front/nbd/reply.c  replies
  */
-#ifndef WEIR_SERVE_FRONT_NBD_NBD_H
-#define WEIR_SERVE_FRONT_NBD_NBD_H
+#pragma once
 
 #include "serve/front/front.h"
 #include "wire/nbd.h"
@@ -59,5 +58,3 @@ bool front_nbd_held(struct front_nbd_conn *c);
 /* ---- serve/front/nbd/reply.c */
 
 void front_nbd_reply(struct gather *g, struct front_job *j);
-
-#endif
