@@ -13,6 +13,9 @@
  *   policy/cluster.c   servers with one min and max over all of them: pShift
  *   policy/tenant.c    the tree
  *   policy/limit.c     min, max, burst, slo
+ *   policy/by-size.c   min and max that follow the size of the tenant's exports
+ *   policy/class.c     classes: named sets of a tenant's knobs
+ *   policy/each.c      templates: a tenant per export, client, uid or TLS identity
  *   policy/check.c     conflicts between the parts (matches: policy/check-match.c, effects on
  *                      clients: policy/check-client.c)
  *   policy/bounds.c    effective min and max of every tenant in the tree
@@ -58,6 +61,19 @@ struct weir_match { /* every field that is set must match; see weir_policy_match
 	struct weir_place at;
 };
 
+/* A bound by size: `3 iops/GiB`, of the exports that the tenant matches by name. */
+struct weir_by_size {
+	enum weir_unit unit;
+	uint8_t ops;
+	double per_gib;           /* per second, for each GiB */
+	double at_least, at_most; /* per second; 0 and INFINITY: not stated */
+	double burst_rate;        /* max only, as in struct weir_limit */
+	weir_time burst_for;
+	struct weir_place at;
+};
+
+struct weir_each; /* a template, which only this program's own code reads */
+
 struct weir_tenant {
 	const char *name;              /* last part */
 	const char *path;              /* "prod/db" */
@@ -74,6 +90,14 @@ struct weir_tenant {
 	unsigned n_servers;           /* 0: all servers */
 	bool is_default;              /* takes the requests that match no tenant */
 	struct weir_place at, slo_at; /* slo_at: of the slo, if there is one */
+	const char *class_;           /* name of its class; NULL: none */
+	/* bounds that follow a size; also in min and max, once the size is known */
+	const struct weir_by_size *min_by_size, *max_by_size;
+	unsigned n_min_by_size, n_max_by_size;
+	const struct weir_each *each; /* the template of its children; then `match` is the template's */
+	bool made;    /* by the parent's template, for its match; found by its name */
+	bool others;  /* takes the clients for which the parent's template has no tenant */
+	bool min_off; /* its min does not fit beside the others', and is not in min */
 };
 
 struct weir_policy;   /* a file, read and checked */
@@ -141,7 +165,9 @@ struct weir_who {
  * address. More specific: more fields set; else, in the first of export, client, uid, tls, path in
  * which the two differ, the one with more literal characters before the first wildcard (for blocks:
  * bits), then with more literal characters altogether. The check refuses policies in which two
- * tenants tie over a request. O(matches with a pattern in `export`, or none, + log of all). */
+ * tenants tie over a request. A template counts as a leaf; if it wins, the tenant is the one that it
+ * made for this sender, or else its `others`. O(matches with a pattern in `export`, or none, + log of
+ * all). */
 WEIR_API int weir_policy_match(const struct weir_policy *p, const struct weir_who *who);
 
 /* Build the policy's tree in a gate (empty but for its root): nodes[i] is tenant i's node. Set

@@ -151,7 +151,7 @@ static void check_matches(struct policy_reading *r)
 		return;
 	n = 0;
 	for (size_t i = 0; i < p->n_tenants; i++)
-		for (unsigned k = 0; k < p->tenants[i].n_match; k++) {
+		for (unsigned k = 0; k < p->tenants[i].n_match && !p->tenants[i].made; k++) {
 			const struct weir_match *m = &p->tenants[i].match[k];
 
 			if (no_fields(m))
@@ -169,10 +169,13 @@ static void warn_match(struct policy_reading *r, const struct weir_tenant *t, bo
 {
 	const struct weir_policy *p = r->policy;
 
-	if (any && t->first_child < 0 && !t->n_match && !t->is_default)
+	if (t->made)
+		return;
+	if (any && t->first_child < 0 && !t->n_match && !t->is_default && !t->others)
 		policy_warn_at(r, t->at, "'%s' has no match, so it never gets a request", t->path);
 	/* A cluster's tenants are in one file for all of its machines. */
-	for (unsigned k = 0; k < t->n_match && p->n_exports && !p->cluster.n_servers; k++) {
+	for (unsigned k = 0; k < t->n_match && p->n_exports && !p->cluster.n_servers && !t->each;
+		k++) {
 		const char *glob = t->match[k].export_;
 
 		if (policy_index_next(p, glob, -1) < 0)

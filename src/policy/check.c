@@ -95,7 +95,7 @@ static void check_inner(struct policy_reading *r, const struct weir_tenant *t)
 {
 	if (t->first_child < 0)
 		return;
-	if (t->n_match)
+	if (t->n_match && !t->each)
 		policy_refuse_at(r, t->match[0].at,
 			"'%s' has children, and only tenants without take requests: move its match "
 			"to one of them",
@@ -363,7 +363,7 @@ static void check_capacity(struct policy_reading *r, const struct weir_bounds *n
 	free(reach);
 }
 
-void policy_check(struct policy_reading *r)
+void policy_check_limits(struct policy_reading *r)
 {
 	const struct weir_policy *p = r->policy;
 	struct weir_bounds *needs = policy_scratch(r, p->n_tenants, sizeof(*needs));
@@ -371,14 +371,23 @@ void policy_check(struct policy_reading *r)
 	if (!needs)
 		return;
 	policy_bounds_needs(p, needs);
-	check_names(r);
-	for (size_t i = 0; i < p->n_tenants; i++)
-		check_inner(r, &p->tenants[i]);
 	check_bounds(r, needs);
 	if (!p->cluster.n_servers) /* in a cluster a min is not for one machine alone */
 		check_capacity(r, needs);
+	free(needs);
+}
+
+void policy_check(struct policy_reading *r)
+{
+	const struct weir_policy *p = r->policy;
+
+	check_names(r);
+	for (size_t i = 0; i < p->n_tenants; i++)
+		check_inner(r, &p->tenants[i]);
+	policy_each_check(r);
+	policy_size_check(r);
+	policy_check_limits(r);
 	policy_cluster_check(r);
 	policy_check_matches(r);
 	policy_check_clients(r);
-	free(needs);
 }

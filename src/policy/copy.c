@@ -47,18 +47,55 @@ static const char **strings(struct policy_reading *r, const char *const *from, s
 	return to;
 }
 
-static void tenant(struct policy_reading *r, struct weir_tenant *t)
+static const struct weir_by_size *by_size(
+	struct policy_reading *r, const struct weir_by_size *from, unsigned n)
 {
-	const struct weir_match *from = t->match;
+	struct weir_by_size *to = n ? policy_alloc(r, n * sizeof(*to)) : NULL;
 
-	string(r, &t->name);
-	string(r, &t->path);
+	for (unsigned i = 0; to && i < n; i++) {
+		to[i] = from[i];
+		place(r, &to[i].at);
+	}
+	return to;
+}
+
+/* The parts that a class has, too. */
+static void knobs(struct policy_reading *r, struct weir_tenant *t)
+{
 	place(r, &t->at);
 	place(r, &t->slo_at);
 	for (unsigned i = 0; i < t->n_min; i++)
 		place(r, &t->min[i].at);
 	for (unsigned i = 0; i < t->n_max; i++)
 		place(r, &t->max[i].at);
+	t->min_by_size = by_size(r, t->min_by_size, t->n_min_by_size);
+	t->max_by_size = by_size(r, t->max_by_size, t->n_max_by_size);
+	string(r, &t->class_);
+}
+
+struct weir_each *policy_each_copy(struct policy_reading *r, const struct weir_each *from)
+{
+	struct weir_each *to = policy_alloc(r, sizeof(*to));
+
+	if (!to)
+		return NULL;
+	*to = *from;
+	knobs(r, &to->leaf);
+	knobs(r, &to->own);
+	string(r, &to->name);
+	place(r, &to->at);
+	return to;
+}
+
+static void tenant(struct policy_reading *r, struct weir_tenant *t)
+{
+	const struct weir_match *from = t->match;
+
+	string(r, &t->name);
+	string(r, &t->path);
+	knobs(r, t);
+	if (t->each)
+		t->each = policy_each_copy(r, t->each);
 	if (t->n_servers)
 		t->servers = strings(r, t->servers, t->n_servers);
 	if (!t->n_match)
@@ -84,6 +121,19 @@ static void tenants(struct policy_reading *r, const struct weir_policy *from)
 	p->tenants = array(r, from->tenants, from->n_tenants, sizeof(*p->tenants));
 	for (size_t i = 0; p->tenants && i < from->n_tenants; i++)
 		tenant(r, &p->tenants[i]);
+}
+
+static void classes(struct policy_reading *r, const struct weir_policy *from)
+{
+	struct weir_policy *p = r->policy;
+
+	p->classes = policy_alloc(r, from->n_classes * sizeof(*p->classes));
+	for (size_t i = 0; p->classes && i < from->n_classes; i++) {
+		p->classes[i] = from->classes[i];
+		string(r, &p->classes[i].name);
+		knobs(r, &p->classes[i].knobs);
+		place(r, &p->classes[i].at);
+	}
 }
 
 static void lab_tenants(struct policy_reading *r, const struct weir_policy *from)
@@ -116,6 +166,7 @@ static void resources(struct policy_reading *r, const struct weir_policy *from)
 		string(r, &p->exports[i].name);
 		string(r, &p->exports[i].back);
 		string(r, &p->exports[i].description);
+		string(r, &p->exports[i].class_);
 		place(r, &p->exports[i].at);
 	}
 }
@@ -132,6 +183,7 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	p->index = NULL;
 	tenants(&r, from);
 	lab_tenants(&r, from);
+	classes(&r, from);
 	resources(&r, from);
 	p->listen = strings(&r, from->listen, from->n_listen);
 	p->api = strings(&r, from->api, from->n_api);

@@ -134,9 +134,52 @@ bool policy_limit_read(struct policy_reading *r, yamldoc_node n, const char *wha
 	struct weir_limit *limits, unsigned *n_limits);
 void policy_limit_read_bursts(
 	struct policy_reading *r, yamldoc_node n, struct weir_limit *max, unsigned n_max);
+/* The same for a tenant, whose limits may be by size, too: its min or its max, without bursts; its bursts, which replace all
+ * that it has. */
+bool policy_limit_read_tenant(
+	struct policy_reading *r, yamldoc_node n, bool max, struct weir_tenant *t);
+void policy_limit_read_bursts_tenant(
+	struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
+/* Read the text of a rate; return false if it was refused, at n. */
+bool policy_limit_read_rate(
+	struct policy_reading *r, yamldoc_node n, const char *text, struct weir_rate *ret);
 void policy_limit_read_slo(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
 
+/* policy/by-size.c: return true if the node is a limit by size; read one. */
+bool policy_size_is(yamldoc_node n);
+bool policy_size_read(struct policy_reading *r, yamldoc_node n, struct weir_by_size *ret);
+/* Refuse limits by size of tenants whose size cannot be known. */
+void policy_size_check(struct policy_reading *r);
+
+/* policy/class.c: `classes` of the top level. */
+void policy_class_read(struct policy_reading *r, yamldoc_node classes);
+/* Read the keys of a class: those of a tenant that are its own business. */
+#define POLICY_CLASS_KEYS "weight", "min", "max", "burst", "slo"
+/* Read these keys of a tenant's, or template's, map, without its class; return which there are. A burst without a max is not
+ * read. */
+unsigned policy_class_read_keys(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
+/* Read `class` of a map; NULL: it has none, or it was refused. */
+const struct policy_class *policy_class_get(struct policy_reading *r, yamldoc_node n);
+const struct policy_class *policy_class_find(const struct weir_policy *p, const char *name);
+/* Give t the keys of `own`, and those of the class (NULL: none) that `own` lacks. n: the map of `own`. */
+void policy_class_join(struct policy_reading *r, yamldoc_node n, const struct policy_class *c,
+	const struct weir_tenant *own, unsigned given, struct weir_tenant *t);
+/* Give t the keys of `from` that are given. */
+void policy_class_lay(struct weir_tenant *t, const struct weir_tenant *from, unsigned given);
+
+/* policy/each.c: `each` of tenant's map n: sets t->each and t->match. */
+void policy_each_read(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
+/* Refuse children of a template whose name it might make, too. */
+void policy_each_check(struct policy_reading *r);
+/* Copy a template into the policy's memory, for writing; NULL: no memory. */
+struct weir_each *policy_each_copy(struct policy_reading *r, const struct weir_each *from);
+
 /* policy/tenant.c */
+/* Return why a tenant may not have that name, or NULL. */
+const char *policy_tenant_name_bad(const char *name);
+void policy_tenant_read_matches(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
+/* Return the path of a child of tenant `parent` (-1: of none). NULL: no memory. */
+const char *policy_tenant_path(struct policy_reading *r, int parent, const char *name);
 void policy_tenant_read(struct policy_reading *r, yamldoc_node tenants);
 /* Read the key `weight` of a tenant's map. */
 void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
@@ -150,6 +193,8 @@ int policy_lab_tenant_read(
 
 /* policy/check.c: everything that needs more than one value. */
 void policy_check(struct policy_reading *r);
+/* The part of it about mins and maxes. */
+void policy_check_limits(struct policy_reading *r);
 /* policy/check-match.c: the part of it about matches and exports. */
 void policy_check_matches(struct policy_reading *r);
 /* policy/check-client.c: warnings about effects on clients. */
@@ -175,6 +220,10 @@ void policy_match_ends(const struct weir_match *m, uint8_t ret_lens[POLICY_MATCH
 /* Return a hash of the last so many of them: two of equal keys that tie over a request have the
  * same, if the lens are no more than either's. */
 uint64_t policy_match_end(const struct weir_match *m, const uint8_t lens[POLICY_MATCH_FIELDS]);
+/* Return true if the match fits the sender. */
+bool policy_match_fits(const struct weir_match *m, const struct weir_who *who);
+/* Return the owner of the most specific match, which may be a template's tenant; else the default tenant, else -ENOENT. */
+int policy_match_owner(const struct weir_policy *p, const struct weir_who *who);
 /* -1, 0, 1: a is less, equally, more specific than b. */
 int policy_match_compare(const struct weir_match *a, const struct weir_match *b);
 /* Return true if a request can match both. */

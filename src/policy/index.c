@@ -115,7 +115,7 @@ void policy_index_make(struct policy_reading *r)
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->n_tenants; i++)
-		n += p->tenants[i].n_match;
+		n += p->tenants[i].made ? 0 : p->tenants[i].n_match;
 	if (r->no_memory || !(x->exports = policy_alloc(r, p->n_exports * sizeof(*x->exports))) ||
 		!(x->tenants = policy_alloc(r, p->n_tenants * sizeof(*x->tenants))) ||
 		!(x->plain = policy_alloc(r, n * sizeof(*x->plain))) ||
@@ -127,7 +127,7 @@ void policy_index_make(struct policy_reading *r)
 	for (size_t i = 0; i < p->n_tenants; i++)
 		x->tenants[i] = &p->tenants[i];
 	for (size_t i = 0; i < p->n_tenants; i++)
-		for (unsigned k = 0; k < p->tenants[i].n_match; k++)
+		for (unsigned k = 0; k < p->tenants[i].n_match && !p->tenants[i].made; k++)
 			add(r, x, &p->tenants[i].match[k], (uint32_t)i, k);
 	qsort(x->tenants, p->n_tenants, sizeof(*x->tenants), by_path);
 	qsort(x->exports, p->n_exports, sizeof(*x->exports), by_name);

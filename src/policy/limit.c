@@ -3,6 +3,7 @@
  * limit: the values of min, max, burst and slo.
  *
  *   rate             2k iops | 20 MiB/s
+ *                    of min and max of a tenant also by size (policy/by-size.h)
  *   rates            rate | [rate, …]
  *   min, max         rates | {all: rates, reads: rates, writes: rates}
  *   burst            as max, with `rate for time` in the place of a rate
@@ -23,7 +24,7 @@ static bool walk_rates(
 {
 	bool good = true;
 
-	if (yamldoc_kind(n) == YAMLDOC_SCALAR)
+	if (yamldoc_kind(n) == YAMLDOC_SCALAR || yamldoc_has(n, "rate"))
 		return each(r, n, ops, arg);
 	if (yamldoc_kind(n) != YAMLDOC_LIST || yamldoc_size(n) == 0) {
 		policy_refuse(r, n, "must be a rate, as in 2k iops or 20 MiB/s, or a list of them");
@@ -39,7 +40,7 @@ static bool walk_classes(struct policy_reading *r, yamldoc_node n, each_rate *ea
 	size_t errors = r->remarks->n_errors;
 	bool good = true;
 
-	if (yamldoc_kind(n) != YAMLDOC_MAP)
+	if (yamldoc_kind(n) != YAMLDOC_MAP || yamldoc_has(n, "rate"))
 		return walk_rates(r, n, WEIR_OPS_ALL, each, arg);
 	policy_keys(r, n, class_keys);
 	if (yamldoc_map_size(n) == 0)
@@ -54,8 +55,7 @@ static bool walk_classes(struct policy_reading *r, yamldoc_node n, each_rate *ea
 	return good;
 }
 
-/* Read a rate's text. */
-static bool read_rate(
+bool policy_limit_read_rate(
 	struct policy_reading *r, yamldoc_node n, const char *text, struct weir_rate *ret)
 {
 	struct weir_err err;
@@ -85,6 +85,15 @@ static struct weir_limit *find(
 	return NULL;
 }
 
+static struct weir_by_size *find_by_size(
+	struct weir_by_size *limits, unsigned n, enum weir_unit unit, uint8_t ops)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (limits[i].unit == unit && limits[i].ops == ops)
+			return &limits[i];
+	return NULL;
+}
+
 static const char *unit_name(enum weir_unit unit)
 {
 	return unit == WEIR_UNIT_BYTES ? "bytes" : "iops";
@@ -101,19 +110,32 @@ struct limits {
 	struct weir_limit *at;
 	unsigned n;
 	const char *what;
+	struct weir_by_size *by_size; /* NULL: such a limit is refused */
+	unsigned n_by_size;
 };
 
 static bool add_limit(struct policy_reading *r, yamldoc_node n, uint8_t ops, void *arg)
 {
 	struct limits *l = arg;
+	bool by_size = l->by_size && policy_size_is(n);
+	struct weir_by_size s = {0};
 	struct weir_rate rate;
 
-	if (!read_rate(r, n, yamldoc_text(n), &rate))
+	if (by_size ? !policy_size_read(r, n, &s)
+		    : !policy_limit_read_rate(r, n, yamldoc_text(n), &rate))
 		return false;
-	if (find(l->at, l->n, rate.unit, ops)) {
+	if (by_size)
+		rate.unit = s.unit;
+	if (find(l->at, l->n, rate.unit, ops) ||
+		find_by_size(l->by_size, l->n_by_size, rate.unit, ops)) {
 		policy_refuse(r, n, "a second %s in %s for %s", l->what, unit_name(rate.unit),
 			ops_name(ops));
 		return false;
+	}
+	if (by_size) {
+		s.ops = ops;
+		l->by_size[l->n_by_size++] = s;
+		return true;
 	}
 	l->at[l->n++] = (struct weir_limit){
 		.unit = rate.unit, .ops = ops, .rate = rate.per_second, .at = policy_place(r, n)};
@@ -123,10 +145,33 @@ static bool add_limit(struct policy_reading *r, yamldoc_node n, uint8_t ops, voi
 bool policy_limit_read(struct policy_reading *r, yamldoc_node n, const char *what,
 	struct weir_limit *limits, unsigned *n_limits)
 {
-	struct limits l = {limits, 0, what};
+	struct limits l = {limits, 0, what, NULL, 0};
 	bool good = !n.id || walk_classes(r, n, add_limit, &l);
 
 	*n_limits = l.n;
+	return good;
+}
+
+/* Put limits by size into the policy's memory. */
+static const struct weir_by_size *keep(
+	struct policy_reading *r, const struct weir_by_size *limits, unsigned n)
+{
+	struct weir_by_size *kept = n ? policy_alloc(r, n * sizeof(*kept)) : NULL;
+
+	return kept ? memcpy(kept, limits, n * sizeof(*kept)) : NULL;
+}
+
+bool policy_limit_read_tenant(
+	struct policy_reading *r, yamldoc_node n, bool max, struct weir_tenant *t)
+{
+	struct weir_by_size by_size[WEIR_LIMITS];
+	struct limits l = {max ? t->max : t->min, 0, max ? "max" : "min", by_size, 0};
+	bool good = !n.id || walk_classes(r, n, add_limit, &l);
+	const struct weir_by_size *kept = keep(r, by_size, l.n_by_size);
+
+	*(max ? &t->n_max : &t->n_min) = l.n;
+	*(max ? &t->max_by_size : &t->min_by_size) = kept;
+	*(max ? &t->n_max_by_size : &t->n_min_by_size) = kept ? l.n_by_size : 0;
 	return good;
 }
 
@@ -146,7 +191,7 @@ static bool split_burst(
 	}
 	memcpy(rate, text, (size_t)(middle - text));
 	rate[middle - text] = '\0';
-	if (!read_rate(r, n, rate, ret_rate))
+	if (!policy_limit_read_rate(r, n, rate, ret_rate))
 		return false;
 	if (weir_units_time(middle + 5, ret_for, &err) < 0) {
 		policy_refuse(r, n, "%s", err.text);
@@ -160,44 +205,80 @@ static bool split_burst(
 	return true;
 }
 
+static bool set_burst(struct policy_reading *r, yamldoc_node n, struct weir_rate rate, weir_time span,
+	double most, double *ret_rate, weir_time *ret_for)
+{
+	char its[32], max[32];
+
+	if (rate.per_second <= most) {
+		weir_units_show_rates(
+			rate, (struct weir_rate){most, rate.unit}, its, max, sizeof(its));
+		policy_refuse(r, n, "a burst must be more than the max, %s", max);
+	} else if ((rate.per_second - most) * ((double)span / WEIR_SEC) > POLICY_BUCKET_MAX) {
+		policy_refuse(r, n, "too large: use a lower rate or a shorter time");
+	} else {
+		*ret_rate = rate.per_second;
+		*ret_for = span;
+		return true;
+	}
+	return false;
+}
+
 static bool add_burst(struct policy_reading *r, yamldoc_node n, uint8_t ops, void *arg)
 {
 	struct limits *l = arg;
+	struct weir_by_size *by_size;
 	struct weir_limit *max;
 	struct weir_rate rate;
 	weir_time span;
-	char its[32], most[32];
 
 	if (!split_burst(r, n, &rate, &span))
 		return false;
 	max = find(l->at, l->n, rate.unit, ops);
-	if (!max) {
+	by_size = find_by_size(l->by_size, l->n_by_size, rate.unit, ops);
+	if (!max && !by_size)
 		policy_refuse(r, n, "a burst in %s for %s needs a max in %s for the same",
 			unit_name(rate.unit), ops_name(ops), unit_name(rate.unit));
-	} else if (max->burst_rate > 0) {
+	else if ((max ? max->burst_rate : by_size->burst_rate) > 0)
 		policy_refuse(
 			r, n, "a second burst in %s for %s", unit_name(rate.unit), ops_name(ops));
-	} else if (rate.per_second <= max->rate) {
-		weir_units_show_rates(
-			rate, (struct weir_rate){max->rate, rate.unit}, its, most, sizeof(its));
-		policy_refuse(r, n, "a burst must be more than the max, %s", most);
-	} else if ((rate.per_second - max->rate) * ((double)span / WEIR_SEC) > POLICY_BUCKET_MAX) {
-		policy_refuse(r, n, "too large: use a lower rate or a shorter time");
-	} else {
-		max->burst_rate = rate.per_second;
-		max->burst_for = span;
-		return true;
-	}
+	else if (max)
+		return set_burst(
+			r, n, rate, span, max->rate, &max->burst_rate, &max->burst_for);
+	else
+		return set_burst(r, n, rate, span, by_size->at_least, &by_size->burst_rate,
+			&by_size->burst_for);
 	return false;
 }
 
 void policy_limit_read_bursts(
 	struct policy_reading *r, yamldoc_node n, struct weir_limit *max, unsigned n_max)
 {
-	struct limits l = {max, n_max, "burst"};
+	struct limits l = {max, n_max, "burst", NULL, 0};
 
 	if (n.id)
 		walk_classes(r, n, add_burst, &l);
+}
+
+void policy_limit_read_bursts_tenant(
+	struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
+{
+	struct weir_by_size by_size[WEIR_LIMITS];
+	struct limits l = {t->max, t->n_max, "burst", by_size, t->n_max_by_size};
+
+	for (unsigned i = 0; i < t->n_max; i++) {
+		t->max[i].burst_rate = 0;
+		t->max[i].burst_for = 0;
+	}
+	for (unsigned i = 0; i < t->n_max_by_size; i++) {
+		by_size[i] = t->max_by_size[i];
+		by_size[i].burst_rate = 0;
+		by_size[i].burst_for = 0;
+	}
+	if (n.id)
+		walk_classes(r, n, add_burst, &l);
+	if (t->n_max_by_size)
+		t->max_by_size = keep(r, by_size, t->n_max_by_size);
 }
 
 /* ---- slo */

@@ -13,6 +13,8 @@
  *         their fields begin with the same number of literal characters, which are the same; so are
  *         those at the ends, as far as both go. Ranks and hashes of these make keys; sorting by the
  *         keys brings together the matches to compare: O(n log n) if patterns differ at either end.
+ *         A tenant that a template made is found by its name (policy/each.c): its own match, which is more specific than
+ *         the template's, takes no part, so that its existence does not change which template or tenant wins.
  * EXAMPLE {export: web-*, client: 10.0.0.0/24} (2 fields) wins over {export: web-1} (1 field),
  *         which wins over {export: web-*} (rank 6 against 4), which wins over {export: "*"}.
  */
@@ -263,7 +265,7 @@ static bool field_fits(const char *pattern, const char *text, bool client)
 	return text ? policy_pattern_fits(pattern, text) : strspn(pattern, "*") == strlen(pattern);
 }
 
-static bool fits(const struct weir_match *m, const struct weir_who *who)
+bool policy_match_fits(const struct weir_match *m, const struct weir_who *who)
 {
 	const char *const texts[FIELDS] = {
 		who->export_, who->client, who->uid, who->tls, who->path};
@@ -284,13 +286,13 @@ static void consider(struct choice *c, const struct weir_policy *p, size_t tenan
 {
 	const struct weir_match *m = &p->tenants[tenant].match[match];
 
-	if (!fits(m, who) || (c->best && policy_match_compare(c->best, m) >= 0))
+	if (!policy_match_fits(m, who) || (c->best && policy_match_compare(c->best, m) >= 0))
 		return;
 	c->best = m;
 	c->owner = (int)tenant;
 }
 
-int weir_policy_match(const struct weir_policy *p, const struct weir_who *who)
+int policy_match_owner(const struct weir_policy *p, const struct weir_who *who)
 {
 	struct choice c = {NULL, p->default_tenant >= 0 ? p->default_tenant : -ENOENT};
 	struct policy_index_span spans[POLICY_INDEX_SPANS];
@@ -303,7 +305,7 @@ int weir_policy_match(const struct weir_policy *p, const struct weir_who *who)
 		return c.owner;
 	}
 	for (size_t i = 0; i < p->n_tenants; i++)
-		for (unsigned k = 0; k < p->tenants[i].n_match; k++)
+		for (unsigned k = 0; k < p->tenants[i].n_match && !p->tenants[i].made; k++)
 			consider(&c, p, i, k, who);
 	return c.owner;
 }

@@ -143,6 +143,31 @@ static void place(struct weir_limit *limits, unsigned n, struct weir_place at)
 		limits[i].at = at;
 }
 
+/* Return true if the limit was made of one by size. */
+static bool was_by_size(const struct weir_tenant *t, const struct weir_limit *max)
+{
+	for (unsigned i = 0; i < t->n_max_by_size; i++)
+		if (t->max_by_size[i].unit == max->unit && t->max_by_size[i].ops == max->ops)
+			return true;
+	return false;
+}
+
+/* Keep the bursts of maxes by size for new ones below them. A size has decided which was in force: the others are dropped. */
+static void keep_bursts_by_size(const struct weir_tenant *old, struct weir_tenant *t)
+{
+	for (unsigned i = 0; i < old->n_max_by_size; i++)
+		for (unsigned k = 0; k < t->n_max; k++) {
+			const struct weir_by_size *was = &old->max_by_size[i];
+			struct weir_limit *is = &t->max[k];
+
+			if (is->unit != was->unit || is->ops != was->ops ||
+				was->burst_rate <= is->rate)
+				continue;
+			is->burst_rate = was->burst_rate;
+			is->burst_for = was->burst_for;
+		}
+}
+
 /* Keep the bursts of a max. */
 static void keep_bursts(struct policy_reading *r, yamldoc_node n, const struct weir_tenant *old,
 	struct weir_tenant *t)
@@ -152,6 +177,8 @@ static void keep_bursts(struct policy_reading *r, yamldoc_node n, const struct w
 		struct weir_limit *is = NULL;
 		char burst[32];
 
+		if (was_by_size(old, was))
+			continue;
 		for (unsigned k = 0; k < t->n_max; k++)
 			if (t->max[k].unit == was->unit && t->max[k].ops == was->ops)
 				is = &t->max[k];
@@ -173,20 +200,11 @@ static void read_max(struct policy_reading *r, yamldoc_node n, bool none, struct
 {
 	struct weir_tenant old = *t;
 
-	t->n_max = 0;
-	if (none || policy_limit_read(r, n, "max", t->max, &t->n_max))
+	if (policy_limit_read_tenant(r, none ? (yamldoc_node){0} : n, true, t)) {
 		keep_bursts(r, n, &old, t);
-	place(t->max, t->n_max, t->at);
-}
-
-static void read_burst(struct policy_reading *r, yamldoc_node n, bool none, struct weir_tenant *t)
-{
-	for (unsigned i = 0; i < t->n_max; i++) {
-		t->max[i].burst_rate = 0;
-		t->max[i].burst_for = 0;
+		keep_bursts_by_size(&old, t);
 	}
-	if (!none)
-		policy_limit_read_bursts(r, n, t->max, t->n_max);
+	place(t->max, t->n_max, t->at);
 }
 
 static void read_tenant(struct policy_reading *r, yamldoc_node doc, enum what what, bool none,
@@ -199,16 +217,14 @@ static void read_tenant(struct policy_reading *r, yamldoc_node doc, enum what wh
 		policy_tenant_read_weight(r, doc, t);
 		break;
 	case MIN:
-		t->n_min = 0;
-		if (!none)
-			policy_limit_read(r, n, "min", t->min, &t->n_min);
+		policy_limit_read_tenant(r, none ? (yamldoc_node){0} : n, false, t);
 		place(t->min, t->n_min, t->at);
 		break;
 	case MAX:
 		read_max(r, n, none, t);
 		break;
 	case BURST:
-		read_burst(r, n, none, t);
+		policy_limit_read_bursts_tenant(r, none ? (yamldoc_node){0} : n, t);
 		break;
 	default:
 		t->slo_percentile = 0;

@@ -2,6 +2,7 @@
 /* policy: the policy's memory and remarks, and the top level of its file. */
 #include "policy/policy.h"
 #include "base/no-memory.h"
+#include "policy/by-size.h"
 #include "policy/impl.h"
 #include "policy/index.h"
 #include "base/array.h"
@@ -166,7 +167,8 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 
 /* ---- the top level */
 
-static const char *const top_keys[] = {"listen", "resources", "exports", "tenants", "default",
+static const char *const top_keys[] = {"listen", "classes", "resources", "exports", "tenants",
+	"default",
 	"enforce", "api", "token", "state", "recordings", "threads", "memory", "log", "tls",
 	"peers", "cluster", "client_timeout", "version", NULL};
 
@@ -304,6 +306,7 @@ static void read_top(struct policy_reading *r, yamldoc_node root)
 	policy_serve_read(r, root);
 	policy_hosts_read(r, root);
 	policy_cluster_read(r, root);
+	policy_class_read(r, yamldoc_get(root, "classes"));
 	policy_resource_read(r, yamldoc_get(root, "resources"));
 	policy_resource_read_exports(r, yamldoc_get(root, "exports"));
 	read_tenants(r, yamldoc_get(root, "tenants"));
@@ -333,8 +336,10 @@ static int end(struct policy_reading *r, struct weir_policy **ret_policy)
 {
 	if (!r->no_memory)
 		policy_index_make(r);
-	if (!r->no_memory)
+	if (!r->no_memory) {
+		policy_size_resolve(r->policy, NULL, NULL);
 		policy_check(r);
+	}
 	if (!r->no_memory && r->remarks->n_errors == 0) {
 		*ret_policy = r->policy;
 		return 0;

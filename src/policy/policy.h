@@ -114,6 +114,39 @@ struct weir_resource {
 #define WEIR_POLICY_KEEP_LEAST                                                                     \
 	(1u << 20) /* bytes: a smaller buffer would flush after every few writes */
 
+enum policy_given { /* keys of a class, or of a tenant */
+	POLICY_GIVEN_WEIGHT = 1 << 0,
+	POLICY_GIVEN_MIN = 1 << 1,
+	POLICY_GIVEN_MAX = 1 << 2, /* with its burst */
+	POLICY_GIVEN_SLO = 1 << 3,
+};
+
+struct policy_class { /* a named set of knobs */
+	const char *name;
+	struct weir_tenant knobs; /* weight, min, max, slo */
+	unsigned given;           /* enum policy_given */
+	struct weir_place at;
+};
+
+enum policy_by { /* the fields of a match in which the tenants of a template differ */
+	POLICY_BY_EXPORT = 1 << 0,
+	POLICY_BY_CLIENT = 1 << 1,
+	POLICY_BY_UID = 1 << 2,
+	POLICY_BY_TLS = 1 << 3,
+};
+
+struct weir_each {               /* a template; the match is its tenant's */
+	struct weir_tenant leaf; /* knobs of a tenant: the class's and its own */
+	struct weir_tenant own;  /* only its own keys, for an export that has a class */
+	unsigned given;          /* which those are */
+	const char *name;        /* of a tenant: "vm-{export}" */
+	unsigned by;             /* enum policy_by */
+	weir_time expire_after;  /* after the last client left */
+	uint32_t max_tenants;
+	uint32_t n_made; /* tenants that exist */
+	struct weir_place at;
+};
+
 struct weir_export { /* a part of a resource, or a volume, under a name that clients ask for */
 	const char *name;
 	int resource; /* index */
@@ -125,6 +158,7 @@ struct weir_export { /* a part of a resource, or a volume, under a name that cli
 	bool read_only;
 	bool added;              /* a volume of `weir set`, not of the file */
 	const char *description; /* shown to clients; NULL: none */
+	const char *class_;      /* in place of the class of a template; NULL: none */
 };
 
 enum weir_policy_log_level {
@@ -146,6 +180,8 @@ struct weir_policy {
 	struct arena memory; /* owns every string above, and the lists of them */
 	struct weir_export *exports;
 	size_t n_exports;
+	struct policy_class *classes; /* in `memory` */
+	size_t n_classes;
 	const char **listen; /* "unix:/run/weir/nbd.sock", "tcp:127.0.0.1:10809" */
 	size_t n_listen;
 	/* index of the tenant for requests that match none; -1: these are refused */

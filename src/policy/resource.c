@@ -9,7 +9,7 @@ static const char *const resource_keys[] = {"name", "back", "depth", "capacity",
 	"keep", "direct", "threads", "read_only", "lock", "tls", "controller", "volumes", "lab",
 	NULL};
 static const char *const export_keys[] = {
-	"name", "resource", "offset", "size", "read_only", "description", NULL};
+	"name", "resource", "offset", "size", "read_only", "description", "class", NULL};
 static const char *const cost_words[] = {"requests", "bytes", "time", NULL}; /* enum weir_unit */
 
 #define KEYS            64                  /* of a resource, with its controllers' */

@@ -208,6 +208,9 @@ void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct
 
 void policy_serve_read_export(struct policy_reading *r, yamldoc_node n, struct weir_export *to)
 {
+	const struct policy_class *c = policy_class_get(r, n);
+
+	to->class_ = c ? c->name : NULL;
 	policy_took(r, yamldoc_bool(n, "read_only", &to->read_only, &r->err));
 	to->description = policy_get_string(r, n, "description");
 	/* An export's description has at most 4096 bytes in the protocol. */

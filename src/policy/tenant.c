@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tenant: read the tree, depth first, so that parents are before their children. */
+#include "policy/each.h"
 #include "policy/impl.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char *const tenant_keys[] = {"name", "weight", "min", "max", "burst", "slo", "match",
-	"children", "lab", "servers", NULL};
+static const char *const tenant_keys[] = {
+	"name", POLICY_CLASS_KEYS, "class", "each", "match", "children", "lab", "servers", NULL};
 static const char *const match_keys[] = {"export", "client", "uid", "tls", "path", NULL};
 
 /* ---- match */
@@ -28,7 +29,7 @@ static void read_match(struct policy_reading *r, yamldoc_node n, struct weir_mat
 		policy_refuse(r, yamldoc_get(n, field), "%s", why);
 }
 
-static void read_matches(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
+void policy_tenant_read_matches(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
 {
 	bool list = yamldoc_kind(n) == YAMLDOC_LIST;
 	size_t many = list ? yamldoc_size(n) : 1;
@@ -51,8 +52,8 @@ static void read_matches(struct policy_reading *r, yamldoc_node n, struct weir_t
 
 /* ---- name and weight */
 
-/* Return why a name is invalid, or NULL. Names are used in paths, tables and metrics. */
-static const char *bad_name(const char *name)
+/* Names are used in paths, tables and metrics. */
+const char *policy_tenant_name_bad(const char *name)
 {
 	size_t len = strlen(name);
 
@@ -82,7 +83,7 @@ static const char *read_name(struct policy_reading *r, yamldoc_node n)
 		policy_refuse(r, n, "a tenant needs a name");
 	if (rc < 0)
 		return "?";
-	why = bad_name(name);
+	why = policy_tenant_name_bad(name);
 	if (why)
 		policy_refuse(r, yamldoc_get(n, "name"), "%s", why);
 	return why ? "?" : policy_string(r, name);
@@ -105,7 +106,7 @@ void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct 
 
 /* ---- the tree */
 
-static const char *join(struct policy_reading *r, int parent, const char *name)
+const char *policy_tenant_path(struct policy_reading *r, int parent, const char *name)
 {
 	const char *above;
 	size_t size;
@@ -121,40 +122,69 @@ static const char *join(struct policy_reading *r, int parent, const char *name)
 	return path;
 }
 
-/* Add the tenant of node n; return its index or -1. */
-static int read_one(struct policy_reading *r, yamldoc_node n, int parent)
+/* Return its index or -1. */
+static int add(struct policy_reading *r, yamldoc_node n, const struct weir_tenant *t)
 {
 	struct weir_policy *p = r->policy;
-	struct weir_tenant t = {
-		.parent = parent, .first_child = -1, .next_sibling = -1, .weight = 1};
-	int index = (int)p->n_tenants;
 
 	if (p->n_tenants == POLICY_TENANTS_MAX) {
 		policy_refuse(r, n, "more than %u tenants", POLICY_TENANTS_MAX);
 		return -1;
 	}
+	if (r->no_memory ||
+		!policy_grow(r, (void **)&p->tenants, p->n_tenants, &r->tenants_room, sizeof(*t)))
+		return -1;
+	p->tenants[p->n_tenants] = *t;
+	return (int)p->n_tenants++;
+}
+
+static struct weir_tenant blank(int parent)
+{
+	return (struct weir_tenant){
+		.parent = parent, .first_child = -1, .next_sibling = -1, .weight = 1};
+}
+
+/* Add the tenant of node n; return its index or -1. */
+static int read_one(struct policy_reading *r, yamldoc_node n, int parent)
+{
+	struct weir_tenant t = blank(parent), own = blank(-1);
+	unsigned given;
+	int index;
+
 	t.at = policy_place(r, n);
 	t.name = read_name(r, n);
-	if (!t.name || !(t.path = join(r, parent, t.name)))
+	if (!t.name || !(t.path = policy_tenant_path(r, parent, t.name)))
 		return -1;
-	policy_tenant_read_weight(r, n, &t);
-	policy_limit_read(r, yamldoc_get(n, "min"), "min", t.min, &t.n_min);
-	/* If max itself is refused, do not report a burst that lacks it. */
-	if (policy_limit_read(r, yamldoc_get(n, "max"), "max", t.max, &t.n_max))
-		policy_limit_read_bursts(r, yamldoc_get(n, "burst"), t.max, t.n_max);
-	policy_limit_read_slo(r, yamldoc_get(n, "slo"), &t);
-	read_matches(r, yamldoc_get(n, "match"), &t);
+	given = policy_class_read_keys(r, n, &own);
+	policy_class_join(r, n, policy_class_get(r, n), &own, given, &t);
+	policy_tenant_read_matches(r, yamldoc_get(n, "match"), &t);
 	policy_cluster_read_tenant(r, yamldoc_get(n, "servers"), &t);
-	if (!policy_grow(r, (void **)&p->tenants, p->n_tenants, &r->tenants_room, sizeof(t)))
-		return -1;
-	p->tenants[p->n_tenants++] = t;
-	policy_lab_read_tenant(r, n, (size_t)index);
+	policy_each_read(r, n, &t);
+	index = add(r, n, &t);
+	if (index >= 0)
+		policy_lab_read_tenant(r, n, (size_t)index);
 	return index;
 }
 
-static void read_list(struct policy_reading *r, yamldoc_node list, int parent, int depth)
+/* Add the tenant for clients of a template that have none of their own: its weight and fixed max. */
+static int add_others(struct policy_reading *r, yamldoc_node n, int parent)
 {
-	int last = -1;
+	const struct weir_each *e = r->policy->tenants[parent].each;
+	struct weir_tenant t = blank(parent);
+
+	policy_class_lay(&t, &e->leaf, POLICY_GIVEN_WEIGHT | POLICY_GIVEN_MAX);
+	t.max_by_size = NULL;
+	t.n_max_by_size = 0;
+	t.name = POLICY_EACH_OTHERS;
+	t.path = policy_tenant_path(r, parent, t.name);
+	t.others = true;
+	t.at = e->at;
+	return add(r, n, &t);
+}
+
+static void read_list(
+	struct policy_reading *r, yamldoc_node list, int parent, int last, int depth)
+{
 
 	if (policy_took(r, yamldoc_list(list, &r->err)) != 0)
 		return;
@@ -176,12 +206,23 @@ static void read_list(struct policy_reading *r, yamldoc_node list, int parent, i
 			r->policy->tenants[parent].first_child = t;
 		last = t;
 		children = yamldoc_get(n, "children");
-		if (children.id)
-			read_list(r, children, t, depth + 1);
+		if (r->policy->tenants[t].each && depth == POLICY_DEPTH_MAX)
+			policy_refuse(r, n, "deeper than %d levels", POLICY_DEPTH_MAX);
+		if (r->policy->tenants[t].each) {
+			int others = add_others(r, n, t);
+
+			if (others < 0)
+				return;
+			r->policy->tenants[t].first_child = others;
+			if (children.id)
+				read_list(r, children, t, others, depth + 1);
+		} else if (children.id) {
+			read_list(r, children, t, -1, depth + 1);
+		}
 	}
 }
 
 void policy_tenant_read(struct policy_reading *r, yamldoc_node tenants)
 {
-	read_list(r, tenants, -1, 1);
+	read_list(r, tenants, -1, -1, 1);
 }

@@ -5,7 +5,7 @@
 #include "policy/impl.h"
 #include <string.h>
 
-static const char *const volume_keys[] = {"name", "back", "read_only", "description", NULL};
+static const char *const volume_keys[] = {"name", "back", "read_only", "description", "class", NULL};
 
 const char *policy_volume_name_bad(const char *name)
 {
