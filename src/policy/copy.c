@@ -115,6 +115,7 @@ static void resources(struct policy_reading *r, const struct weir_policy *from)
 	for (size_t i = 0; p->exports && i < from->n_exports; i++) {
 		string(r, &p->exports[i].name);
 		string(r, &p->exports[i].back);
+		string(r, &p->exports[i].class_);
 		string(r, &p->exports[i].description);
 		place(r, &p->exports[i].at);
 	}

@@ -126,8 +126,6 @@ void policy_resource_add_export(
 
 /* policy/volume.c: `volumes` of a resource's map, which was read as that resource (index). */
 void policy_volume_read(struct policy_reading *r, yamldoc_node map, int resource);
-/* Return why a volume may not have that name; NULL: it may. */
-const char *policy_volume_name_bad(const char *name);
 
 /* policy/limit.c: `what` is "min", "max" or "capacity"; return false if anything was refused. */
 bool policy_limit_read(struct policy_reading *r, yamldoc_node n, const char *what,

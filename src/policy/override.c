@@ -7,6 +7,7 @@
 #include "policy/override.h"
 #include "policy/impl.h"
 #include "policy/index.h"
+#include "policy/volume.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -278,11 +279,11 @@ static int set_volume(struct weir_policy *p, struct target t, const char *key, c
 	struct weir_export one = {.name = policy_string(&r, t.volume),
 		.resource = t.index,
 		.back = policy_string(&r, value),
-		.added = true,
+		.from = POLICY_EXPORT_ADDED,
 		.at = p->resources[t.index].at};
 
-	if (bad || !*t.volume)
-		return weir_err_set(err, -EINVAL, "%s: the name %s", key, bad ? bad : "is empty");
+	if (bad)
+		return weir_err_set(err, -EINVAL, "%s: the name %s", key, bad);
 	if (!*value || is_none(value))
 		return weir_err_set(err, -EINVAL, "%s: needs a back end, as file:/srv/db.raw", key);
 	r.exports_room = p->n_exports;

@@ -114,6 +114,12 @@ struct weir_resource {
 #define WEIR_POLICY_KEEP_LEAST                                                                     \
 	(1u << 20) /* bytes: a smaller buffer would flush after every few writes */
 
+enum policy_export_from {
+	POLICY_EXPORT_FILE,  /* the policy's file */
+	POLICY_EXPORT_ADDED, /* the API */
+	POLICY_EXPORT_FOUND  /* a folder of the resource's volumes */
+};
+
 struct weir_export { /* a part of a resource, or a volume, under a name that clients ask for */
 	const char *name;
 	int resource; /* index */
@@ -123,7 +129,8 @@ struct weir_export { /* a part of a resource, or a volume, under a name that cli
 	uint64_t size;   /* bytes; 0: up to the resource's end */
 	struct weir_place at;
 	bool read_only;
-	bool added;              /* a volume of `weir set`, not of the file */
+	enum policy_export_from from;
+	const char *class_;      /* of a volume: the class of its tenant; NULL: the tenant's own */
 	const char *description; /* shown to clients; NULL: none */
 };
 
