@@ -27,7 +27,7 @@ struct policy_reading {
 	struct weir_err err; /* for the message of a getter, which policy_took records */
 	bool no_memory;      /* sticky: what was read is not whole */
 	const char *file;    /* the last file named by policy_place, in the policy's memory */
-	size_t tenants_room, labs_room, exports_room;
+	size_t tenants_room, labs_room, exports_room, folders_room;
 };
 
 /* Remarks. `policy_refuse` at a node, `policy_refuse_at` at a place that was kept; `policy_took`

@@ -134,6 +134,16 @@ struct weir_export { /* a part of a resource, or a volume, under a name that cli
 	const char *description; /* shown to clients; NULL: none */
 };
 
+struct weir_folder {        /* of a resource's volumes: each file in it that fits is one */
+	int resource;       /* index */
+	const char *dir;    /* absolute */
+	const char *match;  /* pattern of files' names */
+	const char *name;   /* of the volume, with {stem} or {name}; policy/folder.h */
+	const char *class_; /* NULL: none */
+	bool read_only;
+	struct weir_place at;
+};
+
 enum weir_policy_log_level {
 	WEIR_POLICY_LOG_ERROR,
 	WEIR_POLICY_LOG_WARNING,
@@ -153,6 +163,8 @@ struct weir_policy {
 	struct arena memory; /* owns every string above, and the lists of them */
 	struct weir_export *exports;
 	size_t n_exports;
+	struct weir_folder *folders;
+	size_t n_folders;
 	const char **listen; /* "unix:/run/weir/nbd.sock", "tcp:127.0.0.1:10809" */
 	size_t n_listen;
 	/* index of the tenant for requests that match none; -1: these are refused */

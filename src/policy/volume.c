@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * volume: `volumes` of a resource: exports with a back end of their own behind the resource's gate.
+ * volume: `volumes` of a resource: exports with a back end of their own behind the resource's gate; or folders of
+ * them.
  */
 #include "policy/impl.h"
+#include "policy/folder.h"
 #include "policy/index.h"
+#include "policy/pattern.h"
 #include "policy/volume.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +14,9 @@
 
 static const char *const volume_keys[] = {
 	"name", "back", "class", "read_only", "description", NULL};
+static const char *const folder_keys[] = {"dir", "match", "name", "class", "read_only", NULL};
+
+#define DIR_MOST 2048 /* bytes: with a file's name it is a path */
 
 const char *policy_volume_name_bad(const char *name)
 {
@@ -36,6 +42,51 @@ static const char *read_name(struct policy_reading *r, yamldoc_node n)
 	else if (bad)
 		policy_refuse(r, yamldoc_get(n, "name"), "%s", bad);
 	return bad ? NULL : name;
+}
+
+static const char *get_or(
+	struct policy_reading *r, yamldoc_node n, const char *key, const char *otherwise)
+{
+	return yamldoc_has(n, key) ? policy_get_string(r, n, key) : otherwise;
+}
+
+static bool is_pattern(const char *match)
+{
+	struct policy_token t;
+
+	if (strlen(match) > POLICY_PATTERN_MAX || strchr(match, '/'))
+		return false;
+	while (match && *match)
+		match = policy_pattern_next(match, &t);
+	return match;
+}
+
+static void read_folder(struct policy_reading *r, yamldoc_node n, int resource)
+{
+	struct weir_policy *p = r->policy;
+	struct weir_folder one = {.resource = resource, .at = policy_place(r, n)};
+	const char *bad;
+
+	if (!policy_keys(r, n, folder_keys))
+		return;
+	one.dir = policy_get_string(r, n, "dir");
+	one.match = get_or(r, n, "match", "*");
+	one.name = get_or(r, n, "name", "{stem}");
+	one.class_ = policy_get_string(r, n, "class");
+	policy_took(r, yamldoc_bool(n, "read_only", &one.read_only, &r->err));
+	if (!one.dir || !one.match || !one.name)
+		return;
+	bad = policy_folder_bad(one.name);
+	if (*one.dir != '/')
+		policy_refuse(r, yamldoc_get(n, "dir"), "must be an absolute path");
+	if (strlen(one.dir) > DIR_MOST)
+		policy_refuse(r, yamldoc_get(n, "dir"), "has more than %d bytes", DIR_MOST);
+	if (!is_pattern(one.match))
+		policy_refuse(r, yamldoc_get(n, "match"), "is no pattern of files' names");
+	if (bad)
+		policy_refuse(r, yamldoc_get(n, "name"), "%s", bad);
+	if (policy_grow(r, (void **)&p->folders, p->n_folders, &r->folders_room, sizeof(one)))
+		p->folders[p->n_folders++] = one;
 }
 
 static void read_volume(struct policy_reading *r, yamldoc_node n, int resource)
@@ -66,7 +117,8 @@ void policy_volume_read(struct policy_reading *r, yamldoc_node map, int resource
 	if (policy_took(r, yamldoc_list(n, &r->err)) != 0)
 		return;
 	for (size_t i = 0; i < yamldoc_size(n); i++)
-		read_volume(r, yamldoc_at(n, i), resource);
+		(yamldoc_has(yamldoc_at(n, i), "dir") ? read_folder : read_volume)(
+			r, yamldoc_at(n, i), resource);
 }
 
 /* ---- volumes of others */
