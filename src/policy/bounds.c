@@ -75,6 +75,13 @@ void policy_bounds_needs(const struct weir_policy *p, struct weir_bounds *ret_ne
 	}
 }
 
+/* The tenant for a template's other clients is mostly idle: a guarantee would be lost there. */
+static bool has_room(const struct weir_policy *p, int c, unsigned s, const struct weir_bounds *x,
+	const struct weir_bounds *needs)
+{
+	return !p->tenants[c].others && x[c].min[s] < needs[c].max[s];
+}
+
 /* Divide `left` of slot s among the children of `parent`, on top of x, up to u, by weight. */
 static void divide(const struct weir_policy *p, size_t parent, unsigned s, double left,
 	struct weir_bounds *x, const struct weir_bounds *needs)
@@ -88,7 +95,7 @@ static void divide(const struct weir_policy *p, size_t parent, unsigned s, doubl
 
 		weights = 0;
 		for (int c = p->tenants[parent].first_child; c >= 0; c = p->tenants[c].next_sibling)
-			if (x[c].min[s] < needs[c].max[s])
+			if (has_room(p, c, s, x, needs))
 				weights += p->tenants[c].weight;
 		level = weights > 0 ? left / weights : 0;
 		for (int c = p->tenants[parent].first_child; c >= 0;
@@ -96,7 +103,7 @@ static void divide(const struct weir_policy *p, size_t parent, unsigned s, doubl
 			double room = needs[c].max[s] - x[c].min[s];
 			double part = level * p->tenants[c].weight;
 
-			if (room > 0 && room <= part) {
+			if (has_room(p, c, s, x, needs) && room <= part) {
 				x[c].min[s] = needs[c].max[s];
 				given += room;
 				filled = true;
@@ -107,7 +114,7 @@ static void divide(const struct weir_policy *p, size_t parent, unsigned s, doubl
 			continue;
 		}
 		for (int c = p->tenants[parent].first_child; c >= 0; c = p->tenants[c].next_sibling)
-			if (x[c].min[s] < needs[c].max[s])
+			if (has_room(p, c, s, x, needs))
 				x[c].min[s] += level * p->tenants[c].weight;
 		left = 0;
 	}
@@ -162,7 +169,8 @@ int weir_policy_bounds(const struct weir_policy *p, struct weir_bounds *ret_boun
 	return 0;
 }
 
-/* Children follow their parent, so going backwards a parent's slot holds the sum of its children's
+/* The tenant for a template's other clients counts only for itself: it has none as a rule.
+ * Children follow their parent, so going backwards a parent's slot holds the sum of its children's
  * weights until the last of them has used it. */
 void weir_policy_share(const struct weir_policy *p, double *ret_of_parent, double *ret_of_all)
 {
@@ -172,10 +180,13 @@ void weir_policy_share(const struct weir_policy *p, double *ret_of_parent, doubl
 	for (size_t i = 0; i < p->n_tenants; i++)
 		ret_of_parent[i] = 0;
 	for (size_t i = 0; i < p->n_tenants; i++)
-		*(t[i].parent < 0 ? &top : &ret_of_parent[t[i].parent]) += t[i].weight;
-	for (size_t i = p->n_tenants; i-- > 0;)
-		ret_of_parent[i] =
-			t[i].weight / (t[i].parent < 0 ? top : ret_of_parent[t[i].parent]);
+		*(t[i].parent < 0 ? &top : &ret_of_parent[t[i].parent]) +=
+			t[i].others ? 0 : t[i].weight;
+	for (size_t i = p->n_tenants; i-- > 0;) {
+		double sum = t[i].parent < 0 ? top : ret_of_parent[t[i].parent];
+
+		ret_of_parent[i] = t[i].weight / (t[i].others ? sum + t[i].weight : sum);
+	}
 	for (size_t i = 0; i < p->n_tenants; i++)
 		ret_of_all[i] = ret_of_parent[i] * (t[i].parent < 0 ? 1 : ret_of_all[t[i].parent]);
 }

@@ -2,6 +2,7 @@
 /*
  * check-match: find ambiguous matches, matches that fit nothing, and exports that overlap.
  */
+#include "policy/folder.h"
 #include "policy/index.h"
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +166,15 @@ static void check_matches(struct policy_reading *r)
 	free(all);
 }
 
+/* Return true if a file that may come to a folder is such an export. */
+static bool in_folder(const struct weir_policy *p, const char *pattern)
+{
+	for (size_t i = 0; i < p->n_folders; i++)
+		if (policy_folder_can(&p->folders[i], pattern))
+			return true;
+	return false;
+}
+
 static void warn_match(struct policy_reading *r, const struct weir_tenant *t, bool any)
 {
 	const struct weir_policy *p = r->policy;
@@ -178,7 +188,7 @@ static void warn_match(struct policy_reading *r, const struct weir_tenant *t, bo
 		k++) {
 		const char *glob = t->match[k].export_;
 
-		if (policy_index_next(p, glob, -1) < 0)
+		if (policy_index_next(p, glob, -1) < 0 && !in_folder(p, glob))
 			policy_warn_at(
 				r, t->match[k].at, "'%s': no export is called '%s'", t->path, glob);
 	}

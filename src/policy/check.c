@@ -8,6 +8,7 @@
  *         requests. A limit that is valid but can never be reached is a warning.
  * SYMBOLS needs[i]: policy_bounds_needs, g and u of every node; per slot (unit × class).
  */
+#include "policy/folder.h"
 #include "policy/index.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,6 +275,9 @@ static int reach_leaf(const struct weir_policy *p, const struct weir_tenant *t)
 		while (reach != REACH_SEVERAL &&
 			(e = policy_index_next(p, t->match[k].export_, e)) >= 0)
 			reach = reach_join(reach, p->exports[e].resource);
+		for (size_t i = 0; i < p->n_folders; i++)
+			if (policy_folder_can(&p->folders[i], t->match[k].export_))
+				reach = reach_join(reach, p->folders[i].resource);
 	}
 	return reach;
 }

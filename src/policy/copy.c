@@ -169,6 +169,14 @@ static void resources(struct policy_reading *r, const struct weir_policy *from)
 		string(r, &p->exports[i].class_);
 		place(r, &p->exports[i].at);
 	}
+	p->folders = array(r, from->folders, from->n_folders, sizeof(*p->folders));
+	for (size_t i = 0; p->folders && i < from->n_folders; i++) {
+		string(r, &p->folders[i].dir);
+		string(r, &p->folders[i].match);
+		string(r, &p->folders[i].name);
+		string(r, &p->folders[i].class_);
+		place(r, &p->folders[i].at);
+	}
 }
 
 int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)

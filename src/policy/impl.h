@@ -27,7 +27,7 @@ struct policy_reading {
 	struct weir_err err; /* for the message of a getter, which policy_took records */
 	bool no_memory;      /* sticky: what was read is not whole */
 	const char *file;    /* the last file named by policy_place, in the policy's memory */
-	size_t tenants_room, labs_room, exports_room;
+	size_t tenants_room, labs_room, exports_room, folders_room;
 };
 
 /* Remarks. `policy_refuse` at a node, `policy_refuse_at` at a place that was kept; `policy_took`
@@ -126,8 +126,6 @@ void policy_resource_add_export(
 
 /* policy/volume.c: `volumes` of a resource's map, which was read as that resource (index). */
 void policy_volume_read(struct policy_reading *r, yamldoc_node map, int resource);
-/* Return why a volume may not have that name; NULL: it may. */
-const char *policy_volume_name_bad(const char *name);
 
 /* policy/limit.c: `what` is "min", "max" or "capacity"; return false if anything was refused. */
 bool policy_limit_read(struct policy_reading *r, yamldoc_node n, const char *what,

@@ -5,8 +5,11 @@
  */
 #include "base/no-memory.h"
 #include "policy/override.h"
+#include "policy/by-size.h"
+#include "policy/each.h"
 #include "policy/impl.h"
 #include "policy/index.h"
+#include "policy/volume.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -294,11 +297,11 @@ static int set_volume(struct weir_policy *p, struct target t, const char *key, c
 	struct weir_export one = {.name = policy_string(&r, t.volume),
 		.resource = t.index,
 		.back = policy_string(&r, value),
-		.added = true,
+		.from = POLICY_EXPORT_ADDED,
 		.at = p->resources[t.index].at};
 
-	if (bad || !*t.volume)
-		return weir_err_set(err, -EINVAL, "%s: the name %s", key, bad ? bad : "is empty");
+	if (bad)
+		return weir_err_set(err, -EINVAL, "%s: the name %s", key, bad);
 	if (!*value || is_none(value))
 		return weir_err_set(err, -EINVAL, "%s: needs a back end, as file:/srv/db.raw", key);
 	r.exports_room = p->n_exports;
@@ -402,17 +405,45 @@ static bool same_limits(
 	return n == m && found == n;
 }
 
+/* Compare limits by size, in any order; bursts: only their bursts, else all but these. */
+static bool same_by_size(const struct weir_by_size *a, unsigned n, const struct weir_by_size *b,
+	unsigned m, bool bursts)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned k = 0; k < m; k++) {
+			bool same = bursts ? a[i].burst_rate == b[k].burst_rate &&
+						     a[i].burst_for == b[k].burst_for
+					   : a[i].per_gib == b[k].per_gib &&
+						     a[i].at_least == b[k].at_least &&
+						     a[i].at_most == b[k].at_most;
+
+			found += a[i].unit == b[k].unit && a[i].ops == b[k].ops && same;
+		}
+	return n == m && found == n;
+}
+
+static bool same_maxes(const struct weir_tenant *a, const struct weir_tenant *b, bool bursts)
+{
+	return same_limits(a->max, a->n_max, b->max, b->n_max, bursts) &&
+	       same_by_size(a->max_by_size, a->n_max_by_size, b->max_by_size, b->n_max_by_size,
+		       bursts);
+}
+
 static bool same_tenant(const struct weir_tenant *a, const struct weir_tenant *b, enum what what)
 {
 	switch (what) {
 	case WEIGHT:
 		return a->weight == b->weight;
 	case MIN:
-		return same_limits(a->min, a->n_min, b->min, b->n_min, false);
+		return same_limits(a->min, a->n_min, b->min, b->n_min, false) &&
+		       same_by_size(a->min_by_size, a->n_min_by_size, b->min_by_size,
+			       b->n_min_by_size, false);
 	case MAX:
-		return same_limits(a->max, a->n_max, b->max, b->n_max, false);
+		return same_maxes(a, b, false);
 	case BURST:
-		return same_limits(a->max, a->n_max, b->max, b->n_max, true);
+		return same_maxes(a, b, true);
 	default:
 		return a->slo_percentile == b->slo_percentile && a->slo_latency == b->slo_latency;
 	}
@@ -462,43 +493,78 @@ __attribute__((format(printf, 2, 3))) static void put(struct text *t, const char
 	t->used += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }
 
-static bool put_limit(struct text *t, const struct weir_limit *l, bool burst, bool first)
-{
-	char rate[32], span[32];
+/* The limits of a tenant that are shown: those that are fixed, then those by size. */
+struct shown {
+	const struct weir_limit *fixed;
+	unsigned n_fixed;
+	const struct weir_by_size *by_size;
+	unsigned n_by_size;
+	bool burst;
+};
 
-	if (burst && l->burst_rate <= 0)
-		return false;
-	weir_units_show_rate(
-		(struct weir_rate){burst ? l->burst_rate : l->rate, l->unit}, rate, sizeof(rate));
-	put(t, "%s%s", first ? "" : ", ", rate);
-	if (burst)
-		put(t, " for %s", weir_units_show_time(l->burst_for, span, sizeof(span)));
-	return true;
+static unsigned slot_of(const struct shown *s, unsigned i)
+{
+	return i < s->n_fixed ? weir_limit_slot(s->fixed[i].unit, s->fixed[i].ops)
+			      : weir_limit_slot(s->by_size[i - s->n_fixed].unit,
+					s->by_size[i - s->n_fixed].ops);
 }
 
-static unsigned count(const struct weir_limit *l, unsigned n, bool burst, uint8_t ops)
+/* Return true if limit i is shown: not one that was made of one by size, nor one without a burst. */
+static bool is_shown(const struct shown *s, unsigned i)
+{
+	for (unsigned k = 0; i < s->n_fixed && k < s->n_by_size; k++)
+		if (slot_of(s, s->n_fixed + k) == slot_of(s, i))
+			return false;
+	if (!s->burst)
+		return true;
+	return (i < s->n_fixed ? s->fixed[i].burst_rate
+			       : s->by_size[i - s->n_fixed].burst_rate) > 0;
+}
+
+static void put_one(struct text *t, const struct shown *s, unsigned i)
+{
+	const struct weir_by_size *by = i < s->n_fixed ? NULL : &s->by_size[i - s->n_fixed];
+	const struct weir_limit *l = by ? NULL : &s->fixed[i];
+	enum weir_unit unit = by ? by->unit : l->unit;
+	char rate[32], span[32], all[POLICY_SIZE_TEXT];
+
+	if (by && !s->burst) {
+		put(t, "%s", policy_size_show(by, all));
+	} else if (!s->burst) {
+		put(t, "%s",
+			weir_units_show_rate(
+				(struct weir_rate){l->rate, unit}, rate, sizeof(rate)));
+	} else {
+		weir_units_show_rate(
+			(struct weir_rate){by ? by->burst_rate : l->burst_rate, unit}, rate,
+			sizeof(rate));
+		put(t, "%s for %s", rate,
+			weir_units_show_time(
+				by ? by->burst_for : l->burst_for, span, sizeof(span)));
+	}
+}
+
+static unsigned count(const struct shown *s, int class_)
 {
 	unsigned found = 0;
 
-	for (unsigned i = 0; i < n; i++)
-		found += (!ops || l[i].ops == ops) && (!burst || l[i].burst_rate > 0);
+	for (unsigned i = 0; i < s->n_fixed + s->n_by_size; i++)
+		found += is_shown(s, i) && (class_ < 0 || slot_of(s, i) % 3 == (unsigned)class_);
 	return found;
 }
 
 /* Write `rate`, `[rate, rate]`, or by class `{all: …, reads: …}`. */
-static void put_limits(struct text *t, const struct weir_limit *l, unsigned n, bool burst)
+static void put_limits(struct text *t, const struct shown *s)
 {
-	static const uint8_t ops[] = {WEIR_OPS_ALL, WEIR_OPS_READS, WEIR_OPS_WRITES};
 	static const char *const words[] = {"all", "reads", "writes"};
-	unsigned total = count(l, n, burst, 0);
-	bool classes = total != count(l, n, burst, WEIR_OPS_ALL), first_class = true;
+	unsigned total = count(s, -1);
+	bool classes = total != count(s, 0), first_class = true;
 
 	if (!total)
 		put(t, "none");
 	put(t, "%s", classes ? "{" : "");
 	for (int c = 0; c < 3; c++) {
-		unsigned many = count(l, n, burst, ops[c]);
-		bool first = true;
+		unsigned many = count(s, c), n = 0;
 
 		if (!many)
 			continue;
@@ -506,9 +572,11 @@ static void put_limits(struct text *t, const struct weir_limit *l, unsigned n, b
 			put(t, "%s%s: ", first_class ? "" : ", ", words[c]);
 		first_class = false;
 		put(t, "%s", many > 1 ? "[" : "");
-		for (unsigned i = 0; i < n; i++)
-			if (l[i].ops == ops[c] && put_limit(t, &l[i], burst, first))
-				first = false;
+		for (unsigned i = 0; i < s->n_fixed + s->n_by_size; i++)
+			if (is_shown(s, i) && slot_of(s, i) % 3 == (unsigned)c) {
+				put(t, "%s", n++ ? ", " : "");
+				put_one(t, s, i);
+			}
 		put(t, "%s", many > 1 ? "]" : "");
 	}
 	put(t, "%s", classes ? "}" : "");
@@ -516,14 +584,14 @@ static void put_limits(struct text *t, const struct weir_limit *l, unsigned n, b
 
 static void put_tenant(struct text *t, const struct weir_tenant *of, enum what what)
 {
+	struct shown min = {of->min, of->n_min, of->min_by_size, of->n_min_by_size, false};
+	struct shown max = {of->max, of->n_max, of->max_by_size, of->n_max_by_size, what == BURST};
 	char span[32];
 
 	if (what == WEIGHT)
 		put(t, "%.12g", of->weight);
-	else if (what == MIN)
-		put_limits(t, of->min, of->n_min, false);
-	else if (what == MAX || what == BURST)
-		put_limits(t, of->max, of->n_max, what == BURST);
+	else if (what == MIN || what == MAX || what == BURST)
+		put_limits(t, what == MIN ? &min : &max);
 	else if (of->slo_percentile > 0)
 		put(t, "p%.12g < %s", of->slo_percentile,
 			weir_units_show_time(of->slo_latency, span, sizeof(span)));

@@ -17,7 +17,7 @@
 
 #include "policy/policy.h"
 
-#define POLICY_OVERRIDE_TEXT 512 /* bytes that hold any value as policy_override_show writes it */
+#define POLICY_OVERRIDE_TEXT 1024 /* bytes that hold any value as policy_override_show writes it */
 
 /* Change p. 0; -ENOENT: no such tenant, resource or key; -EINVAL: an invalid value; -EEXIST: the file has
  * such an export; -ENOMEM. On

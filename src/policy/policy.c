@@ -54,6 +54,7 @@ void weir_policy_free(struct weir_policy *p)
 	free(p->tenants);
 	free(p->resources);
 	free(p->exports);
+	free(p->folders);
 	free(p->labs);
 	free(p);
 }

@@ -147,6 +147,12 @@ struct weir_each {               /* a template; the match is its tenant's */
 	struct weir_place at;
 };
 
+enum policy_export_from {
+	POLICY_EXPORT_FILE,  /* the policy's file */
+	POLICY_EXPORT_ADDED, /* the API */
+	POLICY_EXPORT_FOUND  /* a folder of the resource's volumes */
+};
+
 struct weir_export { /* a part of a resource, or a volume, under a name that clients ask for */
 	const char *name;
 	int resource; /* index */
@@ -156,9 +162,19 @@ struct weir_export { /* a part of a resource, or a volume, under a name that cli
 	uint64_t size;   /* bytes; 0: up to the resource's end */
 	struct weir_place at;
 	bool read_only;
-	bool added;              /* a volume of `weir set`, not of the file */
+	enum policy_export_from from;
 	const char *description; /* shown to clients; NULL: none */
 	const char *class_;      /* in place of the class of a template; NULL: none */
+};
+
+struct weir_folder {        /* of a resource's volumes: each file in it that fits is one */
+	int resource;       /* index */
+	const char *dir;    /* absolute */
+	const char *match;  /* pattern of files' names */
+	const char *name;   /* of the volume, with {stem} or {name}; policy/folder.h */
+	const char *class_; /* NULL: none */
+	bool read_only;
+	struct weir_place at;
 };
 
 enum weir_policy_log_level {
@@ -182,6 +198,8 @@ struct weir_policy {
 	size_t n_exports;
 	struct policy_class *classes; /* in `memory` */
 	size_t n_classes;
+	struct weir_folder *folders;
+	size_t n_folders;
 	const char **listen; /* "unix:/run/weir/nbd.sock", "tcp:127.0.0.1:10809" */
 	size_t n_listen;
 	/* index of the tenant for requests that match none; -1: these are refused */

@@ -350,6 +350,8 @@ static void start_first(struct gateway *g)
 {
 	struct gateway_change *c = g->changes;
 
+	if (c->kind == CHANGE_REFRESH)
+		g->refresh = false;
 	c->stage = MAKE;
 	c->job.run = run_aside;
 	c->job.done = done_aside;
@@ -368,6 +370,25 @@ void gateway_change_start(
 	g->changes_last = &c->next;
 	if (g->changes == c)
 		start_first(g);
+}
+
+static void refreshed(
+	void *arg, int rc, const struct gateway_note *note, const struct weir_err *err)
+{
+	if (rc < 0 && rc != -ESHUTDOWN)
+		log_event(LOG_LEVEL_ERROR, "refresh-failed", "why",
+			err->text[0] ? err->text : strerror(-rc), NULL);
+}
+
+void gateway_refresh(struct gateway *g)
+{
+	struct gateway_change *c = g->refresh || g->changes_end ? NULL : calloc(1, sizeof(*c));
+
+	if (!c)
+		return;
+	c->kind = CHANGE_REFRESH;
+	g->refresh = true;
+	gateway_change_start(g, c, refreshed, g);
 }
 
 bool gateway_changes_stop(struct gateway *g)

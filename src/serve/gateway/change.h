@@ -12,17 +12,18 @@
 #include "serve/loop/aside.h"
 #include "serve/gateway/impl.h"
 
-enum gateway_change_kind { CHANGE_APPLY, CHANGE_SET, CHANGE_RELOAD };
+enum gateway_change_kind { CHANGE_APPLY, CHANGE_SET, CHANGE_RELOAD, CHANGE_REFRESH };
 
 struct gateway_draft { /* a version that is being made; zero it */
 	struct weir_policy *base;
 	struct gateway_version *version;
 	int *was; /* policy_swap_map from the version in force */
+	struct gateway_extras extras;
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	struct tls *tls;
 	bool tls_set;                       /* tls replaces the gateway's, even by NULL */
-	bool kept;                          /* the state folder has its overrides */
+	bool kept, kept_extras;             /* the state folder has its overrides; its extras */
 	struct gateway_volumes volumes;     /* opened, and not in force yet */
 	struct gateway_listeners listeners; /* the same; none: unchanged */
 	struct gateway_resource *

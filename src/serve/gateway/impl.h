@@ -16,6 +16,7 @@
 #ifndef WEIR_SERVE_GATEWAY_IMPL_H
 #define WEIR_SERVE_GATEWAY_IMPL_H
 
+#include "serve/gateway/extra.h"
 #include "serve/gateway/gateway.h"
 #include "serve/loop/chunk.h"
 #include "serve/loop/daemon.h"
@@ -133,6 +134,7 @@ struct gateway {
 	char *state;              /* folder for overrides; NULL: nothing is kept */
 	weir_policy_reader *reader;
 	void *reader_arg;
+	struct gateway_extras extras; /* volumes of the API */
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	struct gateway_divide *divide;
@@ -173,6 +175,7 @@ struct gateway {
 	struct aside *aside;
 	struct gateway_change *changes, **changes_last; /* the first is in progress */
 	struct loop_timer change_retry;
+	bool refresh; /* a refresh waits for its turn */
 	bool switching; /* some resources have the next version already */
 	atomic_bool changes_end;
 	atomic_uint_fast64_t connections, refused, broken;
@@ -350,5 +353,9 @@ void record_policy(struct gateway *g);
 /* ---- serve/gateway/change.c */
 
 void gateway_change_retry(struct loop_timer *t, weir_time now);
+/* Make the policy anew from all that it consists of (serve/gateway/policy.c, build): a source of volumes or tenants has
+ * changed. It is a change as every other: prepared aside, applied in steps. Requests that come before it began are one.
+ * If it fails, this is logged and the policy in force stays; the next change of any kind tries again. Main thread. */
+void gateway_refresh(struct gateway *g);
 
 #endif

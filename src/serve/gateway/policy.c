@@ -2,8 +2,8 @@
 /*
  * policy: make the next version of the policy from the one in force and a requested change.
  *
- * METHOD  The policy in force is `base`, the file's policy, with the overrides of `set` on top. A
- *         change makes the whole next policy and runs every check that could refuse it: the reader,
+ * METHOD  The policy in force is `base`, the file's policy, with the volumes that came through the API,
+ *         and the overrides of `set` on top. A change makes the whole next policy and runs every check that could refuse it: the reader,
  *         the checks, the sizes of the back ends. Then the state that must survive a restart is
  *         written to disk. At 100,000 tenants this takes seconds: it is done aside
  *         (serve/gateway/change.c), and reads the gateway without changing it.
@@ -15,6 +15,7 @@
 #include "policy/copy.h"
 #include "policy/override.h"
 #include "policy/swap.h"
+#include "policy/volume.h"
 #include "serve/host/reports.h"
 #include "serve/host/cluster.h"
 #include "serve/gateway/change.h"
@@ -29,6 +30,7 @@
 
 struct draft { /* a version before it is complete */
 	struct weir_policy *base, *policy;
+	struct gateway_extras extras;
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	const char *text, *name; /* borrowed */
@@ -39,6 +41,7 @@ static void draft_free(struct draft *v)
 {
 	weir_policy_free(v->base);
 	weir_policy_free(v->policy);
+	gateway_extras_free(&v->extras);
 	gateway_state_free(v->overrides, v->n_overrides);
 	tls_free(v->tls);
 }
@@ -47,6 +50,7 @@ void gateway_draft_free(struct gateway_draft *d)
 {
 	weir_policy_free(d->base);
 	gateway_version_drop(d->version);
+	gateway_extras_free(&d->extras);
 	gateway_state_free(d->overrides, d->n_overrides);
 	tls_free(d->tls);
 	gateway_volumes_free(&d->volumes);
@@ -55,15 +59,44 @@ void gateway_draft_free(struct gateway_draft *d)
 	*d = (struct gateway_draft){0};
 }
 
-/* ---- base and overrides into one policy */
+/* ---- base, volumes and overrides into one policy */
 
-/* Apply all overrides to a copy of the base, or report the one that does not fit. */
+static void say_skipped(void *arg, const struct policy_volume *v, const char *why)
+{
+	log_event(LOG_LEVEL_WARNING, "volume-refused", "volume", v->name, "resource", v->resource,
+		"back", v->back, "why", why, NULL);
+}
+
+/* Add the volumes that the file does not state. */
+static int add_volumes(struct draft *v)
+{
+	struct policy_volume *list = calloc(v->extras.n + 1, sizeof(*list));
+	int rc;
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < v->extras.n; i++) {
+		const struct gateway_extra *e = &v->extras.all[i];
+
+		list[i] = (struct policy_volume){.name = e->name,
+			.resource = e->resource,
+			.back = e->back,
+			.class_ = e->class_};
+	}
+	rc = policy_volumes_add(v->policy, list, v->extras.n, say_skipped, v);
+	free(list);
+	return rc;
+}
+
+/* Make the policy: a copy of the base, then each layer in order. An override that does not fit is reported. */
 static int build(struct draft *v, struct gateway_note *note, struct weir_err *err)
 {
 	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
 	struct weir_err why;
 	int rc = remarks ? policy_copy(v->base, &v->policy) : -ENOMEM;
 
+	if (rc == 0)
+		rc = add_volumes(v);
 	if (rc < 0)
 		no_memory(err);
 	for (size_t i = 0; rc == 0 && i < v->n_overrides; i++) {
@@ -222,6 +255,16 @@ static int fit(struct gateway *g, struct draft *v, struct weir_err *err)
 	return rc < 0 ? rc : cluster_fits(g, v->policy, err);
 }
 
+/* Copy the layers in force, with key = value set (both NULL: as they are; value NULL: without key). */
+static int copy_layers(const struct gateway *g, const char *key, const char *value, struct draft *v)
+{
+	int rc = gateway_extras_copy(&g->extras, &v->extras);
+
+	return rc < 0 ? rc
+		      : gateway_state_copy(g->overrides, g->n_overrides, key, value, &v->overrides,
+				&v->n_overrides);
+}
+
 static int make_applied(struct gateway *g, struct gateway_change *c, struct draft *v)
 {
 	struct weir_err *err = &c->err;
@@ -229,8 +272,7 @@ static int make_applied(struct gateway *g, struct gateway_change *c, struct draf
 
 	if (rc < 0)
 		return rc;
-	rc = gateway_state_copy(
-		g->overrides, g->n_overrides, NULL, NULL, &v->overrides, &v->n_overrides);
+	rc = copy_layers(g, NULL, NULL, v);
 	if (rc < 0)
 		return no_memory(err);
 	if (!c->keep) {
@@ -268,22 +310,38 @@ static bool is_set(const struct gateway *g, const char *key)
 	return false;
 }
 
+/* Copy what the policy in force was made of, with one value set. */
+static int copy_sources(const struct gateway *g, const char *key, const char *value,
+	struct draft *v, struct weir_err *err)
+{
+	int rc = policy_copy(g->base, &v->base);
+
+	if (rc == 0)
+		rc = copy_layers(g, key, value, v);
+	v->text = g->text;
+	v->name = g->name;
+	return rc < 0 ? no_memory(err) : 0;
+}
+
 static int make_set(struct gateway *g, struct gateway_change *c, struct draft *v)
 {
 	int rc;
 
 	if (!c->value && !is_set(g, c->key))
 		return weir_err_set(&c->err, -ENOENT, "%s was not set", c->key);
-	rc = policy_copy(g->base, &v->base);
+	rc = copy_sources(g, c->key, c->value, v, &c->err);
 	if (rc == 0)
-		rc = gateway_state_copy(g->overrides, g->n_overrides, c->key, c->value,
-			&v->overrides, &v->n_overrides);
-	v->text = g->text;
-	v->name = g->name;
-	if (rc < 0)
-		return no_memory(&c->err);
-	rc = build(v, &c->note, &c->err);
+		rc = build(v, &c->note, &c->err);
 	return rc < 0 ? rc : gateway_volumes_allowed(g, v->policy, &c->err);
+}
+
+/* ---- refresh */
+
+static int make_refreshed(struct gateway *g, struct gateway_change *c, struct draft *v)
+{
+	int rc = copy_sources(g, NULL, NULL, v, &c->err);
+
+	return rc < 0 ? rc : build(v, &c->note, &c->err);
 }
 
 bool gateway_override(
@@ -311,10 +369,12 @@ static int finish_draft(const struct gateway *g, struct draft *v, struct gateway
 	v->policy = NULL;
 	policy_swap_map(g->policy, d.version->policy, d.was);
 	d.base = v->base;
+	d.extras = v->extras;
 	d.overrides = v->overrides;
 	d.n_overrides = v->n_overrides;
 	d.tls = v->tls;
 	v->base = NULL;
+	v->extras = (struct gateway_extras){0};
 	v->overrides = NULL;
 	v->n_overrides = 0;
 	v->tls = NULL;
@@ -338,10 +398,16 @@ static int keep(struct gateway *g, struct gateway_change *c)
 
 	if (c->kind == CHANGE_SET && !g->state)
 		gateway_note_add(&c->note, "not kept across a restart: there is no state folder");
-	if (!g->state || same_overrides(g, d))
+	if (!g->state)
 		return 0;
-	rc = gateway_state_write(g->state, d->overrides, d->n_overrides, &c->err);
-	d->kept = rc == 0;
+	if (!same_overrides(g, d)) {
+		rc = gateway_state_write(g->state, d->overrides, d->n_overrides, &c->err);
+		d->kept = rc == 0;
+	}
+	if (rc == 0 && !gateway_extras_same(&g->extras, &d->extras)) {
+		rc = gateway_extras_write(g->state, &d->extras, &c->err);
+		d->kept_extras = rc == 0;
+	}
 	return rc;
 }
 
@@ -351,7 +417,9 @@ void gateway_draft_unkeep(struct gateway *g, struct gateway_draft *d)
 
 	if (d->kept)
 		gateway_state_write(g->state, g->overrides, g->n_overrides, &ignored);
-	d->kept = false;
+	if (d->kept_extras)
+		gateway_extras_write(g->state, &g->extras, &ignored);
+	d->kept = d->kept_extras = false;
 }
 
 /* Open the new resources and volumes, unless nothing is to be changed. */
@@ -371,10 +439,14 @@ static int open_all(struct gateway *g, struct gateway_change *c)
 
 void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 {
+	static int (*const make[])(struct gateway *, struct gateway_change *, struct draft *) = {
+		[CHANGE_APPLY] = make_applied,
+		[CHANGE_SET] = make_set,
+		[CHANGE_RELOAD] = make_reloaded,
+		[CHANGE_REFRESH] = make_refreshed,
+	};
 	struct draft v = {0};
-	int rc = c->kind == CHANGE_SET      ? make_set(g, c, &v)
-		 : c->kind == CHANGE_RELOAD ? make_reloaded(g, c, &v)
-					    : make_applied(g, c, &v);
+	int rc = make[c->kind](g, c, &v);
 
 	if (rc == 0) {
 		gateway_note_changes(&c->note, g->policy, v.policy, c->own);
@@ -382,7 +454,7 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 		if (rc < 0)
 			no_memory(&c->err);
 	}
-	c->draft.tls_set = c->kind != CHANGE_SET;
+	c->draft.tls_set = c->kind == CHANGE_APPLY || c->kind == CHANGE_RELOAD;
 	if (rc == 0)
 		rc = open_all(g, c);
 	if (rc == 0 && !c->dry)
@@ -397,6 +469,7 @@ static void exchange(struct gateway *g, struct gateway_draft *d)
 	struct gateway_draft old = {.base = g->base,
 		.version = g->in_force,
 		.was = d->was,
+		.extras = g->extras,
 		.overrides = g->overrides,
 		.n_overrides = g->n_overrides,
 		.tls = d->tls_set ? g->tls : d->tls,
@@ -409,6 +482,7 @@ static void exchange(struct gateway *g, struct gateway_draft *d)
 	g->policy = d->version->policy;
 	g->text = d->version->text;
 	g->name = d->version->name;
+	g->extras = d->extras;
 	g->overrides = d->overrides;
 	g->n_overrides = d->n_overrides;
 	if (d->tls_set)
@@ -418,6 +492,7 @@ static void exchange(struct gateway *g, struct gateway_draft *d)
 
 void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 {
+	static const char *const how[] = {"apply", "set", "apply", "refresh"};
 	char version[24];
 
 	exchange(g, &c->draft);
@@ -435,8 +510,8 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	reports_policy(g);
 	cluster_policy(g);
 	record_policy(g);
-	log_event(LOG_LEVEL_INFO, "policy", "how", c->kind == CHANGE_SET ? "set" : "apply", "name",
-		g->name, "version", log_number(version, (double)g->version), NULL);
+	log_event(LOG_LEVEL_INFO, "policy", "how", how[c->kind], "name", g->name, "version",
+		log_number(version, (double)g->version), NULL);
 }
 
 /* ---- start */
@@ -489,6 +564,8 @@ static int make_first_draft(
 		return build(v, NULL, err);
 	gateway_state_check(g->state);
 	rc = gateway_state_read(g->state, &v->overrides, &v->n_overrides, err);
+	if (rc == 0)
+		rc = gateway_extras_read(g->state, &v->extras, err);
 	if (rc < 0)
 		return rc;
 	if (build(v, NULL, &ignored) == 0)
@@ -519,6 +596,7 @@ void gateway_policy_stop(struct gateway *g)
 {
 	weir_policy_free(g->base);
 	gateway_version_drop(g->in_force);
+	gateway_extras_free(&g->extras);
 	gateway_state_free(g->overrides, g->n_overrides);
 	free(g->file);
 	g->base = NULL;

@@ -126,67 +126,85 @@ int gateway_state_copy(const struct gateway_override *list, size_t n, const char
 
 /* ---- reading */
 
-static int read_overrides(json_t *list, struct gateway_override **ret_list, size_t *ret_n)
-{
-	struct gateway_override *to = calloc(json_array_size(list) + 1, sizeof(*to));
-	size_t used = 0, i;
-	json_t *one;
-	int rc = to ? 0 : -ENOMEM;
+struct gateway_state { /* a list that is read */
+	struct gateway_override *list;
+	size_t n;
+};
 
+static int read_overrides(json_t *root, void *arg)
+{
+	struct gateway_state *to = arg;
+	json_t *list = json_object_get(root, "set"), *one;
+	int rc = 0;
+	size_t i;
+
+	if (!json_is_array(list))
+		return -EINVAL;
+	to->list = calloc(json_array_size(list) + 1, sizeof(*to->list));
+	if (!to->list)
+		return -ENOMEM;
 	json_array_foreach(list, i, one)
 	{
 		const char *key = json_string_value(json_object_get(one, "key"));
 		const char *value = json_string_value(json_object_get(one, "value"));
 
 		if (rc == 0)
-			rc = key && value ? add(to, &used, key, value) : -EINVAL;
+			rc = key && value ? add(to->list, &to->n, key, value) : -EINVAL;
 	}
 	if (rc < 0) {
-		gateway_state_free(to, used);
-		return rc;
+		gateway_state_free(to->list, to->n);
+		*to = (struct gateway_state){0};
 	}
-	*ret_list = to;
-	*ret_n = used;
-	return 0;
+	return rc;
 }
 
-static int read_from(const char *folder, int fd, struct gateway_override **ret_list, size_t *ret_n,
-	struct weir_err *err)
+static int load_from(const char *folder, const char *name, int fd, const char *what,
+	gateway_state_reader *reader, void *arg)
 {
-	json_error_t fault = {.text = "not a list of overrides"};
+	json_error_t fault = {.text = ""};
 	json_t *root = json_loadfd(fd, JSON_REJECT_DUPLICATES, &fault);
-	json_t *list = root ? json_object_get(root, "set") : NULL;
-	int rc = json_is_array(list) ? read_overrides(list, ret_list, ret_n) : -EINVAL;
+	int rc = root ? reader(root, arg) : -EINVAL;
 
-	json_decref(root);
-	if (rc == -ENOMEM)
-		return no_memory(err);
-	if (rc < 0) {
-		gateway_state_aside(folder, NAME, fault.text);
-		return gateway_state_copy(NULL, 0, NULL, NULL, ret_list, ret_n);
+	if (rc == -EINVAL) {
+		if (root)
+			snprintf(fault.text, sizeof(fault.text), "not a list of %s", what);
+		gateway_state_aside(folder, name, fault.text);
+		rc = 0;
 	}
-	return 0;
+	json_decref(root);
+	return rc;
+}
+
+int gateway_state_load(const char *folder, const char *name, const char *what,
+	gateway_state_reader *reader, void *arg, struct weir_err *err)
+{
+	int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = dir >= 0 ? openat(dir, name, O_RDONLY | O_CLOEXEC) : -1;
+	int rc = 0;
+
+	if (fd >= 0) {
+		rc = load_from(folder, name, fd, what, reader, arg);
+		close(fd);
+	} else if (errno != ENOENT) {
+		log_event(LOG_LEVEL_WARNING, "state-unreadable", "folder", folder, "why",
+			strerror(errno), NULL);
+	}
+	if (dir >= 0)
+		close(dir);
+	return rc < 0 ? no_memory(err) : 0;
 }
 
 int gateway_state_read(
 	const char *folder, struct gateway_override **ret_list, size_t *ret_n, struct weir_err *err)
 {
-	int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int fd = dir >= 0 ? openat(dir, NAME, O_RDONLY | O_CLOEXEC) : -1;
-	int rc;
+	struct gateway_state s = {0};
+	int rc = gateway_state_load(folder, NAME, "overrides", read_overrides, &s, err);
 
-	if (fd >= 0) {
-		rc = read_from(folder, fd, ret_list, ret_n, err);
-		close(fd);
-	} else {
-		if (errno != ENOENT)
-			log_event(LOG_LEVEL_WARNING, "state-unreadable", "folder", folder, "why",
-				strerror(errno), NULL);
-		rc = gateway_state_copy(NULL, 0, NULL, NULL, ret_list, ret_n);
-	}
-	if (dir >= 0)
-		close(dir);
-	return rc;
+	if (rc < 0)
+		return rc;
+	*ret_list = s.list;
+	*ret_n = s.n;
+	return 0;
 }
 
 /* ---- writing */
@@ -204,20 +222,25 @@ static json_t *make(const struct gateway_override *list, size_t n)
 	return json_pack("{s:o}", "set", set);
 }
 
-int gateway_state_write(
-	const char *folder, const struct gateway_override *list, size_t n, struct weir_err *err)
+int gateway_state_save(const char *folder, const char *name, const char *what, struct json_t *root,
+	struct weir_err *err)
 {
-	json_t *root = make(list, n);
 	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
 	int rc;
 
 	json_decref(root);
 	if (!text)
 		return no_memory(err);
-	rc = gateway_state_put(folder, NAME, text, strlen(text));
+	rc = gateway_state_put(folder, name, text, strlen(text));
 	free(text);
 	if (rc < 0) /* -ENOENT would suggest a missing key */
 		return weir_err_set(
-			err, -EIO, "cannot write overrides to %s: %s", folder, strerror(-rc));
+			err, -EIO, "cannot write %s to %s: %s", what, folder, strerror(-rc));
 	return 0;
+}
+
+int gateway_state_write(
+	const char *folder, const struct gateway_override *list, size_t n, struct weir_err *err)
+{
+	return gateway_state_save(folder, NAME, "overrides", make(list, n), err);
 }

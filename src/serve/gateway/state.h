@@ -22,6 +22,17 @@ void gateway_state_check(const char *folder);
 /* Rename it to NAME.damaged, and log the reason. */
 void gateway_state_aside(const char *folder, const char *name, const char *why);
 
+/* Read a file of JSON: call `reader` with its value; the reader returns 0, -ENOMEM, or -EINVAL: it is no list of `what`, which
+ * is logged, and the file moved aside. 0, also if there is no file; or -ENOMEM. */
+struct json_t;
+typedef int gateway_state_reader(struct json_t *root, void *arg);
+int gateway_state_load(const char *folder, const char *name, const char *what,
+	gateway_state_reader *reader, void *arg, struct weir_err *err);
+/* Write a value, which is taken; NULL: there was no memory for it. 0; or -ENOMEM, or -EIO with a message: the file is then
+ * unchanged. */
+int gateway_state_save(const char *folder, const char *name, const char *what, struct json_t *root,
+	struct weir_err *err);
+
 /* ---- what was set */
 
 /* Read the overrides. 0; the list is empty if there is no file, or it was damaged. -ENOMEM. */

@@ -274,7 +274,7 @@ static bool may_miss(
 {
 	int found = g->door ? policy_index_export(g->policy, e->name) : 0;
 
-	if (!e->added || found < 0)
+	if (e->from == POLICY_EXPORT_FILE || (e->from == POLICY_EXPORT_ADDED && found < 0))
 		return false;
 	log_event(LOG_LEVEL_ERROR, "volume-missing", "volume", e->name, "back", e->back, "why",
 		err->text, NULL);

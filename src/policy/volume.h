@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * volume: volumes that a policy's file does not state: files of a folder, and volumes that came through the API.
+ */
+#ifndef WEIR_POLICY_VOLUME_H
+#define WEIR_POLICY_VOLUME_H
+
+#include "policy/policy.h"
+
+struct policy_volume { /* strings are borrowed */
+	const char *name, *resource, *back;
+	const char *class_; /* NULL: none of its own */
+	bool read_only;
+	bool found; /* in a folder; else it came through the API */
+};
+
+/* A volume that does not fit the policy: its name is bad or taken, or there is no such resource with volumes. */
+typedef void policy_volume_skipped(void *arg, const struct policy_volume *v, const char *why);
+
+/* Add an export for each volume that fits, at the place of its resource, and call `skipped` for each other. Of two with one
+ * name the first is added. 0 or -ENOMEM. O((n + exports) log). */
+int policy_volumes_add(struct weir_policy *p, const struct policy_volume *list, size_t n,
+	policy_volume_skipped *skipped, void *arg);
+
+/* Return why a volume may not have that name; NULL: it may. */
+const char *policy_volume_name_bad(const char *name);
+
+#endif
