@@ -19,12 +19,9 @@
 #include "wire/peer.h"
 #include "serve/loop/loop.h"
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define HOSTS   8
@@ -34,7 +31,7 @@
 
 struct cluster {
 	char dir[FILES_SCRATCH];
-	int ports[HOSTS];
+	uint16_t ports[HOSTS];
 	struct peer hosts[HOSTS];
 };
 
@@ -45,25 +42,15 @@ static void path_of(const struct cluster *c, const char *what, int i, char *ret,
 
 /* ---- set-up */
 
-/* Find free ports of loopback. */
-static int find_ports(int ports[HOSTS])
+/* Find free ports of loopback: all are bound before the first is free again, so that all differ. */
+static int find_ports(uint16_t ports[HOSTS])
 {
 	int fd[HOSTS], n = 0, r = 0;
 
-	for (; n < HOSTS && r == 0; n++) {
-		struct sockaddr_in at = {
-			.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-		socklen_t len = sizeof(at);
-
-		fd[n] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		if (fd[n] < 0 || bind(fd[n], (struct sockaddr *)&at, sizeof(at)) < 0 ||
-			getsockname(fd[n], (struct sockaddr *)&at, &len) < 0)
-			r = -errno;
-		ports[n] = ntohs(at.sin_port);
-	}
+	while (n < HOSTS && (r = process_bind_udp(&ports[n], &fd[n])) == 0)
+		n++;
 	while (n-- > 0)
-		if (fd[n] >= 0)
-			close(fd[n]);
+		close(fd[n]);
 	return r;
 }
 
@@ -181,13 +168,6 @@ static int read_used(const struct cluster *c, bool on, struct used *ret, struct 
 	return r;
 }
 
-static void pause_for(weir_time span)
-{
-	struct timespec t = {.tv_sec = span / WEIR_SEC, .tv_nsec = span % WEIR_SEC};
-
-	nanosleep(&t, NULL);
-}
-
 /* Measure one host in one period. */
 static int run_hosts(
 	struct cluster *c, bool on, weir_time span, struct used *ret, struct weir_err *err)
@@ -199,10 +179,10 @@ static int run_hosts(
 	for (int i = 0; r == 0 && i < HOSTS; i++)
 		r = start_host(c, i, on, err);
 	if (r == 0) {
-		pause_for(WEIR_SEC); /* until all hosts know each other */
+		process_pause(WEIR_SEC); /* until all hosts know each other */
 		r = read_used(c, on, &before, err);
 		from = loop_clock();
-		pause_for(span);
+		process_pause(span);
 	}
 	if (r == 0) {
 		double periods = (double)(loop_clock() - from) / PERIOD * HOSTS;

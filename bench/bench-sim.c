@@ -23,6 +23,7 @@
 #include "sim/event.h"
 #include "sim/metrics.h"
 #include "sim/sim.h"
+#include "sim/scenario/scenario.h"
 #include "serve/loop/loop.h"
 #include <errno.h>
 #include <math.h>
@@ -151,7 +152,7 @@ static int run_here(const char *text, bool quick, struct outcome *ret)
 	if (r)
 		return r;
 	if (quick)
-		options.duration = scenario_duration(s) / QUICK;
+		options.duration = s->duration / QUICK;
 	r = sim_run(s, &options, &metrics, &cost, &err);
 	scenario_free(s);
 	if (r)

@@ -61,8 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		MUST(!scenario && err.text[0]);
 		return 0;
 	}
-	MUST(scenario_name(scenario) && scenario_about(scenario));
-	MUST(scenario_duration(scenario) > 0);
+	MUST(scenario->name && scenario->about);
+	MUST(scenario->duration > 0);
 	if (is_small(scenario))
 		run_scenario(scenario);
 	scenario_free(scenario);

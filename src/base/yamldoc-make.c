@@ -4,7 +4,7 @@
  *         have that value's place and path; the values in it keep theirs.
  */
 #include "base/yamldoc-impl.h"
-
+#include "base/array.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +16,8 @@ static int add_value(struct yamldoc *doc, yamldoc_node like, struct yamldoc_valu
 	size_t room = v->n < v->room && v->room <= doc->links_room ? 0 : 2 * v->n + 64;
 
 	if (room) {
-		struct yamldoc_value *of = realloc(v->of, room * sizeof(*of));
-		struct yamldoc_link *links;
-
-		if (!of)
+		if (array_resize(&v->of, room) < 0 || array_resize(&doc->links, room) < 0)
 			return -ENOMEM;
-		v->of = of;
-		links = realloc(doc->links, room * sizeof(*links));
-		if (!links)
-			return -ENOMEM;
-		doc->links = links;
 		v->room = doc->links_room = room;
 	}
 	value.line = v->of[like.id - 1].line;

@@ -277,15 +277,18 @@ static int check_one(const struct job *j, const char *id, bool named)
 	return status;
 }
 
+static const char *id_at(const struct job *j, char **ids, int i)
+{
+	return j->each ? j->ids->entries[i]->d_name : ids[i];
+}
+
 /* Check all experiments first: the last name may be wrong, and those before it take minutes. */
 static int check_each(const struct job *j, char **ids, int n)
 {
 	int status = 0;
 
-	for (int i = 0; status == 0 && !j->each && i < n; i++)
-		status = check_one(j, ids[i], true);
-	for (int i = 0; status == 0 && j->each && i < j->ids->n; i++)
-		status = check_one(j, j->ids->entries[i]->d_name, false);
+	for (int i = 0; status == 0 && i < n; i++)
+		status = check_one(j, id_at(j, ids, i), !j->each);
 	return status;
 }
 
@@ -293,10 +296,8 @@ static int run_each(struct job *j, char **ids, int n)
 {
 	int status = 0;
 
-	for (int i = 0; status == 0 && !j->each && i < n; i++)
-		status = run_one(j, ids[i]);
-	for (int i = 0; status == 0 && j->each && i < j->ids->n; i++)
-		status = run_one(j, j->ids->entries[i]->d_name);
+	for (int i = 0; status == 0 && i < n; i++)
+		status = run_one(j, id_at(j, ids, i));
 	return status;
 }
 
@@ -351,7 +352,7 @@ static int run_ids(
 	if (opts_seed(&verb_experiment, values[SEED], &j.seed) ||
 		experiment_find_set(values[SET], &j.set))
 		return 2;
-	status = run_job(&j, operands, n);
+	status = run_job(&j, operands, j.each ? ids->n : n);
 	json_decref(j.all);
 	return status;
 }

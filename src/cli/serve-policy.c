@@ -38,10 +38,9 @@ static int make_text(const char *back, char **ret_text, struct weir_err *err)
 	f = open_memstream(ret_text, &len);
 	if (!f)
 		return no_memory(err);
-	fputs("resources:\n  - {name: disk, depth: auto, back: \"", f);
-	for (const char *p = back; *p; p++)
-		fprintf(f, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
-	fputs("\"}\ntenants:\n  - {name: everybody, match: {export: \"*\"}}\n", f);
+	fputs("resources:\n  - {name: disk, depth: auto, back: ", f);
+	files_put_quoted(f, back, strlen(back));
+	fputs("}\ntenants:\n  - {name: everybody, match: {export: \"*\"}}\n", f);
 	return fclose(f) == 0 ? 0 : no_memory(err);
 }
 

@@ -24,12 +24,9 @@ struct load { /* TENANT[@RESOURCE]:KEY=VALUE,... */
 
 /* ---- text */
 
-static void put_quoted(FILE *f, const char *text, size_t len)
+static void put_text(FILE *f, const char *text)
 {
-	fputc('"', f);
-	for (size_t i = 0; i < len; i++)
-		fprintf(f, text[i] == '"' || text[i] == '\\' ? "\\%c" : "%c", text[i]);
-	fputc('"', f);
+	files_put_quoted(f, text, strlen(text));
 }
 
 /* Write `KEY=VALUE,...` as `KEY: "VALUE", ...`. Return 0, or -EINVAL with a message. */
@@ -44,7 +41,7 @@ static int put_pairs(FILE *f, const char *text, size_t len, struct weir_err *err
 			return weir_err_set(err, -EINVAL, "'%.*s': give KEY=VALUE, as in size=4KiB",
 				(int)n, text);
 		fprintf(f, "%.*s: ", (int)(equals - text), text);
-		put_quoted(f, equals + 1, n - (size_t)(equals - text) - 1);
+		files_put_quoted(f, equals + 1, n - (size_t)(equals - text) - 1);
 		fputs(", ", f);
 		n += comma != NULL;
 		text += n;
@@ -91,7 +88,7 @@ static int put_device(
 	len = strcspn(model, "+");
 	word = strcspn(model, ",+");
 	fputs("  - {name: ", f);
-	put_quoted(f, r->name, strlen(r->name));
+	put_text(f, r->name);
 	fprintf(f, ", kind: \"%.*s\", ", (int)word, model);
 	if (word < len) {
 		int r2 = put_pairs(f, model + word + 1, len - word - 1, err);
@@ -234,8 +231,7 @@ static int put_clients(FILE *f, const struct weir_policy *p, const struct load *
 		if (loads[i].resource != resource || !first)
 			continue;
 		fputs("      ", f);
-		put_quoted(f, p->tenants[loads[i].tenant].path,
-			strlen(p->tenants[loads[i].tenant].path));
+		put_text(f, p->tenants[loads[i].tenant].path);
 		fputs(": [", f);
 		for (size_t k = i; r == 0 && k < n; k++) {
 			if (loads[k].tenant != loads[i].tenant || loads[k].resource != resource)
@@ -256,7 +252,7 @@ static int put_scenario(FILE *f, const struct sim_policy *a, const struct weir_p
 	int r = 0;
 
 	fputs("name: ", f);
-	put_quoted(f, a->file, strlen(a->file));
+	put_text(f, a->file);
 	fprintf(f, "\nduration: %s\nwarmup: %s\ndevices:\n", a->duration ? a->duration : "60s",
 		a->duration ? "0s" : "5s");
 	for (size_t pass = 0; pass < 2; pass++) {
@@ -272,11 +268,11 @@ static int put_scenario(FILE *f, const struct sim_policy *a, const struct weir_p
 				continue;
 			}
 			fputs("  - name: ", f);
-			put_quoted(f, p->resources[i].name, strlen(p->resources[i].name));
+			put_text(f, p->resources[i].name);
 			fputs("\n    device: ", f);
-			put_quoted(f, p->resources[i].name, strlen(p->resources[i].name));
+			put_text(f, p->resources[i].name);
 			fputs("\n    policy: ", f);
-			put_quoted(f, name, strlen(name));
+			put_text(f, name);
 			fputs("\n    clients:\n", f);
 			r = put_clients(f, p, loads, n, i, err);
 		}

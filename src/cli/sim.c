@@ -8,6 +8,7 @@
 #include "sim/experiment/plot.h"
 #include "sim/experiment/report.h"
 #include "sim/sim.h"
+#include "sim/scenario/scenario.h"
 #include <weir/units.h>
 #include <errno.h>
 #include <jansson.h>
@@ -141,7 +142,7 @@ static int load_scenario(const struct asked *a, char *path, struct scenario **re
 	if (r)
 		return opts_fail(&verb_sim, "%s", err.text);
 	if (a->run.seed_set)
-		scenario_set_seed(*ret, a->run.seed);
+		(*ret)->seed = a->run.seed;
 	if (scenario_load(*ret, read_beside, path, &err)) {
 		scenario_free(*ret);
 		return opts_fail(&verb_sim, "%s", err.text);
@@ -243,7 +244,7 @@ static int print_json(const struct scenario *s, const struct metrics *m)
 			json_object_set_new(
 				values, e.name, isnan(e.value) ? json_null() : json_real(e.value));
 	}
-	root = json_pack("{s:s, s:o}", "scenario", scenario_name(s), "values", values);
+	root = json_pack("{s:s, s:o}", "scenario", s->name, "values", values);
 	bad = !root || json_dumpf(root, stdout, JSON_INDENT(2)) != 0;
 	putchar('\n');
 	json_decref(root);
@@ -252,7 +253,7 @@ static int print_json(const struct scenario *s, const struct metrics *m)
 
 static int print_table(const struct scenario *s, const struct metrics *m)
 {
-	printf("%s%s%s\n\n", scenario_name(s), scenario_about(s)[0] ? ": " : "", scenario_about(s));
+	printf("%s%s%s\n\n", s->name, s->about[0] ? ": " : "", s->about);
 	return report_summary(m, stdout) < 0 ? opts_fail(&verb_sim, "out of memory") : 0;
 }
 
@@ -287,7 +288,7 @@ static int run_scenario(struct asked *a, char *path)
 	else if (!a->values[QUIET])
 		r = print_table(s, m);
 	if (r == 0 && a->values[OUT])
-		r = write_out(a->values[OUT], scenario_name(s), m);
+		r = write_out(a->values[OUT], s->name, m);
 	metrics_free(m);
 	scenario_free(s);
 	return r;

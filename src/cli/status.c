@@ -20,63 +20,41 @@ static const struct opt options[] = {
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
-/* Print the lines without the marks of headings. */
-static void print_plain(char *text)
+/* Write an answer of the API as tables. Return 0, -EPROTO (not a status) or -ENOMEM. */
+static int write_tables(const json_t *j, const char *const *values, FILE *f)
 {
-	for (char *p = text; *p; p++) {
-		size_t n = strcspn(p, (char[]){TABLE_HEAD, 0});
+	struct view v;
+	int rc = 0;
 
-		fwrite(p, 1, n, stdout);
-		p += n;
-		if (!*p)
-			break;
+	if (values[CLIENTS]) {
+		view_write_clients(j, f);
+	} else if (values[LEDGER]) {
+		view_write_ledger(j, f);
+	} else if (view_is_control(j)) {
+		view_write_control(j, f);
+	} else if ((rc = view_make(NULL, j, &v)) == 0) {
+		view_write_all(&v, j, true, f);
+		view_free(&v);
 	}
+	return rc;
 }
 
-static int print_list(const json_t *j, void (*write)(const json_t *, FILE *))
+static int print_tables(const json_t *j, const char *const *values)
 {
 	char *text = NULL;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
+	int rc = f ? write_tables(j, values, f) : -ENOMEM;
 
-	if (f) {
-		write(j, f);
+	if (f)
 		fclose(f);
-		print_plain(text);
-	}
-	free(text);
-	return f ? 0 : 1;
-}
-
-static struct view shown;
-
-static void write_tables(const json_t *now, FILE *f)
-{
-	view_write_head(now, f);
-	fputc('\n', f);
-	view_write_resources(&shown, f);
-	fputc('\n', f);
-	view_write_tenants(&shown, f);
-	view_write_idle(&shown, f);
-	view_write_slo(now, f);
-	view_write_facts(now, f);
-}
-
-static int print_tables(const json_t *now)
-{
-	int rc, status;
-
-	if (view_is_control(now))
-		return print_list(now, view_write_control);
-	rc = view_make(NULL, now, &shown);
-	if (rc < 0) {
+	if (rc == 0)
+		table_print_plain(text);
+	else
 		opts_fail(&verb_status, "%s",
 			rc == -ENOMEM ? "out of memory" : "the answer is not from a gateway");
-		return 1;
-	}
-	status = print_list(now, write_tables);
-	view_free(&shown);
-	return status;
+	free(text);
+	return rc < 0 ? 1 : 0;
 }
 
 /* Return the path of the request. JSON is for programs: it includes everything by default. */
@@ -109,9 +87,7 @@ static int status_main(const char *const *values, char **operands, int n)
 		status = remote_print(r, path, stdout);
 		status = status < 0 ? 0 : status;
 	} else if (status < 0 && (status = remote_ask(r, "GET", path, NULL, 0, &j)) < 0) {
-		status = values[CLIENTS]  ? print_list(j, view_write_clients)
-			 : values[LEDGER] ? print_list(j, view_write_ledger)
-					  : print_tables(j);
+		status = print_tables(j, values);
 		json_decref(j);
 	}
 	remote_close(r);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* top: `weir top`, show a running gateway second by second. */
+#include "cli/common/process.h"
 #include "cli/common/remote.h"
 #include "cli/view/screen.h"
 #include "cli/view/table.h"
@@ -8,7 +9,6 @@
 #include <weir/units.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 extern const struct verb verb_top;
 
@@ -94,15 +94,6 @@ static size_t rows_to_show(struct top *t, size_t n, bool terminal)
 	return n - t->scroll < rows ? n - t->scroll : rows;
 }
 
-static void write_tenants(struct top *t, const struct view *all, bool terminal, FILE *f)
-{
-	struct view v = *all;
-
-	v.n_tenants = rows_to_show(t, all->n_tenants, terminal);
-	v.tenants += t->scroll;
-	view_write_tenants(&v, f);
-}
-
 static void write_clients(struct top *t, bool terminal, FILE *f)
 {
 	const json_t *list = json_object_get(t->clients, "clients");
@@ -128,18 +119,16 @@ static void write_body(struct top *t, bool terminal, FILE *f)
 		return;
 	}
 	view_sort(&v, t->order);
-	view_write_head(t->now, f);
-	fputc('\n', f);
 	if (t->show_clients && t->clients) {
+		view_write_head(t->now, f);
+		fputc('\n', f);
 		write_clients(t, terminal, f);
 	} else {
-		view_write_resources(&v, f);
-		fputc('\n', f);
-		write_tenants(t, &v, terminal, f);
-		if (!terminal)
-			view_write_idle(&v, f);
-		view_write_slo(t->now, f);
-		view_write_facts(t->now, f);
+		struct view some = v;
+
+		some.n_tenants = rows_to_show(t, v.n_tenants, terminal);
+		some.tenants += t->scroll;
+		view_write_all(&some, t->now, !terminal, f);
 	}
 	view_free(&v);
 }
@@ -199,12 +188,10 @@ static char *compose_text(struct top *t, bool terminal)
 
 static int run_batch(struct top *t, int64_t n)
 {
-	struct timespec nap = {.tv_sec = t->interval / WEIR_SEC, .tv_nsec = t->interval % WEIR_SEC};
-
 	for (int64_t i = 0; i <= n; i++) {
 		char *text;
 		if (i)
-			nanosleep(&nap, NULL);
+			process_pause(t->interval);
 		if (fetch_status(t) < 0) {
 			opts_fail(&verb_top, "%s", t->fault.text);
 			return 1;
@@ -212,9 +199,8 @@ static int run_batch(struct top *t, int64_t n)
 		if (!i)
 			continue; /* the base of the first interval */
 		text = compose_text(t, false);
-		for (const char *p = text; p && *p; p++)
-			if (*p != TABLE_HEAD)
-				putchar(*p);
+		if (text)
+			table_print_plain(text);
 		free(text);
 		if (i < n)
 			putchar('\n');

@@ -45,9 +45,7 @@ struct out {
 	bool full;
 };
 
-static void put_text(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void put_text(struct out *o, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void put_text(struct out *o, const char *fmt, ...)
 {
 	va_list ap;
 	if (o->full)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/array.h"
 #include "sim/event.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -20,22 +21,15 @@ void event_free(struct event_queue *q)
 int event_reserve(struct event_queue *q, uint32_t ids)
 {
 	uint32_t room = q->ids ? q->ids : 64;
-	uint32_t *place;
-	weir_time *at;
 
 	if (ids <= q->ids)
 		return 0;
 	while (room < ids)
 		room *= 2;
-	place = realloc(q->place, room * sizeof(*place));
-	if (!place)
+	if (array_resize(&q->place, room) < 0)
 		return -ENOMEM;
-	q->place = q->heap.place = place;
-	at = realloc(q->at, room * sizeof(*at));
-	if (!at)
-		return -ENOMEM;
-	q->at = at;
-	if (heap_reserve(&q->heap, room))
+	q->heap.place = q->place;
+	if (array_resize(&q->at, room) < 0 || heap_reserve(&q->heap, room))
 		return -ENOMEM;
 	for (uint32_t id = q->ids; id < room; id++)
 		q->at[id] = WEIR_NEVER;

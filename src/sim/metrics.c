@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An array of entries in the order in which they were put, and an open hash of indices. */
 #include "sim/metrics.h"
+#include "base/array.h"
 #include <weir/err.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -150,17 +151,14 @@ static int grow_slots(struct metrics *m)
 
 static int reserve_entry(struct metrics *m)
 {
-	struct entry *entries;
 	size_t room = METRICS_GROWTH(m->room, 64);
 
 	if ((m->n + 1) * 4 > m->n_slots * 3 && grow_slots(m) < 0)
 		return -ENOMEM;
 	if (m->n < m->room)
 		return 0;
-	entries = realloc(m->entries, room * sizeof(*entries));
-	if (!entries)
+	if (array_resize(&m->entries, room) < 0)
 		return -ENOMEM;
-	m->entries = entries;
 	m->room = room;
 	return 0;
 }
@@ -168,17 +166,10 @@ static int reserve_entry(struct metrics *m)
 /* Return the index of a unit, added if it is new; or -ENOMEM. */
 static int64_t unit_index(struct metrics *m, const char *unit)
 {
-	char **units;
-
 	for (uint32_t i = 0; i < m->n_units; i++)
 		if (strcmp(m->units[i], unit) == 0)
 			return i;
-	units = realloc(m->units, (m->n_units + 1) * sizeof(*units));
-	if (!units)
-		return -ENOMEM;
-	m->units = units;
-	units[m->n_units] = strdup(unit);
-	if (!units[m->n_units])
+	if (array_resize(&m->units, m->n_units + 1) < 0 || !(m->units[m->n_units] = strdup(unit)))
 		return -ENOMEM;
 	return m->n_units++;
 }
@@ -277,12 +268,9 @@ int metrics_append(struct metrics *m, int series, double t, double value)
 		return note(m, -EINVAL);
 	if (e->n == e->room) {
 		size_t room = METRICS_GROWTH((size_t)e->room, 8);
-		struct metrics_point *points =
-			room > UINT32_MAX ? NULL : realloc(e->points, room * sizeof(*points));
 
-		if (!points)
+		if (room > UINT32_MAX || array_resize(&e->points, room) < 0)
 			return note(m, -ENOMEM);
-		e->points = points;
 		e->room = (uint32_t)room;
 	}
 	e->points[e->n++] = (struct metrics_point){t, value};

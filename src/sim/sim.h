@@ -41,10 +41,6 @@ int scenario_parse_files(const char *text, size_t len, const char *name,
 	void *reader_arg, struct scenario **ret, struct weir_err *err);
 void scenario_free(struct scenario *s);
 
-/* Replace the scenario's own seed. Call it before scenario_load: traces from a folder are drawn by
- * the seed. */
-void scenario_set_seed(struct scenario *s, uint64_t seed);
-
 /* Call `read` for each trace file that the scenario names, as written there; it puts the whole
  * text, malloc'ed, into *ret_text. A path that ends in '/' is a folder; its text is the names of
  * the files in it and below it, relative to it, in order, one per line. Needed before sim_run only
@@ -52,11 +48,6 @@ void scenario_set_seed(struct scenario *s, uint64_t seed);
 typedef int scenario_read(
 	const char *path, void *arg, char **ret_text, size_t *ret_len, struct weir_err *err);
 int scenario_load(struct scenario *s, scenario_read *read, void *arg, struct weir_err *err);
-
-/* Properties of a scenario for reports. The strings belong to the scenario. */
-const char *scenario_name(const struct scenario *s);  /* its `name:`, or the file's */
-const char *scenario_about(const struct scenario *s); /* its `description:`, or "" */
-weir_time scenario_duration(const struct scenario *s);
 
 struct sim_options {
 	uint64_t seed;      /* used if seed_set */

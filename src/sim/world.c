@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/world.h"
+#include "base/array.h"
 #include "sim/control/controller.h"
 #include "sim/measure.h"
 #include <errno.h>
@@ -16,12 +17,10 @@
 
 static int grow_pool(struct world *w)
 {
-	struct world_io **chunks = realloc(w->chunks, (w->n_chunks + 1) * sizeof(*chunks));
 	struct world_io *ios;
 
-	if (!chunks)
+	if (array_resize(&w->chunks, w->n_chunks + 1) < 0)
 		return -ENOMEM;
-	w->chunks = chunks;
 	ios = aligned_alloc(_Alignof(struct world_io), POOL_CHUNK * sizeof(*ios));
 	if (!ios)
 		return -ENOMEM;

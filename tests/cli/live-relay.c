@@ -28,7 +28,7 @@ static void net_new(struct net *n, weir_time delay, double loss)
 	struct weir_err err;
 
 	for (size_t i = 0; i < HOSTS; i++)
-		CHECK_INT(live_relay_bind(&n->port[i], &n->fd[i]), 0);
+		CHECK_INT(process_bind_udp(&n->port[i], &n->fd[i]), 0);
 	CHECK_INT(live_relay_new(&c, &n->relay, &err), 0);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* experiment: reading, errors and their places, running, judging, and showing. */
 #include "sim/experiment/experiment.h"
+#include "sim/scenario/scenario.h"
 #include "test.h"
 #include <errno.h>
 
@@ -281,7 +282,7 @@ static weir_time live_duration;
 static int run_live(const struct scenario *s, const struct sim_options *o, struct metrics **ret,
 	struct sim_cost *ret_cost, struct weir_err *err)
 {
-	live_duration = scenario_duration(s);
+	live_duration = s->duration;
 	return sim_run(s, o, ret, ret_cost, err);
 }
 

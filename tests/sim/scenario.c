@@ -39,8 +39,8 @@ static void defaults_are_as_the_manual_says(void)
 	CHECK_INT(s->seed, 1);
 	CHECK_INT(s->warmup, 0);
 	CHECK_INT(s->sample, WEIR_SEC);
-	CHECK_STR(scenario_name(s), "t.yaml");
-	CHECK_STR(scenario_about(s), "");
+	CHECK_STR(s->name, "t.yaml");
+	CHECK_STR(s->about, "");
 	CHECK_INT(s->n_hosts, 1);
 	CHECK_STR(s->hosts[0].name, "h");
 	CHECK_INT(g->retry, 200 * WEIR_MS);

@@ -2,6 +2,7 @@
 /* traces: a folder of traces for the hosts of a count: which are drawn, skipped, or slowed down. */
 #include "sim/metrics.h"
 #include "sim/sim.h"
+#include "sim/scenario/scenario.h"
 #include "test.h"
 #include <errno.h>
 
@@ -52,7 +53,7 @@ static int load(
 
 	snprintf(text, sizeof(text), TOP, count, keys);
 	CHECK_INT(scenario_parse(text, strlen(text), "t.yaml", NULL, 0, ret, err), 0);
-	scenario_set_seed(*ret, seed);
+	(*ret)->seed = seed;
 	reads = 0;
 	return scenario_load(*ret, give, NULL, err);
 }

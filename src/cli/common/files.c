@@ -255,6 +255,14 @@ int files_write(const char *path, const char *text, size_t len, struct weir_err 
 	return r < 0 ? weir_err_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
+void files_put_quoted(FILE *f, const char *text, size_t n)
+{
+	fputc('"', f);
+	for (size_t i = 0; i < n; i++)
+		fprintf(f, text[i] == '"' || text[i] == '\\' ? "\\%c" : "%c", text[i]);
+	fputc('"', f);
+}
+
 int files_write_key(const char *path, struct weir_err *err)
 {
 	struct peer_key key;

@@ -56,6 +56,9 @@ int files_write(const char *path, const char *text, size_t len, struct weir_err 
 int files_create(const char *path, FILE **ret_file, struct weir_err *err);
 int files_close(FILE *f, const char *path, int r, struct weir_err *err);
 
+/* Write n bytes as a YAML text in double quotes. */
+void files_put_quoted(FILE *f, const char *text, size_t n);
+
 /* Write a new key of a cluster to a file that only its owner may read. */
 int files_write_key(const char *path, struct weir_err *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* process: run a server as a child process. */
 #include "cli/common/process.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -16,18 +17,35 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PEER_START 10000 /* ms: time for a server to listen */
-#define PEER_END   5000  /* ms: time for it to end */
+/* Between two checks of a child's state: short compared with the measurements, and long enough not
+ * to slow the child. */
+#define PEER_CHECK (5 * WEIR_MS)
+#define PEER_START (10 * WEIR_SEC) /* time for a server to listen */
+#define PEER_END   (5 * WEIR_SEC)  /* time for it to end */
 
-/*
- * Sleep between two checks of a child's state: short compared with the measurements, and long
- * enough not to slow the child.
- */
-static void pause_ms(long ms)
+void process_pause(weir_time ns)
 {
-	struct timespec t = {.tv_nsec = ms * WEIR_MS};
+	struct timespec t = {.tv_sec = ns / WEIR_SEC, .tv_nsec = ns % WEIR_SEC};
 
 	nanosleep(&t, NULL);
+}
+
+int process_bind_udp(uint16_t *ret_port, int *ret_fd)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r = 0;
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) < 0 ||
+		getsockname(fd, (struct sockaddr *)&at, &len) < 0)
+		r = -errno;
+	if (r == 0) {
+		*ret_port = ntohs(at.sin_port);
+		*ret_fd = fd;
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	return r;
 }
 
 /* Set up the child and execute argv; return only on failure. */
@@ -146,12 +164,12 @@ int peer_start(struct peer *p, const char *const *argv, int core, const char *so
 	r = spawn(p, argv, core, log);
 	if (r < 0)
 		return weir_err_set(err, r, "%s: %s", argv[0], strerror(-r));
-	for (int waited = 0; waited < PEER_START; waited += 5) {
+	for (weir_time waited = 0; waited < PEER_START; waited += PEER_CHECK) {
 		if (!socket || listens(socket))
 			return 0;
 		if (peer_ended(p, &status))
 			return fail_ended(argv[0], log, err);
-		pause_ms(5);
+		process_pause(PEER_CHECK);
 	}
 	peer_stop(p);
 	return weir_err_set(err, -ETIMEDOUT, "%s does not listen on %s", argv[0], socket);
@@ -172,12 +190,10 @@ void peer_stop(struct peer *p)
 	if (p->pid <= 0)
 		return;
 	kill(p->pid, SIGTERM);
-	for (int waited = 0; waited < PEER_END; waited += 2) {
-		if (waitpid(p->pid, NULL, WNOHANG) == p->pid) {
-			p->pid = 0;
+	for (weir_time waited = 0; waited < PEER_END; waited += PEER_CHECK) {
+		if (peer_ended(p, NULL))
 			return;
-		}
-		pause_ms(2);
+		process_pause(PEER_CHECK);
 	}
 	peer_kill(p);
 }

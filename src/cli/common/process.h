@@ -13,6 +13,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+void process_pause(weir_time ns); /* sleep, unless a signal arrives */
+/* Bind a free UDP port on 127.0.0.1; return the port and its socket. */
+int process_bind_udp(uint16_t *ret_port, int *ret_fd);
+
 struct peer {
 	pid_t pid; /* 0: none */
 };

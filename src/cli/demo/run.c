@@ -16,8 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #define INTERVAL (500 * WEIR_MS) /* between two points of the chart */
 #define LOOK     (250 * WEIR_MS) /* between two drawings */
@@ -156,13 +154,6 @@ static int get_status(struct run *r, json_t **ret, struct weir_err *err)
 
 /* ---- the run */
 
-static void pause_for(weir_time ns)
-{
-	struct timespec t = {.tv_sec = ns / WEIR_SEC, .tv_nsec = ns % WEIR_SEC};
-
-	nanosleep(&t, NULL);
-}
-
 /*
  * Show the progress, apply the policy half-way, and read the status at the right times. Return
  * false when the load has ended.
@@ -207,7 +198,7 @@ static int run_load(struct run *r, struct weir_err *err)
 		return weir_err_set(err, -failed, "no thread: %s", strerror(failed));
 	}
 	while (status == 0 && demo_step(r, &status, err))
-		pause_for(LOOK);
+		process_pause(LOOK);
 	if (status < 0)
 		load_stop(r->load);
 	pthread_join(thread, NULL);

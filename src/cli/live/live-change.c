@@ -11,9 +11,7 @@
 static const char *const tenant_keys[] = {"weight", "min", "max", "burst", NULL};
 
 /* Send PUT /v1/set/KEY to one gateway, as weir set does. */
-static int set_value(struct live_server *v, const char *value, struct weir_err *err,
-	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-static int set_value(
+__attribute__((format(printf, 4, 5))) static int set_value(
 	struct live_server *v, const char *value, struct weir_err *err, const char *fmt, ...)
 {
 	char key[1200], path[1300];

@@ -64,7 +64,7 @@ static int find_members(
 		if (!live_control_moves(l->s, c, h) || l->host_server[h] < 0)
 			continue;
 		v = &l->servers[l->host_server[h]];
-		r = live_relay_bind(&v->port, &g->fds[g->n]);
+		r = process_bind_udp(&v->port, &g->fds[g->n]);
 		if (r < 0)
 			return weir_err_set(err, r, "no port for datagrams: %s", strerror(-r));
 		g->ports[g->n] = v->port;

@@ -141,7 +141,6 @@ void live_server_paths(const struct live *l, const char *stem, struct live_serve
 void live_text_node(FILE *f, yamldoc_node n);
 /* Write "key: value, " for each key of the map but those in `not`, which ends with NULL. */
 void live_text_keys(FILE *f, yamldoc_node map, const char *const * not );
-void live_text_string(FILE *f, const char *text); /* quoted */
 yamldoc_node live_text_device(const struct scenario *s, uint32_t device);
 /* Return printf output that lives as long as the run; "" and l->memory.failed: out of memory. */
 const char *live_text(struct live *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -196,5 +195,3 @@ int live_relay_new(
 /* Return the port by which `host` reaches `other`, instead of other's own port. */
 uint16_t live_relay_port(const struct live_relay *r, size_t host, size_t other);
 void live_relay_free(struct live_relay *r); /* NULL is fine */
-/* Bind a free UDP port on 127.0.0.1; return the port and its socket. */
-int live_relay_bind(uint16_t *ret_port, int *ret_fd);

@@ -47,24 +47,6 @@ struct live_relay {
 	bool started;
 };
 
-int live_relay_bind(uint16_t *ret_port, int *ret_fd)
-{
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(at);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r = 0;
-
-	if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) < 0 ||
-		getsockname(fd, (struct sockaddr *)&at, &len) < 0)
-		r = -errno;
-	if (r == 0) {
-		*ret_port = ntohs(at.sin_port);
-		*ret_fd = fd;
-	} else if (fd >= 0) {
-		close(fd);
-	}
-	return r;
-}
-
 uint16_t live_relay_port(const struct live_relay *r, size_t host, size_t other)
 {
 	return r->ports[host * r->n + other];
@@ -181,7 +163,7 @@ static int open_all(struct live_relay *r)
 		return -errno;
 	for (size_t i = 0; code == 0 && i < n; i++)
 		if (i / r->n != i % r->n)
-			code = live_relay_bind(&r->ports[i], &r->fds[i].fd);
+			code = process_bind_udp(&r->ports[i], &r->fds[i].fd);
 	if (code == 0)
 		code = -pthread_create(&r->thread, NULL, relay_thread, r);
 	r->started = code == 0;

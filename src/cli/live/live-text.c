@@ -9,24 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-void live_text_string(FILE *f, const char *text)
-{
-	fputc('"', f);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			fputc('\\', f);
-		fputc(*text, f);
-	}
-	fputc('"', f);
-}
-
 void live_text_node(FILE *f, yamldoc_node n)
 {
 	const char *key;
 
 	switch (yamldoc_kind(n)) {
 	case YAMLDOC_SCALAR:
-		live_text_string(f, yamldoc_text(n));
+		files_put_quoted(f, yamldoc_text(n), strlen(yamldoc_text(n)));
 		return;
 	case YAMLDOC_LIST:
 		fputc('[', f);

@@ -2,6 +2,7 @@
 /* record: `weir trace record`, record the requests of a running gateway as a trace. */
 #include "cli/trace/trace.h"
 #include "cli/view/progress.h"
+#include "cli/common/process.h"
 #include "cli/common/remote.h"
 #include <limits.h>
 #include <signal.h>
@@ -58,7 +59,6 @@ static int start_recording(struct remote *r, const char *name, const char *reque
 /* Wait until the recording is full, its time is over, or a signal arrives. */
 static int wait_for_end(struct remote *r)
 {
-	const struct timespec nap = {.tv_nsec = POLL_NS};
 	struct progress p;
 	bool on = true;
 	int status = -1;
@@ -66,7 +66,7 @@ static int wait_for_end(struct remote *r)
 	progress_start(&p, "recorded", 0);
 	while (on && !ended && status < 0) {
 		json_t *j;
-		nanosleep(&nap, NULL);
+		process_pause(POLL_NS);
 		if (ended)
 			break;
 		status = remote_ask(r, "GET", "/v1/record", NULL, 0, &j);

@@ -43,6 +43,13 @@ void table_end(struct table *t, FILE *to)
 	report_table_aligned(&t->cells, 0, &t->right, to);
 }
 
+void table_print_plain(const char *text)
+{
+	for (; *text; text++)
+		if (*text != TABLE_HEAD)
+			putchar(*text);
+}
+
 size_t table_cut(const char *line, size_t columns)
 {
 	size_t n = 0;

@@ -23,6 +23,9 @@ void table_begin(struct table *t, const char *const *heads, unsigned right);
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void table_end(struct table *t, FILE *to); /* print and free the table */
 
+/* Print lines without the marks of headings. */
+void table_print_plain(const char *text);
+
 /* Return how many bytes of `line` (without its newline) fit `columns`; characters count, not bytes.
  * The line must not begin with TABLE_HEAD. */
 size_t table_cut(const char *line, size_t columns);

@@ -203,6 +203,19 @@ void view_write_idle(const struct view *v, FILE *to)
 		fprintf(to, "\n%.0f idle tenants are not shown (--all)\n", v->idle);
 }
 
+void view_write_all(const struct view *v, const json_t *now, bool idle, FILE *to)
+{
+	view_write_head(now, to);
+	fputc('\n', to);
+	view_write_resources(v, to);
+	fputc('\n', to);
+	view_write_tenants(v, to);
+	if (idle)
+		view_write_idle(v, to);
+	view_write_slo(now, to);
+	view_write_facts(now, to);
+}
+
 /* ---- clients */
 
 void view_write_clients(const json_t *clients, FILE *to)

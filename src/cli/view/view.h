@@ -97,7 +97,9 @@ const char *view_seconds(double s, char to[VIEW_SHORT]);
 void view_write_head(const json_t *now, FILE *to);
 void view_write_resources(const struct view *v, FILE *to);
 void view_write_tenants(const struct view *v, FILE *to);
-void view_write_idle(const struct view *v, FILE *to);     /* a line, if tenants were left out */
+void view_write_idle(const struct view *v, FILE *to); /* a line, if tenants were left out */
+/* Write all tables of a status; idle: with a line about tenants that were left out. */
+void view_write_all(const struct view *v, const json_t *now, bool idle, FILE *to);
 void view_write_clients(const json_t *clients, FILE *to); /* GET /v1/clients */
 /* view-slo.c: an empty line and a line for each tenant with an slo, if there are such. */
 void view_write_slo(const json_t *now, FILE *to);

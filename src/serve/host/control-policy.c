@@ -32,12 +32,10 @@ size_t control_policy_connections(const struct control *l)
 
 static int add_server(struct control *l, const char *name)
 {
-	void *p = realloc(l->servers, (l->n_servers + 1) * sizeof(*l->servers));
 	int64_t at;
 
-	if (!p)
+	if (array_resize(&l->servers, l->n_servers + 1) < 0)
 		return -ENOMEM;
-	l->servers = p;
 	at = l->lead->server(l->machine, name);
 	if (at < 0)
 		return (int)at;

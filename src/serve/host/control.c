@@ -7,6 +7,7 @@
  *         Only during the start is each report answered at once. A message for a server that is not
  *         connected is lost, as any message may be.
  */
+#include "base/array.h"
 #include "base/no-memory.h"
 #include "base/container.h"
 #include "serve/host/control-impl.h"
@@ -23,14 +24,11 @@
 static int frame_room(struct control *l, size_t entries)
 {
 	size_t need = LEASE_FRAME(entries);
-	void *p;
 
 	if (need <= l->frame_room)
 		return 0;
-	p = realloc(l->frame, need);
-	if (!p)
+	if (array_resize(&l->frame, need) < 0)
 		return -ENOMEM;
-	l->frame = p;
 	l->frame_room = need;
 	return 0;
 }

@@ -7,6 +7,7 @@
  *         kept, and sent when the socket has room. The timer reports the end of a connection, never
  *         a call of the owner.
  */
+#include "base/array.h"
 #include "base/container.h"
 #include "serve/host/lease-conn.h"
 #include "serve/loop/stream.h"
@@ -168,7 +169,6 @@ static enum peer_verdict look(struct lease_conn *c)
 static bool grow(struct bytes *b, size_t need, size_t most)
 {
 	size_t room = b->room ? b->room : SMALL;
-	void *data;
 
 	if (need <= b->room)
 		return true;
@@ -176,10 +176,8 @@ static bool grow(struct bytes *b, size_t need, size_t most)
 		room *= 2;
 	if (room > most && need <= most)
 		room = most;
-	data = realloc(b->data, room);
-	if (!data)
+	if (array_resize(&b->data, room) < 0)
 		return false;
-	b->data = data;
 	b->room = room;
 	return true;
 }

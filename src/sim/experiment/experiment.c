@@ -3,6 +3,7 @@
  * experiment-show.c writes the results. */
 #include "base/no-memory.h"
 #include "sim/experiment/experiment.h"
+#include "sim/scenario/scenario.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -78,7 +79,7 @@ static int load_scenario(const struct experiment *e, const struct experiment_run
 	free(text);
 	if (r < 0)
 		return weir_err_set(err, r, "%s, run '%s': %s", e->id, run->name, why.text);
-	scenario_set_seed(*ret, o->seed);
+	(*ret)->seed = o->seed;
 	r = scenario_load(*ret, o->read, o->read_arg, &why);
 	if (r < 0) {
 		scenario_free(*ret);

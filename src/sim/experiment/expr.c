@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* expr: a recursive-descent parser that computes while it parses. See expr.h. */
+#include "base/array.h"
 #include "base/no-memory.h"
 #include "sim/experiment/expr-impl.h"
 #include <weir/units.h>
@@ -185,15 +186,8 @@ static struct expr_value value_of(const struct metrics_entry *e)
 
 static int push_value(struct parser *p, struct expr_list *l, const struct expr_value *v)
 {
-	if (l->n == l->room) {
-		size_t room = l->room ? l->room * 2 : 16;
-		struct expr_value *values = realloc(l->values, room * sizeof(*values));
-
-		if (!values)
-			return no_memory(p->err);
-		l->values = values;
-		l->room = room;
-	}
+	if (array_grow(&l->values, &l->room, l->n + 1) < 0)
+		return no_memory(p->err);
 	l->values[l->n++] = *v;
 	return 0;
 }

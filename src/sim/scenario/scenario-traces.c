@@ -140,21 +140,13 @@ static int draw_all(struct draw *d, uint32_t count, struct weir_err *err)
 static int check_all(const struct scenario_workload *w, struct weir_err *err)
 {
 	struct workload_config c = w->config;
-	struct weir_err why = {""};
-	struct workload *made;
+	int r = 0;
 
-	for (uint32_t i = 0; i < w->n_traces; i++) {
-		int r;
-
+	for (uint32_t i = 0; r == 0 && i < w->n_traces; i++) {
 		c.trace = &w->traces[i];
-		r = workload_new(&c, 1, "check", &made, &why);
-		if (r == -EINVAL)
-			return scenario_refused(w->node, why.text, err);
-		if (r)
-			return weir_err_set(err, r, "%s", why.text);
-		workload_free(made);
+		r = scenario_workload_check(w->node, &c, err);
 	}
-	return 0;
+	return r;
 }
 
 int scenario_traces_draw(struct scenario_workload *w, uint32_t count, uint64_t seed,

@@ -150,21 +150,19 @@ static int check_trace(yamldoc_node map, const struct scenario_workload *w, stru
 	return 0;
 }
 
-/* Report errors of the model itself here, where the place is known. */
-static int try_workload(yamldoc_node map, const struct scenario_workload *w, struct weir_err *err)
+int scenario_workload_check(
+	yamldoc_node map, const struct workload_config *config, struct weir_err *err)
 {
 	struct workload *made;
 	struct weir_err why;
-	int r;
+	int r = workload_new(config, 1, "check", &made, &why);
 
-	if (w->config.arrivals == WORKLOAD_TRACE)
-		return 0; /* checked when the trace is loaded */
-	r = workload_new(&w->config, 1, "check", &made, &why);
 	if (r == -EINVAL)
 		return scenario_refused(map, why.text, err);
-	if (r == 0)
-		workload_free(made);
-	return r;
+	if (r)
+		return weir_err_set(err, r, "%s", why.text);
+	workload_free(made);
+	return 0;
 }
 
 static int read_workload(
@@ -199,7 +197,9 @@ static int read_workload(
 	if ((r = check_arrivals(map, &w->config, err)) || (r = read_sizes(map, &w->config, err)) ||
 		(r = check_trace(map, w, err)))
 		return r;
-	return try_workload(map, w, err);
+	/* A trace is checked when it is loaded. */
+	return w->config.arrivals == WORKLOAD_TRACE ? 0
+						    : scenario_workload_check(map, &w->config, err);
 }
 
 int scenario_workloads_read(
@@ -249,7 +249,6 @@ int scenario_workload_load(
 {
 	struct weir_place at = yamldoc_place(yamldoc_get(w->node, "trace"));
 	struct weir_err why = {{0}};
-	struct workload *made;
 	char *text;
 	size_t len;
 	int r;
@@ -265,11 +264,5 @@ int scenario_workload_load(
 		return weir_err_at(err, r, at, "%s", why.text);
 	w->loaded = true;
 	w->config.trace = &w->trace;
-	r = workload_new(&w->config, 1, "check", &made, &why);
-	if (r == -EINVAL)
-		return scenario_refused(w->node, why.text, err);
-	if (r)
-		return weir_err_set(err, r, "%s", why.text);
-	workload_free(made);
-	return 0;
+	return scenario_workload_check(w->node, &w->config, err);
 }

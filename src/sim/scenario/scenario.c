@@ -392,23 +392,3 @@ int scenario_load(struct scenario *s, scenario_read *read, void *arg, struct wei
 	}
 	return 0;
 }
-
-void scenario_set_seed(struct scenario *s, uint64_t seed)
-{
-	s->seed = seed;
-}
-
-const char *scenario_name(const struct scenario *s)
-{
-	return s->name;
-}
-
-const char *scenario_about(const struct scenario *s)
-{
-	return s->about;
-}
-
-weir_time scenario_duration(const struct scenario *s)
-{
-	return s->duration;
-}

@@ -144,8 +144,9 @@ struct scenario_controller { /* of a resource, or of a device whose capacity is 
 };
 
 struct scenario {
-	const char *name, *about;
-	uint64_t seed;
+	const char *name;  /* its `name:`, or the file's */
+	const char *about; /* its `description:`, or "" */
+	uint64_t seed;     /* also of the traces that scenario_load draws from a folder */
 	weir_time duration, warmup, sample; /* sample 0: no series */
 	struct scenario_station *stations;  /* the devices, then the links */
 	uint32_t n_devices, n_stations;
@@ -181,6 +182,9 @@ int scenario_workloads_read(
 	yamldoc_node list, struct scenario_workload **ret, size_t *ret_n, struct weir_err *err);
 void scenario_workloads_free(struct scenario_workload *w, size_t n);
 
+/* Check the configuration by the model; its errors are reported at the workload's map, or the trace's file. */
+int scenario_workload_check(
+	yamldoc_node map, const struct workload_config *config, struct weir_err *err);
 int scenario_workload_load(
 	struct scenario_workload *w, scenario_read *read, void *arg, struct weir_err *err);
 
