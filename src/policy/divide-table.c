@@ -15,6 +15,8 @@
  *         All of a tenant's max are divided together. Its mins are divided each by itself: a tenant
  *         is guaranteed the largest of them. There all waiting requests count, whatever the cause:
  *         a tenant whose turn does not come is the reason for a min.
+ *         A burst's tokens go with the parts: a gate whose part falls gives up as much of its level, and the gates whose parts
+ *         rise get that. No token is made on the way, so that the sum of levels stays within the whole bucket.
  * METHOD  Rates rise at once if the max holds. Else they follow by an eighth of the difference per
  *         interval, so that one quiet interval changes little, but by half if requests wait for
  *         something else than the max: the larger part did not help. Bytes per request follow by an
@@ -61,6 +63,7 @@ struct divide_table {
 	bool *settled;            /* by tenant: it has no client, and its parts are set for that */
 	struct sender *senders;   /* [tenant × gates + gate] */
 	struct divide_part *part; /* [row × gates + gate] */
+	double *pool;             /* by row: tokens of a burst that no gate has */
 	struct divide_gate *gate; /* scratch: one a gate */
 	struct divide_flow *flow; /* scratch: two a gate */
 };
@@ -90,6 +93,7 @@ static int make_rows(struct divide_table *t)
 	/* policy_install_rows writes up to POLICY_ROWS for a tenant. */
 	t->slot = arena_take(&t->memory, rows + POLICY_ROWS, sizeof(*t->slot));
 	t->part = arena_take(&t->memory, rows * t->gates, sizeof(*t->part));
+	t->pool = arena_take(&t->memory, rows, sizeof(*t->pool));
 	if (t->memory.failed)
 		return -1;
 	for (size_t i = 0; i < t->n; i++)
@@ -419,11 +423,25 @@ void divide_table_parts(const struct divide_table *t, size_t gate, double *ret_r
 			t->policy->cluster.n_servers ? 1 : t->part[row * t->gates + gate].told;
 }
 
-void divide_table_confirm(struct divide_table *t, size_t gate, bool done)
+void divide_table_tokens(struct divide_table *t, size_t gate, const bool *busy, double *ret_rows)
+{
+	for (size_t row = 0; row < t->first[t->n]; row++) {
+		const struct divide_part *part = &t->part[row * t->gates];
+		double rise = fmax(part[gate].told - part[gate].applied, 0), all = 0;
+
+		for (size_t g = gate; g < t->gates; g++)
+			all += busy[g] ? 0 : fmax(part[g].told - part[g].applied, 0);
+		ret_rows[row] = all > 0 ? t->pool[row] * rise / all : 0;
+		t->pool[row] -= ret_rows[row];
+	}
+}
+
+void divide_table_confirm(struct divide_table *t, size_t gate, bool done, const double *tokens)
 {
 	for (size_t row = 0; row < t->first[t->n]; row++) {
 		struct divide_part *p = &t->part[row * t->gates + gate];
 
+		t->pool[row] += tokens[row];
 		if (done)
 			p->applied = p->told;
 		else

@@ -49,8 +49,11 @@ bool divide_table_tell(struct divide_table *t, const bool *busy);
 bool divide_table_differs(const struct divide_table *t, size_t gate);
 /* Copy the gate's told parts to ret_rows, divide_table_rows of them. */
 void divide_table_parts(const struct divide_table *t, size_t gate, double *ret_rows);
-/* The gate has applied (true) or could not apply (false) its parts. */
-void divide_table_confirm(struct divide_table *t, size_t gate, bool done);
+/* Take from the books the tokens of bursts that the gate is given with its told parts; busy: as for divide_table_tell, gates are
+ * asked in order. By row. */
+void divide_table_tokens(struct divide_table *t, size_t gate, const bool *busy, double *ret_rows);
+/* The gate has applied (true) or could not apply (false) its parts. tokens: of bursts that it gave up, or did not take; by row. */
+void divide_table_confirm(struct divide_table *t, size_t gate, bool done, const double *tokens);
 
 /* Return how many tenants have a limit and clients at two or more gates; *ret_idle: none of them
  * has demand. */

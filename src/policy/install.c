@@ -13,7 +13,8 @@
  *         If gates divide a max, each has its part of the bucket, but one request or 4 KiB at
  *         least: n gates together hold less than n requests more than one gate.
  *         burst B for T, B > r → two hold buckets: (rate B, size as for max), and (rate r, size
- *         (B − r)·T). Drained at B from full, the second is empty after T.
+ *         (B − r)·T). Drained at B from full, the second is empty after T. If gates divide it, its tokens go with the parts
+ *         (serve/resource/divide.c).
  *         min g  → an R-bucket of rate g at each leaf (weir_policy_bounds divides an inner node's).
  *                Its size is the amount of g in 100 ms: longer than a device keeps a full window
  *                waiting, so that a tenant that waits for that loses no token; and the most that a

@@ -32,7 +32,7 @@ struct seat { /* of one resource; while it is away, it belongs to that thread */
 	struct gateway_resource *resource;
 	bool collect, apply;          /* work of the task */
 	size_t n, rows;               /* tenants; limits of all of them */
-	double *part;                 /* of the books, one per limit: to be applied */
+	double *part, *tokens;        /* of the books, one per limit: to be applied */
 	struct divide_demand *demand; /* of the books: collected */
 	weir_time at, before;         /* time of the collection, and of the one before */
 	int rc;
@@ -41,7 +41,7 @@ struct seat { /* of one resource; while it is away, it belongs to that thread */
 
 struct books { /* of one policy and its resources */
 	struct divide_table *table;
-	double *parts;                 /* [seat × rows + row] */
+	double *parts, *tokens;        /* [seat × rows + row] */
 	struct divide_demand *demands; /* [seat × tenants + tenant] */
 	struct seat *seats;
 	bool *away; /* by seat: the task is in flight */
@@ -71,6 +71,7 @@ static void books_free(struct books *b)
 		return;
 	divide_table_free(b->table);
 	free(b->parts);
+	free(b->tokens);
 	free(b->demands);
 	free(b->seats);
 	free(b->away);
@@ -94,9 +95,10 @@ static struct books *books_new(
 	b->table = divide_table_new(p, n);
 	if (b->table) {
 		b->parts = calloc(divide_table_rows(b->table) * n + 1, sizeof(*b->parts));
+		b->tokens = calloc(divide_table_rows(b->table) * n + 1, sizeof(*b->tokens));
 		b->demands = calloc(p->n_tenants * n + 1, sizeof(*b->demands));
 	}
-	if (!b->parts || !b->demands || !b->seats || !b->away) {
+	if (!b->parts || !b->tokens || !b->demands || !b->seats || !b->away) {
 		books_free(b);
 		return NULL;
 	}
@@ -151,7 +153,7 @@ static void seat_there(struct loop_task *task)
 	struct seat *s = container_of(task, struct seat, there);
 	struct resource *r = s->resource->resource;
 
-	s->rc = s->apply ? resource_divide(r, s->part, s->rows, &s->err) : 0;
+	s->rc = s->apply ? resource_divide(r, s->part, s->tokens, s->rows, &s->err) : 0;
 	if (s->collect) {
 		resource_demand(r, s->demand, s->n);
 		s->before = s->at;
@@ -169,6 +171,9 @@ static void send(struct gateway_divide *d, struct seat *s, bool collect, bool ap
 	s->n = divide_table_policy(d->now->table)->n_tenants;
 	s->rows = divide_table_rows(d->now->table);
 	s->part = apply ? parts_for(d->now, seat) : NULL;
+	s->tokens = &d->now->tokens[seat * s->rows];
+	if (apply)
+		divide_table_tokens(d->now->table, seat, d->now->away, s->tokens);
 	s->demand = &d->now->demands[seat * s->n];
 	d->now->away[seat] = true;
 	d->n_away++;
@@ -207,7 +212,7 @@ static void seat_back(struct loop_task *task)
 		log_event(LOG_LEVEL_WARNING, "divide", "resource", s->resource->name, "why",
 			s->err.text, NULL);
 	if (s->apply)
-		divide_table_confirm(d->now->table, seat, s->rc == 0);
+		divide_table_confirm(d->now->table, seat, s->rc == 0, s->tokens);
 	if (s->collect) {
 		divide_table_take(d->now->table, seat, s->demand, s->at - s->before);
 		d->collected = true;
@@ -315,7 +320,7 @@ int gateway_divide_swapped(struct gateway *g, struct gateway_resource *r,
 		b = d->next;
 	seat = b ? seat_of(b, r) : -1;
 	return seat < 0 ? 0
-			: resource_divide(r->resource, parts_for(b, (size_t)seat),
+			: resource_divide(r->resource, parts_for(b, (size_t)seat), NULL,
 				  divide_table_rows(b->table), err);
 }
 

@@ -3,6 +3,7 @@
 #include "base/no-memory.h"
 #include "serve/resource/impl.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,9 +67,113 @@ static int set_buckets(struct resource *r, const struct policy_part *new, struct
 	return rc;
 }
 
-int resource_divide(struct resource *r, const double *rows, size_t n, struct weir_err *err)
+/* ---- the tokens of bursts */
+
+/* Return the place of the burst's bucket of max m among a tenant's buckets, as policy_install_buckets_part has them. */
+static unsigned burst_place(const struct weir_tenant *t, unsigned m)
+{
+	unsigned at = 1;
+
+	for (unsigned k = 0; k < m; k++)
+		at += t->max[k].burst_rate > 0 ? 2 : 1;
+	return at;
+}
+
+/* Set a bucket to a level ≥ 1: a new bucket is full. The others keep theirs. */
+static int set_level(struct resource *r, weir_node node, struct weir_bucket_spec *b, unsigned n,
+	unsigned at, double level)
+{
+	struct weir_bucket_spec others[POLICY_BUCKETS], whole = b[at];
+	struct weir_knob knob = {.node = node, .kind = WEIR_KNOB_BUCKETS, .buckets = others};
+	weir_time now = resource_policy_now(r);
+	struct weir_err err;
+	int rc;
+
+	for (unsigned i = 0; i < n; i++)
+		if (i != at)
+			others[knob.n_buckets++] = b[i];
+	rc = weir_gate_set(r->gate, now, &knob, 1, &err);
+	knob.buckets = b;
+	knob.n_buckets = n;
+	b[at].size = level;
+	if (rc == 0)
+		rc = weir_gate_set(r->gate, now, &knob, 1, &err);
+	b[at] = whole;
+	return rc < 0 ? rc : weir_gate_set(r->gate, now, &knob, 1, &err);
+}
+
+/* A level that was read before the parts changed, and what becomes of it. */
+struct burst {
+	size_t tenant;
+	unsigned at;    /* of the bucket */
+	uint32_t row;   /* of the limit */
+	double level;   /* before */
+	double part[2]; /* before and now */
+};
+
+static void move_tokens(struct resource *r, const struct burst *b, double *tokens)
+{
+	struct weir_bucket_spec specs[POLICY_BUCKETS];
+	unsigned n = resource_divide_own(r, b->tenant, specs);
+	double fall = b->part[1] < b->part[0] ? b->part[1] / b->part[0] : 1;
+	double level = fmax(b->level, 0) * fall + tokens[b->row];
+	double want = fmin(level, specs[b->at].size);
+
+	if (b->level < 0 || want < 1) { /* a debt stays, and a bucket has room for 1 at least */
+		tokens[b->row] = fall < 1 ? 0 : tokens[b->row];
+		return;
+	}
+	if (set_level(r, r->nodes[b->tenant], specs, n, b->at, want) == 0)
+		tokens[b->row] = level - want + fmax(b->level, 0) * (1 - fall);
+}
+
+/* Read the levels of bursts whose parts will change. A tenant with buckets of a controller is left out: they may be of the same
+ * kind. Return how many there are, at most `max`. */
+static size_t read_bursts(
+	struct resource *r, const double *rows, const double *tokens, struct burst *ret, size_t max)
+{
+	const struct resource_part *t = &r->policy_of->part;
+	size_t found = 0;
+
+	for (size_t i = 0; i < r->n_nodes; i++) {
+		const struct weir_tenant *tenant = &r->policy->tenants[i];
+		struct weir_bucket_spec specs[POLICY_BUCKETS];
+		double levels[POLICY_BUCKETS];
+		bool read = false;
+
+		for (unsigned m = 0; m < tenant->n_max && found < max; m++) {
+			uint32_t row = t->first[i] + m;
+
+			if (tenant->max[m].burst_rate <= 0 || rows[row] == t->rows[row] ||
+				(t->rules && t->rules[i].bucket.size > 0))
+				continue;
+			if (!read)
+				weir_gate_get_buckets(r->gate, resource_policy_now(r), r->nodes[i],
+					specs, levels, POLICY_BUCKETS);
+			read = true;
+			ret[found++] = (struct burst){i, burst_place(tenant, m), row,
+				levels[burst_place(tenant, m)], {t->rows[row], rows[row]}};
+		}
+	}
+	return found;
+}
+
+static size_t count_bursts(const struct resource *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_nodes; i++)
+		for (unsigned m = 0; m < r->policy->tenants[i].n_max; m++)
+			n += r->policy->tenants[i].max[m].burst_rate > 0;
+	return n;
+}
+
+int resource_divide(
+	struct resource *r, const double *rows, double *tokens, size_t n, struct weir_err *err)
 {
 	struct resource_part *t = r->policy_of ? &r->policy_of->part : NULL;
+	struct burst *bursts = NULL;
+	size_t n_bursts = 0;
 	struct policy_part new;
 	int rc;
 
@@ -77,11 +182,17 @@ int resource_divide(struct resource *r, const double *rows, size_t n, struct wei
 	if (!t || n != t->first[r->n_nodes])
 		return weir_err_set(err, -EINVAL, "%s has another policy", r->name);
 	new = (struct policy_part){t->first, rows, NULL};
+	if (tokens && (n_bursts = count_bursts(r)) > 0) {
+		bursts = calloc(n_bursts, sizeof(*bursts));
+		n_bursts = bursts ? read_bursts(r, rows, tokens, bursts, n_bursts) : 0;
+	}
 	rc = set_buckets(r, &new, err);
-	if (rc < 0)
-		return rc;
-	memcpy(t->rows, rows, n * sizeof(*rows));
-	return 0;
+	if (rc == 0)
+		memcpy(t->rows, rows, n * sizeof(*rows));
+	for (size_t i = 0; rc == 0 && i < n_bursts; i++)
+		move_tokens(r, &bursts[i], tokens);
+	free(bursts);
+	return rc;
 }
 
 /* ---- demand */

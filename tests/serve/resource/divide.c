@@ -14,7 +14,7 @@ static void tick(struct rig *w)
 {
 	struct divide_table *t = w->user;
 	struct divide_demand demand[8];
-	double rows[32];
+	double rows[32], tokens[32];
 	bool busy[RIG_RESOURCES] = {false};
 
 	for (size_t i = 0; i < w->n_resources; i++) {
@@ -25,9 +25,11 @@ static void tick(struct rig *w)
 	for (int step = 0; step < 3 && divide_table_tell(t, busy); step++)
 		for (size_t i = 0; i < w->n_resources; i++) {
 			divide_table_parts(t, i, rows);
-			CHECK_INT(resource_divide(w->resource[i], rows, divide_table_rows(t), NULL),
+			divide_table_tokens(t, i, busy, tokens);
+			CHECK_INT(resource_divide(
+					  w->resource[i], rows, tokens, divide_table_rows(t), NULL),
 				0);
-			divide_table_confirm(t, i, true);
+			divide_table_confirm(t, i, true, tokens);
 		}
 }
 
@@ -40,8 +42,9 @@ static void start(struct rig *w, const char *text, struct device *const *devices
 	CHECK(w->user != NULL);
 	for (size_t i = 0; i < w->n_resources; i++) {
 		divide_table_parts(w->user, i, rows);
-		CHECK_INT(
-			resource_divide(w->resource[i], rows, divide_table_rows(w->user), NULL), 0);
+		CHECK_INT(resource_divide(
+				  w->resource[i], rows, NULL, divide_table_rows(w->user), NULL),
+			0);
 	}
 	w->tick = tick;
 	w->period = TICK;
@@ -375,6 +378,73 @@ static void test_small_parts(void)
 	}
 }
 
+/* ---- bursts */
+
+enum { SAMPLES = 300, RATE = 500, BURST = 3000, FOR = 10 };
+
+/* Run clients at two resources for 30 s; at each second `who` says which of them send: 1, 2 or both. Return the number of requests
+ * in the first 10 s in which one sends. No interval has more than the bound. */
+static double burst(const char *who)
+{
+	static uint64_t passed[SAMPLES + 1];
+	struct rig_client *c[2] = {NULL, NULL};
+	uint64_t gone = 0;
+	size_t begin = strspn(who, "0");
+
+	start(&w,
+		TWO
+		"  - {name: t, max: 500 iops, burst: 3k iops for 10s, match: {export: \"*\"}}\n",
+		NULL);
+	for (size_t i = 0; i < 2; i++) /* present, and silent */
+		rig_join(&w, i, i ? "b" : "a",
+			(struct rig_client){.rate = 1e-4, .even = true, .length = 4096});
+	for (size_t at = 0; at < SAMPLES; at++) {
+		size_t second = at / 10, length = strlen(who);
+		char now = who[second < length ? second : length - 1];
+
+		for (size_t i = 0; i < 2 && at % 10 == 0; i++) {
+			bool sends = (now - '0') >> i & 1;
+
+			if (sends && !c[i])
+				c[i] = rig_join(&w, i, i ? "b" : "a",
+					(struct rig_client){.depth = 64, .length = 4096});
+			if (!sends && c[i]) {
+				rig_leave(c[i]);
+				gone += c[i]->done;
+				c[i] = NULL;
+			}
+		}
+		rig_run(&w, 100 * WEIR_MS);
+		passed[at + 1] = gone + (c[0] ? c[0]->done : 0) + (c[1] ? c[1]->done : 0);
+	}
+	for (size_t i = 0; i <= SAMPLES; i++)
+		for (size_t k = i; k <= SAMPLES; k++) {
+			double t = (double)(k - i) / 10;
+			double bound =
+				fmin(RATE * t + (double)(BURST - RATE) * FOR, BURST * (t + 0.045));
+
+			if ((double)(passed[k] - passed[i]) > 1.05 * bound + 1)
+				FAIL("%s: %llu in %g s, more than %g", who,
+					(unsigned long long)(passed[k] - passed[i]), t, bound);
+		}
+	stop(&w);
+	return (double)(passed[(begin + 10) * 10] - passed[begin * 10]);
+}
+
+static void test_burst(void)
+{
+	static const char *const cases[] = {"0002", "0001", "0003", "000112", "00012", "0001212",
+		"00031", "00032113", "0001111111111113"};
+	double whole = (double)RATE * FOR + (double)(BURST - RATE) * FOR;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double got = burst(cases[i]);
+
+		printf("  %s: %.3f of the burst\n", cases[i], got / whole);
+		CHECK(got >= 0.9 * whole);
+	}
+}
+
 int main(void)
 {
 	RUN(test_requests_and_bytes);
@@ -382,6 +452,7 @@ int main(void)
 	RUN(test_reads_and_writes);
 	RUN(test_reads_writes_and_all);
 	RUN(test_group);
+	RUN(test_burst);
 	RUN(test_slow_device);
 	RUN(test_slow_device_and_held_writes);
 	RUN(test_light);
