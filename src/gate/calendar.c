@@ -85,6 +85,9 @@ static void calendar_transfer_all(const struct timer *from, struct timer *to)
 int calendar_fit(struct timer *t, struct timer_entry *entries, uint32_t room)
 {
 	uint32_t slots = calendar_slots(room);
+
+	if (t->slots)
+		timer_set_all(t);
 	struct timer fresh = {.entries = (char *)entries, .now = t->now, .set = t->set};
 
 	if (!t->slots || slots > t->mask + 1) {

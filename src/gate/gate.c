@@ -64,7 +64,9 @@ POOL_HOT size_t gate_expire(struct stand s, bool at_once, const uint32_t *due, u
 
 	s.at_once = at_once && max;
 	s.sole = n == 1 && !s.g->n_pending && !s.rest->waits && stand_open(&s);
-	if (n > TIMER_CELLS || !ahead_slot(s.g)) {
+	bool fetch = n > TIMER_CELLS || !ahead_slot(s.g);
+
+	if (fetch) {
 		for (uint32_t i = 0; i < n; i++)
 			ahead_due(&s.nodes[due[i]]);
 		ahead_due_heads(s.g, due, n);
@@ -73,7 +75,7 @@ POOL_HOT size_t gate_expire(struct stand s, bool at_once, const uint32_t *due, u
 	for (uint32_t i = 0; i < n; i++) {
 		struct weir_req *r = NULL;
 
-		if (i + GATE_FEW < n)
+		if (fetch && i + GATE_FEW < n)
 			ahead_behind(s.g, &due[i + GATE_FEW], 1);
 		if (s.nodes[due[i]].flags & NODE_INNER)
 			above_due(s.g, due[i], s.now);
@@ -350,22 +352,22 @@ static __attribute__((noinline)) void gate_first(struct weir_gate *g, weir_time 
 
 size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
-	size_t n;
+	size_t n, tries = max < AHEAD_BATCH ? max : AHEAD_BATCH;
 
 	now = gate_time(g, now);
 	stats_first_end(g, now);
 	g->tries = GATE_TRIES;
-	if (!g->flat)
-		g->tries += (uint32_t)(max < AHEAD_BATCH ? max : AHEAD_BATCH);
 	window_update(&g->window, now, g->in_flight);
 	size_t room = g->in_flight < g->window.limit ? g->window.limit - g->in_flight : 0;
 
 	if (max > room)
 		max = room;
-	if (g->flat)
+	if (g->flat) {
 		n = gate_pass_flat(g, now, ret_reqs, max);
-	else
+	} else {
+		g->tries += (uint32_t)tries;
 		n = gate_pass_tree(g, now, ret_reqs, max);
+	}
 	check_next(ret_reqs, n);
 	g->queued -= (uint32_t)n;
 	g->in_flight += (uint32_t)n;

@@ -369,13 +369,17 @@ void stats_wait(struct weir_gate *g, uint32_t n, unsigned queue, weir_time now, 
 POOL_HOT void stats_wait_begin(const struct weir_gate *g, struct node *node, weir_time now)
 {
 	node_area_begin(&node->wait_area, &node->wait_high, (uint64_t)now);
-	if (g->above || (node->flags & NODE_STATE))
+	if (node->flags & NODE_HELD)
+		node_area_begin(&node->held_area, &node->held_high, (uint64_t)now);
+	else if (g->above || (node->flags & NODE_TOKENS))
 		stats_sign(g, node, 0, node->flags & NODE_STATE, now, -1);
 }
 POOL_HOT void stats_wait_end(const struct weir_gate *g, struct node *node, weir_time now)
 {
 	node_area_end(&node->wait_area, &node->wait_high, (uint64_t)now);
-	if (g->above || (node->flags & NODE_STATE))
+	if (node->flags & NODE_HELD)
+		node_area_end(&node->held_area, &node->held_high, (uint64_t)now);
+	else if (g->above || (node->flags & NODE_TOKENS))
 		stats_sign(g, node, 0, node->flags & NODE_STATE, now, 1);
 }
 /* While the window is full, the request that would pass next waits for the window: `first` is its leaf. Each call

@@ -102,6 +102,18 @@ static bool stats_held(const struct weir_gate *g, uint32_t n)
 	return (node_state(g, n, 0) | node_state(g, n, 1) | node_state(g, n, 2)) & NODE_HELD;
 }
 
+/* stats_state for a leaf with one queue that begins or ceases to be held, where no clock runs above. */
+static void stats_turn_held(struct node *node, weir_time now)
+{
+	bool held = node->flags & NODE_HELD;
+	int64_t queued = node->queued;
+
+	node_area_add(
+		&node->held_area, &node->held_high, (node_area)(held ? queued : -queued) * now);
+	node->held += held ? now : -now;
+	node->flags ^= NODE_HELD;
+}
+
 void stats_state(struct weir_gate *g, uint32_t n, unsigned queue, uint8_t state, weir_time now)
 {
 	struct node *node = &g->nodes[n];
@@ -109,6 +121,10 @@ void stats_state(struct weir_gate *g, uint32_t n, unsigned queue, uint8_t state,
 
 	if (before == state)
 		return;
+	if (!queue && !g->above && !(node->flags & NODE_KINDS) && (before | state) == NODE_HELD) {
+		stats_turn_held(node, now);
+		return;
+	}
 	int64_t queued = stats_queued(g, n, queue);
 	bool held = stats_held(g, n);
 

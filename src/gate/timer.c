@@ -418,11 +418,27 @@ POOL_HOT bool timer_step(struct timer *t, int64_t to, struct timer_call *c)
 	return true;
 }
 
+void timer_set_all(struct timer *t)
+{
+	for (unsigned k = 0; k < TIMER_LATE; k++) {
+		struct timer_late *late = &t->late[t->n_late++ % TIMER_LATE];
+		uint32_t i = late->next - 1;
+
+		if (!late->next)
+			continue;
+		late->next = 0;
+		timer_set_now(t, timer_entry(t, i), i, late->tick);
+	}
+}
+
 uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t max)
 {
 	int64_t to = now >> TIMER_TICK_BITS;
 	struct timer_call c = {.ret = ret, .max = max, .steps = max + TIMER_STEPS};
+	uint64_t moves = t->moves;
 
+	timer_set_all(t);
+	c.steps -= (uint32_t)(t->moves - moves);
 	t->quiet = 0;
 	while (c.n < max && c.steps)
 		if (!timer_step(t, to, &c)) {
@@ -510,6 +526,7 @@ weir_time timer_next(struct timer *t)
 	unsigned level = 0;
 	int64_t tick;
 
+	timer_set_all(t);
 	if (!t->set)
 		return WEIR_NEVER;
 	if (t->edge[0] <= t->now) {

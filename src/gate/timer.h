@@ -12,6 +12,8 @@
  *         level when its slot comes near: into the calendar and the levels above ahead of time, a few entries with
  *         every call, and to the ticks when its slot has begun; an entry that is due at the start of a slot
  *         (timer_set_coarse) never moves to the ticks.
+ *         The slot of a new time is mostly not in the cache: it is fetched, and the time waits in a short ring until
+ *         others have followed, or another function of the timer is called.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. edge[l] is the
  *         first tick that is beyond level l: entries from there on are at a higher level. While a slot moves down,
  *         the entries moved already are from edge[l] on, too; an entry set to that slot meanwhile is put behind
@@ -75,6 +77,13 @@ _Static_assert(sizeof(struct timer_slot) == TIMER_WORDS * sizeof(uint32_t), "two
 #define TIMER_FINE  64
 #define TIMER_MORE  128
 
+/* A time to which an entry is to be set. */
+struct timer_late {
+	uint64_t tick;
+	uint32_t next; /* entry + 1; 0: none */
+};
+#define TIMER_LATE 4
+
 struct timer {
 	char *entries; /* the first; POOL_STRIDE bytes apart */
 	int64_t now;   /* tick: no entry is due before it */
@@ -92,6 +101,8 @@ struct timer {
 	struct marks marks;          /* slots that have entries; */
 	uint64_t used[TIMER_LEVELS]; /* and those of the other levels, a bit each */
 	uint64_t moves;              /* entries moved down so far */
+	struct timer_late late[TIMER_LATE]; /* a ring: times not set yet (timer_set_tick) */
+	uint32_t n_late;                    /* number of times put into it so far */
 };
 
 POOL_HOT struct timer_entry *timer_entry(const struct timer *t, uint32_t i)
@@ -142,7 +153,7 @@ POOL_HOT void timer_take(struct timer *t, struct timer_entry *e, uint32_t i, uin
 }
 
 /* Set entry i, which is e, to expire at a tick, whatever it was set to. */
-POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i, uint64_t tick)
+POOL_HOT void timer_set_now(struct timer *t, struct timer_entry *e, uint32_t i, uint64_t tick)
 {
 	uint32_t s = (uint32_t)(tick >> TIMER_COARSE_BITS) & t->mask;
 
@@ -160,6 +171,21 @@ POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i,
 	e->tick = (int64_t)tick;
 	timer_take(t, e, i, s);
 }
+/* The same for the times in the ring, oldest first. */
+void timer_set_all(struct timer *t);
+/* The same, soon: the slot is fetched into the cache meanwhile. */
+POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i, uint64_t tick)
+{
+	uint32_t s = (uint32_t)(tick >> TIMER_COARSE_BITS) & t->mask;
+	struct timer_late *late = &t->late[t->n_late++ % TIMER_LATE], before = *late;
+
+	__builtin_prefetch(&t->count[s], 1);
+	__builtin_prefetch(&t->slots[s], 1);
+	timer_wake(t, (int64_t)tick < t->edge[0] ? (int64_t)tick : (int64_t)tick & -TIMER_COARSE);
+	*late = (struct timer_late){tick, i + 1};
+	if (before.next)
+		timer_set_now(t, timer_entry(t, before.next - 1), before.next - 1, before.tick);
+}
 /* The same, at the first start of a slot at or after `when`. */
 POOL_HOT void timer_set_coarse(struct timer *t, struct timer_entry *e, uint32_t i, weir_time when)
 {
@@ -171,11 +197,13 @@ static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
 {
 	uint64_t tick = timer_tick(when);
 
+	timer_set_all(t);
 	if ((uint64_t)timer_entry(t, i)->tick > tick) /* unsigned: not set is greatest */
 		timer_move(t, i, tick);
 }
 static inline void timer_clear(struct timer *t, uint32_t i)
 {
+	timer_set_all(t);
 	timer_move(t, i, TIMER_NEVER);
 }
 
