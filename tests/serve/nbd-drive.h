@@ -57,6 +57,7 @@ struct drive {
 		uint64_t length, sum;
 	} lent[DRIVE_DEPTH];
 	uint32_t n_lent, reads, borrowed; /* in this round; submitted; in total */
+	uint32_t headed;                  /* borrowed, with room for a head */
 	/* Called once per round: may kill, revive, stop. */
 	void (*step)(struct drive *d);
 	void *arg;
@@ -109,6 +110,8 @@ static inline uint64_t drive_sum(const uint8_t *p, uint64_t n)
 static inline void drive_lent(struct drive *d, const struct drive_io *x)
 {
 	CHECK(x->io.flags & BACK_BORROW && d->n_lent < DRIVE_DEPTH);
+	memset(x->io.data - x->io.room, 0xee, x->io.room); /* allowed */
+	d->headed += x->io.room > 0;
 	d->lent[d->n_lent].data = x->io.data;
 	d->lent[d->n_lent].length = x->io.length;
 	d->lent[d->n_lent++].sum = drive_sum(x->io.data, x->io.length);

@@ -16,6 +16,7 @@
  */
 #include "serve/api/api-json.h"
 #include "serve/api/metrics-impl.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -23,7 +24,8 @@
 
 static const double bounds[] = {50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3,
 	50e-3, 100e-3, 250e-3, 0.5, 1, 2.5, 5, 10}; /* s */
-#define BOUNDS (sizeof(bounds) / sizeof(*bounds))
+#define METRICS_NAME 128                            /* bytes: no name of a fact is longer */
+#define BOUNDS       (sizeof(bounds) / sizeof(*bounds))
 
 static const char *const cause_names[WEIR_CAUSES] = {"window", "max", "above", "tokens", "turn"};
 static const char *const class_names[3] = {"priority", "reserved", "rest"};
@@ -63,9 +65,41 @@ void metrics_label(FILE *to, char before, const char *key, const char *value)
 	quoted(to, value);
 }
 
+/* Append to a line that has room. Return its end. */
+static char *append(char *line, const char *text)
+{
+	size_t n = strlen(text);
+
+	memcpy(line, text, n);
+	return line + n;
+}
+
+/* Write plain labels in one piece: most of the time of a line is that of writing to the stream.
+ * Return false if a value needs escapes, or there is no room. */
+static bool plain_labels(
+	FILE *to, const char *key, const char *value, const char *key2, const char *value2)
+{
+	char line[256], *at = line;
+
+	if (value[strcspn(value, "\\\"\n")] || value2[strcspn(value2, "\\\"\n")] ||
+		strlen(key) + strlen(value) + strlen(key2) + strlen(value2) + 16 > sizeof(line))
+		return false;
+	*at++ = '{';
+	at = append(append(append(append(at, key), "=\""), value), "\"");
+	if (*key2) {
+		*at++ = ',';
+		at = append(append(append(append(at, key2), "=\""), value2), "\"");
+	}
+	at = append(at, "} ");
+	fwrite_unlocked(line, 1, (size_t)(at - line), to);
+	return true;
+}
+
 void metrics_labels(
 	FILE *to, const char *key, const char *value, const char *key2, const char *value2)
 {
+	if (plain_labels(to, key, value, key2, value2))
+		return;
 	metrics_label(to, '{', key, value);
 	if (*key2)
 		metrics_label(to, ',', key2, value2);
@@ -78,11 +112,11 @@ static void whole(FILE *to, uint64_t value)
 	char digits[24];
 	size_t at = sizeof(digits);
 
+	digits[--at] = '\n';
 	do
 		digits[--at] = (char)('0' + value % 10);
 	while (value /= 10);
 	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, to);
-	putc_unlocked('\n', to);
 }
 
 void metrics_number(FILE *to, double value)
@@ -140,12 +174,18 @@ static void write_process(const struct snapshot *s, const struct metrics_process
 
 /* ---- one number a tenant or resource */
 
+/* Return the length of the name; the names of facts are the program's own, and short. */
+static size_t fact_name(char name[METRICS_NAME], const char *kind, const struct fact *f)
+{
+	assert(strlen(kind) + strlen(f->metric) + 7 < METRICS_NAME);
+	return (size_t)(append(append(append(append(name, "weir_"), kind), "_"), f->metric) - name);
+}
+
 void metrics_fact_name(FILE *to, const char *kind, const struct fact *f)
 {
-	fputs_unlocked("weir_", to);
-	fputs_unlocked(kind, to);
-	putc_unlocked('_', to);
-	fputs_unlocked(f->metric, to);
+	char name[METRICS_NAME];
+
+	fwrite_unlocked(name, 1, fact_name(name, kind, f), to);
 }
 
 void metrics_fact(FILE *to, const char *kind, const struct fact *f, const char *label,
@@ -159,9 +199,9 @@ void metrics_fact(FILE *to, const char *kind, const struct fact *f, const char *
 void metrics_fact_family(FILE *to, const char *kind, const struct fact *f)
 {
 	const char *end = strstr(f->metric, "_total");
-	char name[128];
+	char name[METRICS_NAME];
 
-	snprintf(name, sizeof(name), "weir_%s_%s", kind, f->metric);
+	name[fact_name(name, kind, f)] = 0;
 	metrics_family(to, name, end && !end[6] ? "counter" : "gauge", f->help);
 }
 
@@ -261,9 +301,10 @@ static bool row_limit(const struct metrics_cursor *c, size_t i, size_t k, FILE *
 		if (k ? isinf(value) : value <= 0)
 			continue;
 		fputs_unlocked(limit_names[k], to);
-		fputs_unlocked("{tenant=", to);
-		quoted(to, t->path);
-		fprintf(to, ",unit=\"%s\",ops=\"%s\"} ", unit_names[slot / 3], ops_names[slot % 3]);
+		metrics_label(to, '{', "tenant", t->path);
+		metrics_label(to, ',', "unit", unit_names[slot / 3]);
+		metrics_label(to, ',', "ops", ops_names[slot % 3]);
+		fputs_unlocked("} ", to);
 		metrics_number(to, value);
 	}
 	return true;

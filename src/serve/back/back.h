@@ -61,7 +61,8 @@ struct back_io {              /* the caller's memory; the back end's from submit
 	 * writes it must cover; 0: all */
 	uint64_t length;
 	uint8_t op, flags;
-	int error; /* out: 0 or a negative errno */
+	uint8_t room; /* out, with BACK_BORROW: bytes before lent `data` that may be overwritten */
+	int error;    /* out: 0 or a negative errno */
 	/* READ: destination; WRITE: source. A back end with `lends` sets it on READ, and the data
 	 * stay readable until the back end is freed */
 	uint8_t *data;
@@ -86,6 +87,8 @@ struct back_info {
 	uint32_t block_min, block_preferred; /* bytes */
 	/* the default window: the requests that it can use at once */
 	uint32_t depth;
+	/* requests to receive in a round before its turns: more would not be cheaper; 0: any number */
+	uint32_t batch;
 	uint64_t depth_bytes; /* the default window in bytes if cost is time; 0: none */
 };
 

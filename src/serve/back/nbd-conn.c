@@ -23,8 +23,12 @@
 
 #define VECTORS 128 /* per send */
 #define RUN     16  /* requests (or 16 KiB of data) for one connection before the next one's turn */
-#define READS   8   /* receives in a row before other work has its turn */
-#define NEXT    4096 /* bytes to receive after data received in place */
+#define TOGETHER                                                                                   \
+	32 /* … and that come in one round: their replies of 4 KiB fit into a socket's buffer */
+#define READS 8 /* receives in a row before other work has its turn */
+#define ENOUGH                                                                                     \
+	(96u << 10) /* bytes received in a round: more would leave the cache before they are sent */
+#define NEXT 4096   /* bytes to receive after data received in place */
 
 /* ---- queues */
 
@@ -98,9 +102,10 @@ struct conn *back_nbd_conn_pick(struct nbd *n)
 {
 	struct conn *c = &n->conns[n->turn_of];
 
-	if (n->run < RUN && can_carry(c))
+	if (n->run < (n->run_round == loop_round(n->loop) ? TOGETHER : RUN) && can_carry(c))
 		return c;
 	n->run = 0;
+	n->run_round = loop_round(n->loop);
 	c = least_busy(n);
 	if (!c) { /* all broke in this turn: the request is taken back when they are attended to */
 		for (c = n->conns; c->link.state != NBD_LINK_READY || !c->joined; c++)
@@ -286,8 +291,10 @@ static int end_reply(void *arg, struct nbd_call *call)
 			return -EPROTO;
 		s->io->n_extents = call->got;
 	}
-	if (call->lent)
+	if (call->lent) {
 		s->io->data = call->lent;
+		s->io->room = call->room;
+	}
 	slot_remove(&c->flight, s);
 	s->conn = NULL;
 	n->under_way--;
@@ -388,6 +395,8 @@ static int recv_once(struct nbd *n, struct conn *c)
 	}
 	if (n->lends)
 		n->in_at += behind;
+	if (n->in_at >= ENOUGH)
+		loop_enough(n->loop);
 	if (!r && behind)
 		r = back_nbd_conn_input(c, scratch, behind);
 	if (r)

@@ -22,6 +22,7 @@ struct input {
 	void *arg;
 	const uint8_t *p; /* NULL: DATA already received in place */
 	size_t n;
+	const uint8_t *start; /* of the input */
 };
 
 static void consume(struct input *in, size_t n)
@@ -195,6 +196,9 @@ static bool lend(struct input *in)
 			: h->error != 0)
 		return false;
 	c->lent = (uint8_t *)(uintptr_t)in->p + offset;
+	c->room = h->structured ? NBD_DATA_SIZE : NBD_SIMPLE_SIZE;
+	if (c->lent - in->start < c->room)
+		c->room = 0; /* a part of the head came before */
 	c->got = c->length;
 	consume(in, offset + c->length);
 	return true;
@@ -265,7 +269,7 @@ static const uint8_t *gather(struct input *in, uint8_t need)
 int nbd_replies_input(struct nbd_replies *r, const struct nbd_replies_ops *ops, void *arg,
 	const uint8_t *p, size_t n)
 {
-	struct input in = {r, ops, arg, p, n};
+	struct input in = {r, ops, arg, p, n, p};
 	int rc = 0;
 
 	while (in.n && !rc) {

@@ -19,6 +19,7 @@ struct nbd_call { /* a request that awaits its reply; part of the caller's own *
 	int error;    /* of the chunks so far: 0 or a negative errno */
 	uint8_t command;
 	bool borrows; /* READ: may be lent */
+	uint8_t room; /* lent: bytes of the reply's head before the data, which are no longer needed */
 };
 
 struct nbd_replies {

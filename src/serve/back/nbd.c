@@ -335,6 +335,7 @@ static void learn_info(struct nbd *n, const struct nbd_greet *g)
 	if (!(f & NBD_MULTI_CONN))
 		n->wanted = 1;
 	*i = (struct back_info){
+		.batch = 32,
 		.size = g->export_.size,
 		.read_only = n->read_only || (f & NBD_READ_ONLY),
 		.rotational = f & NBD_ROTATIONAL,

@@ -160,8 +160,9 @@ struct nbd {
 	uint32_t wanted;    /* connections to have now */
 	uint32_t most;      /* connections to have if the upstream allows several */
 	uint32_t ready_conns;
-	uint32_t turn_of; /* index of the connection in turn */
-	uint32_t run;     /* requests that it got in a row */
+	uint32_t turn_of;   /* index of the connection in turn */
+	uint32_t run;       /* requests that it got in a row */
+	uint64_t run_round; /* … from this round on */
 	struct dial *dial;
 	weir_time dial_at; /* time of the next attempt */
 	weir_time back_off;

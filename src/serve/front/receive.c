@@ -46,7 +46,8 @@ void front_submit(struct front_conn *c, struct front_job *j, enum back_op op)
 		j->head->received = c->received; /* in the end that of its last piece */
 	}
 	c->front->submitted = true;
-	c->front->n_submitted++;
+	if (++c->front->n_submitted == c->info->batch)
+		loop_enough(c->front->loop);
 	c->gate->submit(c->client.resource, &j->req);
 }
 

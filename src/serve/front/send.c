@@ -40,7 +40,7 @@ void front_gather_data(struct gather *g, const struct front_job *j)
 	else if (j->length && is_copied(j))
 		gather_copy(g, j->req.io.data, j->length);
 	else if (j->length)
-		gather_vector(g, j->req.io.data, j->length);
+		gather_behind(g, j->req.io.data, j->length, front_borrowed(j) ? j->req.io.room : 0);
 }
 
 /* Return true if there is room in the scratch buffer and the vectors. */
@@ -163,14 +163,14 @@ static void gather_replies(struct front_conn *c, struct gather *g)
 
 	for (struct request *q = c->out.first; q && g->bytes < most + c->sent; q = q->next) {
 		struct front_job *j = front_job_of(q);
-		size_t before = g->bytes;
 
+		g->begun = g->bytes;
 		if (!fits(g, j))
 			break;
 		if (q->next)
 			__builtin_prefetch(front_job_of(q->next)->req.io.data);
 		c->ops->reply(g, j);
-		j->size = (uint32_t)(g->bytes - before);
+		j->size = (uint32_t)(g->bytes - g->begun);
 	}
 }
 

@@ -18,6 +18,7 @@ struct gather {
 	uint8_t *scratch;
 	size_t at;    /* bytes used of the scratch buffer */
 	size_t bytes; /* in total */
+	size_t begun; /* bytes before the current message, if gather_behind is used */
 };
 
 /* Add n bytes where they are. */
@@ -47,6 +48,25 @@ static inline void gather_copy(struct gather *g, const void *data, size_t n)
 {
 	memcpy(g->scratch + g->at, data, n);
 	gather_written(g, n);
+}
+
+/* Add n bytes where they are, behind the head of the current message, which is all in the scratch
+ * buffer. If the head is no longer than `room`, it moves to the place before the data: one vector
+ * instead of two. */
+static inline void gather_behind(struct gather *g, uint8_t *data, size_t n, size_t room)
+{
+	size_t head = g->bytes - g->begun;
+
+	if (head <= room) {
+		g->at -= head;
+		g->bytes -= head;
+		g->iov[g->n - 1].iov_len -= head;
+		g->n -= !g->iov[g->n - 1].iov_len;
+		data -= head;
+		n += head;
+		memcpy(data, g->scratch + g->at, head);
+	}
+	gather_vector(g, data, n);
 }
 
 /* Skip the first n bytes, already sent, from vector `from` on. Return the first one that

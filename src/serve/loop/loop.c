@@ -52,6 +52,7 @@ struct loop {
 	uint64_t round;
 	weir_time timer_at; /* expiry of the timerfd */
 	bool running_timers;
+	bool enough; /* loop_enough, in this round */
 	struct {
 		bool on;            /* loop_poll */
 		bool many;          /* loop_served_many, in this round */
@@ -144,6 +145,11 @@ void loop_served_many(struct loop *l)
 	l->poll.many = true;
 }
 
+void loop_enough(struct loop *l)
+{
+	l->enough = true;
+}
+
 void loop_free(struct loop *l)
 {
 	if (!l)
@@ -194,13 +200,13 @@ void loop_remove(struct loop *l, struct loop_fd *f)
 /* data.ptr is NULL for the eventfd, the timerfd and cleared events: they only end the wait. */
 static void run_events(struct loop *l)
 {
-	for (l->at = 0; l->at < l->n_events;) {
+	l->enough = false;
+	while (l->at < l->n_events && !l->enough) {
 		const struct epoll_event *e = &l->events[l->at++];
 		struct loop_fd *f = e->data.ptr;
 		if (f)
 			f->ready(f, e->events);
 	}
-	l->at = l->n_events = 0;
 }
 
 /* ---- timers */
@@ -487,11 +493,14 @@ static weir_time time_to_wait(struct loop *l, bool more)
 
 static int run_round(struct loop *l, bool *more)
 {
-	int n = wait_events(l, time_to_wait(l, *more));
+	if (l->at == l->n_events) {
+		int n = wait_events(l, time_to_wait(l, *more));
 
-	if (n < 0 && errno != EINTR)
-		return -errno;
-	l->n_events = n < 0 ? 0 : n;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		l->n_events = n < 0 ? 0 : n;
+		l->at = 0;
+	}
 	l->now = loop_clock();
 	l->round++;
 	run_events(l);

@@ -48,6 +48,9 @@ void loop_poll(struct loop *l);
 /* This round served many requests: do not poll before the next wait. Many requests share the cost
  * of a sleep, and other threads can use the core. */
 void loop_served_many(struct loop *l);
+/* Begin this round's turns now: its other events follow in the next round, which comes at once. So
+ * that data just received are still in the CPU's cache when they are sent. */
+void loop_enough(struct loop *l);
 void loop_free(struct loop *l);
 /* Run until loop_stop. Return 0, or a negative errno if the system refuses to wait. Tasks posted
  * before the stop are run; later ones wait for the next loop_run. A stop before the run ends it at

@@ -77,6 +77,7 @@ static void carries(void)
 	check_sure();
 	CHECK_INT(d.errors, 0);
 	CHECK(d.borrowed > 0 && d.borrowed < d.reads);
+	CHECK(d.headed > 0 && d.headed <= d.borrowed);
 	peer_lock(&peer);
 	CHECK_INT(peer.accepted, 4);
 	peer_unlock(&peer);

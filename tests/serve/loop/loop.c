@@ -50,6 +50,7 @@ struct watched {
 	char letter;
 	struct watched *removes;
 	bool stops;
+	bool enough;
 };
 
 static void watched_ready(struct loop_fd *f, uint32_t events)
@@ -62,6 +63,8 @@ static void watched_ready(struct loop_fd *f, uint32_t events)
 	say(w->letter);
 	if (w->removes)
 		loop_remove(l, &w->removes->f);
+	if (w->enough)
+		loop_enough(l);
 	if (w->stops)
 		loop_stop(l);
 }
@@ -415,6 +418,35 @@ static void turns_removed(void)
 	loop_free(l);
 }
 
+/* Three fds are ready. Each is enough for its round: the turn comes after each of them. One that is
+ * removed in a later round than the system reported it in is not called. */
+static void enough(void)
+{
+	struct lap t = {.t.turn = lap_turn, .letter = '.'};
+	struct watched a, b, c;
+
+	begin();
+	loop_turn_add(l, &t.t);
+	watched_new(&a, 'a', 1);
+	watched_new(&b, 'b', 1);
+	watched_new(&c, 'c', 1);
+	a.enough = b.enough = c.stops = true;
+	run_until_stopped("a.b.c.");
+	CHECK_INT(write(a.f.fd, &(uint64_t){1}, 8), 8);
+	CHECK_INT(write(b.f.fd, &(uint64_t){1}, 8), 8);
+	CHECK_INT(write(c.f.fd, &(uint64_t){1}, 8), 8);
+	b.removes = &c;
+	b.stops = true;
+	run_until_stopped("a.b.c.a.b.");
+	a.stops = true;
+	CHECK_INT(write(a.f.fd, &(uint64_t){1}, 8), 8);
+	run_until_stopped("a.b.c.a.b..a."); /* the round of the removed one has a turn only */
+	close(a.f.fd);
+	close(b.f.fd);
+	close(c.f.fd);
+	loop_free(l);
+}
+
 /* ---- without epoll_pwait2 */
 
 static int forbid_pwait2(void)
@@ -557,6 +589,7 @@ static void run_all(void)
 	RUN(calls);
 	RUN(turns);
 	RUN(turns_removed);
+	RUN(enough);
 	RUN(without_pwait2);
 	RUN(ping_pong);
 	RUN(refreshes);
