@@ -258,6 +258,14 @@ static bool is_short(const struct analysis *a, const struct trace_row *r)
 	return (double)r->s.n * (1 - a->percentile / 100) < BEYOND;
 }
 
+/* The cells of a trace, before those of its first stage. */
+static void add_trace(struct table *t, const struct trace_row *r, size_t skip)
+{
+	table_cell(t, "%s", r->name + skip);
+	table_cell(t, "%zu", r->s.n);
+	table_cell(t, r->s.ca2 < 100 ? "%.2f" : "%.0f", r->s.ca2);
+}
+
 static void print_table(const struct analysis *a)
 {
 	static const char *const heads[] = {"trace", "IOs", "CA2", "stage", "load", "10ms", "1s",
@@ -271,9 +279,11 @@ static void print_table(const struct analysis *a)
 		const struct trace_row *r = &rows->row[row];
 
 		for (size_t i = 0; !r->failed && i < a->n_stages; i++) {
-			table_cell(&t, "%s", i ? "" : r->name + skip);
-			table_cell(&t, i ? "" : "%zu", r->s.n);
-			table_cell(&t, i ? "" : r->s.ca2 < 100 ? "%.2f" : "%.0f", r->s.ca2);
+			if (i == 0)
+				add_trace(&t, r, skip);
+			else
+				for (int k = 0; k < 3; k++)
+					table_cell(&t, "%s", "");
 			add_cells(a, &t, row, i);
 		}
 	}
