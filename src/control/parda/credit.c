@@ -1,40 +1,68 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * SOURCE  Ours. PARDA (§3.4) gives a bounded credit to idle VMs of one host; this is one among hosts.
- * LAW     s grows by (UNUSED w − n)⁺ and falls by (n − w)⁺ per unit of time, from 0 to w B; what is above w B after w has
- *         fallen is lost by 1/e every B. The gate's window is w + (M − 1) s / B, at most wmax.
- * SYMBOLS w window by eq. 2, n requests inside on the mean, both slots; s slots × ns; B span, ns; M the most, 8.
- * METHOD  One step a period. A host that never stops has n ≈ w and saves nothing: its window is w. One that uses all of
- *         its window after a pause has M w at first, and the excess falls by 1/e every B / (M − 1): 9 s with B a
- *         minute. What it had above its part by then is w B at most: what it left.
- *         Bursts of several hosts at once lower w when they need their credit most; cut to the new w B, it was gone
- *         within seconds, and the largest burst waited up to 1.2 times as long as without control.
- *         More than 8 serves bursts of thousands of requests better, and everybody else worse while they last: on
- *         recorded traces 4 kept each host's p99 below 1.1 times that without control, 8 below 0.95.
- * EXAMPLE w = 50, B = 60 s, idle for 20 s: s is 900 slots × s of at most 3000, and the window is 50 + 7 · 15 = 155. If w
- *         then falls to 10 it is 115.
+ * LAW     f = X w / (M + w), x = n / L, X = (M + n) / L. s grows by (UNUSED f − x)⁺ and falls by (x − f)⁺ per unit of time,
+ *         from 0 to min(B f, T (X − f)); what is above that after f has fallen is lost by 1/e every B. The gate's
+ *         window is w + (M + w) φ / (1 − φ) with φ = s / (P (X − f)), at most wmax; wmax if φ ≥ 1.
+ * SYMBOLS w window by eq. 2, n requests inside on the mean, M those of all other hosts, all slots; L latency, ns; X
+ *         throughput of all, f the host's part of it, x its own, slots a ns; s slots; P period, B span, T turn, ns.
+ * METHOD  One step a period. f is the throughput that the host would have with all of its window in use beside the slots
+ *         that others use now. f − x is what it leaves to the others, x − f what it takes from them, M (n − w) / (M + w) / L:
+ *         nothing, if no other host has requests. Both are counted in requests, not in slots × time: a burst of n requests
+ *         is inside for a time that grows with n, so that by slots × time twice the burst would cost four times as much.
+ *         With e requests more than w inside, latency is (M + w + e) / C, and they take C M e / ((M + w) (M + w + e)) from the
+ *         others; e is such that s lasts for a period, after which it is known again. That is any number if s is what
+ *         all of them have above their parts in a period: a burst then enters at once, as without any control, and meets
+ *         less of a host that never stops, which has n ≈ w, saves nothing, and keeps to w. So a host that has credit is not worse off than
+ *         without control, also if the bursts of several hosts meet; and hosts together take no more than they left.
+ *         T bounds the time for which one host after a long pause can keep the others to the rest: a burst without end
+ *         takes at most X − f from them, and is back at its part after T.
+ * EXAMPLE w = 50 beside M = 50 at L = 25 ms: X = 2000/s for an idle host, f = 1000/s. Idle for 5 s with B = 60 s and T =
+ *         10 s: s is 4500, at most 10000. With P = 2 s a burst may fill the array from s = 2000 on; at s = 1000, φ = ½, the
+ *         window is 150.
  */
 #include "control/parda/credit.h"
 #include <math.h>
 
 #define UNUSED 0.9 /* part of a window: a host that never stops has a gap between two requests */
 
-void parda_credit_step(struct parda_credit *c, double window, double inside, weir_time span)
+void parda_credit_step(struct parda_credit *c, const struct parda_credit_seen *seen, weir_time span)
 {
-	double change = fmax(0, UNUSED * window - inside) - fmax(0, inside - window);
-	double most = window * (double)c->span, over = fmax(0, c->saved - most);
+	double w = seen->window, others = seen->others, all = others + seen->inside;
+	double part, change, most, over;
 
-	if (c->span <= 0)
+	if (c->span <= 0 || !(seen->latency > 0) || !(w > 0))
 		return;
+	part = all * w / (others + w); /* slots: of all that are inside now */
+	change = fmax(0, UNUSED * part - seen->inside) - fmax(0, seen->inside - part);
+	most = fmin(part * (double)c->span, (all - part) * (double)c->turn) / seen->latency;
+	over = fmax(0, c->saved - most);
 	most += over * exp(-(double)span / (double)c->span);
-	c->saved = fmax(0, fmin(c->saved + change * (double)span, most));
+	c->saved = fmax(0, fmin(c->saved + change * (double)span / seen->latency, most));
+	c->beside = others + w;
+	c->lasts = c->saved > 0 ? c->saved * seen->latency / (all - part) : 0;
+}
+
+/* Return φ. */
+static double periods_of(const struct parda_credit *c)
+{
+	return c->saved > 0 ? c->lasts / (double)c->period : 0;
 }
 
 double parda_credit_window(const struct parda_credit *c, double window, double wmax)
 {
-	if (!(c->saved > 0) || !(window > 0) || c->span <= 0)
+	double periods = periods_of(c);
+
+	if (!(window > 0))
 		return window;
-	return fmin(wmax, window + (PARDA_CREDIT_MOST - 1) * c->saved / (double)c->span);
+	if (periods >= 1)
+		return fmax(window, wmax);
+	return fmin(wmax, window + c->beside * periods / (1 - periods));
+}
+
+bool parda_credit_has(const struct parda_credit *c)
+{
+	return periods_of(c) >= 1;
 }
 
 double parda_credit_latency(struct parda_credit *c, double latency, double part, double fresh)

@@ -5,7 +5,8 @@
 #define NUMBERS     16 /* a message has 12 reports at most */
 #define ASKS        0x10
 #define QUIET       0x20
-#define LOW_BITS    8  /* of these three */
+#define BURSTS      0x40
+#define LOW_BITS    8  /* of these four */
 #define STEPS_BITS  32 /* 272 years of 2 s */
 #define FLOOR_BITS  24
 #define FLOOR_SHIFT 7 /* 31 bits of a positive single, without these */
@@ -49,7 +50,7 @@ struct peer_report parda_message_write(
 		.period = period,
 		.flags = floor_write(r->floor) << (LOW_BITS + STEPS_BITS) |
 			 (r->steps & UINT32_MAX) << LOW_BITS | (r->asks ? ASKS : 0) |
-			 (r->quiet ? QUIET : 0) | number};
+			 (r->quiet ? QUIET : 0) | (r->bursts ? BURSTS : 0) | number};
 }
 
 struct parda_report parda_message_read(const struct peer_message *m, const struct peer_report *r)
@@ -59,6 +60,7 @@ struct parda_report parda_message_read(const struct peer_message *m, const struc
 		.sequence = m->sequence,
 		.asks = r->flags & ASKS,
 		.quiet = r->flags & QUIET,
+		.bursts = r->flags & BURSTS,
 		.steps = r->flags >> LOW_BITS & UINT32_MAX,
 		.floor = floor_read(r->flags >> (LOW_BITS + STEPS_BITS)),
 		.shares = r->shares,

@@ -9,6 +9,8 @@
 
 /* Larger values are not a report. */
 #define MOST 1e15
+/* Periods until a host that rejoins has its part, with its credit. */
+#define TURN 5
 
 /* ---- set-up */
 
@@ -81,6 +83,8 @@ static void begin(struct parda *p)
 {
 	p->window = fmax(p->law.wmin, fmin(p->config.window, p->law.wmax));
 	p->credit.span = p->config.burst;
+	p->credit.period = p->config.period;
+	p->credit.turn = TURN * p->config.period;
 	if (p->config.window > 0)
 		p->joining = p->config.age;
 	else
@@ -332,6 +336,16 @@ static double knee_of(const struct parda *p)
 	return p->knee ? p->knee->knee : 0;
 }
 
+static void save(struct parda *p, const struct parda_sums *s, double inside, weir_time span)
+{
+	struct parda_credit_seen seen = {.window = p->window,
+		.inside = inside,
+		.others = fmax(0, s->inside - inside),
+		.latency = s->latency};
+
+	parda_credit_step(&p->credit, &seen, span);
+}
+
 void parda_step(
 	struct parda *p, weir_time now, const struct parda_measured *m, struct parda_decision *ret)
 {
@@ -355,14 +369,15 @@ void parda_step(
 	}
 	if (stopped || p->start.on)
 		p->credit.saved = 0;
-	else
-		parda_credit_step(&p->credit, p->window, own.inside, span);
+	own.bursts = parda_credit_has(&p->credit);
 	own.shares = shares_of(p, m, stopped ? p->config.period : span);
 	note_joining(p, m, stopped, &own);
 	own.latency = p->latency;
 	own.window = p->window; /* preliminary, for the sums */
 	own.beta = p->scale * own.shares;
 	s = parda_sums_of(p, &own);
+	if (!stopped && !p->start.on && p->latency > 0) /* none before its first request */
+		save(p, &s, own.inside, span);
 	p->inside = parda_average_time(p->inside, (double)span, (double)p->config.tau, s.inside);
 	ret->scale = scale_of(p, &s);
 	ret->beta = own.beta = ret->scale * own.shares;
@@ -372,7 +387,7 @@ void parda_step(
 	warn(p, &s, &own, ret);
 	own.window = p->window;
 	ret->window = parda_credit_window(&p->credit, p->window, p->law.wmax) / size_of(p);
-	ret->credit = p->credit.saved / 1e9;
+	ret->credit = p->credit.saved;
 	ret->threshold = p->threshold;
 	ret->knee = knee_of(p);
 	ret->ios = s.ios;

@@ -72,6 +72,7 @@ struct parda_report {
 	uint64_t steps;    /* of its controller so far; 0: not reported */
 	bool asks;         /* asks whether others have requests inside: it is about to read */
 	bool quiet;        /* the answer: it has none */
+	bool bursts;       /* it has credit: its window does not limit it */
 	double shares;     /* Σ shares of its VMs, adjusted to the idle (eq. 4) */
 	double beta;       /* slots: scale × shares, as used */
 	double window;     /* slots, from now on */
@@ -139,7 +140,7 @@ struct parda_decision {
 	double ios;         /* a second, of all that count */
 	double inside;      /* mean slots in use, of all that count */
 	uint32_t peers;     /* that count */
-	double credit;      /* slots × s that are saved for a burst */
+	double credit;      /* slots that are saved for a burst */
 	bool alone;         /* aggregated, and no peer was heard */
 	bool stranger;      /* requests are inside that no host has sent: … */
 	double strange;     /* … so many, about */

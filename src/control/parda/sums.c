@@ -27,9 +27,9 @@ static double used_part(const struct parda *p, const struct parda_report *r, dou
 	return fmin(1, USED_HALF * r->inside / before);
 }
 
-/* Add a report. *weights: of the latencies, whose weighted sum is s->latency. */
-static void add(const struct parda *p, struct parda_sums *s, double *weights,
-	const struct parda_report *r, double before)
+/* Add a report. */
+static void add(
+	const struct parda *p, struct parda_sums *s, const struct parda_report *r, double before)
 {
 	double used = used_part(p, r, before);
 
@@ -44,21 +44,51 @@ static void add(const struct parda *p, struct parda_sums *s, double *weights,
 		s->used_windows += used * r->window;
 		s->least = s->least > 0 ? fmin(s->least, r->shares) : r->shares;
 	}
-	if (r->latency > 0) {
-		double weight = p->config.unweighted ? r->ios > 0 : r->ios;
-
+	if (r->latency > 0)
 		s->ios += r->ios;
-		*weights += weight;
-		s->latency += weight * r->latency;
-	}
+}
+
+struct mean {
+	double weights, sum;
+};
+
+static void add_latency(const struct parda *p, const struct parda_report *r, bool bursts,
+	double most, struct mean *m)
+{
+	double weight = p->config.unweighted ? r->ios > 0 : r->ios;
+
+	if (r->bursts != bursts || !(r->latency > 0))
+		return;
+	m->weights += weight;
+	m->sum += weight * fmin(r->latency, most);
+}
+
+static void add_latencies(const struct parda *p, const struct parda_report *own, bool bursts,
+	double most, struct mean *m)
+{
+	add_latency(p, own, bursts, most, m);
+	for (uint32_t i = 0; !p->config.local && i < p->peers.n; i++)
+		if (parda_peer_counts(&p->peers, &p->peers.peers[i]))
+			add_latency(p, &p->peers.peers[i].last, bursts, most, m);
+}
+
+/* Return the mean latency. That of a host with credit is mostly of its own burst, and ends with it: beside hosts that
+ * their windows limit it counts as no more than theirs. A burst that is shorter than a period is seen nowhere else:
+ * its mean number of requests inside is below the window. */
+static double latency_of(const struct parda *p, const struct parda_report *own)
+{
+	struct mean m = {0};
+
+	add_latencies(p, own, false, INFINITY, &m);
+	add_latencies(p, own, true, m.weights > 0 ? m.sum / m.weights : INFINITY, &m);
+	return m.weights > 0 ? m.sum / m.weights : 0;
 }
 
 struct parda_sums parda_sums_of(const struct parda *p, const struct parda_report *own)
 {
 	struct parda_sums s = {0};
-	double weights = 0;
 
-	add(p, &s, &weights, own, own->window);
+	add(p, &s, own, own->window);
 	for (uint32_t i = 0; !p->config.local && i < p->peers.n; i++) {
 		const struct parda_peer *peer = &p->peers.peers[i];
 		const struct parda_report *r = &peer->last;
@@ -70,7 +100,7 @@ struct parda_sums parda_sums_of(const struct parda *p, const struct parda_report
 			}
 			continue;
 		}
-		add(p, &s, &weights, r, peer->before);
+		add(p, &s, r, peer->before);
 		s.peers++;
 		s.add_up |= peer->apart == PARDA_ADD_UP;
 		s.merge |= peer->apart == PARDA_MERGE;
@@ -79,7 +109,7 @@ struct parda_sums parda_sums_of(const struct parda *p, const struct parda_report
 			s.ratio = fmax(s.ratio, r->window / r->shares);
 		s.at_work |= r->shares > 0 && r->steps > PARDA_START_STEPS;
 	}
-	s.latency = weights > 0 ? s.latency / weights : 0;
+	s.latency = latency_of(p, own);
 	return s;
 }
 
