@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ids: finds every id that was added and no other, for any clustering of ids and size of the
+/* ids: finds every id that was added and not removed, and no other, for any clustering of ids and size of the
  * table. */
 #include "control/ids.h"
 #include "base/rng.h"
@@ -42,6 +42,12 @@ static void many(uint64_t (*id_of)(uint32_t i))
 	for (uint32_t i = 5000; i < 6000; i++)
 		CHECK(ids_find(&ids, id_of(i)) == SIZE_MAX);
 	CHECK(ids.n == 5000 && ids.room >= 2 * ids.n && ids.room <= 8 * ids.n);
+	for (uint32_t i = 0; i < 5000; i += 1 + i % 3) /* neighbours, and gaps between others */
+		ids_remove(&ids, id_of(i));
+	for (uint32_t i = 0, gone = 0; i < 5000; i++) {
+		CHECK_INT(ids_find(&ids, id_of(i)), i == gone ? SIZE_MAX : i);
+		gone += i == gone ? 1 + i % 3 : 0;
+	}
 	ids_free(&ids);
 }
 

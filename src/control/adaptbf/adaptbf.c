@@ -108,7 +108,7 @@ void adaptbf_free(struct adaptbf *a)
 	adaptbf_space_free(&a->space);
 	ledger_free(a->ledger);
 	free(a->slots);
-	free(a->index);
+	ids_free(&a->index);
 	free(a->seen);
 	free(a);
 }

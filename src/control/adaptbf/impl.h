@@ -5,6 +5,7 @@
 
 #include "control/adaptbf/law.h"
 #include "control/adaptbf/adaptbf.h"
+#include "control/ids.h"
 
 #define ADAPTBF_NOBODY UINT32_MAX
 
@@ -68,7 +69,7 @@ struct adaptbf {
 
 	struct adaptbf_slot *slots;
 	uint32_t n_slots, room, free, known;
-	uint32_t *index; /* id → slot; open addressing, 2 × room, a power of 2 */
+	struct ids index; /* id → slot */
 	struct adaptbf_job *seen;
 	size_t seen_room;
 	struct adaptbf_arrays active;
