@@ -36,6 +36,17 @@ until_log()
 	done
 }
 
+# until_busy: until the client of the upstream has replies
+until_busy()
+{
+	tries=0
+	until weir status | grep -q "^tu .*[1-9]"; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 200 ] || fail "no client of the upstream"
+		sleep 0.05
+	done
+}
+
 nbdkit -U "$here/up.sock" --pidfile up.pid memory 16M
 serve_cleanup()
 {
@@ -55,12 +66,7 @@ other=$!
 run 0 weir policy apply up.yaml
 weir load -t 60s -d 8 "u=$(uri u)" >u.out 2>&1 &
 load=$!
-tries=0
-until weir status | grep -q "^tu .*[1-9]"; do
-	tries=$((tries + 1))
-	[ "$tries" -lt 200 ] || fail "no client of the upstream"
-	sleep 0.05
-done
+until_busy
 kill -STOP "$(cat up.pid)"
 sleep 0.2
 run 0 weir policy apply weir.yaml
@@ -79,7 +85,7 @@ wait "$load"
 
 weir load -t 60s -d 8 "u=$(uri u)" >u.out 2>&1 &
 load=$!
-sleep 0.5
+until_busy
 kill -STOP "$(cat up.pid)"
 sleep 0.2
 run 0 weir policy apply weir.yaml
@@ -128,10 +134,10 @@ has a.out " 0 wrong"
 run 0 weir policy apply up.yaml
 weir load -t 60s -d 8 "u=$(uri u)" >u.out 2>&1 &
 load=$!
-sleep 0.3
+until_busy
+removed=$(grep -c "resource-removed resource=u" gate.log)
 kill -STOP "$(cat up.pid)"
 run 0 weir policy apply weir.yaml
-removed=$(grep -c "resource-removed resource=u" gate.log)
 (sleep 0.5 && kill -CONT "$(cat up.pid)") &
 serve_stop gate
 [ "$(grep -c "resource-removed resource=u" gate.log)" -eq $((removed + 1)) ] || fail "it was not freed at the end"

@@ -165,11 +165,11 @@ struct back_config {       /* 0 or NULL: the default */
 	uint32_t connections; /* nbd: 4, or 1 where the upstream does not allow several */
 	size_t keep; /* nbd: bytes of writes kept since the last flush, ≥ BACK_KEEP_LEAST; 64 MiB */
 	bool read_only;
-	bool direct;   /* file: O_DIRECT */
-	bool threads;  /* file: never io_uring */
-	bool lock;     /* file: fail with -EBUSY if another program writes to it; lock it */
-	bool heir;     /* file: this process has it locked, and closes that one later: look for no conflict */
-	uint64_t seed; /* model: seed of its random numbers */
+	bool direct;  /* file: O_DIRECT */
+	bool threads; /* file: never io_uring */
+	bool lock;    /* file: fail with -EBUSY if another program writes to it; lock it */
+	bool heir; /* file: this process has it locked, and closes that one later: look for no conflict */
+	uint64_t seed;                                     /* model: seed of its random numbers */
 	const char *tls_ca, *tls_cert, *tls_key, *tls_psk; /* nbds: files; see tls.h */
 };
 

@@ -118,7 +118,7 @@ struct resource {
 	weir_time bypass_since; /* since when it is bypassed */
 	bool started;
 	const char *closed; /* why clients are refused: resource_close; NULL: they are not */
-	weir_time now; /* time of the last turn, for calls to the gate between turns */
+	weir_time now;      /* time of the last turn, for calls to the gate between turns */
 
 	/* private to serve/resource/policy.c; counts and totals by resource_room. */
 	const struct weir_policy *policy; /* in force; borrowed. NULL before the first swap */
