@@ -5,7 +5,7 @@
  * SOURCE  The NBD protocol, "fixed newstyle" handshake.
  * METHOD  GREETING → one option at a time, each sent when the one before is answered: STARTTLS (if
  *         wanted; then the caller does TLS and calls nbd_greet_secure), STRUCTURED_REPLY,
- *         SET_META_CONTEXT, GO. If the server does not support GO, EXPORT_NAME follows. The first
+ *         SET_META_CONTEXT, GO (or INFO). If the server does not support GO, EXPORT_NAME follows. The first
  *         bytes of an answer's data are gathered in g->in, and the rest is skipped: the client
  *         needs no long data.
  * COST    O(bytes). Nothing is allocated; a server may answer MOST_ANSWERS times.
@@ -80,7 +80,7 @@ static void ask_go(struct nbd_greet *g, struct out *o)
 {
 	uint32_t len = (uint32_t)strlen(g->name);
 
-	send_option(g, o, NBD_OPT_GO, 4 + len + 2 + 2);
+	send_option(g, o, g->only_info ? NBD_OPT_INFO : NBD_OPT_GO, 4 + len + 2 + 2);
 	put32(o, len);
 	put_text(o, g->name, len);
 	put32(o, 1u << 16 | NBD_INFO_BLOCK_SIZE); /* how many, then which */
@@ -230,6 +230,7 @@ static void handle_ack(struct nbd_greet *g, struct out *o)
 	case NBD_OPT_STARTTLS:
 		g->step = TLS;
 		break;
+	case NBD_OPT_INFO:
 	case NBD_OPT_GO:
 		if (g->told)
 			g->step = READY;
@@ -280,7 +281,8 @@ static void handle_answer(struct nbd_greet *g, struct out *o)
 		handle_error(g, o);
 	else if (g->reply_type == NBD_REP_ACK)
 		handle_ack(g, o);
-	else if (g->reply_type == NBD_REP_INFO && g->option == NBD_OPT_GO)
+	else if (g->reply_type == NBD_REP_INFO &&
+		 (g->option == NBD_OPT_GO || g->option == NBD_OPT_INFO))
 		parse_info(g);
 	else if (g->reply_type == NBD_REP_META_CONTEXT && g->option == NBD_OPT_SET_META_CONTEXT)
 		parse_context(g);

@@ -206,6 +206,7 @@ struct nbd_greet {
 	const char *name; /* borrowed */
 	bool want_tls, want_structured, want_allocation, secure, no_zeroes, told;
 	bool want_held; /* set by the caller after init */
+	bool only_info; /* the same: ask for the export's size without becoming its client */
 	uint8_t step;
 	unsigned answers; /* answers so far, to bound them */
 	uint32_t have, skip, option, length, reply_type;
