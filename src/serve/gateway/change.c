@@ -38,6 +38,7 @@ void gateway_change_free(struct gateway_change *c)
 		return;
 	gateway_draft_free(&c->draft);
 	gateway_note_free(&c->note);
+	gateway_instances_free(&c->instances);
 	free(c->states);
 	free(c->text);
 	free(c->name);
@@ -217,6 +218,8 @@ static void finish(struct gateway *g, struct gateway_change *c)
 	if (!g->changes)
 		g->changes_last = &g->changes;
 	c->done(c->arg, c->rc, &c->note, &c->err);
+	if (!c->entered)
+		gateway_each_failed(g, c->kind == CHANGE_REFRESH && c->rc < 0);
 	discard(g, c);
 	if (g->changes && !g->changes_end)
 		start_first(g);
@@ -228,7 +231,8 @@ static void run_aside(struct aside_job *j)
 
 	switch (c->stage) {
 	case MAKE:
-		gateway_draft_make(c->gateway, c);
+		if (c->rc == 0)
+			gateway_draft_make(c->gateway, c);
 		break;
 	case DIVIDE:
 		c->rc = gateway_divide_prepare(c->gateway, c->draft.version->policy);
@@ -330,6 +334,7 @@ static void change_back(struct loop_task *t)
 		give_up(c);
 	} else {
 		gateway_draft_enter(g, c);
+		c->entered = true;
 		c->stage = LEAVE;
 		c->leave_by = loop_clock() + LEAVE_TIME;
 		finish_or_wait(c);
@@ -342,6 +347,8 @@ static void start_first(struct gateway *g)
 
 	if (c->kind == CHANGE_REFRESH)
 		g->refresh = false;
+	if (gateway_each_copy(g, &c->instances) < 0)
+		c->rc = no_memory(&c->err);
 	c->stage = MAKE;
 	c->job.run = run_aside;
 	c->job.done = done_aside;

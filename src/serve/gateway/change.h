@@ -10,6 +10,7 @@
 #define WEIR_SERVE_GATEWAY_CHANGE_H
 
 #include "serve/loop/aside.h"
+#include "serve/gateway/each.h"
 #include "serve/gateway/impl.h"
 
 enum gateway_change_kind { CHANGE_APPLY, CHANGE_SET, CHANGE_RELOAD, CHANGE_REFRESH };
@@ -43,6 +44,8 @@ struct gateway_change {
 	struct gateway_note note;
 	struct weir_err err;
 	int rc;
+	struct gateway_instances instances; /* senders that have tenants of templates */
+	bool entered;                       /* it is in force */
 
 	/* private to serve/gateway/change.c */
 	struct gateway_change *next;
