@@ -40,6 +40,7 @@ struct policy_instance { /* a sender that has, or shall have, a tenant of a temp
 	struct weir_who who;
 	bool had_min; /* its min was in force before: comes before new ones */
 	int tenant;   /* returned: its index; -1: no template has a tenant for it */
+	void *texts;  /* the caller's */
 };
 
 /* Make the tenants of the senders, in their order until the template has max_tenants. Two senders may have the same tenant.

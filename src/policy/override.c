@@ -362,6 +362,37 @@ int policy_override_set(
 	return rc;
 }
 
+/* Cut the last name of a path. */
+static const char *path_above(char *path)
+{
+	*strrchr(path, '/') = '\0';
+	return path;
+}
+
+int policy_override_later(
+	struct weir_policy *p, const char *key, const char *value, struct weir_err *err)
+{
+	const char *dot = strrchr(key, '.');
+	char path[POLICY_DEPTH_MAX * 64 + 16];
+	struct weir_tenant was;
+	int of, rc;
+
+	if (!dot || (size_t)(dot - key) >= sizeof(path) || what_of(dot + 1) >= DEPTH)
+		return -ENOENT;
+	snprintf(path, sizeof(path), "%.*s", (int)(dot - key), key);
+	if (!policy_each_absent(p, path))
+		return -ENOENT;
+	/* Try it at the tenant `others`, with the knobs that the template would give. */
+	of = weir_policy_find(p, path_above(path));
+	of = p->tenants[of].first_child;
+	was = p->tenants[of];
+	policy_class_lay(&p->tenants[of], &p->tenants[was.parent].each->leaf, ~0u);
+	snprintf(path, sizeof(path), "%s%s", was.path, dot);
+	rc = policy_override_set(p, path, value, err);
+	p->tenants[of] = was;
+	return rc;
+}
+
 int policy_override_check(
 	struct weir_policy *p, struct weir_policy_remarks *remarks, struct weir_err *err)
 {

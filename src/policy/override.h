@@ -26,6 +26,10 @@
 int policy_override_set(
 	struct weir_policy *p, const char *key, const char *value, struct weir_err *err);
 
+/* Check a value for a tenant that a template may make and has not made: 0; -ENOENT: it is none; -EINVAL, -ENOMEM. */
+int policy_override_later(
+	struct weir_policy *p, const char *key, const char *value, struct weir_err *err);
+
 /* After the last change: check that the policy is still valid. 0, or -EINVAL / -ENOMEM and the
  * first reason. remarks (may be NULL): all errors and warnings. */
 int policy_override_check(

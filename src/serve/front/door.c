@@ -122,6 +122,18 @@ static void count_refused(struct front_visit *v, const char *name, const char *w
 		"why", why, NULL);
 }
 
+/* Return true if the client's tenant is being made: it has to wait, but not for ever. */
+static bool must_wait(struct front_visit *v, const struct front_place *place)
+{
+	struct weir_who w = identity_of(v, v->export_);
+	const struct front_site *site = v->door->site;
+
+	if (v->late || !site->admit || site->admit(v->door->gateway, &w, place) == 0)
+		return false;
+	v->timeout = TIME_LIMIT;
+	return true;
+}
+
 int front_find(struct front_visit *v, const char *name, struct front_place *ret)
 {
 	int rc = resolve(v, name, ret);
@@ -132,6 +144,8 @@ int front_find(struct front_visit *v, const char *name, struct front_place *ret)
 		v->timeout = ret->timeout ? ret->timeout : WAIT_LIMIT;
 		return v->late ? -ETIMEDOUT : -EAGAIN;
 	}
+	if (rc == 0 && must_wait(v, ret))
+		return -EAGAIN;
 	return rc;
 }
 
@@ -230,6 +244,8 @@ static void client_of(
 	ret->tenant = place->tenant;
 }
 
+static bool keep_waiting(struct front_visit *v, uint32_t events);
+
 static void hand_over(struct front_visit *v)
 {
 	struct front_start s = {.ops = v->ops,
@@ -241,6 +257,12 @@ static void hand_over(struct front_visit *v)
 	/* Look it up again: the list may have changed v->export_, or a change the policy. */
 	if (resolve(v, v->name, &s.place) < 0 || !s.place.known) {
 		end_visit(v);
+		return;
+	}
+	if (must_wait(v, &s.place)) {
+		v->ready = true;
+		v->state = FRONT_HELLO_WAIT;
+		keep_waiting(v, 0);
 		return;
 	}
 	client_of(v, &s.place, &s.client);
@@ -384,7 +406,7 @@ static void resume_visit(struct front_visit *v)
 	unlink_visit(v);
 	v->waiting = false;
 	v->until = loop_now(v->door->loop) + TIME_LIMIT;
-	v->state = FRONT_HELLO_MORE;
+	v->state = v->ready ? FRONT_HELLO_READY : FRONT_HELLO_MORE;
 	link_visit(v, &d->talking);
 	on_ready(&v->fd, 0);
 }

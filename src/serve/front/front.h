@@ -134,6 +134,7 @@ struct front_visit { /* a handshake; the first member of the protocol's own */
 	bool shaking;           /* in the TLS handshake */
 	bool waiting;           /* for the storage of its export, in the door's other list */
 	bool late;              /* it waited long enough */
+	bool ready;             /* it waits at the end of the handshake */
 	bool refused;           /* was counted */
 	weir_time timeout;      /* of that resource */
 	struct loop_timer patience;
@@ -287,6 +288,9 @@ struct front_site { /* functions of the gateway for its front ends */
 	const char *(*export_)(const struct gateway *g, size_t i); /* name, or NULL */
 	/* As front_find, without -EAGAIN. Any name in the identity may be NULL. */
 	int (*find)(struct gateway *g, const struct weir_who *who, struct front_place *ret);
+	/* The client is about to use the place. 0; -EAGAIN: call again after front_known. May be NULL. */
+	int (*admit)(struct gateway *g, const struct weir_who *who,
+		const struct front_place *place);
 	struct tls *(*tls)(const struct gateway *g, bool *ret_required);            /* NULL: none */
 	void (*count)(struct gateway *g, int connections, int refused, int broken); /* any thread */
 };

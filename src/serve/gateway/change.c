@@ -38,6 +38,7 @@ void gateway_change_free(struct gateway_change *c)
 		return;
 	gateway_draft_free(&c->draft);
 	gateway_note_free(&c->note);
+	gateway_instances_free(&c->instances);
 	free(c->states);
 	free(c->text);
 	free(c->name);
@@ -219,13 +220,15 @@ static void finish(struct gateway *g, struct gateway_change *c)
 	g->switching = false;
 	gateway_divide_pause(g, false);
 	if (c->draft.resources)
-		gateway_resources_drop(g, c->draft.resources, c->draft.version->policy->n_resources,
-			c->draft.version);
+		gateway_resources_drop(
+			g, c->draft.resources, c->draft.n_resources, c->draft.version);
 	c->draft.resources = NULL;
 	g->changes = c->next;
 	if (!g->changes)
 		g->changes_last = &g->changes;
 	c->done(c->arg, c->rc, &c->note, &c->err);
+	if (!c->entered)
+		gateway_each_failed(g, c->kind == CHANGE_REFRESH && c->rc < 0);
 	discard(g, c);
 	if (g->changes && !g->changes_end)
 		start_first(g);
@@ -237,7 +240,8 @@ static void run_aside(struct aside_job *j)
 
 	switch (c->stage) {
 	case MAKE:
-		gateway_draft_make(c->gateway, c);
+		if (c->rc == 0)
+			gateway_draft_make(c->gateway, c);
 		break;
 	case DIVIDE:
 		c->rc = gateway_divide_prepare(
@@ -340,6 +344,7 @@ static void change_back(struct loop_task *t)
 		give_up(c);
 	} else {
 		gateway_draft_enter(g, c);
+		c->entered = true;
 		c->stage = LEAVE;
 		c->leave_by = loop_clock() + LEAVE_TIME;
 		finish_or_wait(c);
@@ -352,6 +357,8 @@ static void start_first(struct gateway *g)
 
 	if (c->kind == CHANGE_REFRESH)
 		g->refresh = false;
+	if (gateway_each_copy(g, &c->instances) < 0)
+		c->rc = no_memory(&c->err);
 	c->stage = MAKE;
 	c->job.run = run_aside;
 	c->job.done = done_aside;

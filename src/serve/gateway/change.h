@@ -10,6 +10,7 @@
 #define WEIR_SERVE_GATEWAY_CHANGE_H
 
 #include "serve/loop/aside.h"
+#include "serve/gateway/each.h"
 #include "serve/gateway/impl.h"
 
 enum gateway_change_kind { CHANGE_APPLY, CHANGE_SET, CHANGE_RELOAD, CHANGE_REFRESH };
@@ -26,8 +27,9 @@ struct gateway_draft { /* a version that is being made; zero it */
 	bool kept, kept_extras;             /* the state folder has its overrides; its extras */
 	struct gateway_volumes volumes;     /* opened, and not in force yet */
 	struct gateway_listeners listeners; /* the same; none: unchanged */
-	struct gateway_resource *
-		*resources; /* of its policy, in its order; NULL: not opened, or in force */
+	/* of its policy, in its order; NULL: not opened, or in force */
+	struct gateway_resource **resources;
+	size_t n_resources;
 };
 
 struct gateway_change {
@@ -46,6 +48,8 @@ struct gateway_change {
 	struct gateway_note note;
 	struct weir_err err;
 	int rc;
+	struct gateway_instances instances; /* senders that have tenants of templates */
+	bool entered;                       /* it is in force */
 
 	/* private to serve/gateway/change.c */
 	struct gateway_change *next;

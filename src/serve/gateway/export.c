@@ -95,6 +95,27 @@ static void locate_volume(const struct gateway_volume *v, struct front_place *re
 	ret->known = v->known;
 }
 
+uint64_t gateway_export_size(struct gateway *g, const struct weir_policy *p,
+	const struct gateway_volumes *fresh, const char *name)
+{
+	int i = policy_index_export(p, name);
+	const struct weir_export *e = i >= 0 ? &p->exports[i] : NULL;
+	const struct gateway_volume *v = NULL;
+	const struct gateway_resource *r;
+
+	if (e && e->back) {
+		v = fresh ? gateway_volumes_find(fresh, name) : NULL;
+		v = v ? v : gateway_volume_find(g, name);
+		return v && v->known ? v->size : 0;
+	}
+	if (e && e->size)
+		return e->size;
+	r = gateway_resource(g, e ? p->resources[e->resource].name : name);
+	if (!r || !r->known || (!e && p->n_exports) || (e && e->offset > r->size))
+		return 0;
+	return r->size - (e ? e->offset : 0);
+}
+
 int gateway_find(struct gateway *g, const struct weir_who *who, struct front_place *ret)
 {
 	const struct gateway_volume *v = NULL;

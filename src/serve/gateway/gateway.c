@@ -8,6 +8,7 @@
  * a step fails, gateway_free frees the parts that exist, so it must cope with each of them missing.
  */
 #include "base/container.h"
+#include "serve/gateway/each.h"
 #include "serve/gateway/impl.h"
 #include "serve/host/reports.h"
 #include "serve/gateway/change.h"
@@ -75,6 +76,7 @@ void gateway_count(struct gateway *g, int connections, int refused, int broken)
 const struct front_site gateway_site = {
 	.export_ = gateway_export,
 	.find = gateway_find,
+	.admit = gateway_admit,
 	.tls = gateway_tls,
 	.count = gateway_count,
 };
@@ -217,6 +219,8 @@ static int start_gateway(struct gateway *g, struct weir_err *err)
 	rc = gateway_tls_read(g->policy, &g->tls, err);
 	if (rc == 0)
 		rc = open_resources(g, err);
+	if (rc == 0)
+		rc = gateway_policy_sizes(g, err);
 	if (rc == 0 && gateway_ledger_start(g) < 0)
 		rc = no_memory(err);
 	if (rc == 0)
@@ -228,6 +232,8 @@ static int start_gateway(struct gateway *g, struct weir_err *err)
 	rc = gateway_divide_start(g);
 	if (rc == 0)
 		rc = gateway_slo_start(g);
+	if (rc == 0)
+		rc = gateway_each_start(g);
 	if (rc < 0)
 		return weir_err_set(err, rc, "%s", strerror(-rc));
 	rc = cluster_start(g, err);
@@ -294,6 +300,7 @@ void gateway_free(struct gateway *g)
 		gateway_record_stop(g, NULL, NULL);
 		gateway_divide_stop(g);
 		gateway_slo_stop(g);
+		gateway_each_stop(g);
 		gateway_unlisten(g);
 		front_door_free(g->door);
 		g->door = NULL;

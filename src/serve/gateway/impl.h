@@ -28,6 +28,7 @@
 struct aside;
 struct cluster;        /* cluster.c */
 struct gateway_divide; /* serve/gateway/divide.c */
+struct gateway_each_table; /* serve/gateway/each.c */
 struct gateway_ledger; /* serve/gateway/ledger.c */
 struct gateway_slo;    /* serve/gateway/slo.c */
 struct record;         /* record.c */
@@ -52,10 +53,10 @@ struct gateway_resource {
 	bool volumes;
 	struct worker *worker;
 	struct resource *resource;
-	uint64_t number; /* in the order of opening, from 1 on */
-	bool known;      /* size and resource_info are known: its back end was reached once */
-	uint64_t size;   /* bytes */
-	bool bypassed;   /* serve/gateway/bypass.c's */
+	uint64_t number;        /* in the order of opening, from 1 on */
+	atomic_bool known;      /* size and resource_info are known: its back end was reached once */
+	_Atomic(uint64_t) size; /* bytes */
+	bool bypassed;          /* serve/gateway/bypass.c's */
 	struct gateway *gateway;
 	weir_time open_by;        /* patience with an unreachable upstream at the opening */
 	struct loop_task learned; /* posted by its worker when they are known */
@@ -90,8 +91,8 @@ struct gateway_volume {
 	struct back *back; /* the resource's once it was added; from then on only for `info` */
 	uint32_t slot;     /* of back_volumes */
 	bool added;        /* the resource's thread has it */
-	bool known;        /* size and info are known: its back end was reached once */
-	uint64_t size;     /* bytes */
+	atomic_bool known; /* size and info are known: its back end was reached once */
+	_Atomic(uint64_t) size; /* bytes */
 	struct loop_task learned, leave, left; /* known; to be removed; removed */
 };
 
@@ -138,6 +139,7 @@ struct gateway {
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	struct gateway_divide *divide;
+	struct gateway_each_table *each; /* NULL: not started yet */
 	struct reports *reports;       /* NULL: no controllers that have peers */
 	struct cluster *cluster;       /* NULL: it is in none */
 	struct gateway_ledger *ledger; /* NULL: it is not kept */
@@ -233,6 +235,11 @@ struct gateway_resource *gateway_resource(struct gateway *g, const char *name);
 int gateway_fits(struct gateway *g, const struct weir_policy *p,
 	struct gateway_resource *const *list, struct weir_err *err);
 
+/* Return the bytes of an export of the policy; 0: not known yet. fresh: volumes that are opened and not in force yet, or
+ * NULL. */
+uint64_t gateway_export_size(struct gateway *g, const struct weir_policy *p,
+	const struct gateway_volumes *fresh, const char *name);
+
 /* A resource became known: log the exports that do not fit it. */
 void gateway_fits_resource(struct gateway *g, const struct gateway_resource *r);
 
@@ -298,6 +305,8 @@ void gateway_volumes_enter(struct gateway *g, struct gateway_volumes *fresh);
 /* Free the list and the volumes that were not added. */
 void gateway_volumes_free(struct gateway_volumes *list);
 const struct gateway_volume *gateway_volume_find(const struct gateway *g, const char *name);
+const struct gateway_volume *gateway_volumes_find(
+	const struct gateway_volumes *list, const char *name);
 
 /* ---- serve/gateway/policy.c and serve/gateway/divide.c, called by gateway_new and
  * gateway_free. */
@@ -308,6 +317,8 @@ const struct gateway_volume *gateway_volume_find(const struct gateway *g, const 
 int gateway_policy_start(struct gateway *g, struct weir_policy *p, const char *text,
 	const char *name, struct weir_err *err);
 void gateway_policy_stop(struct gateway *g);
+/* At the start, when the back ends are open: put limits by size in force. */
+int gateway_policy_sizes(struct gateway *g, struct weir_err *err);
 /* Start dividing, by a timer of g->loop, if there is more than one resource; the workers run and
  * the policy is in their gates. gateway_divide_policy: g->policy is now the prepared one. */
 int gateway_divide_start(struct gateway *g);

@@ -12,6 +12,7 @@
  *         client that may change limits need not be able to read every file that the gateway can.
  */
 #include "base/no-memory.h"
+#include "policy/by-size.h"
 #include "policy/copy.h"
 #include "policy/override.h"
 #include "policy/swap.h"
@@ -35,6 +36,8 @@ struct draft { /* a version before it is complete */
 	size_t n_overrides;
 	const char *text, *name; /* borrowed */
 	struct tls *tls;
+	struct gateway *gateway;
+	struct gateway_instances *instances; /* of the change; NULL: none */
 };
 
 static void draft_free(struct draft *v)
@@ -88,6 +91,26 @@ static int add_volumes(struct draft *v)
 	return rc;
 }
 
+/* Set the value; that of a tenant that its template has not made is kept until it is. */
+static int override(
+	struct weir_policy *p, const struct gateway_override *o, struct weir_err *err)
+{
+	int rc = policy_override_set(p, o->key, o->value, err);
+
+	return rc == -ENOENT && policy_override_later(p, o->key, o->value, err) == 0 ? 0 : rc;
+}
+
+/* The last layer: what depends on sizes and on all limits together; and the check. */
+static int settle(struct draft *v, const struct gateway_volumes *fresh,
+	struct weir_policy_remarks *remarks, struct weir_err *err)
+{
+	const struct gateway_instances none = {0};
+	int rc = gateway_each_limits(
+		v->gateway, v->policy, fresh, v->instances ? v->instances : &none);
+
+	return rc < 0 ? no_memory(err) : policy_override_check(v->policy, remarks, err);
+}
+
 /* Make the policy: a copy of the base, then each layer in order. An override that does not fit is reported. */
 static int build(struct draft *v, struct gateway_note *note, struct weir_err *err)
 {
@@ -97,17 +120,17 @@ static int build(struct draft *v, struct gateway_note *note, struct weir_err *er
 
 	if (rc == 0)
 		rc = add_volumes(v);
+	if (rc == 0 && v->instances)
+		rc = policy_each_expand(v->policy, v->instances->all, v->instances->n);
 	if (rc < 0)
 		no_memory(err);
 	for (size_t i = 0; rc == 0 && i < v->n_overrides; i++) {
-		const struct gateway_override *o = &v->overrides[i];
-
-		rc = policy_override_set(v->policy, o->key, o->value, &why);
+		rc = override(v->policy, &v->overrides[i], &why);
 		if (rc < 0)
 			weir_err_set(err, rc, "%s", why.text);
 	}
 	if (rc == 0)
-		rc = policy_override_check(v->policy, remarks, err);
+		rc = settle(v, NULL, remarks, err);
 	for (size_t i = 0; rc == 0 && i < remarks->n_warnings && i < WEIR_POLICY_REMARKS; i++)
 		gateway_note_add(note, "%s (warning)", remarks->warnings[i].text);
 	free(remarks);
@@ -126,7 +149,7 @@ static int drop_unfit(struct draft *v, struct gateway_note *note, struct weir_er
 		struct gateway_override *o = &v->overrides[i];
 		struct weir_err why;
 
-		if (policy_override_set(scratch, o->key, o->value, &why) == 0) {
+		if (override(scratch, o, &why) == 0) {
 			v->overrides[kept++] = *o;
 			continue;
 		}
@@ -376,10 +399,10 @@ bool gateway_override(
 
 /* ---- a draft */
 
-/* Takes the members of v. */
+/* Takes the members of v; what was opened for it is in ret. */
 static int finish_draft(const struct gateway *g, struct draft *v, struct gateway_draft *ret)
 {
-	struct gateway_draft d = {0};
+	struct gateway_draft d = *ret;
 
 	d.was = calloc(v->policy->n_tenants + 1, sizeof(*d.was));
 	if (!d.was || gateway_version_new(v->policy, v->text, v->name, &d.version) < 0) {
@@ -443,11 +466,11 @@ void gateway_draft_unkeep(struct gateway *g, struct gateway_draft *d)
 }
 
 /* Open the new resources and volumes, unless nothing is to be changed. */
-static int open_all(struct gateway *g, struct gateway_change *c)
+static int open_all(struct gateway *g, struct gateway_change *c, const struct weir_policy *p)
 {
-	const struct weir_policy *p = c->draft.version->policy;
 	int rc = c->dry ? 0 : gateway_resources_open(g, p, &c->draft.resources, &c->err);
 
+	c->draft.n_resources = p->n_resources;
 	if (rc == 0)
 		rc = gateway_fits(g, p, c->draft.resources, &c->err);
 	if (rc == 0 && !c->dry)
@@ -465,18 +488,21 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 		[CHANGE_RELOAD] = make_reloaded,
 		[CHANGE_REFRESH] = make_refreshed,
 	};
-	struct draft v = {0};
+	struct draft v = {.gateway = g, .instances = &c->instances};
 	int rc = make[c->kind](g, c, &v);
 
+	if (rc == 0)
+		rc = open_all(g, c, v.policy);
+	if (rc == 0 && c->draft.volumes.n && policy_size_used(v.policy))
+		rc = settle(&v, &c->draft.volumes, NULL, &c->err);
 	if (rc == 0) {
-		gateway_note_changes(&c->note, g->policy, v.policy, c->own);
+		if (c->kind != CHANGE_REFRESH)
+			gateway_note_changes(&c->note, g->policy, v.policy, c->own);
 		rc = finish_draft(g, &v, &c->draft);
 		if (rc < 0)
 			no_memory(&c->err);
 	}
 	c->draft.tls_set = c->kind == CHANGE_APPLY || c->kind == CHANGE_RELOAD;
-	if (rc == 0)
-		rc = open_all(g, c);
 	if (rc == 0 && !c->dry)
 		rc = keep(g, c);
 	draft_free(&v);
@@ -495,7 +521,8 @@ static void exchange(struct gateway *g, struct gateway_draft *d)
 		.tls = d->tls_set ? g->tls : d->tls,
 		.volumes = d->volumes,
 		.listeners = d->listeners,
-		.resources = d->resources};
+		.resources = d->resources,
+		.n_resources = d->n_resources};
 
 	g->base = d->base;
 	g->in_force = d->version;
@@ -530,6 +557,7 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	reports_policy(g);
 	cluster_policy(g);
 	record_policy(g);
+	gateway_each_entered(g, &c->instances);
 	log_event(LOG_LEVEL_INFO, "policy", "how", how[c->kind], "name", g->name, "version",
 		log_number(version, (double)g->version), NULL);
 }
@@ -598,7 +626,7 @@ static int make_first_draft(
 int gateway_policy_start(struct gateway *g, struct weir_policy *p, const char *text,
 	const char *name, struct weir_err *err)
 {
-	struct draft v = {.text = text, .name = name};
+	struct draft v = {.text = text, .name = name, .gateway = g};
 	struct gateway_draft d = {0};
 	int rc = make_first_draft(g, p, &v, err);
 
@@ -610,6 +638,29 @@ int gateway_policy_start(struct gateway *g, struct weir_policy *p, const char *t
 	gateway_draft_free(&d);
 	draft_free(&v);
 	return rc;
+}
+
+int gateway_policy_sizes(struct gateway *g, struct weir_err *err)
+{
+	struct draft v = {.gateway = g};
+	struct gateway_version *version = NULL;
+	int rc;
+
+	if (!policy_size_used(g->policy))
+		return 0;
+	rc = policy_copy(g->policy, &v.policy) < 0 ? no_memory(err) : settle(&v, NULL, NULL, err);
+	if (rc == 0 && gateway_version_new(v.policy, g->text, g->name, &version) < 0)
+		rc = no_memory(err);
+	if (rc < 0) {
+		weir_policy_free(v.policy);
+		return rc;
+	}
+	gateway_version_drop(g->in_force);
+	g->in_force = version;
+	g->policy = version->policy;
+	g->text = version->text;
+	g->name = version->name;
+	return 0;
 }
 
 void gateway_policy_stop(struct gateway *g)

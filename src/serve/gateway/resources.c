@@ -19,6 +19,7 @@
 #include "base/container.h"
 #include "base/no-memory.h"
 #include "serve/back/volumes.h"
+#include "serve/gateway/each.h"
 #include "serve/gateway/impl.h"
 #include "serve/host/cluster.h"
 #include "serve/host/reports.h"
@@ -143,6 +144,7 @@ static void learned(struct loop_task *t)
 	r->size = resource_info(r->resource)->size;
 	r->known = true;
 	gateway_fits_resource(r->gateway, r);
+	gateway_each_size(r->gateway);
 	front_known(r->gateway->door);
 }
 

@@ -13,7 +13,7 @@
 #include "base/no-memory.h"
 #include "policy/index.h"
 #include "serve/back/volumes.h"
-#include "serve/gateway/impl.h"
+#include "serve/gateway/each.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <libgen.h>
@@ -86,6 +86,12 @@ static struct gateway_volume *find(const struct gateway_volumes *list, const cha
 	size_t at = place_of(list, name);
 
 	return at < list->n && strcmp(list->all[at]->name, name) == 0 ? list->all[at] : NULL;
+}
+
+const struct gateway_volume *gateway_volumes_find(
+	const struct gateway_volumes *list, const char *name)
+{
+	return find(list, name);
 }
 
 const struct gateway_volume *gateway_volume_find(const struct gateway *g, const char *name)
@@ -317,6 +323,7 @@ static void learned(struct loop_task *t)
 
 	v->size = v->back->info.size;
 	v->known = true;
+	gateway_each_size(v->resource->gateway);
 	front_known(v->resource->gateway->door);
 }
 

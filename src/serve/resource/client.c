@@ -19,13 +19,28 @@
 #define FEW   64   /* requests: to look at them costs less than to close a connection */
 #define PAUSE 4000 /* ns per request looked at, which takes up to 200 ns */
 
-/* Match again: the policy may have been swapped since the gateway matched the client. */
-static int match(const struct resource *r, const struct client *c)
+static struct weir_who who_of(const struct client *c)
 {
-	struct weir_who who = {.export_ = c->export_,
+	return (struct weir_who){.export_ = c->export_,
 		.client = *c->address ? c->address : NULL,
 		.uid = *c->uid ? c->uid : NULL,
 		.tls = *c->tls ? c->tls : NULL};
+}
+
+void resource_tenants(struct resource *r, resource_tenants_fn *fn, void *arg)
+{
+	for (const struct client *c = r->policy ? r->clients : NULL; c; c = c->next) {
+		struct weir_who who = who_of(c);
+
+		if (c->tenant >= 0)
+			fn(arg, r->policy, &who, c->tenant);
+	}
+}
+
+/* Match again: the policy may have been swapped since the gateway matched the client. */
+static int match(const struct resource *r, const struct client *c)
+{
+	struct weir_who who = who_of(c);
 
 	return r->policy ? weir_policy_match(r->policy, &who) : c->tenant;
 }

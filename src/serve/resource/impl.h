@@ -97,6 +97,12 @@ struct resource_policy {
 	weir_time sweep_after;
 };
 
+struct resource_retired { /* counters of leaves that a group had */
+	weir_node node;   /* the group's */
+	struct weir_gate_stats stats;
+	struct resource_count count;
+};
+
 struct resource_loads;
 struct resource_reads;
 struct resource_shadows;
@@ -149,6 +155,9 @@ struct resource {
 	struct weir_hist *
 		*totals; /* from receipt to reply (resource_answered), ns; NULL: none yet */
 	size_t n_counts;
+
+	struct resource_retired *retired; /* serve/resource/retire.c's */
+	size_t n_retired;
 
 	struct request_list again, arrived, finished; /* again: goes before arrived */
 	uint32_t queued; /* requests that wait in the gate, without shadows */
@@ -350,6 +359,19 @@ void resource_late_set(struct resource *r);
 /* ---- serve/resource/look.c: what the gate says of a leaf, with requests that wait for a
  * controller's bucket as waiting for tokens, and not for a max of the tenant's own. */
 int resource_stats(struct resource *r, size_t tenant, struct weir_gate_stats *ret);
+
+/* Return true if a node never had a request: the gate is not asked for it. */
+static inline bool resource_idle(const struct resource_count *n)
+{
+	return !n->reads && !n->writes && !n->others && !n->errors;
+}
+
+/* ---- serve/resource/retire.c, for serve/resource/policy.c and serve/resource/look.c */
+
+/* Before a swap ends: nodes that none of the n next tenants takes over (was: policy_swap.stays) leave their counters to their
+ * groups. */
+void resource_retire(struct resource *r, const int *was, size_t n);
+const struct resource_retired *resource_retired(const struct resource *r, weir_node node); /* or NULL */
 
 /* ---- serve/resource/policy.c, for resource.c: nodes and whatever policy_of is, when the resource
  * goes. */

@@ -141,12 +141,6 @@ static void add_counters(
 	t->others += n->others;
 }
 
-/* Return true if a node never had a request: the gate is not asked for it. */
-static bool is_idle(const struct resource_count *n)
-{
-	return !n->reads && !n->writes && !n->others && !n->errors;
-}
-
 static void add_hists(struct resource *r, weir_node node, struct snapshot_tenant *t)
 {
 	const struct weir_hist *wait = weir_gate_hist_wait(r->gate, node);
@@ -168,7 +162,7 @@ static bool add_leaf(struct resource *r, struct snapshot *s, size_t i)
 	struct weir_gate_stats st;
 	weir_node node;
 
-	if (here < 0 || is_idle(&r->counts[r->nodes[here]]))
+	if (here < 0 || resource_idle(&r->counts[r->nodes[here]]))
 		return false;
 	node = r->nodes[here];
 	t = snapshot_active(s, i);
@@ -187,6 +181,21 @@ static bool add_leaf(struct resource *r, struct snapshot *s, size_t i)
 	return true;
 }
 
+/* Add the counters of leaves that a group had. */
+static void add_group(struct resource *r, struct snapshot *s, size_t i)
+{
+	int here = r->n_retired ? place_of(r, s, i) : -1;
+	const struct resource_retired *had =
+		here >= 0 ? resource_retired(r, r->nodes[here]) : NULL;
+
+	for (int a = (int)i; had && a >= 0; a = s->of->policy->tenants[a].parent) {
+		struct snapshot_tenant *t = snapshot_active(s, (size_t)a);
+
+		if (t)
+			add_counters(t, &had->stats, &had->count);
+	}
+}
+
 /* Without a gate there are only the counts chosen by resource_join. */
 static bool add_bare(struct resource *r, struct snapshot *s, size_t i)
 {
@@ -198,7 +207,7 @@ static bool add_bare(struct resource *r, struct snapshot *s, size_t i)
 	if (place < 0)
 		return false;
 	at = (size_t)place + 1;
-	if (at >= r->n_counts || is_idle(&r->counts[at]))
+	if (at >= r->n_counts || resource_idle(&r->counts[at]))
 		return false;
 	for (int a = (int)i; a >= 0; a = s->of->policy->tenants[a].parent)
 		if ((t = snapshot_active(s, (size_t)a)))
@@ -325,8 +334,9 @@ bool resource_snapshot(struct resource *r, struct snapshot *s, size_t *at)
 	for (; *at < s->n_tenants && left > 0; ++*at) {
 		size_t cost = 1;
 
-		if (s->of->policy->tenants[*at].first_child < 0 &&
-			(r->gate ? add_leaf(r, s, *at) : add_bare(r, s, *at)))
+		if (s->of->policy->tenants[*at].first_child >= 0)
+			add_group(r, s, *at);
+		else if (r->gate ? add_leaf(r, s, *at) : add_bare(r, s, *at))
 			cost = ACTIVE;
 		left -= cost < left ? cost : left;
 	}

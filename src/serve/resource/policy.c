@@ -49,6 +49,7 @@ void resource_policy_free(struct resource *r)
 	policy_swap_free(&o->swap);
 	resource_part_free(&o->part);
 	resource_part_free(&o->next.part);
+	free(r->retired);
 	free(o);
 	r->policy_of = NULL;
 	r->nodes = NULL;
@@ -538,6 +539,7 @@ static int finish_gate(struct resource *r, struct weir_err *err)
 	}
 	end_shadows(r, was_shadow, !p->enforce);
 	resource_drop_left(r);
+	resource_retire(r, o->swap.stays, o->swap.n_next);
 	match_clients(r, p, &busy);
 	policy_swap_finish(&o->swap, r->gate, r->now, busy.nodes, busy.n, moves, moved, r);
 	forget_busy(r, &busy);

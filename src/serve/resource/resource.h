@@ -135,6 +135,11 @@ typedef void resource_watch_fn(
 	void *arg, int tenant, const struct slo_batch *batch, const struct slo_batch *waits);
 bool resource_watch(struct resource *r, resource_watch_fn *fn, void *arg);
 
+/* Call fn for each client that has a tenant, of the policy in force. On the loop's thread. */
+typedef void resource_tenants_fn(
+	void *arg, const struct weir_policy *p, const struct weir_who *who, int tenant);
+void resource_tenants(struct resource *r, resource_tenants_fn *fn, void *arg);
+
 /* Add the measurements to the snapshot (snapshot.h), in steps of some hundred µs. Return true if
  * there is more: call it again. *at: 0 for the first. */
 bool resource_snapshot(struct resource *r, struct snapshot *s, size_t *at);
