@@ -71,11 +71,27 @@ static void file_say(const struct back *b, char *text, size_t len)
 	snprintf(text, len, "%s", f->ring_up ? "io_uring" : "threads");
 }
 
+static int file_grown(struct back *b)
+{
+	struct file *f = (struct file *)b;
+	struct stat st;
+
+	if (f->block)
+		return ioctl(f->fd, BLKGETSIZE64, &b->info.size) < 0 ? -errno : 0;
+	if (fstat(f->fd, &st) < 0)
+		return -errno;
+	file_cached_free(f);
+	b->info.size = (uint64_t)st.st_size / b->info.block_min * b->info.block_min;
+	file_cached_start(f, !f->cached.reads);
+	return 0;
+}
+
 static const struct back_ops file_ops = {
 	.name = "file",
 	.start = file_start,
 	.submit = file_submit,
 	.free = file_free,
+	.grown = file_grown,
 	.say = file_say,
 };
 
@@ -227,12 +243,17 @@ static int probe(struct file *f, bool direct, struct weir_err *err)
 
 /* ---- opening */
 
-static int open_path(struct file *f, const char *path, bool direct, struct weir_err *err)
+static int open_path(
+	struct file *f, const char *path, bool direct, bool no_links, struct weir_err *err)
 {
 	bool read_only = f->back.info.read_only;
-	int flags = (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | (direct ? O_DIRECT : 0);
+	int flags = (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | (direct ? O_DIRECT : 0) |
+		    (no_links ? O_NOFOLLOW : 0);
+	struct stat st;
 	int e;
 
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
+		return weir_err_set(err, -EINVAL, "%s: neither a file nor a block device", f->name);
 	f->fd = open(path, flags);
 	if (f->fd >= 0)
 		return 0;
@@ -285,7 +306,7 @@ static int file_open(const char *rest, const struct back_config *config, struct 
 	r = path ? file_new(path, &o, config, &f, err)
 		 : weir_err_set(err, -ENOMEM, "file:%s: out of memory", rest);
 	if (r == 0) {
-		r = open_path(f, path, o.direct, err);
+		r = open_path(f, path, o.direct, config->no_links, err);
 		if (r == 0 && o.lock)
 			r = file_guard_lock(f, err);
 		if (r == 0)
