@@ -16,6 +16,7 @@
 #include "serve/back/volumes.h"
 #include "serve/host/cluster.h"
 #include "serve/gateway/ledger.h"
+#include "serve/gateway/note.h"
 #include "serve/gateway/slo.h"
 #include "serve/loop/tls.h"
 #include "base/no-memory.h"
@@ -143,7 +144,7 @@ static int open_resources(struct gateway *g, struct weir_err *err)
 	g->n_resources = n;
 	for (size_t i = 0; i < n; i++)
 		g->resources[i]->entered = true;
-	rc = gateway_volumes_open(g, g->policy, g->resources, &g->volumes, err);
+	rc = gateway_volumes_open(g, g->policy, g->resources, &g->volumes, &g->unserved, err);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = gateway_volumes_add(&g->volumes, g->resources[i], err);
 	return rc < 0 ? rc : gateway_fits(g, g->policy, g->resources, err);
@@ -243,6 +244,10 @@ static int start_gateway(struct gateway *g, struct weir_err *err)
 		rc = gateway_listen(g, err);
 	if (rc < 0)
 		return rc;
+	rc = gateway_folders_start(g);
+	if (rc < 0)
+		return weir_err_set(err, rc, "cannot watch folders: %s", strerror(-rc));
+	gateway_note_news(&(struct gateway_note){0}, &g->unserved, "volume-refused");
 	rc = gateway_ledger_run(g);
 	return rc < 0 ? weir_err_set(err, rc, "cannot keep the ledger: %s", strerror(-rc)) : 0;
 }
@@ -261,6 +266,7 @@ int gateway_new(struct weir_policy *p, const char *text, const char *name,
 	g->options = *o;
 	g->version = 1;
 	g->changes_last = &g->changes;
+	pthread_mutex_init(&g->leaving_lock, NULL);
 	g->change_retry.due = gateway_change_retry;
 	g->state = state ? strdup(state) : NULL;
 	g->spare_fd = g->daemon.signals.fd = -1;
@@ -293,6 +299,7 @@ void gateway_free(struct gateway *g)
 		return;
 	if (g->loop) {
 		gateway_looks_stop(g);
+		gateway_folders_stop(g);
 		abandoned = g->aside && !gateway_changes_stop(g);
 		reports_stop(g); /* it may run the loop, as the next */
 		cluster_stop(g);
@@ -314,8 +321,10 @@ void gateway_free(struct gateway *g)
 		if (!g->stuck) /* else a back end may still write to its memory */
 			worker_free(&g->workers[i]);
 	}
-	if (!g->stuck)
+	if (!g->stuck) {
 		gateway_volumes_free(&g->volumes);
+		gateway_volumes_end(g);
+	}
 	if (!g->stuck && !abandoned)
 		gateway_resources_free(g);
 	tls_free(g->tls);

@@ -19,6 +19,7 @@
 #include "base/container.h"
 #include "base/no-memory.h"
 #include "serve/back/volumes.h"
+#include "serve/gateway/change.h"
 #include "serve/gateway/each.h"
 #include "serve/gateway/impl.h"
 #include "serve/host/cluster.h"
@@ -97,11 +98,13 @@ static void gone(struct loop_task *t)
 	struct gateway_resource *r = container_of(t, struct gateway_resource, gone), **at;
 	struct gateway *g = r->gateway;
 
-	for (at = &g->leaving; *at != r; at = &(*at)->next)
+	for (at = &g->resources_leaving; *at != r; at = &(*at)->next)
 		;
 	*at = r->next;
 	log_event(LOG_LEVEL_INFO, "resource-removed", "resource", r->name, "back", r->back_name,
 		NULL);
+	if (r->change)
+		gateway_change_left(r->change);
 	gateway_version_drop(r->version);
 	free_last(r);
 	front_known(g->door); /* clients of one with the same storage may wait */
@@ -188,7 +191,7 @@ static int open_back(struct gateway *g, const struct weir_resource *spec,
 	if (!spec->back)
 		return weir_err_at(err, -EINVAL, spec->at,
 			"resource '%s' names no back end, as in back: \"memory:1G\"", spec->name);
-	rc = gateway_back_open(g, spec, r, spec->back, ret, &why);
+	rc = gateway_back_open(g, spec, r, NULL, ret, &why);
 	if (rc < 0 && g->door)
 		return weir_err_at(
 			err, -EINVAL, spec->at, "resource '%s': %s", spec->name, why.text);
@@ -354,7 +357,7 @@ static int hurry(void *arg, struct gateway_resource *r)
 
 void gateway_leaving_abandon(struct gateway *g)
 {
-	for (struct gateway_resource *r = g->leaving; r; r = r->next)
+	for (struct gateway_resource *r = g->resources_leaving; r; r = r->next)
 		gateway_at(r, hurry, NULL);
 }
 
@@ -367,24 +370,28 @@ static void let_go(struct gateway_resource *r, struct gateway_version *has)
 	r->leaving = true;
 	r->left = g->version + 1;
 	r->version = gateway_version_hold(has);
-	r->next = g->leaving;
-	g->leaving = r;
+	r->next = g->resources_leaving;
+	g->resources_leaving = r;
 	cluster_leave(r);
 	reports_leave(r);
 	loop_post(r->worker->loop, &r->leave);
 }
 
-void gateway_resources_enter(
-	struct gateway *g, struct gateway_resource **list, size_t n, struct gateway_version *was)
+void gateway_resources_enter(struct gateway *g, struct gateway_resource **list, size_t n,
+	struct gateway_version *was, struct gateway_change *c)
 {
 	struct gateway_resource **old = g->resources;
 	size_t n_old = g->n_resources;
 
 	g->resources = list;
 	g->n_resources = n;
-	for (size_t i = 0; i < n_old; i++)
-		if (!has(list, n, old[i]))
-			let_go(old[i], was);
+	for (size_t i = 0; i < n_old; i++) {
+		if (has(list, n, old[i]))
+			continue;
+		old[i]->change = c;
+		c->leaving++;
+		let_go(old[i], was);
+	}
 	for (size_t i = 0; i < n; i++) {
 		if (list[i]->entered)
 			continue;
@@ -394,6 +401,12 @@ void gateway_resources_enter(
 			list[i]->back_name, NULL);
 	}
 	free(old);
+}
+
+void gateway_resources_unwait(struct gateway *g, const struct gateway_change *c)
+{
+	for (struct gateway_resource *r = g->resources_leaving; r; r = r->next)
+		r->change = r->change == c ? NULL : r->change;
 }
 
 void gateway_resources_drop(
@@ -430,7 +443,7 @@ bool gateway_same_storage(const char *a, const char *b)
 
 bool gateway_resource_blocked(const struct gateway_resource *r, const char *back)
 {
-	for (const struct gateway_resource *o = r->gateway->leaving; o; o = o->next)
+	for (const struct gateway_resource *o = r->gateway->resources_leaving; o; o = o->next)
 		if (o->volumes ? r->opened >= o->left : gateway_same_storage(o->back_name, back))
 			return true;
 	return false;
@@ -440,7 +453,7 @@ bool gateway_resource_blocked(const struct gateway_resource *r, const char *back
 
 void gateway_leaving_end(struct gateway *g)
 {
-	for (int i = 0; i < END_TRIES && g->leaving && gateway_runs(g); i++) {
+	for (int i = 0; i < END_TRIES && g->resources_leaving && gateway_runs(g); i++) {
 		gateway_leaving_abandon(g);
 		nanosleep(&(struct timespec){.tv_nsec = STEP}, NULL);
 		gateway_drain(g);

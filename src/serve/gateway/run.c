@@ -59,7 +59,7 @@ bool gateway_busy(struct gateway *g)
 	for (unsigned i = 0; i < g->n_workers; i++)
 		if (worker_call(&g->workers[i], count_clients, NULL))
 			return true;
-	return g->leaving || gateway_each(g, is_busy, NULL, NULL) < 0;
+	return g->resources_leaving || gateway_each(g, is_busy, NULL, NULL) < 0;
 }
 
 static void flushed(struct request *q)
@@ -122,7 +122,7 @@ static void leave_stuck(struct gateway *g)
 		if (atomic_load(&g->resources[i]->flushing) ||
 			(!g->flushing && gateway_at(g->resources[i], is_busy, NULL) < 0))
 			say_stuck(g->resources[i]);
-	for (const struct gateway_resource *r = g->leaving; r; r = r->next)
+	for (const struct gateway_resource *r = g->resources_leaving; r; r = r->next)
 		say_stuck(r);
 	g->stuck = true;
 	loop_stop(g->loop);
