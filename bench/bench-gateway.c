@@ -291,41 +291,45 @@ static int run_scenes(struct bench *b, const struct scene *scenes, size_t n, str
 
 #define FILE_SCENE(title, ...)                                                                     \
 	{                                                                                          \
-		.plan = {__VA_ARGS__}, .entries = {{SITE_FILE}, {SITE_NBDKIT_FILE}}, .n = 2,       \
+		.plan = {__VA_ARGS__},                                                             \
+		.entries = {{.server = SITE_FILE}, {.server = SITE_NBDKIT_FILE}}, .n = 2,          \
 		.rows = {                                                                          \
 			{title, IOPS, 0, "nbdkit file", 1, ">= 1.0x"}                              \
 		}                                                                                  \
 	}
 
 static const struct scene scenes[] = {
-	{.entries = {{SITE_BARE}, {SITE_GATED}, {SITE_NBDKIT}, {SITE_NBDKIT_RATE}, {SITE_QEMU}},
+	{.entries = {{.server = SITE_BARE}, {.server = SITE_GATED}, {.server = SITE_NBDKIT},
+		 {.server = SITE_NBDKIT_RATE}, {.server = SITE_QEMU}},
 		.n = 5,
-		.rows = {{"4 KiB reads, 4 x QD32: bare loop", IOPS, 0},
+		.rows = {{.name = "4 KiB reads, 4 x QD32: bare loop", .figure = IOPS, .of = 0},
 			{"  gate, 50 tenants", IOPS, 1, "bare loop", 0, ">= 0.85x"},
 			{"  the same, against nbdkit", IOPS, 1, "nbdkit memory", 2, ">= 2.5x"},
 			{"  against nbdkit's rate filter", IOPS, 1, "nbdkit rate", 3, ">= 2.5x"},
 			{"  against qemu-nbd", IOPS, 1, "qemu-nbd", 4, ">= 5x"},
-			{"  CPU a request: bare loop", CPU, 0},
+			{.name = "  CPU a request: bare loop", .figure = CPU, .of = 0},
 			{"  CPU a request: gate, 50 tenants", CPU, 1, .target = "<= 2.0"},
-			{"  CPU a request: nbdkit", CPU, 2},
-			{"  CPU a request: qemu-nbd", CPU, 4}}},
+			{.name = "  CPU a request: nbdkit", .figure = CPU, .of = 2},
+			{.name = "  CPU a request: qemu-nbd", .figure = CPU, .of = 4}}},
 	{.plan = {.jobs = SITE_TENANTS, .depth = 4},
-		.entries = {{SITE_BARE}, {SITE_GATED}},
+		.entries = {{.server = SITE_BARE}, {.server = SITE_GATED}},
 		.n = 2,
-		.rows = {{"4 KiB reads, 50 x QD4: gate, all 50 busy", IOPS, 1, "bare loop", 0}}},
+		.rows = {{"4 KiB reads, 50 x QD4: gate, all 50 busy", IOPS, 1, "bare loop", 0,
+			NULL}}},
 	{.plan = {.size = 64 << 10, .sequential = true},
-		.entries = {{SITE_BARE}, {SITE_GATED}},
+		.entries = {{.server = SITE_BARE}, {.server = SITE_GATED}},
 		.n = 2,
 		.rows = {{"64 KiB sequential reads: gate", BYTES, 1, "bare loop", 0, ">= 0.95x"}}},
 	{.plan = {.unpinned = true},
-		.entries = {{SITE_UPSTREAM}, {SITE_PROXY}, {SITE_NBDKIT_PROXY}},
+		.entries = {{.server = SITE_UPSTREAM}, {.server = SITE_PROXY},
+			{.server = SITE_NBDKIT_PROXY}},
 		.n = 3,
 		.rows = {{"as a proxy, 4 x QD32", IOPS, 1, "direct", 0, ">= 0.6x"},
-			{"  CPU a request: proxy", CPU, 1},
-			{"  nbdkit as a proxy", IOPS, 2, "direct", 0}}},
+			{.name = "  CPU a request: proxy", .figure = CPU, .of = 1},
+			{"  nbdkit as a proxy", IOPS, 2, "direct", 0, NULL}}},
 	/* A victim with one request at a time, alone and beside a neighbour with 128. */
 	{.plan = {.jobs = 1, .depth = 1},
-		.entries = {{SITE_MODEL}, {SITE_MODEL, .aggressor = 128}},
+		.entries = {{.server = SITE_MODEL}, {.server = SITE_MODEL, .aggressor = 128}},
 		.n = 2,
 		.rows = {{"p99 of QD1 beside QD128, device of 8 x 100 us", P99, 1, "alone", 0,
 			"<= 2x"}}},
@@ -336,19 +340,19 @@ static const struct scene scenes[] = {
 		.writes = true),
 	FILE_SCENE("cached file, 64 KiB writes, QD32", .jobs = 1, .size = 64 << 10, .writes = true),
 	{.plan = {.jobs = 1},
-		.entries = {{SITE_GATED}, {SITE_GATED, .slow = SLOW}, {SITE_NBDKIT},
-			{SITE_NBDKIT, .slow = SLOW}},
+		.entries = {{.server = SITE_GATED}, {.server = SITE_GATED, .slow = SLOW},
+			{.server = SITE_NBDKIT}, {.server = SITE_NBDKIT, .slow = SLOW}},
 		.n = 4,
 		.rows = {{"4 KiB reads, QD32, beside 10 slow readers", IOPS, 1, "alone", 0,
 				 ">= 0.95x"},
-			{"  nbdkit beside them", IOPS, 3, "alone", 2}}},
+			{"  nbdkit beside them", IOPS, 3, "alone", 2, NULL}}},
 };
 
-static const struct scene parda = {.entries = {{SITE_WIDE}, {SITE_PARDA}},
+static const struct scene parda = {.entries = {{.server = SITE_WIDE}, {.server = SITE_PARDA}},
 	.n = 2,
 	.rows = {{"4 KiB reads, 4 x QD32: PARDA, array not overloaded", IOPS, 1, "without", 0,
 			 ">= 0.98x"},
-		{"  CPU a request", CPU, 1, "without", 0}}};
+		{"  CPU a request", CPU, 1, "without", 0, NULL}}};
 
 int bench_gateway_parda(struct bench *b, struct weir_err *err)
 {

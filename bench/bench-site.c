@@ -33,19 +33,23 @@ static const struct server {
 	const char *back, *depth; /* of a policy, which is written for it; NULL: none */
 	unsigned tenants;
 } servers[SITE_SERVERS] = {
-	[SITE_BARE] = {SERVE("bare", "--bare", "%s/gated.yaml")},
+	[SITE_BARE] = {SERVE("bare", "--bare", "%s/gated.yaml"), .back = NULL},
 	[SITE_GATED] = {GATED("gated"), "memory:4G", "auto", SITE_TENANTS},
-	[SITE_NBDKIT] = {NBDKIT("nbdkit", "memory", "4G")},
+	[SITE_NBDKIT] = {NBDKIT("nbdkit", "memory", "4G"), .back = NULL},
 	/* a rate that is never reached: the cost of the filter itself */
-	[SITE_NBDKIT_RATE] = {NBDKIT("rate", "--filter=rate", "memory", "4G", "rate=1000G")},
-	[SITE_QEMU] = {"qemu", {"qemu-nbd", "-k", "%s/qemu.sock", "-f", "raw", "-t", "-e", "16",
-				       "--aio=io_uring", "%s/qemu.img"}},
+	[SITE_NBDKIT_RATE] = {NBDKIT("rate", "--filter=rate", "memory", "4G", "rate=1000G"),
+		.back = NULL},
+	[SITE_QEMU] = {"qemu",
+		{"qemu-nbd", "-k", "%s/qemu.sock", "-f", "raw", "-t", "-e", "16", "--aio=io_uring",
+			"%s/qemu.img"},
+		.back = NULL},
 	/* one export, by any name */
-	[SITE_UPSTREAM] = {SERVE("upstream", "--bare", "memory:4G")},
+	[SITE_UPSTREAM] = {SERVE("upstream", "--bare", "memory:4G"), .back = NULL},
 	[SITE_PROXY] = {GATED("proxy"), "nbd+unix:///r?socket=%s/upstream.sock", "auto",
 		SITE_TENANTS},
-	[SITE_NBDKIT_PROXY] = {NBDKIT(
-		"nbdkit-proxy", "nbd", "socket=%s/upstream.sock", "export=e0")},
+	[SITE_NBDKIT_PROXY] = {NBDKIT("nbdkit-proxy", "nbd", "socket=%s/upstream.sock",
+				       "export=e0"),
+		.back = NULL},
 	/* eight at once, 100 µs each */
 	[SITE_MODEL] = {GATED("model"),
 		"model:server,latency=100us,servers=8,service=fixed+memory:1G", "8", 2},
@@ -53,7 +57,7 @@ static const struct server {
 	[SITE_PARDA] = {GATED("parda"), "memory:4G", PARDA, SITE_TENANTS},
 	/* files that are cached */
 	[SITE_FILE] = {GATED("file"), "file:%s/file.img", "auto", SITE_TENANTS},
-	[SITE_NBDKIT_FILE] = {NBDKIT("nbdkit-file", "file", "%s/nbdkit.img")},
+	[SITE_NBDKIT_FILE] = {NBDKIT("nbdkit-file", "file", "%s/nbdkit.img"), .back = NULL},
 };
 
 void site_socket(const struct site *s, enum site_server which, char *ret, size_t len)

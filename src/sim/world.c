@@ -269,26 +269,6 @@ void world_station_step(struct world *w, struct world_station *st)
 
 /* ---- workloads */
 
-static void note_burst(struct world *w, struct world_load *l, struct world_io *io)
-{
-	struct world_bursts *b = l->bursts;
-	weir_time cycle = l->config->config.on + l->config->config.off;
-	struct world_burst *last;
-
-	io->phase = (uint32_t)((w->now - l->config->config.start) / cycle);
-	last = b->n_open ? &b->open[b->n_open - 1] : NULL;
-	if (!last || last->phase != io->phase) {
-		if (b->n_open == sizeof(b->open) / sizeof(b->open[0])) {
-			b->lost += b->open[0].first >= w->warmup;
-			memmove(b->open, b->open + 1, sizeof(b->open) - sizeof(b->open[0]));
-			b->n_open--;
-		}
-		last = &b->open[b->n_open++];
-		*last = (struct world_burst){.phase = io->phase, .first = w->now};
-	}
-	last->inside++;
-}
-
 /* Submit an IO of a workload to its host's gate. */
 static void issue_io(struct world *w, struct world_io *io, const struct workload_io *shape)
 {
@@ -311,7 +291,7 @@ static void issue_io(struct world *w, struct world_io *io, const struct workload
 	io->dev.priority = t->link_priority;
 	io->dev.source = t->number;
 	if (l->bursts)
-		note_burst(w, l, io);
+		world_burst_issue(w, l, io);
 	w->submitted++;
 	weir_gate_submit(g->gate, w->now, &r, 1);
 	world_touch(w, g);
@@ -412,40 +392,6 @@ static void start_loads(struct world *w)
 	}
 }
 
-/* Count the bursts of which all IOs are done and no more can come as finished. */
-void world_load_sweep(struct world *w, struct world_load *l)
-{
-	const struct workload_config *c = &l->config->config;
-	struct world_bursts *b = l->bursts;
-	unsigned kept = 0;
-
-	for (unsigned i = 0; i < b->n_open; i++) {
-		struct world_burst *x = &b->open[i];
-		weir_time phase_end = c->start + (weir_time)x->phase * (c->on + c->off) + c->on;
-
-		if (x->inside > 0 || w->now < phase_end) {
-			b->open[kept++] = *x;
-		} else if (x->first >= w->warmup) {
-			b->finished++;
-			b->total_ns += (double)(x->last - x->first);
-		}
-	}
-	b->n_open = kept;
-}
-
-static void finish_in_burst(struct world *w, struct world_load *l, const struct world_io *io)
-{
-	struct world_bursts *b = l->bursts;
-
-	for (unsigned i = 0; i < b->n_open; i++) {
-		if (b->open[i].phase == io->phase) {
-			b->open[i].inside--;
-			b->open[i].last = w->now;
-		}
-	}
-	world_load_sweep(w, l);
-}
-
 static void complete_io(struct world *w, struct world_io *io)
 {
 	struct world_load *l = io->load;
@@ -461,7 +407,7 @@ static void complete_io(struct world *w, struct world_io *io)
 	w->completed++;
 	measure_record(w->measure, t->number, w->now - r->submitted, w->now - r->dispatched);
 	if (l->bursts)
-		finish_in_burst(w, l, io);
+		world_burst_complete(w, l, io);
 	if (l->closed)
 		refill_slot(w, l, io);
 	else

@@ -179,8 +179,6 @@ void world_free(struct world *w);
 int world_run(struct world *w, weir_time until);
 /* Start or stop a workload; does nothing if it is in that state already. */
 void world_load_run(struct world *w, struct world_load *l, bool run);
-/* Count the bursts of a workload that are over by now; it must have bursts. */
-void world_load_sweep(struct world *w, struct world_load *l);
 /* Start one read now, and call o->done at its end. Return 0 or -ENOMEM. */
 int world_own_read(struct world *w, struct world_own *o, struct world_station *st, uint64_t offset,
 	uint32_t bytes);
@@ -189,6 +187,12 @@ void world_touch(struct world *w, struct world_gate *g);
 /* Step a station up to now, as before its model is changed; and arm its next event. */
 void world_station_step(struct world *w, struct world_station *st);
 void world_station_look(struct world *w, struct world_station *st);
+
+/* world-bursts.c: of a workload that has bursts. */
+void world_burst_issue(struct world *w, struct world_load *l, struct world_io *io);
+void world_burst_complete(struct world *w, struct world_load *l, const struct world_io *io);
+/* Count the bursts that are over by now. */
+void world_load_sweep(struct world *w, struct world_load *l);
 
 /* world-knobs.c */
 int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err);
