@@ -77,6 +77,7 @@ POOL_HOT size_t gate_expire(struct stand s, bool at_once, const uint32_t *due, u
 
 		if (fetch && i + GATE_FEW < n)
 			ahead_behind(s.g, &due[i + GATE_FEW], 1);
+		s.since = timer_coarse(timer_was(&s.nodes[due[i]].timer));
 		if (s.nodes[due[i]].flags & NODE_INNER)
 			above_due(s.g, due[i], s.now);
 		else

@@ -36,6 +36,7 @@ struct stand {
 	struct node *nodes;
 	weir_time now;
 	weir_time coarse; /* time as of which R-tokens are counted */
+	weir_time since;  /* the same when the leaf that is checked ceased to be held, if earlier */
 	bool flat;
 	bool at_once; /* a head that is checked and is the next passes at once; */
 	bool sole;    /* so does the only head that is checked, if every lane is empty */
@@ -58,6 +59,7 @@ POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
 		.nodes = g->nodes,
 		.now = now,
 		.coarse = timer_coarse(now),
+		.since = WEIR_NEVER,
 		.flat = flat,
 		.reserved = node_lane(g, WEIR_ROOT, NODE_RESERVED),
 		.rest = node_lane(g, WEIR_ROOT, NODE_REST),
@@ -150,12 +152,19 @@ POOL_HOT bool stand_open(const struct stand *s)
 	return s->at_once && !(s->reserved && s->reserved->waits);
 }
 
+/* Return true if the head held an R-token already when the leaf ceased to be held. */
+POOL_HOT bool stand_held_one(const struct stand *s, const struct node *node)
+{
+	return node->reserved <= s->since || node->reserved <= node->limits.r_stamp;
+}
+
 /* Return true if a head that may pass is to wait in the class REST. A head with an R-token passes first, and need
  * not wait there if it passes at once or is its leaf's only request: the leaf is idle afterwards. (If others follow,
- * the leaf would lose its place there.) */
+ * the leaf would lose its place there.) But a leaf that ceased to be held before it had the token would wait there if
+ * it had been checked then, and how often weir_gate_next is called must not change what passes. */
 POOL_HOT bool stand_rests(const struct stand *s, const struct node *node, weir_time seen)
 {
-	return node->reserved > seen || node->entry_rest.waits ||
+	return node->reserved > seen || !stand_held_one(s, node) || node->entry_rest.waits ||
 	       node->priority != NODE_NO_PRIORITY || (node->head->next && !stand_open(s));
 }
 

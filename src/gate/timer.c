@@ -189,7 +189,6 @@ POOL_HOT bool timer_pass(
 		timer_put(t, e, i, level);
 		t->moves++;
 	} else if (c->n < c->max) {
-		e->tick = -1;
 		c->ret[c->n++] = i;
 	} else {
 		c->steps = 0; /* end the call */
@@ -447,7 +446,7 @@ uint32_t timer_expire(struct timer *t, weir_time now, uint32_t *ret, uint32_t ma
 			break;
 		}
 	for (uint32_t k = 0; k < c.n; k++)
-		timer_entry(t, ret[k])->tick = -1;
+		timer_entry(t, ret[k])->tick = ~timer_entry(t, ret[k])->tick;
 	t->set -= c.n;
 	t->left = t->now < t->bring ? 0 : c.steps < TIMER_STEPS ? c.steps : TIMER_STEPS;
 	for (unsigned k = 0; k < TIMER_BRING && t->left; k++)

@@ -49,7 +49,7 @@
 
 /* An entry is in a doubly linked list, or in a cell of a slot of the calendar. */
 struct timer_entry {
-	int64_t tick;  /* when due; < 0: not set */
+	int64_t tick;  /* when due; < 0: not set, ~tick is when it was due last */
 	uint32_t next; /* entry; at the end of a list TIMER_LIST | the list's number; TIMER_NIL:
 	                  in a cell */
 	uint32_t prev; /* as next; or the cell: TIMER_WORDS · slot + its index there */
@@ -205,6 +205,12 @@ static inline void timer_clear(struct timer *t, uint32_t i)
 {
 	timer_set_all(t);
 	timer_move(t, i, TIMER_NEVER);
+}
+
+/* Return the time to which an entry that has expired was set. */
+POOL_HOT weir_time timer_was(const struct timer_entry *e)
+{
+	return (weir_time)~e->tick << TIMER_TICK_BITS;
 }
 
 /* Return true if timer_expire has work to do. */

@@ -394,6 +394,7 @@ POOL_HOT bool turn_is_large(const struct node *node)
 static __attribute__((noinline)) void turn_large(struct stand s, uint32_t leaf, struct node *node)
 {
 	s.sole = false;
+	s.since = WEIR_NEVER;
 	node->may = 0;
 	stand_look_many(s, leaf, node, s.now);
 }
@@ -513,7 +514,8 @@ POOL_HOT struct weir_req *turn_alone(const struct stand *s, uint32_t leaf, struc
 		node->reserved = limits_reserved_pair(&node->limits, node->own, node->head);
 	if (node->reserved > stand_seen(s, node))
 		return s->sole ? turn_pass_alone(s, leaf, node, NODE_REST) : NULL;
-	return turn_pass_alone(s, leaf, node, NODE_RESERVED);
+	return stands || stand_held_one(s, node) ? turn_pass_alone(s, leaf, node, NODE_RESERVED)
+						 : NULL;
 }
 
 /* Dispatch the first head with an R-token; NULL if there is none. */
@@ -524,5 +526,6 @@ static __attribute__((noinline)) struct weir_req *turn_reserved(struct stand s)
 	if (!turn_pick(s.g, &turn, s.now))
 		return NULL;
 	s.sole = false;
+	s.since = WEIR_NEVER;
 	return turn_pass(&s, &turn);
 }

@@ -228,5 +228,8 @@ int main(int argc, char **argv)
 		law_case("wake", i);
 		run_case(i, 40000);
 	}
+	/* A head that ceases to be held while the window is full, and gets an R-token before there is room. */
+	rng_init(&law_rng, 96, "wake/48");
+	run_case(48, 40000);
 	return law_end(4800000);
 }
