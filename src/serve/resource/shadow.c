@@ -45,6 +45,7 @@ struct resource_sender { /* of a client; lives until its last shadow is done */
 	uint32_t shadows;
 	weir_node node;
 	bool limited; /* its tenant, or a group above it, has a max */
+	double share; /* of the resource, if all tenants were busy; of those that are limited */
 	bool takes;   /* it would take more, or less, if the device were faster or slower */
 	bool gone;    /* the client has left */
 };
@@ -163,6 +164,22 @@ static bool has_max(const struct weir_policy *p, int tenant, bool some)
 			if (!some || p->tenants[tenant].max[i].ops != WEIR_OPS_ALL)
 				return true;
 	return false;
+}
+
+/* Return the part of a tenant by weight if all others are busy. */
+static double share_of(const struct weir_policy *p, int tenant)
+{
+	double share = 1;
+
+	for (; tenant >= 0; tenant = p->tenants[tenant].parent) {
+		double all = 0;
+
+		for (size_t i = 0; i < p->n_tenants; i++)
+			if (p->tenants[i].parent == p->tenants[tenant].parent)
+				all += p->tenants[i].weight;
+		share *= p->tenants[tenant].weight / all;
+	}
+	return share;
 }
 
 static struct resource_sender *sender_of(struct client *c)
@@ -302,8 +319,10 @@ struct weir_req *resource_shadow_make(struct resource *r, weir_time now, struct 
 
 	if (!sender)
 		return NULL;
-	if (!sender->n_last || sender->node != q->client->node)
+	if (!sender->n_last || sender->node != q->client->node) {
 		sender->limited = has_max(r->policy, q->client->tenant, false);
+		sender->share = sender->limited ? share_of(r->policy, q->client->tenant) : 1;
+	}
 	sender->node = q->client->node;
 	sender->last[sender->n_last++ % LAST] = q->gate;
 	shadow_sender_arrives(&sender->guess, now, q->client->in_flight);
@@ -436,6 +455,19 @@ bool resource_shadow_busy(const struct resource *r)
 
 /* ---- what is shown */
 
+/* Return the low end for a tenant that its max holds while others wait for the device. If the device
+ * is slower than it seems, the tenant still has its share, which may be less than the max. */
+static double held_low(
+	const struct resource *r, const struct resource_sender *s, const struct weir_gate_stats *st)
+{
+	double slow = 1 / (1 + r->shadows->slower), part;
+	struct weir_gate_totals all;
+
+	weir_gate_get_totals(r->gate, r->now, &all);
+	part = (double)st->dispatched / fmax((double)all.dispatched, 1);
+	return fmin(fmax(slow * s->share / fmax(part, 1e-9), slow), 1);
+}
+
 void resource_shadow_estimate(const struct resource *r, const struct client *c,
 	const struct weir_gate_stats *st, struct shadow_estimate *ret)
 {
@@ -449,8 +481,10 @@ void resource_shadow_estimate(const struct resource *r, const struct client *c,
 
 	if (!s || !all)
 		return;
-	waits = s->takes && st->queued;
-	if (!held) {
+	waits = st->queued && (s->takes || (s->limited && !held));
+	if (held && all->takes > NEWER) {
+		low *= held_low(r, s, st);
+	} else if (!held) {
 		if (waits)
 			more = 1 / fmax(all->takes, NEWER);
 		low *= fmax(1 - more * all->slower / (1 + all->slower), LEAST);
