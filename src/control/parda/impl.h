@@ -62,6 +62,7 @@ struct parda_sums { /* over the host and the peers that count */
 	double latency;      /* the mean, weighted by ios; 0: none is known */
 	double inside;       /* slots */
 	double on_credit;    /* slots inside above the hosts' windows */
+	double bursting;     /* slots inside of hosts with bursts */
 	double windows;      /* of hosts with shares, … */
 	double used_windows; /* … that use them */
 	bool add_up, merge;  /* some were cut off from us, and it is time to act */

@@ -4,6 +4,9 @@
 #include <math.h>
 
 #define MIN_MARGIN 1.02
+/* part of the requests inside, of hosts with bursts: with more the mean number inside in a period does not tell the
+ * latency in it, which is that at the height of the bursts, and would look as a stranger's */
+#define STEADY     0.5
 #define LEFT_FLOOR 2.0 /* times the threshold: latency after windows have left the floor */
 
 static double bounded(const struct parda *p, double window)
@@ -120,7 +123,8 @@ static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda
 
 	if (parda_is_literal(p) || p->config.no_floor)
 		return;
-	parda_stranger_step(&p->stranger, &seen);
+	if (s->bursting < STEADY * s->inside)
+		parda_stranger_step(&p->stranger, &seen);
 	own->floor = p->stranger.floor;
 	slots = fmax(parda_sums_floor(p, own->floor, &common), floor_apart(p, s)) * own->shares;
 	ret->stranger = p->stranger.here && common;

@@ -38,6 +38,7 @@ static void add(
 	s->slots += parda_is_literal(p) ? 0 : used * slots_of(p, r);
 	s->inside += r->inside;
 	s->on_credit += fmax(0, r->inside - before);
+	s->bursting += r->bursts ? r->inside : 0;
 	if (r->shares > 0) {
 		s->hosts++;
 		s->windows += r->window;

@@ -94,15 +94,16 @@ static void test_asks(void)
 {
 	struct peer_message m = {.name = "h1"};
 
-	for (int k = 0; k < 4; k++) {
+	for (int k = 0; k < 8; k++) {
 		struct parda_report r = told, out;
 		struct peer_report wire;
 
 		r.asks = k & 1;
 		r.quiet = k & 2;
+		r.bursts = k & 4;
 		wire = parda_message_write(&r, 1, 11, 1);
 		out = parda_message_read(&m, &wire);
-		CHECK(out.asks == r.asks && out.quiet == r.quiet);
+		CHECK(out.asks == r.asks && out.quiet == r.quiet && out.bursts == r.bursts);
 		CHECK_INT(out.id, parda_message_id(peer_hash("h1"), 11));
 		CHECK_INT(out.steps, told.steps);
 	}

@@ -359,6 +359,7 @@ static void test_burst_on_credit(void)
 		a.hosts[i].config.burst = 60 * WEIR_SEC;
 		start(&a, i);
 	}
+	periods(&a, 10);
 	a.hosts[2].demand = 0;
 	periods(&a, 60);
 	CHECK_NEAR(a.latency, THRESHOLD, 0.03);
