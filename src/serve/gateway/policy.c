@@ -384,8 +384,6 @@ static int open_all(struct gateway *g, struct gateway_change *c)
 		rc = gateway_fits(g, p, c->draft.resources, &c->err);
 	if (rc == 0 && !c->dry)
 		rc = gateway_volumes_open(g, p, c->draft.resources, &c->draft.volumes, &c->err);
-	if (rc == 0 && !c->dry && c->own)
-		rc = gateway_listeners_open(g, p, &c->draft.listeners, &c->err);
 	return rc;
 }
 
@@ -444,8 +442,10 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	gateway_resources_enter(g, c->draft.resources, g->policy->n_resources, c->draft.version);
 	c->draft.resources = NULL;
 	gateway_volumes_enter(g, &c->draft.volumes);
-	if (c->draft.listeners.n && gateway_listeners_enter(g, &c->draft.listeners) < 0)
+	if (c->draft.listeners.all && !g->stopping &&
+		gateway_listeners_enter(g, &c->draft.listeners) < 0)
 		log_event(LOG_LEVEL_ERROR, "not-listening", "why", "out of memory", NULL);
+	gateway_listeners_free(&c->draft.listeners);
 	workers_memory(g);
 	if (g->options.entered)
 		g->options.entered(g->options.entered_arg, g->policy);
