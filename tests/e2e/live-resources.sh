@@ -175,3 +175,17 @@ has a.out " 0 wrong"
 hasnt a.out "errors"
 until_closed "$base"
 serve_stop gate
+
+# ---- the end at any moment of a change
+
+policy a=file:a.raw >one.yaml
+policy a=file:a.raw c=file:c.raw b=memory:1M | sed "s|^listen: .*|listen: [\"unix:$here/s.sock\", \"unix:$here/t.sock\"]|" >more.yaml
+for i in 0 1 2 3 4 5 6 7 8 9; do
+	cp one.yaml weir.yaml
+	serve "end$i" weir.yaml
+	cp more.yaml weir.yaml
+	kill -HUP "$(cat "end$i.pid")"
+	sleep "0.00$i"
+	serve_stop "end$i"
+	[ ! -e t.sock ] || fail "a socket's file was left behind"
+done

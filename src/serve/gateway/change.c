@@ -214,12 +214,19 @@ static bool advance(struct gateway_change *c, int rc)
 
 static int begin_swap(struct gateway_change *c)
 {
-	c->states = calloc(c->draft.version->policy->n_resources, sizeof(*c->states));
+	struct gateway *g = c->gateway;
+	const struct weir_policy *p = c->draft.version->policy;
+	int rc;
+
+	c->states = calloc(p->n_resources, sizeof(*c->states));
 	c->stage = STEP;
 	c->resource = 0;
-	if (!c->states || gateway_volumes_room(c->gateway, &c->draft.volumes) < 0)
+	if (!c->states || gateway_volumes_room(g, &c->draft.volumes) < 0)
 		return no_memory(&c->err);
-	return workers_run(c->gateway, &c->err);
+	rc = workers_run(g, &c->err);
+	if (rc == 0 && c->own && !g->stopping)
+		rc = gateway_listeners_open(g, p, &c->draft.listeners, &c->err);
+	return rc;
 }
 
 /* ---- while everything goes on */

@@ -12,6 +12,8 @@
  *   serve/gateway/listen.c sockets that listen; accept
  *   serve/gateway/policy.c the next version of the policy; overrides kept across a restart
  *   serve/gateway/change.c put it in force
+ *   serve/gateway/resources.c  resources are opened, put in force and removed
+ *   serve/gateway/volume.c the same for their volumes
  *   serve/gateway/bypass.c bypass the gate of a resource
  *   serve/gateway/divide.c max and min of tenants that use several resources
  *   serve/gateway/slo.c    slos of tenants: met or missed

@@ -202,13 +202,13 @@ struct gateway {
 /* Listen on options.listen or the policy's addresses, and on options.sockets. -EINVAL: no
  * address. */
 int gateway_listen(struct gateway *g, struct weir_err *err);
-/* Open the addresses of a policy that are not open yet, and list them with the others. Any thread, while nothing else changes
- * the listeners. On error none stays open. */
+/* Open the addresses of a policy that are not open yet. Main thread. On error none stays open. */
 int gateway_listeners_open(struct gateway *g, const struct weir_policy *p,
 	struct gateway_listeners *ret, struct weir_err *err);
-/* Main thread: accept clients at these, and close the others; their connections stay. 0, or -ENOMEM. */
+/* The policy is in force: accept clients at the new addresses, and close those that it lacks; their connections stay. 0, or
+ * -ENOMEM. */
 int gateway_listeners_enter(struct gateway *g, struct gateway_listeners *l);
-/* Close those that were not entered. */
+/* Close addresses that were not entered. */
 void gateway_listeners_free(struct gateway_listeners *l);
 /* Close them all, and remove the files of unix sockets that are still ours. */
 void gateway_unlisten(struct gateway *g);

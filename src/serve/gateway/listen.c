@@ -166,34 +166,41 @@ static struct gateway_listener *listener_at(const struct gateway *g, const char 
 void gateway_listeners_free(struct gateway_listeners *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		if (l->all[i] && !l->all[i]->entered)
-			listener_free(l->all[i]);
+		listener_free(l->all[i]);
 	free(l->all);
 	*l = (struct gateway_listeners){0};
+}
+
+static size_t n_addresses(const struct gateway *g, const struct weir_policy *p)
+{
+	return g->options.listen ? g->options.n_listen : p->n_listen;
+}
+
+static const char *address_at(const struct gateway *g, const struct weir_policy *p, size_t i)
+{
+	return g->options.listen ? g->options.listen[i] : p->listen[i];
 }
 
 int gateway_listeners_open(struct gateway *g, const struct weir_policy *p,
 	struct gateway_listeners *ret, struct weir_err *err)
 {
 	const struct gateway_options *o = &g->options;
-	const char *const *addresses = o->listen ? o->listen : p->listen;
-	size_t n = o->listen ? o->n_listen : p->n_listen;
-	struct gateway_listeners l = {.all = calloc(n + o->n_sockets + 1, sizeof(*l.all))};
+	size_t n = n_addresses(g, p), sockets = g->n_listeners ? 0 : o->n_sockets;
+	struct gateway_listeners l = {
+		.all = calloc(n + sockets + g->n_listeners + 1, sizeof(*l.all))};
 	int rc = l.all ? 0 : no_memory(err);
 
 	if (rc == 0 && n + o->n_sockets == 0)
 		rc = weir_err_set(err, -EINVAL,
 			"no address to listen on: no 'listen' in %s, and no --listen", g->name);
-	for (; rc == 0 && l.n < n; l.n++) {
-		l.all[l.n] = listener_at(g, addresses[l.n]);
-		if (!l.all[l.n])
-			rc = listener_new(g, addresses[l.n], -1, &l.all[l.n], err);
+	for (size_t i = 0; rc == 0 && i < n + sockets; i++) {
+		const char *text = i < n ? address_at(g, p, i) : NULL;
+
+		if (text && listener_at(g, text))
+			continue;
+		rc = listener_new(g, text, text ? -1 : o->sockets[i - n], &l.all[l.n], err);
+		l.n += rc == 0;
 	}
-	for (size_t i = 0; rc == 0 && i < g->n_listeners; i++)
-		if (!g->listeners[i]->text)
-			l.all[l.n++] = g->listeners[i];
-	for (; rc == 0 && !g->n_listeners && l.n < n + o->n_sockets; l.n++)
-		rc = listener_new(g, NULL, o->sockets[l.n - n], &l.all[l.n], err);
 	if (rc < 0)
 		gateway_listeners_free(&l);
 	else
@@ -201,34 +208,36 @@ int gateway_listeners_open(struct gateway *g, const struct weir_policy *p,
 	return rc;
 }
 
-static bool has(const struct gateway_listeners *l, const struct gateway_listener *one)
+static bool stays(const struct gateway *g, const struct gateway_listener *l)
 {
-	for (size_t i = 0; i < l->n; i++)
-		if (l->all[i] == one)
-			return true;
-	return false;
+	bool found = !l->text;
+
+	for (size_t i = 0; !found && i < n_addresses(g, g->policy); i++)
+		found = strcmp(address_at(g, g->policy, i), l->text) == 0;
+	return found;
 }
 
 int gateway_listeners_enter(struct gateway *g, struct gateway_listeners *l)
 {
-	int rc = 0;
+	for (size_t i = 0; i < l->n; i++) {
+		int rc = loop_add(g->loop, &l->all[i]->fd, EPOLLIN);
 
-	for (size_t i = 0; rc == 0 && i < l->n; i++) {
-		struct gateway_listener *one = l->all[i];
-
-		rc = one->entered ? 0 : loop_add(g->loop, &one->fd, EPOLLIN);
-		if (rc == 0 && !one->entered && g->n_listeners)
-			log_event(LOG_LEVEL_INFO, "listens", "address", one->address, NULL);
-		one->entered |= rc == 0;
+		if (rc < 0)
+			return rc;
+		l->all[i]->entered = true;
+		if (g->n_listeners)
+			log_event(LOG_LEVEL_INFO, "listens", "address", l->all[i]->address, NULL);
 	}
-	for (size_t i = 0; rc == 0 && i < g->n_listeners; i++)
-		if (!has(l, g->listeners[i])) {
-			log_event(LOG_LEVEL_INFO, "listens-no-more", "address",
-				g->listeners[i]->address, NULL);
-			listener_free(g->listeners[i]);
+	for (size_t i = 0; i < g->n_listeners; i++) {
+		struct gateway_listener *old = g->listeners[i];
+
+		if (stays(g, old)) {
+			l->all[l->n++] = old;
+			continue;
 		}
-	if (rc < 0)
-		return rc;
+		log_event(LOG_LEVEL_INFO, "listens-no-more", "address", old->address, NULL);
+		listener_free(old);
+	}
 	free(g->listeners);
 	g->listeners = l->all;
 	g->n_listeners = l->n;

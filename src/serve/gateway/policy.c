@@ -462,8 +462,6 @@ static int open_all(struct gateway *g, struct gateway_change *c, struct draft *v
 	if (rc == 0 && !c->dry)
 		rc = gateway_volumes_open(
 			g, p, c->draft.resources, &c->draft.volumes, &v->refused, &c->err);
-	if (rc == 0 && !c->dry && c->own)
-		rc = gateway_listeners_open(g, p, &c->draft.listeners, &c->err);
 	return rc;
 }
 
@@ -543,8 +541,10 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	c->draft.resources = NULL;
 	gateway_note_news(&c->draft.refused, &g->unserved, "volume-refused");
 	gateway_volumes_enter(g, &c->draft.volumes, c);
-	if (c->draft.listeners.n && gateway_listeners_enter(g, &c->draft.listeners) < 0)
+	if (c->draft.listeners.all && !g->stopping &&
+		gateway_listeners_enter(g, &c->draft.listeners) < 0)
 		log_event(LOG_LEVEL_ERROR, "not-listening", "why", "out of memory", NULL);
+	gateway_listeners_free(&c->draft.listeners);
 	workers_memory(g);
 	if (g->options.entered)
 		g->options.entered(g->options.entered_arg, g->policy);

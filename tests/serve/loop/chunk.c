@@ -83,6 +83,31 @@ static void budget(void)
 	chunk_pool_free(p);
 }
 
+/* A smaller budget holds from the next chunk on; a larger one at once. */
+static void budget_changes(void)
+{
+	struct chunk_pool *p;
+	struct chunk *c[64];
+
+	CHECK_INT(chunk_pool_new(16 << 20, &p), 0);
+	for (int i = 0; i < 64; i++)
+		CHECK((c[i] = chunk_get(p, CHUNK_MAX)) != NULL);
+	CHECK(!chunk_get(p, 1));
+	chunk_set_budget(p, 4 << 20);
+	CHECK_INT(chunk_held(p), 16 << 20);
+	for (int i = 16; i < 64; i++)
+		chunk_put(p, c[i]);
+	CHECK(!chunk_get(p, CHUNK_MAX));
+	chunk_put(p, c[15]);
+	CHECK((c[15] = chunk_get(p, CHUNK_MAX)) != NULL);
+	chunk_set_budget(p, 32 << 20);
+	for (int i = 16; i < 64; i++)
+		CHECK((c[i] = chunk_get(p, CHUNK_MAX)) != NULL);
+	for (int i = 0; i < 64; i++)
+		chunk_put(p, c[i]);
+	chunk_pool_free(p);
+}
+
 static void stamp(struct chunk *c, uint32_t number)
 {
 	memcpy(c->data, &number, sizeof(number));
@@ -143,6 +168,7 @@ int main(void)
 	RUN(sizes);
 	RUN(references);
 	RUN(budget);
+	RUN(budget_changes);
 	RUN(nothing_overlaps);
 	return 0;
 }

@@ -378,6 +378,53 @@ static void test_small_parts(void)
 	}
 }
 
+/* ---- gates come and go */
+
+/* Gates that stay keep their parts, wherever they are now; new ones have a little, and no limit is exceeded. */
+static void test_inherit(void)
+{
+	static const int moved[] = {1, -1, 0}, grown[] = {0, -1}, fewer[] = {2};
+	struct weir_policy *p = parse("tenants: [{name: t, max: 4k iops}]");
+	struct divide_table *one = divide_table_new(p, 2), *two = divide_table_new(p, 3),
+			    *three = divide_table_new(p, 1);
+	struct divide_demand busy = {.kind = {{.passed_requests = 40}}, .clients = 1}, idle = {0};
+	double parts[3], tokens[1] = {0}, before[2];
+	bool none[3] = {false};
+
+	divide_table_inherit(one, NULL, grown);
+	divide_table_parts(one, 0, &before[0]);
+	divide_table_parts(one, 1, &before[1]);
+	CHECK(before[0] > 0.99 && before[1] > 0 && before[0] + before[1] <= 1);
+	divide_table_take(one, 0, &idle, TICK);
+	divide_table_take(one, 1, &busy, TICK);
+	divide_table_targets(one);
+	for (int step = 0; step < 3 && divide_table_tell(one, none); step++)
+		for (size_t g = 0; g < 2; g++)
+			divide_table_confirm(one, g, true, tokens);
+	for (size_t g = 0; g < 2; g++)
+		divide_table_parts(one, g, &before[g]);
+	CHECK(before[1] > 0.99);
+	divide_table_inherit(two, one, moved);
+	for (size_t g = 0; g < 3; g++)
+		divide_table_parts(two, g, &parts[g]);
+	CHECK_NEAR(parts[0], before[1], 0.01);
+	CHECK(parts[1] > 0 && parts[1] < 0.01);
+	CHECK_NEAR(parts[2], before[0], 0.01);
+	CHECK(parts[0] + parts[1] + parts[2] <= 1);
+	divide_table_inherit(three, two, fewer);
+	divide_table_parts(three, 0, parts);
+	CHECK_NEAR(
+		parts[0], before[0], 0.01); /* until the others have confirmed that they are gone */
+	divide_table_targets(three);
+	CHECK(divide_table_tell(three, none));
+	divide_table_parts(three, 0, parts);
+	CHECK(parts[0] > 0.99);
+	divide_table_free(one);
+	divide_table_free(two);
+	divide_table_free(three);
+	weir_policy_free(p);
+}
+
 /* ---- bursts */
 
 enum { SAMPLES = 300, RATE = 500, BURST = 3000, FOR = 10 };
@@ -452,6 +499,7 @@ int main(void)
 	RUN(test_reads_and_writes);
 	RUN(test_reads_writes_and_all);
 	RUN(test_group);
+	RUN(test_inherit);
 	RUN(test_burst);
 	RUN(test_slow_device);
 	RUN(test_slow_device_and_held_writes);
