@@ -183,7 +183,19 @@ int attach_start(struct attach *a, bool *ret_again, struct weir_err *err)
 
 /* ---- the verb */
 
-enum { CONNECTIONS, TIMEOUT, DEAD, BLOCK, READ_ONLY, IDENTIFIER, WATCH, N_OPTIONS };
+enum {
+	CONNECTIONS,
+	TIMEOUT,
+	DEAD,
+	BLOCK,
+	READ_ONLY,
+	IDENTIFIER,
+	WATCH,
+	SOCKET,
+	URL,
+	TOKEN,
+	N_OPTIONS
+};
 static const struct opt options[] = {
 	[CONNECTIONS] = {"connections", 'c', "N", "where the export allows several (4)"},
 	[TIMEOUT] = {"timeout", 't', "TIME",
@@ -195,6 +207,7 @@ static const struct opt options[] = {
 	[IDENTIFIER] = {"identifier", 0, "TEXT", "of the volume, kept by the kernel (its URI)"},
 	[WATCH] = {"watch", 'w', NULL,
 		"stay: attach again after a restart of the gateway, and grow the device"},
+	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
@@ -243,17 +256,49 @@ static int read_connections(const char *text, unsigned *ret)
 	return -1;
 }
 
-static int read_volume(const char *volume, struct attach *ret)
+/* Ask the gateway for the URI of its volume. Return -1 and *ret_uri, malloc'ed, or the exit status. */
+static int find_volume(const char *const *values, const char *name, char **ret_uri)
+{
+	struct remote *r = NULL;
+	json_t *j = NULL;
+	char *path;
+	int status = remote_of_options(&verb_attach, values + SOCKET, &r);
+
+	if (status >= 0)
+		return status;
+	path = remote_path("/v1/volumes/", name, NULL);
+	status = remote_ask(r, "GET", path, NULL, 0, &j);
+	free(path);
+	remote_close(r);
+	if (status >= 0)
+		return status;
+	path = json_is_string(json_object_get(j, "uri"))
+		       ? strdup(json_string_value(json_object_get(j, "uri")))
+		       : NULL;
+	json_decref(j);
+	if (!path)
+		return opts_fail(
+			&verb_attach, "%s: the gateway does not say where it listens", name);
+	*ret_uri = path;
+	return -1;
+}
+
+/* The URI of the volume is the identifier, unless another is given, and is kept until the program ends. */
+static int read_volume(const char *const *values, const char *volume, struct attach *ret)
 {
 	struct weir_err err;
+	char *uri = NULL;
+	int status = strstr(volume, "://") ? -1 : find_volume(values, volume, &uri);
 
-	if (nbd_uri_parse(volume, &ret->uri, &err) < 0)
-		return opts_fail(&verb_attach, "%s", err.text);
-	if (ret->uri.tls)
-		return opts_fail(&verb_attach, "%s: %s", volume, NO_TLS);
+	if (status >= 0)
+		return status;
+	if (nbd_uri_parse(uri ? uri : volume, &ret->uri, &err) < 0)
+		status = opts_fail(&verb_attach, "%s", err.text);
+	else if (ret->uri.tls)
+		status = opts_fail(&verb_attach, "%s: %s", uri ? uri : volume, NO_TLS);
 	if (!ret->device.identifier)
-		ret->device.identifier = volume;
-	return -1;
+		ret->device.identifier = uri ? uri : volume;
+	return status;
 }
 
 static int read_command(const char *const *values, char **operands, int n, struct attach *ret)
@@ -284,7 +329,7 @@ static int read_command(const char *const *values, char **operands, int n, struc
 		status = read_block(values[BLOCK], &ret->device.block);
 	if (status < 0)
 		status = read_connections(values[CONNECTIONS], &ret->connections);
-	return status < 0 ? read_volume(operands[0], ret) : status;
+	return status < 0 ? read_volume(values, operands[0], ret) : status;
 }
 
 static int attach_main(const char *const *values, char **operands, int n)
