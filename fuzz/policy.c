@@ -58,7 +58,8 @@ static void change(const struct weir_policy *p)
 	struct weir_gate *gate;
 	struct weir_err err;
 
-	struct policy_instance senders[] = {{.who = {.export_ = "db-1", .client = "10.0.0.7", .uid = "1000"}},
+	struct policy_instance senders[] = {
+		{.who = {.export_ = "db-1", .client = "10.0.0.7", .uid = "1000"}},
 		{.who = {.export_ = "x", .client = "10.0.0.8", .uid = "1"}}};
 
 	MUST(policy_copy(p, &copy) == 0);

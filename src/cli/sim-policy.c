@@ -153,7 +153,8 @@ static int read_tenant(
 		return weir_err_set(err, -EINVAL, "--load: the policy has no tenants");
 	if (policy_each_absent(p, path))
 		return weir_err_set(err, -EINVAL,
-			"--load: '%s' would be made by a template, and the simulator makes none: write a "
+			"--load: '%s' would be made by a template, and the simulator makes none: "
+			"write a "
 			"tenant of that name",
 			path);
 	if (ret->tenant < 0) {

@@ -162,8 +162,8 @@ static const char *plain(const char *pattern, char ret[256])
 	return ret;
 }
 
-static double size_of(const struct weir_policy *p, const struct weir_tenant *t, policy_size_fn *fn,
-	void *arg)
+static double size_of(
+	const struct weir_policy *p, const struct weir_tenant *t, policy_size_fn *fn, void *arg)
 {
 	double sum = 0;
 	char name[256];
@@ -207,8 +207,7 @@ static void resolve(const struct weir_by_size *list, unsigned n, double size,
 	}
 }
 
-static bool is_by_size(
-	const struct weir_by_size *list, unsigned n, const struct weir_limit *l)
+static bool is_by_size(const struct weir_by_size *list, unsigned n, const struct weir_limit *l)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (list[i].unit == l->unit && list[i].ops == l->ops)
@@ -249,8 +248,7 @@ static void reconcile(struct weir_tenant *t)
 		for (unsigned k = 0; k < t->n_max; k++)
 			if (is_by_size(t->min_by_size, t->n_min_by_size, &t->min[i]) &&
 				t->max[k].unit == t->min[i].unit &&
-				(t->max[k].ops == t->min[i].ops ||
-					t->max[k].ops == WEIR_OPS_ALL))
+				(t->max[k].ops == t->min[i].ops || t->max[k].ops == WEIR_OPS_ALL))
 				t->min[i].rate = fmin(t->min[i].rate, t->max[k].rate);
 }
 

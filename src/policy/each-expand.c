@@ -76,8 +76,8 @@ static size_t find_adds(
 }
 
 /* Take the first of each name, in the order of the list, until the template has enough. Return how many. */
-static size_t take(const struct weir_policy *p, const struct policy_instance *list, struct add *adds,
-	size_t n, uint32_t *made)
+static size_t take(const struct weir_policy *p, const struct policy_instance *list,
+	struct add *adds, size_t n, uint32_t *made)
 {
 	size_t taken = 0;
 

@@ -20,7 +20,7 @@
 #define EXPIRE_MOST (366 * 24 * 3600 * WEIR_SEC)
 #define TENANTS     10000
 #define RAW         1024 /* bytes of a name before it is cut: an export's, an identity's and all else */
-#define HASHED      17   /* bytes of a hash and the ~ before it */
+#define HASHED      17 /* bytes of a hash and the ~ before it */
 
 static const char *const words[FIELDS] = {"export", "client", "uid", "tls"};
 
@@ -65,14 +65,16 @@ static void read_match(
 	e->by = wild_fields(&t->match[0]);
 	if (!e->by)
 		policy_refuse(r, match,
-			"has no pattern, so the template makes one tenant; write a tenant with this "
+			"has no pattern, so the template makes one tenant; write a tenant with "
+			"this "
 			"match, or a pattern as in {export: \"vm-*\"}");
 	for (unsigned k = 0; k < t->n_match; k++)
 		if (t->match[k].path)
 			policy_refuse_at(r, t->match[k].at, "a template has no match of a path");
 		else if (wild_fields(&t->match[k]) != e->by)
 			policy_refuse_at(r, t->match[k].at,
-				"has patterns in other fields than the first match of the template");
+				"has patterns in other fields than the first match of the "
+				"template");
 }
 
 /* Return the field at "{export}", and the text after it; -1: there is none. */
@@ -133,12 +135,14 @@ static void check_name(struct policy_reading *r, yamldoc_node n, const char *nam
 	for (unsigned f = 0; f < FIELDS; f++)
 		if (by & ~has & 1u << f)
 			policy_refuse(r, n,
-				"needs {%s}: without it all tenants that differ in '%s' of the match "
+				"needs {%s}: without it all tenants that differ in '%s' of the "
+				"match "
 				"would have one name",
 				words[f], words[f]);
 		else if (has & ~by & 1u << f)
 			policy_refuse(r, n,
-				"has {%s}, but the match has no pattern for it: add %s: \"*\" to the "
+				"has {%s}, but the match has no pattern for it: add %s: \"*\" to "
+				"the "
 				"match",
 				words[f], words[f]);
 }
@@ -169,7 +173,8 @@ void policy_each_read(struct policy_reading *r, yamldoc_node tenant, struct weir
 		return;
 	if (t->n_match)
 		policy_refuse_at(r, t->match[0].at,
-			"'%s' has tenants below it, and only tenants without take requests: move its "
+			"'%s' has tenants below it, and only tenants without take requests: move "
+			"its "
 			"match into each",
 			t->path);
 	e->at = policy_place(r, n);
@@ -178,8 +183,7 @@ void policy_each_read(struct policy_reading *r, yamldoc_node tenant, struct weir
 	policy_class_join(r, n, policy_class_get(r, n), &e->own, e->given, &e->leaf);
 	read_match(r, n, t, e);
 	read_numbers(r, n, e);
-	e->name = yamldoc_has(n, "name") ? policy_get_string(r, n, "name")
-					 : default_name(r, e->by);
+	e->name = yamldoc_has(n, "name") ? policy_get_string(r, n, "name") : default_name(r, e->by);
 	if (e->name && e->by && yamldoc_has(n, "name"))
 		check_name(r, yamldoc_get(n, "name"), e->name, e->by);
 	if (e->name)
@@ -241,7 +245,8 @@ void policy_each_check(struct policy_reading *r)
 			continue;
 		if (p->cluster.n_servers)
 			policy_refuse_at(r, t->each->at,
-				"a cluster has no templates: all of its machines must know the same "
+				"a cluster has no templates: all of its machines must know the "
+				"same "
 				"tenants");
 		for (int c = t->first_child; c >= 0; c = p->tenants[c].next_sibling)
 			check_child(r, t, &p->tenants[c]);

@@ -24,7 +24,7 @@
 
 #include "policy/policy.h"
 
-#define POLICY_EACH_NAME 64 /* bytes that hold a tenant's name */
+#define POLICY_EACH_NAME   64 /* bytes that hold a tenant's name */
 #define POLICY_EACH_OTHERS "others"
 
 /* Return the tenant of a request as weir_policy_match does, but -EAGAIN with *ret_template, the template's tenant, if that

@@ -205,8 +205,8 @@ static bool split_burst(
 	return true;
 }
 
-static bool set_burst(struct policy_reading *r, yamldoc_node n, struct weir_rate rate, weir_time span,
-	double most, double *ret_rate, weir_time *ret_for)
+static bool set_burst(struct policy_reading *r, yamldoc_node n, struct weir_rate rate,
+	weir_time span, double most, double *ret_rate, weir_time *ret_for)
 {
 	char its[32], max[32];
 
@@ -243,8 +243,7 @@ static bool add_burst(struct policy_reading *r, yamldoc_node n, uint8_t ops, voi
 		policy_refuse(
 			r, n, "a second burst in %s for %s", unit_name(rate.unit), ops_name(ops));
 	else if (max)
-		return set_burst(
-			r, n, rate, span, max->rate, &max->burst_rate, &max->burst_for);
+		return set_burst(r, n, rate, span, max->rate, &max->burst_rate, &max->burst_for);
 	else
 		return set_burst(r, n, rate, span, by_size->at_least, &by_size->burst_rate,
 			&by_size->burst_for);

@@ -458,8 +458,8 @@ static bool same_by_size(const struct weir_by_size *a, unsigned n, const struct 
 static bool same_maxes(const struct weir_tenant *a, const struct weir_tenant *b, bool bursts)
 {
 	return same_limits(a->max, a->n_max, b->max, b->n_max, bursts) &&
-	       same_by_size(a->max_by_size, a->n_max_by_size, b->max_by_size, b->n_max_by_size,
-		       bursts);
+	       same_by_size(
+		       a->max_by_size, a->n_max_by_size, b->max_by_size, b->n_max_by_size, bursts);
 }
 
 static bool same_tenant(const struct weir_tenant *a, const struct weir_tenant *b, enum what what)
@@ -548,8 +548,8 @@ static bool is_shown(const struct shown *s, unsigned i)
 			return false;
 	if (!s->burst)
 		return true;
-	return (i < s->n_fixed ? s->fixed[i].burst_rate
-			       : s->by_size[i - s->n_fixed].burst_rate) > 0;
+	return (i < s->n_fixed ? s->fixed[i].burst_rate : s->by_size[i - s->n_fixed].burst_rate) >
+	       0;
 }
 
 static void put_one(struct text *t, const struct shown *s, unsigned i)
@@ -566,9 +566,8 @@ static void put_one(struct text *t, const struct shown *s, unsigned i)
 			weir_units_show_rate(
 				(struct weir_rate){l->rate, unit}, rate, sizeof(rate)));
 	} else {
-		weir_units_show_rate(
-			(struct weir_rate){by ? by->burst_rate : l->burst_rate, unit}, rate,
-			sizeof(rate));
+		weir_units_show_rate((struct weir_rate){by ? by->burst_rate : l->burst_rate, unit},
+			rate, sizeof(rate));
 		put(t, "%s for %s", rate,
 			weir_units_show_time(
 				by ? by->burst_for : l->burst_for, span, sizeof(span)));

@@ -182,8 +182,7 @@ static int add_others(struct policy_reading *r, yamldoc_node n, int parent)
 	return add(r, n, &t);
 }
 
-static void read_list(
-	struct policy_reading *r, yamldoc_node list, int parent, int last, int depth)
+static void read_list(struct policy_reading *r, yamldoc_node list, int parent, int last, int depth)
 {
 
 	if (policy_took(r, yamldoc_list(list, &r->err)) != 0)

@@ -31,10 +31,10 @@ struct entry {
 	struct weir_who who; /* the first sender */
 	uint64_t number;     /* in the order of arrival */
 	weir_time used;
-	bool made;    /* the version in force has it */
+	bool made;             /* the version in force has it */
 	bool had_min, min_off; /* its min fits; does not fit */
-	bool leaving; /* a change is removing it */
-	bool failed;  /* the change that should have made it failed */
+	bool leaving;          /* a change is removing it */
+	bool failed;           /* the change that should have made it failed */
 };
 
 struct gateway_each_table {
@@ -382,7 +382,7 @@ static void due(struct loop_timer *timer, weir_time now)
 	weir_time period = shortest(g->policy);
 
 	if (period == WEIR_NEVER)
-		return; /* no templates: gateway_each_entered sets it again */
+		return;     /* no templates: gateway_each_entered sets it again */
 	if (g->switching) { /* resources have other tenants than the gateway, for a moment */
 		loop_set(g->loop, timer, now + SOON);
 		return;

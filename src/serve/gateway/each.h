@@ -33,8 +33,7 @@ int gateway_each_limits(struct gateway *g, struct weir_policy *p,
 	const struct gateway_volumes *fresh, const struct gateway_instances *list);
 
 /* A client is about to use the place that gateway_find returned. 0; -EAGAIN: its tenant is being made, wait. */
-int gateway_admit(
-	struct gateway *g, const struct weir_who *who, const struct front_place *place);
+int gateway_admit(struct gateway *g, const struct weir_who *who, const struct front_place *place);
 
 /* A size has changed: limits may follow. */
 void gateway_each_size(struct gateway *g);

@@ -26,13 +26,13 @@
 #include <sys/types.h>
 
 struct aside;
-struct cluster;        /* cluster.c */
-struct gateway_divide; /* serve/gateway/divide.c */
+struct cluster;            /* cluster.c */
+struct gateway_divide;     /* serve/gateway/divide.c */
 struct gateway_each_table; /* serve/gateway/each.c */
-struct gateway_ledger; /* serve/gateway/ledger.c */
-struct gateway_slo;    /* serve/gateway/slo.c */
-struct record;         /* record.c */
-struct reports;        /* serve/host/reports.c */
+struct gateway_ledger;     /* serve/gateway/ledger.c */
+struct gateway_slo;        /* serve/gateway/slo.c */
+struct record;             /* record.c */
+struct reports;            /* serve/host/reports.c */
 struct tls;
 
 struct worker {
@@ -53,7 +53,7 @@ struct gateway_resource { /* the policy's resources at the start, in its order; 
 	struct resource *resource;
 	atomic_bool known; /* size and resource_info are known: its back end was reached once */
 	_Atomic(uint64_t) size; /* bytes */
-	bool bypassed; /* serve/gateway/bypass.c's */
+	bool bypassed;          /* serve/gateway/bypass.c's */
 	struct gateway *gateway;
 	struct loop_task learned; /* posted by its worker when they are known */
 	struct request flush;     /* serve/gateway/run.c's, at the end */
@@ -64,10 +64,10 @@ struct gateway_resource { /* the policy's resources at the start, in its order; 
 struct gateway_volume {
 	char *name, *back_name;
 	struct gateway_resource *resource;
-	struct back *back; /* the resource's once it was added; from then on only for `info` */
-	uint32_t slot;     /* of back_volumes */
-	bool added;        /* the resource's thread has it */
-	atomic_bool known; /* size and info are known: its back end was reached once */
+	struct back *back;      /* the resource's once it was added; from then on only for `info` */
+	uint32_t slot;          /* of back_volumes */
+	bool added;             /* the resource's thread has it */
+	atomic_bool known;      /* size and info are known: its back end was reached once */
 	_Atomic(uint64_t) size; /* bytes */
 	struct loop_task learned, leave, left; /* known; to be removed; removed */
 };
@@ -110,10 +110,10 @@ struct gateway {
 	size_t n_overrides;
 	struct gateway_divide *divide;
 	struct gateway_each_table *each; /* NULL: not started yet */
-	struct reports *reports;       /* NULL: no controllers that have peers */
-	struct cluster *cluster;       /* NULL: it is in none */
-	struct gateway_ledger *ledger; /* NULL: it is not kept */
-	struct gateway_slo *slo;       /* NULL: not started yet */
+	struct reports *reports;         /* NULL: no controllers that have peers */
+	struct cluster *cluster;         /* NULL: it is in none */
+	struct gateway_ledger *ledger;   /* NULL: it is not kept */
+	struct gateway_slo *slo;         /* NULL: not started yet */
 
 	struct worker *workers;
 	unsigned n_workers;
@@ -144,7 +144,7 @@ struct gateway {
 	struct aside *aside;
 	struct gateway_change *changes, **changes_last; /* the first is in progress */
 	struct loop_timer change_retry;
-	bool refresh; /* a refresh waits for its turn */
+	bool refresh;   /* a refresh waits for its turn */
 	bool switching; /* some resources have the next version already */
 	atomic_bool changes_end;
 	atomic_uint_fast64_t connections, refused, broken;

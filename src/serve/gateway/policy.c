@@ -91,8 +91,7 @@ static int add_volumes(struct draft *v)
 }
 
 /* Set the value; that of a tenant that its template has not made is kept until it is. */
-static int override(
-	struct weir_policy *p, const struct gateway_override *o, struct weir_err *err)
+static int override(struct weir_policy *p, const struct gateway_override *o, struct weir_err *err)
 {
 	int rc = policy_override_set(p, o->key, o->value, err);
 

@@ -185,8 +185,7 @@ static bool add_leaf(struct resource *r, struct snapshot *s, size_t i)
 static void add_group(struct resource *r, struct snapshot *s, size_t i)
 {
 	int here = r->n_retired ? place_of(r, s, i) : -1;
-	const struct resource_retired *had =
-		here >= 0 ? resource_retired(r, r->nodes[here]) : NULL;
+	const struct resource_retired *had = here >= 0 ? resource_retired(r, r->nodes[here]) : NULL;
 	struct snapshot_tenant *of = NULL;
 
 	if (had && (of = snapshot_active(s, i)) && !of->gone)
