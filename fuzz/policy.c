@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Read any text as a policy: it is refused with a message, or can be installed in a gate,
  * matched and shown. */
+#include "policy/by-size.h"
 #include "policy/copy.h"
+#include "policy/each.h"
 #include "policy/swap.h"
 #include "fuzz.h"
 #include <string.h>
@@ -56,7 +58,15 @@ static void change(const struct weir_policy *p)
 	struct weir_gate *gate;
 	struct weir_err err;
 
+	struct policy_instance senders[] = {
+		{.who = {.export_ = "db-1", .client = "10.0.0.7", .uid = "1000"}},
+		{.who = {.export_ = "x", .client = "10.0.0.8", .uid = "1"}}};
+
 	MUST(policy_copy(p, &copy) == 0);
+	MUST(policy_each_expand(copy, senders, 2) == 0);
+	policy_size_resolve(copy, NULL, NULL);
+	MUST(policy_each_fit(copy, senders, 2) == 0);
+	use(copy);
 	MUST(weir_policy_parse(one, strlen(one), "one", &other, &err) == 0);
 	MUST(weir_gate_new(&config, &gate) == 0);
 	const struct weir_policy *const steps[] = {NULL, p, copy, other};

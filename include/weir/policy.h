@@ -94,10 +94,11 @@ struct weir_tenant {
 	/* bounds that follow a size; also in min and max, once the size is known */
 	const struct weir_by_size *min_by_size, *max_by_size;
 	unsigned n_min_by_size, n_max_by_size;
-	const struct weir_each *each; /* the template of its children; then `match` is the template's */
-	bool made;    /* by the parent's template, for its match; found by its name */
-	bool others;  /* takes the clients for which the parent's template has no tenant */
-	bool min_off; /* its min does not fit beside the others', and is not in min */
+	const struct weir_each
+		*each; /* the template of its children; then `match` is the template's */
+	bool made;     /* by the parent's template, for its match; found by its name */
+	bool others;   /* takes the clients for which the parent's template has no tenant */
+	bool min_off;  /* its min does not fit beside the others', and is not in min */
 };
 
 struct weir_policy;   /* a file, read and checked */

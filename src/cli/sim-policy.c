@@ -8,6 +8,7 @@
 #include "base/no-memory.h"
 #include "cli/common/files.h"
 #include "cli/sim-policy.h"
+#include "policy/each.h"
 #include "policy/policy.h"
 #include <errno.h>
 #include <stdio.h>
@@ -147,6 +148,12 @@ static int read_tenant(
 	ret->tenant = weir_policy_find(p, path);
 	if (ret->tenant < 0 && !p->n_tenants)
 		return weir_err_set(err, -EINVAL, "--load: the policy has no tenants");
+	if (policy_each_absent(p, path))
+		return weir_err_set(err, -EINVAL,
+			"--load: '%s' would be made by a template, and the simulator makes none: "
+			"write a "
+			"tenant of that name",
+			path);
 	if (ret->tenant < 0) {
 		const char **names = calloc(p->n_tenants + 1, sizeof(*names)), *near = NULL;
 

@@ -579,6 +579,15 @@ static void put_resource(struct text *t, const struct weir_resource *of, enum wh
 							 : "auto");
 }
 
+void policy_override_show_tenant(
+	const struct weir_tenant *t, const char *key, char ret_text[POLICY_OVERRIDE_TEXT])
+{
+	struct text to = {ret_text, 0};
+
+	ret_text[0] = '\0';
+	put_tenant(&to, t, what_of(key));
+}
+
 int policy_override_show(
 	const struct weir_policy *p, const char *key, char ret_text[POLICY_OVERRIDE_TEXT])
 {

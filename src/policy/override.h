@@ -40,6 +40,9 @@ bool policy_override_same(
 
 /* Write the value of a key as in a file, to within 0.05 %; "none" if there is none. 0 or
  * -ENOENT. */
+/* The same for a tenant that is in no policy, or a class; key: weight, min, max, burst or slo. */
+void policy_override_show_tenant(
+	const struct weir_tenant *t, const char *key, char ret_text[POLICY_OVERRIDE_TEXT]);
 int policy_override_show(
 	const struct weir_policy *p, const char *key, char ret_text[POLICY_OVERRIDE_TEXT]);
 

@@ -11,6 +11,7 @@ HERE = os.getcwd()
 # key: its line after the change
 TOP = {
     "tenants": "tenants: [{name: all, weight: 2, max: 9k iops}, {name: b, match: {export: b}}]",
+    "classes": "classes: {gold: {weight: 3}}",
     "exports": "exports: [{name: a, resource: a, description: new}]",
     "default": "default: b",
     "enforce": "enforce: false",

@@ -63,9 +63,8 @@ static void test_bounds(void)
 /* A burst is one while it is above the max; a max by size is never below the min. */
 static void test_burst_and_min(void)
 {
-	struct weir_policy *p = parse(
-		"classes: {gold: {weight: 4, min: 500 iops, max: 10 iops/GiB, burst: 6k iops for 30s}}\n"
-		TENANT("class: gold"));
+	struct weir_policy *p = parse("classes: {gold: {weight: 4, min: 500 iops, max: 10 "
+				      "iops/GiB, burst: 6k iops for 30s}}\n" TENANT("class: gold"));
 	const struct weir_tenant *t = resolve(p, 100 * GIB, 0);
 
 	CHECK_STR(t->class_, "gold");
@@ -88,9 +87,10 @@ static void test_burst_and_min(void)
 
 static void test_stated(void)
 {
-	struct weir_policy *p = parse("resources: [{name: r, back: \"memory:1G\"}]\n"
-				      "exports: [{name: a, size: 512 MiB}]\n"
-				      "tenants: [{name: t, match: {export: a}, max: 100 iops/GiB}]\n");
+	struct weir_policy *p =
+		parse("resources: [{name: r, back: \"memory:1G\"}]\n"
+		      "exports: [{name: a, size: 512 MiB}]\n"
+		      "tenants: [{name: t, match: {export: a}, max: 100 iops/GiB}]\n");
 
 	CHECK_INT(p->tenants[0].n_max, 1);
 	CHECK_NEAR(p->tenants[0].max[0].rate, 50, 1e-9);
@@ -109,7 +109,8 @@ static void test_override(void)
 	CHECK_INT(policy_override_show(p, "t.burst", now), 0);
 	CHECK_STR(now, "6k iops for 30s");
 	CHECK_INT(policy_override_set(p, "t.max",
-			  "{rate: 3 iops/GiB, at_least: 100 iops, at_most: 16k iops}", &err), 0);
+			  "{rate: 3 iops/GiB, at_least: 100 iops, at_most: 16k iops}", &err),
+		0);
 	CHECK_INT(policy_override_show(p, "t.max", now), 0);
 	CHECK_STR(now, "{rate: 3 iops/GiB, at_least: 100 iops, at_most: 16k iops}");
 	CHECK_INT(policy_copy(p, &q), 0);
@@ -132,8 +133,10 @@ static void test_refused(void)
 {
 	refused("tenants: [{name: t, match: {export: \"a*\"}, max: 3 iops/GiB}]\n",
 		"t.yaml:1:49: a limit by size needs a match that names its export");
-	refused("tenants: [{name: t, match: {client: 10.0.0.1}, max: 3 iops/GiB}]\n", "names its export");
-	refused("tenants: [{name: t, max: 3 iops/GiB, children: [{name: u, match: {export: a}}]}]\n",
+	refused("tenants: [{name: t, match: {client: 10.0.0.1}, max: 3 iops/GiB}]\n",
+		"names its export");
+	refused("tenants: [{name: t, max: 3 iops/GiB, children: [{name: u, match: {export: "
+		"a}}]}]\n",
 		"t.yaml:1:26: a limit by size needs a match");
 	refused(TENANT("max: [3 iops/GiB, 5 iops]"), "a second max in iops");
 	refused(TENANT("max: 3/GiB"), "needs a unit");
@@ -156,13 +159,15 @@ static void test_refused(void)
 /* A tenant's own keys come before its class's; its class's burst stays where it is above the max. */
 static void test_class(void)
 {
-	struct weir_policy *p = parse(
-		"classes: {c: {weight: 4, min: 10 iops, max: 50 iops, burst: 60 iops for 1s, slo: p99 < 5ms}}\n"
-		"tenants:\n"
-		"  - {name: a, class: c, match: {export: a}}\n"
-		"  - {name: b, class: c, weight: 2, max: 55 iops, match: {export: b}}\n"
-		"  - {name: d, class: c, max: 70 iops, match: {export: d}}\n"
-		"  - {name: e, class: c, burst: 90 iops for 2s, min: 20 iops, match: {export: e}}\n");
+	struct weir_policy *p =
+		parse("classes: {c: {weight: 4, min: 10 iops, max: 50 iops, burst: 60 iops for 1s, "
+		      "slo: p99 < 5ms}}\n"
+		      "tenants:\n"
+		      "  - {name: a, class: c, match: {export: a}}\n"
+		      "  - {name: b, class: c, weight: 2, max: 55 iops, match: {export: b}}\n"
+		      "  - {name: d, class: c, max: 70 iops, match: {export: d}}\n"
+		      "  - {name: e, class: c, burst: 90 iops for 2s, min: 20 iops, match: "
+		      "{export: e}}\n");
 	const struct weir_tenant *t = p->tenants;
 
 	CHECK_NEAR(t[0].weight, 4, 0);

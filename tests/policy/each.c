@@ -9,8 +9,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define LIST(...) (struct policy_instance[]){__VA_ARGS__}
-#define EXPORT(name) {.who = {.export_ = name}}
+#define LIST(...)                                                                                  \
+	(struct policy_instance[])                                                                 \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+#define EXPORT(name)                                                                               \
+	{                                                                                          \
+		.who = {.export_ = name }                                                          \
+	}
 
 static struct weir_policy *expand(struct weir_policy *p, struct policy_instance *list, size_t n)
 {
@@ -18,27 +25,28 @@ static struct weir_policy *expand(struct weir_policy *p, struct policy_instance 
 	return p;
 }
 
-static const char vms[] = "classes:\n"
-			  "  gold: {weight: 4, max: 100 iops}\n"
-			  "  silver: {weight: 2, min: 10 iops}\n"
-			  "resources:\n"
-			  "  - name: r\n"
-			  "    capacity: 100 iops\n"
-			  "    volumes:\n"
-			  "      - {name: vm-1, back: \"memory:1G\"}\n"
-			  "      - {name: vm-2, back: \"memory:1G\", class: gold}\n"
-			  "      - {name: vm-3, back: \"memory:1G\"}\n"
-			  "      - {name: db, back: \"memory:1G\"}\n"
-			  "tenants:\n"
-			  "  - {name: vms, weight: 4, each: {match: {export: \"vm-*\"}, class: silver}}\n"
-			  "  - {name: db, match: {export: db}}\n"
-			  "  - {name: rest, match: {export: \"*\"}}\n"
-			  "default: rest\n";
+static const char vms[] =
+	"classes:\n"
+	"  gold: {weight: 4, max: 100 iops}\n"
+	"  silver: {weight: 2, min: 10 iops}\n"
+	"resources:\n"
+	"  - name: r\n"
+	"    capacity: 100 iops\n"
+	"    volumes:\n"
+	"      - {name: vm-1, back: \"memory:1G\"}\n"
+	"      - {name: vm-2, back: \"memory:1G\", class: gold}\n"
+	"      - {name: vm-3, back: \"memory:1G\"}\n"
+	"      - {name: db, back: \"memory:1G\"}\n"
+	"tenants:\n"
+	"  - {name: vms, weight: 4, each: {match: {export: \"vm-*\"}, class: silver}}\n"
+	"  - {name: db, match: {export: db}}\n"
+	"  - {name: rest, match: {export: \"*\"}}\n"
+	"default: rest\n";
 
 static void test_expand(void)
 {
-	struct policy_instance list[] = {EXPORT("vm-3"), EXPORT("vm-2"), EXPORT("vm-1"),
-		EXPORT("vm-3"), EXPORT("db")};
+	struct policy_instance list[] = {
+		EXPORT("vm-3"), EXPORT("vm-2"), EXPORT("vm-1"), EXPORT("vm-3"), EXPORT("db")};
 	struct weir_policy *p = parse(vms);
 	const struct weir_tenant *t;
 	int of = -1;
@@ -78,8 +86,8 @@ static void test_expand(void)
 
 static void test_max_tenants(void)
 {
-	struct weir_policy *p = parse(
-		"tenants: [{name: v, each: {match: {export: \"*\"}, max_tenants: 2}}]\n");
+	struct weir_policy *p =
+		parse("tenants: [{name: v, each: {match: {export: \"*\"}, max_tenants: 2}}]\n");
 	struct policy_instance list[] = {EXPORT("c"), EXPORT("a"), EXPORT("c"), EXPORT("b")};
 	int of;
 
@@ -157,9 +165,10 @@ static void test_names(void)
 /* Two senders of one name are told apart. */
 static void test_same_name(void)
 {
-	struct weir_policy *p = parse("tenants: [{name: v, each: {match: {export: \"*\", tls: \"*\"}}}]\n");
-	struct policy_instance list[] = {{.who = {.export_ = "a-b", .tls = "c"}},
-		{.who = {.export_ = "a", .tls = "b-c"}}};
+	struct weir_policy *p =
+		parse("tenants: [{name: v, each: {match: {export: \"*\", tls: \"*\"}}}]\n");
+	struct policy_instance list[] = {
+		{.who = {.export_ = "a-b", .tls = "c"}}, {.who = {.export_ = "a", .tls = "b-c"}}};
 
 	expand(p, list, 2);
 	CHECK_STR(p->tenants[list[0].tenant].name, "a-b-c");
@@ -199,10 +208,10 @@ static void test_fit(void)
 
 static void test_by_size(void)
 {
-	struct weir_policy *p = parse(
-		"resources: [{name: r, back: \"memory:4G\"}]\n"
-		"exports: [{name: a, size: 1 GiB}, {name: b, offset: 1 GiB, size: 2 GiB}]\n"
-		"tenants: [{name: v, each: {match: {export: \"*\"}, max: 10 iops/GiB}}]\n");
+	struct weir_policy *p =
+		parse("resources: [{name: r, back: \"memory:4G\"}]\n"
+		      "exports: [{name: a, size: 1 GiB}, {name: b, offset: 1 GiB, size: 2 GiB}]\n"
+		      "tenants: [{name: v, each: {match: {export: \"*\"}, max: 10 iops/GiB}}]\n");
 	struct policy_instance list[] = {EXPORT("a"), EXPORT("b")};
 
 	expand(p, list, 2);
@@ -215,31 +224,42 @@ static void test_by_size(void)
 
 static void test_refused(void)
 {
-	refused("tenants: [{name: v, each: {match: {export: vm}}}]\n", "t.yaml:1:35: tenants[0].each.match: has no pattern");
+	refused("tenants: [{name: v, each: {match: {export: vm}}}]\n",
+		"t.yaml:1:35: tenants[0].each.match: has no pattern");
 	refused("tenants: [{name: v, each: {class: x, match: {export: \"*\"}}}]\n", "no class 'x'");
 	refused("tenants: [{name: v, each: {weight: 2}}]\n", "a template needs a match");
 	refused("tenants: [{name: v, match: {export: a}, each: {match: {export: \"*\"}}}]\n",
 		"t.yaml:1:28: 'v' has tenants below it");
-	refused("tenants: [{name: v, each: {match: {export: \"*\", client: \"10.*\"}, name: \"{export}\"}}]\n",
+	refused("tenants: [{name: v, each: {match: {export: \"*\", client: \"10.*\"}, name: "
+		"\"{export}\"}}]\n",
 		"needs {client}");
 	refused("tenants: [{name: v, each: {match: {export: \"*\"}, name: \"{export}-{uid}\"}}]\n",
 		"add uid: \"*\" to the match");
-	refused("tenants: [{name: v, each: {match: {export: \"*\"}, name: \"{exprt}\"}}]\n", "valid are {export}");
+	refused("tenants: [{name: v, each: {match: {export: \"*\"}, name: \"{exprt}\"}}]\n",
+		"valid are {export}");
 	refused("tenants: [{name: v, each: {match: {export: \"*\"}, name: \"a/{export}\"}}]\n",
 		"must not contain '/'");
-	refused("tenants: [{name: v, each: {match: {export: \"*\", path: x}}}]\n", "no match of a path");
+	refused("tenants: [{name: v, each: {match: {export: \"*\", path: x}}}]\n",
+		"no match of a path");
 	refused("tenants: [{name: v, each: {match: [{export: \"a*\"}, {uid: \"1*\"}]}}]\n",
 		"in other fields than the first");
-	refused("tenants: [{name: v, each: {match: {export: \"*\"}, expire_after: 1ms}}]\n", "from 1s");
-	refused("tenants: [{name: v, each: {match: {export: \"*\"}, max_tenants: 0}}]\n", "max_tenants");
-	refused("tenants: [{name: v, each: {match: {export: \"vm-*\"}}, children: [{name: vm-1, match: {export: x}}]}]\n",
+	refused("tenants: [{name: v, each: {match: {export: \"*\"}, expire_after: 1ms}}]\n",
+		"from 1s");
+	refused("tenants: [{name: v, each: {match: {export: \"*\"}, max_tenants: 0}}]\n",
+		"max_tenants");
+	refused("tenants: [{name: v, each: {match: {export: \"vm-*\"}}, children: [{name: vm-1, "
+		"match: {export: x}}]}]\n",
 		"t.yaml:1:65: the template of 'v' (line 1) may make a second tenant 'v/vm-1'");
-	refused("tenants: [{name: v, each: {match: {export: \"vm-*\"}}, children: [{name: others, match: {export: x}}]}]\n",
+	refused("tenants: [{name: v, each: {match: {export: \"vm-*\"}}, children: [{name: others, "
+		"match: {export: x}}]}]\n",
 		"a second tenant 'v/others'");
-	refused("tenants: [{name: v, each: {match: {export: \"*\"}}}, {name: w, match: {export: \"*\"}}]\n",
+	refused("tenants: [{name: v, each: {match: {export: \"*\"}}}, {name: w, match: {export: "
+		"\"*\"}}]\n",
 		"'w' matches the same as 'v'");
-	refused("tenants: [{name: v, each: {match: {client: \"10.*\"}, max: 3 iops/GiB}}]\n", "names its export");
-	refused("tenants: [{name: v, each: {match: {export: \"*\"}}}]\ndefault: v\n", "has children");
+	refused("tenants: [{name: v, each: {match: {client: \"10.*\"}, max: 3 iops/GiB}}]\n",
+		"names its export");
+	refused("tenants: [{name: v, each: {match: {export: \"*\"}}}]\ndefault: v\n",
+		"has children");
 }
 
 /* ---- by hand */
@@ -252,7 +272,8 @@ static struct weir_policy *spelled_out(const char *const *names, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		sprintf(text + strlen(text),
-			"      - {name: %s, weight: 3, max: 70 iops, burst: 90 iops for 1s, match: {export: %s}}\n",
+			"      - {name: %s, weight: 3, max: 70 iops, burst: 90 iops for 1s, match: "
+			"{export: %s}}\n",
 			names[i], names[i]);
 	strcat(text, "      - {name: lit, match: {export: lit}}\n");
 	return parse(text);
@@ -288,7 +309,8 @@ static void test_law_same(void)
 		"classes: {c: {weight: 3, max: 70 iops, burst: 90 iops for 1s}}\n"
 		"tenants:\n"
 		"  - {name: solo, weight: 3, match: {export: solo}}\n"
-		"  - {name: v, weight: 2, min: 50 iops, each: {match: {export: \"e*\"}, class: c},\n"
+		"  - {name: v, weight: 2, min: 50 iops, each: {match: {export: \"e*\"}, class: "
+		"c},\n"
 		"     children: [{name: lit, match: {export: lit}}]}\n";
 	struct rng rng;
 

@@ -128,6 +128,7 @@ static void test_examples(void)
 {
 	is_example(TEST_SOURCE "/examples", "machine.yaml");
 	is_example(TEST_SOURCE "/examples", "weights.yaml");
+	is_example(TEST_SOURCE "/examples", "each.yaml");
 	is_example(TEST_SOURCE "/examples", "limits.yaml");
 	is_example(TEST_SOURCE "/examples", "departments.yaml");
 }

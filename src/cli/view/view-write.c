@@ -171,6 +171,20 @@ static void write_iops(const struct view_tenant *r, struct table *t)
 		table_cell(t, "%s", count(r->iops, a));
 }
 
+/* Name the tenants whose min is not in force, the first of them. */
+static void write_min_off(const struct view *v, FILE *to)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n_tenants; i++)
+		if (json_is_true(json_object_get(v->tenants[i].now, "min_off")) && n++ < 10)
+			fprintf(to, "%s%s", n > 1 ? ", " : "\nMIN OFF: ", v->tenants[i].path);
+	if (n > 10)
+		fprintf(to, " and %zu more", n - 10);
+	if (n)
+		fprintf(to, ": the min does not fit beside the others'\n");
+}
+
 void view_write_tenants(const struct view *v, FILE *to)
 {
 	static const char *const heads[] = {"TENANT", "IOPS", "MiB/s", "p50", "p99", "GOT", "DUE",
@@ -195,6 +209,7 @@ void view_write_tenants(const struct view *v, FILE *to)
 		write_why(r, &t);
 	}
 	table_end(&t, to);
+	write_min_off(v, to);
 }
 
 void view_write_idle(const struct view *v, FILE *to)

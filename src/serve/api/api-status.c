@@ -95,6 +95,8 @@ static const struct fact tenant_facts[API_TENANT_FACTS] = {
 	{"in_flight", "in_flight", "Requests inside the resource now.", AT(in_flight)},
 	{"clients", "clients", "Connections now.", AT(clients)},
 	{"device_s", .unit = FACTS_SECONDS, AT(device_ns)},
+	{"min_off", "min_off", "1: its min does not fit beside the others', and is not in force.",
+		AT(min_off)},
 	{NULL, "shadow_low",
 		"Shadow mode: least expected rate under enforcement, as a part of the counted "
 		"rate; 0: enforced.",
@@ -265,7 +267,7 @@ static void write_tenant(struct api_status *s, size_t i, FILE *to)
 	struct snapshot_tenant room;
 	const struct snapshot_tenant *t = snapshot_tenant(s->snapshot, i, &room);
 
-	if (t == &room && s->idle && !t->slo) {
+	if (t == &room && s->idle && !t->slo && !t->min_off) {
 		write_idle(t, s->brief ? NULL : s->idle, to);
 		return;
 	}

@@ -6,7 +6,8 @@
  * SOURCE   The text exposition format of Prometheus, version 0.0.4.
  * METHOD   A family is HELP, TYPE and then its samples, together. Each family of tenants or
  *          resources is one line of a table. Only leaves have counters: a group's would count
- *          everything twice in a sum; a group has weight, share and limits. The text is written a
+ *          everything twice in a sum; a group has weight, share and limits, and the counters of
+ *          leaves that it had, so that a sum never falls. The text is written a
  *          few tenants at a time (metrics_more): there may be a hundred thousand, and so two
  *          million lines.
  *
@@ -231,8 +232,13 @@ static bool row_field(const struct metrics_cursor *c, size_t i, size_t k, FILE *
 	struct snapshot_tenant room;
 	const struct snapshot_tenant *t = tenant_at(c, i, &room);
 
+	const struct fact *f = &api_tenant_facts.facts[k];
+	const char *end = f->metric ? strstr(f->metric, "_total") : NULL;
+
 	if (t->leaf || k < API_TENANT_LEAVES)
-		metrics_fact(to, "tenant", &api_tenant_facts.facts[k], "tenant", t->path, t);
+		metrics_fact(to, "tenant", f, "tenant", t->path, t);
+	else if (t->gone && end)
+		metrics_fact(to, "tenant", f, "tenant", t->path, t->gone);
 	return true;
 }
 
@@ -271,9 +277,10 @@ static bool row_split(const struct metrics_cursor *c, size_t i, size_t k, FILE *
 	struct snapshot_tenant room;
 	const struct snapshot_tenant *t = tenant_at(c, i, &room);
 	const struct split *f = &splits[k];
-	const void *at = (const char *)t + f->offset;
+	const struct snapshot_tenant *of = t->leaf ? t : t->gone;
+	const void *at = (const char *)of + f->offset;
 
-	for (size_t n = 0; t->leaf && n < f->n; n++) {
+	for (size_t n = 0; of && n < f->n; n++) {
 		fputs_unlocked(f->name, to);
 		metrics_labels(to, "tenant", t->path, f->key, f->names[n]);
 		metrics_number(to, f->wide ? ((const double *)at)[n] / 1e9

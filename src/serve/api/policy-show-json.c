@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* policy-show-json: a policy as JSON; a tenant and an export are a line each. */
 #include "serve/api/json-text.h"
+#include "policy/by-size.h"
 #include "serve/api/policy-show.h"
 
 #define PRECISION JSON_REAL_PRECISION(12)
@@ -75,6 +76,31 @@ static void put_real(const char *key, double value, FILE *to)
 	json_text_real(value, to);
 }
 
+static void put_by_size(const char *key, const struct weir_by_size *list, unsigned n, FILE *to)
+{
+	char text[POLICY_SIZE_TEXT];
+
+	for (unsigned i = 0; i < n; i++) {
+		fprintf(to, i ? ", " : ", \"%s\": [", key);
+		json_text_string(policy_size_show(&list[i], text), to);
+	}
+	if (n)
+		fputc(']', to);
+}
+
+static void put_each(const struct weir_each *e, FILE *to)
+{
+	fputs(", \"each\": {\"name\": ", to);
+	json_text_string(e->name, to);
+	put_real("expire_after", (double)e->expire_after / WEIR_SEC, to);
+	fprintf(to, ", \"max_tenants\": %u, \"tenants\": %u", e->max_tenants, e->n_made);
+	if (e->leaf.class_) {
+		fputs(", \"class\": ", to);
+		json_text_string(e->leaf.class_, to);
+	}
+	fputc('}', to);
+}
+
 static void put_tenant(const struct policy_show *s, size_t i, FILE *to)
 {
 	const struct weir_tenant *t = &s->policy->tenants[i];
@@ -97,6 +123,17 @@ static void put_tenant(const struct policy_show *s, size_t i, FILE *to)
 		fputs(", \"slo\": null", to);
 	}
 	put_matches(t, to);
+	if (t->class_) {
+		fputs(", \"class\": ", to);
+		json_text_string(t->class_, to);
+	}
+	put_by_size("min_by_size", t->min_by_size, t->n_min_by_size, to);
+	put_by_size("max_by_size", t->max_by_size, t->n_max_by_size, to);
+	if (t->made || t->min_off)
+		fprintf(to, ", \"made\": %s, \"min_off\": %s", t->made ? "true" : "false",
+			t->min_off ? "true" : "false");
+	if (t->each)
+		put_each(t->each, to);
 	fprintf(to, ", \"default\": %s}", t->is_default ? "true" : "false");
 }
 

@@ -7,6 +7,8 @@
  *         output.
  */
 #include "serve/api/policy-show.h"
+#include "policy/by-size.h"
+#include "policy/override.h"
 #include "base/array.h"
 #include <errno.h>
 #include <math.h>
@@ -144,12 +146,20 @@ bool policy_show_is_max(const double *slots, unsigned slot)
 	return slots[slot] < (slot % 3 == 0 ? INFINITY : slots[slot / 3 * 3]);
 }
 
-static void rates_cell(
-	struct row *r, const double *slots, bool (*is_shown)(const double *, unsigned))
+/* Rates, and for those by size their origin: "300 iops (3 iops/GiB)". */
+static void rates_cell(struct row *r, const double *slots,
+	bool (*is_shown)(const double *, unsigned), const struct weir_by_size *by_size, unsigned n)
 {
+	char text[POLICY_SIZE_TEXT];
+
 	for (unsigned s = 0; s < WEIR_LIMITS; s++)
 		if (is_shown(slots, s))
 			put_rate(r, s, slots[s]);
+	for (unsigned i = 0; i < n; i++) {
+		put_text(r, r->used > r->cell ? " (" : "(");
+		put_text(r, policy_size_show(&by_size[i], text));
+		put_text(r, ")");
+	}
 	cell_end(r);
 }
 
@@ -224,8 +234,8 @@ static bool tenant_row(const struct policy_show *s, size_t i, struct row *r,
 	number_cell(r, "%.12g", t->weight);
 	number_cell(r, "%.3g%%", 100 * s->of_parent[i]);
 	number_cell(r, "%.3g%%", 100 * s->of_all[i]);
-	rates_cell(r, s->bounds[i].min, policy_show_is_min);
-	rates_cell(r, s->bounds[i].max, policy_show_is_max);
+	rates_cell(r, s->bounds[i].min, policy_show_is_min, t->min_by_size, t->n_min_by_size);
+	rates_cell(r, s->bounds[i].max, policy_show_is_max, t->max_by_size, t->n_max_by_size);
 	burst_cell(r, t);
 	slo_cell(r, t);
 	match_cell(r, t);
@@ -285,6 +295,58 @@ static void show_tenants(struct policy_show *s, size_t end, FILE *to)
 	for (; s->at < end; s->at++)
 		tenant_row(s, s->at, &r, print, &p);
 	free(r.text);
+}
+
+/* ---- classes and templates */
+
+static void show_knobs(const struct weir_tenant *t, unsigned given, FILE *to)
+{
+	static const char *const keys[] = {"weight", "min", "max", "burst", "slo"};
+	static const unsigned bits[] = {POLICY_GIVEN_WEIGHT, POLICY_GIVEN_MIN, POLICY_GIVEN_MAX,
+		POLICY_GIVEN_MAX, POLICY_GIVEN_SLO};
+	char text[POLICY_OVERRIDE_TEXT];
+	const char *before = ": ";
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		policy_override_show_tenant(t, keys[i], text);
+		if (!(given & bits[i]) || strcmp(text, "none") == 0)
+			continue;
+		fprintf(to, "%s%s %s", before, keys[i], text);
+		before = ", ";
+	}
+	fputc('\n', to);
+}
+
+static void show_template(const struct weir_tenant *t, FILE *to)
+{
+	static const char *const words[] = {"export", "client", "uid", "TLS identity"};
+	const struct weir_each *e = t->each;
+	const char *before = "one tenant per ";
+	char span[32];
+
+	fprintf(to, "\nEACH %s: ", t->path);
+	for (unsigned f = 0; f < 4; f++)
+		if (e->by & 1u << f) {
+			fprintf(to, "%s%s", before, words[f]);
+			before = " and ";
+		}
+	fprintf(to, ", named %s; at most %u, %u now, removed %s after the last client left\n",
+		e->name, e->max_tenants, e->n_made,
+		weir_units_show_time(e->expire_after, span, sizeof(span)));
+	fprintf(to, "  %s%s", e->leaf.class_ ? "class " : "its keys",
+		e->leaf.class_ ? e->leaf.class_ : "");
+	show_knobs(&e->leaf, ~0u, to);
+}
+
+static void show_classes(const struct weir_policy *p, FILE *to)
+{
+	for (size_t i = 0; i < p->n_classes; i++) {
+		fprintf(to, "%sCLASS %s", i ? "" : "\n", p->classes[i].name);
+		show_knobs(&p->classes[i].knobs, p->classes[i].given, to);
+	}
+	for (size_t i = 0; i < p->n_tenants; i++)
+		if (p->tenants[i].each)
+			show_template(&p->tenants[i], to);
 }
 
 /* ---- the resources */
@@ -363,6 +425,7 @@ bool policy_show_table(struct policy_show *s, size_t lines, FILE *to)
 	if (s->at == tenants) {
 		if (!tenants)
 			fprintf(to, "No tenants: all clients are equal.\n");
+		show_classes(p, to);
 		for (size_t i = 0; i < p->n_resources; i++)
 			show_resource(&p->resources[i], to);
 		s->at++;

@@ -289,8 +289,8 @@ struct front_site { /* functions of the gateway for its front ends */
 	/* As front_find, without -EAGAIN. Any name in the identity may be NULL. */
 	int (*find)(struct gateway *g, const struct weir_who *who, struct front_place *ret);
 	/* The client is about to use the place. 0; -EAGAIN: call again after front_known. May be NULL. */
-	int (*admit)(struct gateway *g, const struct weir_who *who,
-		const struct front_place *place);
+	int (*admit)(
+		struct gateway *g, const struct weir_who *who, const struct front_place *place);
 	struct tls *(*tls)(const struct gateway *g, bool *ret_required);            /* NULL: none */
 	void (*count)(struct gateway *g, int connections, int refused, int broken); /* any thread */
 };

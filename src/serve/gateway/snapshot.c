@@ -57,6 +57,7 @@ static void describe(const struct gateway_version *v, size_t i, struct snapshot_
 	t->path = from->path;
 	t->leaf = from->first_child < 0;
 	t->weight = from->weight;
+	t->min_off = from->min_off;
 	t->share = v->of_all[i];
 	memcpy(t->min, v->bounds[i].min, sizeof(t->min));
 	memcpy(t->max, v->bounds[i].max, sizeof(t->max));

@@ -55,6 +55,9 @@ struct snapshot_tenant {
 	struct shadow_estimate shadow;               /* shadow mode; a group: of all its clients */
 	struct snapshot_hist *wait, *device, *total; /* ns; owned by the snapshot; NULL: none yet */
 	const struct snapshot_slo *slo;              /* NULL: it has none */
+	bool min_off; /* its min does not fit beside the others', and is not in force */
+	/* a group: the counters of leaves that it had, part of its own; NULL: it lost none */
+	struct snapshot_tenant *gone;
 };
 
 struct snapshot_resource {

@@ -371,7 +371,8 @@ static inline bool resource_idle(const struct resource_count *n)
 /* Before a swap ends: nodes that none of the n next tenants takes over (was: policy_swap.stays) leave their counters to their
  * groups. */
 void resource_retire(struct resource *r, const int *was, size_t n);
-const struct resource_retired *resource_retired(const struct resource *r, weir_node node); /* or NULL */
+const struct resource_retired *resource_retired(
+	const struct resource *r, weir_node node); /* or NULL */
 
 /* ---- serve/resource/policy.c, for resource.c: nodes and whatever policy_of is, when the resource
  * goes. */

@@ -185,9 +185,13 @@ static bool add_leaf(struct resource *r, struct snapshot *s, size_t i)
 static void add_group(struct resource *r, struct snapshot *s, size_t i)
 {
 	int here = r->n_retired ? place_of(r, s, i) : -1;
-	const struct resource_retired *had =
-		here >= 0 ? resource_retired(r, r->nodes[here]) : NULL;
+	const struct resource_retired *had = here >= 0 ? resource_retired(r, r->nodes[here]) : NULL;
+	struct snapshot_tenant *of = NULL;
 
+	if (had && (of = snapshot_active(s, i)) && !of->gone)
+		of->gone = snapshot_take(s, 1, sizeof(*of->gone));
+	if (had && of && of->gone)
+		add_counters(of->gone, &had->stats, &had->count);
 	for (int a = (int)i; had && a >= 0; a = s->of->policy->tenants[a].parent) {
 		struct snapshot_tenant *t = snapshot_active(s, (size_t)a);
 

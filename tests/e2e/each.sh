@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Templates: a tenant per export, client uid or volume, made when its first client comes and removed after its last has left;
+# weights and limits by size hold among them; classes, overrides, restarts, max_tenants and mins that do not fit.
+. "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
+
+command -v curl >/dev/null || skip "no curl"
+for python in python3 /usr/bin/python3; do # the package of libnbd belongs to the system's
+	"$python" -c 'import nbd' 2>/dev/null && break
+done
+"$python" -c 'import nbd' 2>/dev/null || skip "there is no libnbd for Python"
+
+uri()
+{
+	echo "nbd+unix:///$1?socket=$here/s.sock"
+}
+
+cat >weir.yaml <<END
+listen: "unix:$here/s.sock"
+state: "$here/state"
+classes:
+  gold: {weight: 8}
+  silver: {weight: 1}
+  sized: {max: {rate: 3200 iops/GiB, at_least: 25 iops}}
+resources:
+  - name: disk
+    depth: 8
+    capacity: 1k iops
+    volumes:
+      - {name: vm-1, back: "model:server,rate=1k,service=fixed,servers=8+memory:16M"}
+      - {name: vm-2, back: "model:server,rate=1k,service=fixed,servers=8+memory:16M", class: gold}
+      - {name: size-1, back: "memory:32M"}
+      - {name: size-2, back: "memory:64M"}
+      - {name: size-3, back: "memory:1M"}
+      - {name: few-1, back: "memory:1M"}
+      - {name: few-2, back: "memory:1M"}
+      - {name: few-3, back: "memory:1M"}
+      - {name: min-1, back: "memory:1M"}
+      - {name: min-2, back: "memory:1M"}
+      - {name: home, back: "memory:1M"}
+tenants:
+  - {name: vms, weight: 4, each: {match: {export: "vm-*"}, class: silver, expire_after: 1s}}
+  - {name: sizes, each: {match: {export: "size-*"}, class: sized, expire_after: 1s}}
+  - {name: few, each: {match: {export: "few-*"}, max_tenants: 2}}
+  - {name: mins, each: {match: {export: "min-*"}, min: 600 iops}}
+  - {name: users, each: {match: {export: home, uid: "*"}, name: "u{uid}"}}
+END
+WEIR_SOCKET=$here/api.sock
+export WEIR_SOCKET
+weir policy check weir.yaml >check.out 2>&1 || fail "weir policy check refuses it"
+run 0 weir policy show weir.yaml
+has stdout 'EACH vms: one tenant per export'
+has stdout 'CLASS sized: max {rate: 3.2k iops/GiB, at_least: 25 iops}'
+serve gate --api "unix:$here/api.sock" weir.yaml
+
+# ---- weights: the class of the volume vm-2 overrides the template's
+
+weir load -t 60s -d 64 "a=$(uri vm-1)" "b=$(uri vm-2)" >load.out 2>&1 &
+load=$!
+python3 -B - <<'END' || fail "weights do not hold among the tenants of a template"
+import time
+from kept import *
+
+await_queue(["vms/vm-1", "vms/vm-2"], 20)
+time.sleep(0.5)
+a = Look()
+time.sleep(4)
+x = Between(a, Look())
+check(x.backlogged("vms/vm-1", "vms/vm-2"), "both wait")
+near("vm-2 by vm-1, classes gold and silver", x.ratio("vms/vm-2", "vms/vm-1"), 8, 0.05)
+finish()
+END
+
+# ---- an override of one; it holds after a restart, before its client is there
+
+run 0 weir set vms/vm-1.weight 4
+run 0 weir set vms/vm-9.max "5k iops"
+weir set vms/vm-9.max "5k oranges" >set.out 2>&1 && fail "a bad value for an absent tenant is accepted"
+python3 -B - <<'END' || fail "an override of a tenant of a template does not hold"
+import time
+from kept import *
+
+time.sleep(1)
+a = Look()
+time.sleep(3)
+x = Between(a, Look())
+near("vm-2 by vm-1 after set", x.ratio("vms/vm-2", "vms/vm-1"), 2, 0.08)
+finish()
+END
+kill "$load"
+wait "$load"
+serve_stop gate
+serve gate --api "unix:$here/api.sock" weir.yaml
+run 0 weir set
+has stdout 'vms/vm-1.weight'
+has stdout 'vms/vm-9.max'
+
+# ---- the rest with libnbd
+
+cat >clients.py <<'END'
+import os, subprocess, time
+import nbd
+from kept import ask, check, near, finish
+
+HERE = os.environ["here"]
+
+
+def metrics():
+    return subprocess.run(["curl", "-s", "--unix-socket", os.environ["WEIR_SOCKET"], "http://weir/metrics"],
+                          capture_output=True, text=True, check=True).stdout
+
+
+def uri(name):
+    return f"nbd+unix:///{name}?socket={HERE}/s.sock"
+
+
+def connect(name):
+    h = nbd.NBD()
+    h.connect_uri(uri(name))
+    return h
+
+
+def tenants():
+    return {t["path"]: t for t in ask("GET", "/v1/status")["tenants"]}
+
+
+def await_(what, fn, seconds=20):
+    end = time.monotonic() + seconds
+    while not fn():
+        if time.monotonic() > end:
+            check(False, what)
+            return
+        time.sleep(0.05)
+    check(True, what)
+
+
+# an override that waited for its tenant
+h = connect("vm-1")
+check(tenants()["vms/vm-1"]["weight"] == 4, "the override applies when its tenant appears")
+h.pread(512, 0)
+served = tenants()["vms"]["served"]
+h.shutdown()
+await_("the tenant is removed after its last client left", lambda: "vms/vm-1" not in tenants())
+check(tenants()["vms"]["served"] == served, "its counters are the parent's now")
+check(f'weir_tenant_served_total{{tenant="vms"}} {served}' in metrics(), "and in /metrics")
+
+# sizes
+h = [connect(f"size-{i}") for i in (1, 2, 3)]
+t = tenants()
+near("max of 32 MiB", t["sizes/size-1"]["max"]["iops"], 100, 0.001)
+near("max of 64 MiB", t["sizes/size-2"]["max"]["iops"], 200, 0.001)
+near("max of 1 MiB, at least", t["sizes/size-3"]["max"]["iops"], 25, 0.001)
+h[0].pread(512, 0)
+begin, n = time.monotonic(), 0
+while time.monotonic() < begin + 3:
+    h[0].pread(512, 0)
+    n += 1
+check(n / (time.monotonic() - begin) < 110, f"a max by size holds: {n} in 3 s")
+check(n >= 60, f"and is delivered: {n} in 3 s")
+for one in h:
+    one.shutdown()
+
+# too many
+h = [connect(f"few-{i}") for i in (1, 2, 3)]
+h[2].pread(512, 0)
+check(tenants()["few/others"]["clients"] == 1, "one more shares 'others'")
+check(open("gate.log").read().count("max-tenants") == 1, "and this is logged once")
+for one in h:
+    one.shutdown()
+
+# mins
+h = [connect(f"min-{i}") for i in (1, 2)]
+t = tenants()
+check(not t["mins/min-1"]["min_off"] and t["mins/min-1"]["min"]["iops"] == 600, "the first has its min")
+check(t["mins/min-2"]["min_off"] and not t["mins/min-2"]["min"], "the second has its weight only")
+check("min-off tenant=mins/min-2" in open("gate.log").read(), "and is named in the log")
+check('weir_tenant_min_off{tenant="mins/min-2"} 1' in metrics(), "and in /metrics")
+check("MIN OFF: mins/min-2" in os.popen("weir status").read(), "and in the status")
+for one in h:
+    one.shutdown()
+
+# users
+h = connect("home")
+check(f"users/u{os.getuid()}" in tenants(), "a tenant per uid")
+h.shutdown()
+finish()
+END
+here=$here "$python" -B clients.py || fail "tenants of templates are not as they should be"
+
+# ---- a policy that removes the template disconnects no client that another tenant takes
+
+sed -e 's/, each: {match: {export: "vm-\*"}, class: silver, expire_after: 1s}/, match: {export: "vm-*"}/' weir.yaml >other.yaml
+weir load -t 6s -d 4 --verify --reads 50% "a=$(uri vm-1)" >load.out 2>&1 &
+load=$!
+sleep 1
+run 0 weir policy apply other.yaml
+sleep 1
+run 0 weir policy apply weir.yaml
+wait "$load" || {
+	cat load.out >&2
+	fail "a client was disturbed by a template that goes and comes"
+}
+run 0 weir status
+has stdout 'vms/vm-1'
+serve_stop gate
