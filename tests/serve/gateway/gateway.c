@@ -183,7 +183,7 @@ static void fits(void)
 		weir_policy_free(p);
 	}
 	CHECK_INT(g->n_resources, 2);
-	CHECK(!g->leaving);
+	CHECK(!g->resources_leaving);
 	gateway_free(g);
 }
 

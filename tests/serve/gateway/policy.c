@@ -200,7 +200,7 @@ static void changes(struct gateway *g, const char *text, size_t n)
 	CHECK_INT(g->n_resources, n);
 	for (size_t i = 0; i < n; i++)
 		CHECK_STR(g->resources[i]->name, g->policy->resources[i].name);
-	CHECK(!g->leaving); /* no request was inside */
+	CHECK(!g->resources_leaving); /* no request was inside */
 }
 
 /* A resource that stays is the same one, wherever the policy has it. */
