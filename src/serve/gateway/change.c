@@ -328,7 +328,12 @@ static void give_up(struct gateway_change *c)
 {
 	gateway_divide_prepare(c->gateway, NULL, NULL);
 	c->stage = UNKEEP;
-	aside_post(c->gateway->aside, &c->job);
+	if (!c->gateway->changes_end) {
+		aside_post(c->gateway->aside, &c->job);
+		return;
+	}
+	gateway_draft_unkeep(c->gateway, &c->draft); /* the end: there is no thread aside */
+	finish(c->gateway, c);
 }
 
 /* The parts are frozen when no message about them is in flight. */

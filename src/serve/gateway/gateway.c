@@ -293,14 +293,12 @@ static void check_clients(struct gateway *g)
 
 void gateway_free(struct gateway *g)
 {
-	bool abandoned = false; /* a large policy is still being read: its memory stays */
-
 	if (!g)
 		return;
 	if (g->loop) {
 		gateway_looks_stop(g);
 		gateway_folders_stop(g);
-		abandoned = g->aside && !gateway_changes_stop(g);
+		g->abandoned = g->aside && !gateway_changes_stop(g);
 		reports_stop(g); /* it may run the loop, as the next */
 		cluster_stop(g);
 		gateway_ledger_stop(g);
@@ -316,19 +314,18 @@ void gateway_free(struct gateway *g)
 	}
 	check_clients(g);
 	gateway_resources_end(g);
-	for (unsigned i = 0; i < g->n_made; i++) {
+	for (unsigned i = 0; i < g->n_workers; i++)
 		worker_stop(&g->workers[i]);
-		if (!g->stuck) /* else a back end may still write to its memory */
-			worker_free(&g->workers[i]);
-	}
-	if (!g->stuck) {
+	/* Else a back end may still write to its memory, or a change opens one for it. */
+	for (unsigned i = 0; !g->stuck && !g->abandoned && i < g->n_made; i++)
+		worker_free(&g->workers[i]);
+	if (!g->stuck && !g->abandoned) {
 		gateway_volumes_free(&g->volumes);
 		gateway_volumes_end(g);
-	}
-	if (!g->stuck && !abandoned)
 		gateway_resources_free(g);
+	}
 	tls_free(g->tls);
-	if (abandoned)
+	if (g->abandoned)
 		return;
 	gateway_policy_stop(g);
 	if (g->loop)

@@ -178,8 +178,9 @@ struct gateway {
 	struct daemon daemon;
 	struct loop_timer stop_timer;
 	bool stopping;
-	bool given_up;     /* requests inside at stop_by were dropped */
-	bool flushing;     /* all clients are gone; back ends are being flushed */
+	bool given_up; /* requests inside at stop_by were dropped */
+	bool flushing; /* all clients are gone; back ends are being flushed */
+	bool abandoned; /* a large policy is still being read, or a back end opened: their memory stays */
 	bool stuck;        /* a back end does not return requests: it cannot be freed */
 	weir_time stop_by; /* then requests inside are dropped */
 	weir_time away_by; /* then no request waits for an unreachable back end */

@@ -371,7 +371,8 @@ void reports_stop(struct gateway *g)
 	if (gateway_runs(g))
 		gateway_settle(g); /* what they were given */
 	g->reports = NULL;
-	if (!a->peers) /* else its storage gives nothing back: left behind, since it may yet */
+	/* Else its storage gives nothing back: left behind, since it may yet; or a change looks at it. */
+	if (!a->peers && !g->abandoned)
 		free(a);
 }
 
