@@ -31,7 +31,7 @@
 struct outcome {
 	double iops, bytes; /* per second */
 	double cpu;         /* µs of the server per request */
-	double p99;         /* µs, of the first job */
+	double p50, p99;    /* µs, of the first job */
 };
 
 /* ---- load */
@@ -127,6 +127,7 @@ static int sum_results(const struct load *l, size_t n, struct outcome *ret, stru
 		ret->iops += r->iops;
 		ret->bytes += r->bytes_per_second;
 	}
+	ret->p50 = (double)weir_hist_percentile(&load_result(l, 0)->latency, 50) / 1000;
 	ret->p99 = (double)weir_hist_percentile(&load_result(l, 0)->latency, 99) / 1000;
 	return 0;
 }
@@ -203,7 +204,7 @@ static int measure_server(struct site *s, enum site_server which, const struct p
 /* ---- rows */
 
 struct figures {
-	struct bench_samples iops, bytes, cpu, p99;
+	struct bench_samples iops, bytes, cpu, p50, p99;
 };
 
 /* Measure one run of a server. A server that is not installed gets no samples. */
@@ -220,6 +221,7 @@ static int measure_one(struct site *s, const struct plan *plan, enum site_server
 	bench_sample(&f->iops, o.iops / 1000);
 	bench_sample(&f->bytes, o.bytes / 1e9);
 	bench_sample(&f->cpu, o.cpu);
+	bench_sample(&f->p50, o.p50);
 	bench_sample(&f->p99, o.p99);
 	return 0;
 }
@@ -380,6 +382,25 @@ static int rows_file(struct bench *b, struct site *s, struct plan plan, struct w
 	return 0;
 }
 
+/* The cost of being there: a request at a time on a file, through Weir and through QEMU's own NBD server. */
+static int rows_there(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
+{
+	static const enum site_server which[] = {SITE_FILE, SITE_QEMU};
+	struct figures f[2] = {0};
+	struct bench_row *row;
+	int r;
+
+	plan.jobs = plan.depth = 1;
+	r = measure_all(b, s, &plan, which, 2, f, err);
+	if (r < 0 || !f[1].p50.n)
+		return r;
+	row = bench_add(b, "p50 of QD1 on a file", "us", &f[0].p50, "qemu-nbd", &f[1].p50);
+	bench_target(row, "<= +15 us", row->value <= row->peer_value + 15);
+	bench_add(b, "  p99", "us", &f[0].p99, "qemu-nbd", &f[1].p99);
+	bench_add(b, "  CPU a request", "us", &f[0].cpu, "qemu-nbd", &f[1].cpu);
+	return 0;
+}
+
 /* Each run alone and beside slow readers, in turn. */
 static int rows_slow(struct bench *b, struct site *s, struct plan plan, struct weir_err *err)
 {
@@ -434,8 +455,8 @@ int bench_gateway_parda(struct bench *b, struct weir_err *err)
 int bench_gateway(struct bench *b, struct weir_err *err)
 {
 	static int (*const rows[])(
-		struct bench *, struct site *, struct plan, struct weir_err *) = {
-		rows_small, rows_busy, rows_large, rows_proxy, rows_victim, rows_file, rows_slow};
+		struct bench *, struct site *, struct plan, struct weir_err *) = {rows_small,
+		rows_busy, rows_large, rows_proxy, rows_victim, rows_file, rows_there, rows_slow};
 	struct site s = {.dir = ""};
 	int r = site_new(&s, err);
 
