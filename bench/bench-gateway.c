@@ -31,7 +31,7 @@
 struct outcome {
 	double iops, bytes; /* per second */
 	double cpu;         /* µs of the server per request */
-	double p99;         /* µs, of the first job */
+	double p50, p99;    /* µs, of the first job */
 };
 
 /* ---- load */
@@ -132,6 +132,7 @@ static int sum_results(const struct load *l, size_t n, struct outcome *ret, stru
 		ret->iops += r->iops;
 		ret->bytes += r->bytes_per_second;
 	}
+	ret->p50 = (double)weir_hist_percentile(&load_result(l, 0)->latency, 50) / 1000;
 	ret->p99 = (double)weir_hist_percentile(&load_result(l, 0)->latency, 99) / 1000;
 	return 0;
 }
@@ -208,8 +209,8 @@ static int measure_server(struct site *s, const struct entry *e, const struct pl
 
 /* ---- rows */
 
-enum figure { IOPS, BYTES, CPU, P99, FIGURES };
-static const char *const units[FIGURES] = {"kIOPS", "GB/s", "us", "us"};
+enum figure { IOPS, BYTES, CPU, P50, P99, FIGURES };
+static const char *const units[FIGURES] = {"kIOPS", "GB/s", "us", "us", "us"};
 
 /* Measure one run of a server. A server that is not installed gets no samples. */
 static int measure_one(struct site *s, const struct plan *plan, const struct entry *e,
@@ -225,6 +226,7 @@ static int measure_one(struct site *s, const struct plan *plan, const struct ent
 	bench_sample(&f[IOPS], o.iops / 1000);
 	bench_sample(&f[BYTES], o.bytes / 1e9);
 	bench_sample(&f[CPU], o.cpu);
+	bench_sample(&f[P50], o.p50);
 	bench_sample(&f[P99], o.p99);
 	return 0;
 }
@@ -339,6 +341,13 @@ static const struct scene scenes[] = {
 	FILE_SCENE("cached file, 64 KiB writes, QD1", .jobs = 1, .depth = 1, .size = 64 << 10,
 		.writes = true),
 	FILE_SCENE("cached file, 64 KiB writes, QD32", .jobs = 1, .size = 64 << 10, .writes = true),
+	/* The cost of being there: a request at a time on a file, through Weir and through QEMU's own NBD server. */
+	{.plan = {.jobs = 1, .depth = 1},
+		.entries = {{.server = SITE_FILE}, {.server = SITE_QEMU}},
+		.n = 2,
+		.rows = {{"p50 of QD1 on a file", P50, 0, "qemu-nbd", 1, "<= +15 us"},
+			{"  p99", P99, 0, "qemu-nbd", 1, NULL},
+			{"  CPU a request", CPU, 0, "qemu-nbd", 1, NULL}}},
 	{.plan = {.jobs = 1},
 		.entries = {{.server = SITE_GATED}, {.server = SITE_GATED, .slow = SLOW},
 			{.server = SITE_NBDKIT}, {.server = SITE_NBDKIT, .slow = SLOW}},

@@ -74,8 +74,9 @@ static bool meets(const struct bench_row *row, const char *target)
 {
 	bool less = target[0] == '<', equal = target[1] == '=';
 	char *end;
+	bool more = strchr(target, '+') != NULL;
 	double bound = strtod(target + 1 + equal, &end);
-	double value = *end == 'x' ? row->ratio : row->value;
+	double value = *end == 'x' ? row->ratio : row->value - (more ? row->peer_value : 0);
 
 	return less ? value < bound || (equal && value <= bound)
 		    : value > bound || (equal && value >= bound);

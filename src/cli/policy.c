@@ -52,6 +52,8 @@ static struct weir_policy *load_policy(const char *path, bool lab)
 		weir_policy_free(p);
 		p = NULL;
 	}
+	if (p)
+		serve_disks_hint(p, stderr);
 	for (size_t i = 0; i < remarks.n_warnings && i < WEIR_POLICY_REMARKS; i++)
 		fprintf(stderr, "%s (warning)\n", remarks.warnings[i].text);
 	if (remarks.n_warnings > WEIR_POLICY_REMARKS)

@@ -304,6 +304,7 @@ static int serve_main(const char *const *values, char **operands, int n)
 		if (rc < 0) {
 			status = serve_fail(rc == -ENOMEM ? rc : -EINVAL, &err);
 		} else {
+			serve_disks_hint(p.policy, stderr);
 			status = values[CHECK] ? check_policy(&p, values[TOKEN_FILE])
 					       : start_gateway(&s, &p, values);
 			free(p.text);

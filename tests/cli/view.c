@@ -10,11 +10,11 @@
 static json_t *tenant(const char *path, bool leaf, json_int_t served, double above, json_t *buckets)
 {
 	return json_pack("{s:s, s:b, s:f, s:f, s:I, s:I, s:i, s:f, s:i, s:i, s:I, s:s, "
-			 "s:{s:f, s:f}, s:{s:f, s:o}}",
-		"path", path, "leaf", leaf, "weight", 1.0, "share", 0.5, "served", served, "bytes",
+			 "s:{s:f, s:f}, s:{s:f, s:o}, s:[{s:s, s:f}]}",
+		"path", path, "leaf", leaf, "weight", 1.0, "share", 0.1, "served", served, "bytes",
 		served * 4096, "queued", 3, "oldest_wait_s", 12.345, "in_flight", 1, "clients", 1,
 		"errors", (json_int_t)0, "held_by", "prod", "wait_s", "above", above, "window", 0.5,
-		"latency", "max_s", 1.0, "buckets", buckets);
+		"latency", "max_s", 1.0, "buckets", buckets, "at", "resource", "disk", "due", 0.5);
 }
 
 static json_t *snapshot(double now, json_t *a, json_t *b, json_int_t served, double full)
@@ -121,8 +121,8 @@ static void differences(void)
 	json_decref(two);
 }
 
-/* With a filter, a tenant's share is still of everything served, and only idle tenants are
- * counted as left out. */
+/* With a filter, a tenant's part is still of everything that its resource served, and only idle tenants are counted as
+ * left out. A tenant without a client is due nothing. */
 static void some_of_many(void)
 {
 	json_t *one = snapshot(200, tenant("a", true, 0, 0, json_array()),
@@ -135,13 +135,15 @@ static void some_of_many(void)
 	json_object_set_new(two, "left_out", json_integer(0));
 	CHECK_INT(view_make(one, two, &v), 0);
 	CHECK_NEAR(v.tenants[0].got, 300 / 1600.0, 1e-9);
+	CHECK_NEAR(v.tenants[0].due, 0.5, 1e-9);
 	lines(view_write_idle, &v);
 	CHECK_STR(text, "");
 	view_free(&v);
+	json_object_del(json_array_get(json_object_get(two, "tenants"), 0), "at");
 	json_object_set_new(two, "left_out",
 		json_integer(7)); /* without a filter, all tenants left out are idle */
 	CHECK_INT(view_make(one, two, &v), 0);
-	CHECK_NEAR(v.tenants[0].got, 0.75, 1e-9);
+	CHECK(isnan(v.tenants[0].due));
 	lines(view_write_idle, &v);
 	has("7 idle tenants are not shown (--all)");
 	view_free(&v);

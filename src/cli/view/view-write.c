@@ -201,7 +201,7 @@ void view_write_tenants(const struct view *v, FILE *to)
 		table_cell(&t, "%s", view_seconds(r->p50, a));
 		table_cell(&t, "%s", view_seconds(r->p99, a));
 		table_cell(&t, "%s", percent(r->got, a));
-		table_cell(&t, "%s", percent(r->share, a));
+		table_cell(&t, "%s", percent(r->due, a));
 		table_cell(&t, "%.0f", r->queued);
 		table_cell(&t, "%s", r->oldest > 0 ? view_seconds(r->oldest, a) : "-");
 		table_cell(&t, "%.0f", r->in_flight);

@@ -176,7 +176,6 @@ static void set_tenant(struct view_tenant *t, const json_t *before, const json_t
 	*t = (struct view_tenant){.path = str(now, "path"),
 		.leaf = json_is_true(json_object_get(now, "leaf")),
 		.weight = view_number(now, "weight"),
-		.share = view_number(now, "share"),
 		.iops = growth(before, now, "served") / span,
 		.bytes = growth(before, now, "bytes") / span,
 		.queued = growth(NULL, now, "queued"),
@@ -194,22 +193,6 @@ static void set_tenant(struct view_tenant *t, const json_t *before, const json_t
 		t->wait[i] =
 			growth(json_object_get(before, "wait_s"), waits, cause_names[i]) / span;
 	set_latency(t);
-}
-
-/*
- * Set each tenant's part of all requests served: by the tenants listed, or if only `some` are
- * listed, by the resources.
- */
-static void set_got(struct view *v, bool some)
-{
-	double all = 0;
-
-	for (size_t i = 0; i < v->n_tenants; i++)
-		all += !some && v->tenants[i].leaf ? v->tenants[i].iops : 0;
-	for (size_t i = 0; some && i < v->n_resources; i++)
-		all += v->resources[i].iops;
-	for (size_t i = 0; i < v->n_tenants; i++)
-		v->tenants[i].got = all > 0 ? v->tenants[i].iops / all : NAN;
 }
 
 /* ---- resources */
@@ -239,6 +222,51 @@ static void set_resource(
 		.capacity = {view_number(capacity, "iops"), view_number(capacity, "bytes")},
 		.errors = growth(before, now, "errors"),
 		.size = view_number(now, "size")};
+}
+
+/* ---- parts of resources */
+
+static double iops_of(const struct view *v, const char *resource)
+{
+	for (size_t i = 0; i < v->n_resources; i++)
+		if (strcmp(v->resources[i].name, resource) == 0)
+			return v->resources[i].iops;
+	return 0;
+}
+
+/*
+ * Set the part of all requests of its resources that the tenant got, and the part that is due to it there: weights act
+ * only within a resource. Of several resources: the mean, by their rates. Without a client nothing is due, and its
+ * requests are a part of those of all resources.
+ */
+static void set_parts(const struct view *v, struct view_tenant *t, double all)
+{
+	const json_t *at = json_object_get(t->now, "at");
+	size_t n = json_array_size(at);
+	double iops = 0, due = 0, mean = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const json_t *a = json_array_get(at, i);
+		double rate = iops_of(v, str(a, "resource"));
+
+		iops += rate;
+		due += rate * view_number(a, "due");
+		mean += view_number(a, "due") / (double)n;
+	}
+	t->due = n == 0 ? NAN : iops > 0 ? due / iops : mean;
+	if (n == 0)
+		iops = all;
+	t->got = iops > 0 ? t->iops / iops : NAN;
+}
+
+static void set_all_parts(struct view *v)
+{
+	double all = 0;
+
+	for (size_t i = 0; i < v->n_resources; i++)
+		all += v->resources[i].iops;
+	for (size_t i = 0; i < v->n_tenants; i++)
+		set_parts(v, &v->tenants[i], all);
 }
 
 /* ---- the view */
@@ -277,7 +305,7 @@ int view_make(const json_t *before, const json_t *now, struct view *ret)
 	free(old_tenants.by_name);
 	free(old_resources.by_name);
 	v.idle = growth(NULL, now, "left_out");
-	set_got(&v, view_number(now, "tenants_all") > (double)v.n_tenants + v.idle);
+	set_all_parts(&v);
 	*ret = v;
 	return 0;
 }

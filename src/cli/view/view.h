@@ -21,10 +21,11 @@ enum view_cause { VIEW_WINDOW, VIEW_MAX, VIEW_ABOVE, VIEW_TOKENS, VIEW_TURN, VIE
 struct view_tenant { /* text is borrowed from the later status */
 	const char *path;
 	bool leaf;
-	double weight, share; /* share: entitled, of all */
-	double iops, bytes;   /* per second, in the interval */
-	double got;           /* part of all requests served, 0 … 1; NAN: none was served */
-	double p50, p99;      /* s, in the interval; NAN: no request was served */
+	double weight;
+	double due; /* part of its resources while all with clients there are busy; NAN: no client */
+	double iops, bytes; /* per second, in the interval */
+	double got; /* part of the requests served by its resources, 0 … 1; NAN: none was served */
+	double p50, p99; /* s, in the interval; NAN: no request was served */
 	double queued, in_flight, clients, errors;
 	double oldest;            /* s: waiting time of the oldest request that waits */
 	double wait[VIEW_CAUSES]; /* mean number of requests that waited for each cause */

@@ -188,6 +188,16 @@ static json_t *shadow(const struct shadow_estimate *e)
 		api_seconds(e->closed ? (double)e->think / e->closed : 0));
 }
 
+static json_t *places(const struct snapshot_place *at)
+{
+	json_t *j = json_array();
+
+	for (; at; at = at->next)
+		json_array_append_new(j, json_pack("{s:s, s:o}", "resource", at->here->name, "due",
+						 api_real(snapshot_due(at))));
+	return j;
+}
+
 static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 {
 	json_t *j = facts_json_row(&api_tenant_facts, t, FACTS_IN_STATUS);
@@ -197,6 +207,7 @@ static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 	json_object_set_new(j, "by_class",
 		json_pack("{s:o, s:o, s:o}", "priority", api_count(t->by_class[0]), "reserved",
 			api_count(t->by_class[1]), "rest", api_count(t->by_class[2])));
+	json_object_set_new(j, "at", places(t->at));
 	json_object_set_new(j, "wait_s", waits(t));
 	json_object_set_new(
 		j, "waits_for", t->queued ? api_text(cause_names[t->cause]) : json_null());

@@ -70,6 +70,35 @@ struct snapshot_tenant *snapshot_active(struct snapshot *s, size_t i)
 	return s->tenants[i];
 }
 
+/* Resources are gathered one after the other, so the tenant's first place is the newest. */
+struct snapshot_place *snapshot_place(struct snapshot *s, size_t i, struct snapshot_resource *here)
+{
+	struct snapshot_tenant *t = snapshot_active(s, i);
+	int above = s->of->policy->tenants[i].parent;
+	struct snapshot_place *parent = NULL, *p;
+
+	if (!t || (t->at && t->at->here == here))
+		return t ? t->at : NULL;
+	if (above >= 0 && !(parent = snapshot_place(s, (size_t)above, here)))
+		return NULL;
+	p = snapshot_take(s, 1, sizeof(*p));
+	if (!p)
+		return NULL;
+	*p = (struct snapshot_place){t->at, parent, here, t->weight, 0};
+	t->at = p;
+	*(parent ? &parent->below : &here->weights) += t->weight;
+	return p;
+}
+
+double snapshot_due(const struct snapshot_place *at)
+{
+	double part = 1;
+
+	for (; at; at = at->parent)
+		part *= at->weight / (at->parent ? at->parent->below : at->here->weights);
+	return part;
+}
+
 static const struct snapshot_slo *slo_of(const struct snapshot *s, size_t tenant)
 {
 	size_t low = 0, high = s->n_slos;

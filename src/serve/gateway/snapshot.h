@@ -40,11 +40,22 @@ struct snapshot_slo {
 	struct slo_view window[SLO_WINDOWS];
 };
 
+struct snapshot_resource;
+struct snapshot_place { /* a resource at which a tenant, or one below it, has clients */
+	struct snapshot_place *next;         /* of the tenant */
+	const struct snapshot_place *parent; /* of its parent, at the same resource; NULL: none */
+	const struct snapshot_resource *here;
+	double weight, below; /* below: the weights of all children that have clients here */
+};
+/* Return the part of the resource that is due to the tenant while all that have clients there are busy, 0 to 1. */
+double snapshot_due(const struct snapshot_place *at);
+
 struct snapshot_tenant {
 	const char *path;    /* of the policy */
 	const char *held_by; /* cause MAX or ABOVE: the path whose max it is; else NULL */
 	bool leaf;
 	double weight, share;                      /* of all, while all are busy */
+	struct snapshot_place *at;                 /* where it has clients; NULL: it has none */
 	double min[WEIR_LIMITS], max[WEIR_LIMITS]; /* struct weir_bounds; INFINITY: no max */
 	uint64_t arrivals, dispatched, served, bytes, by_class[3], errors;
 	uint64_t reads, writes, others;
@@ -75,6 +86,7 @@ struct snapshot_resource {
 	bool capacity_stated;
 	uint64_t submitted, dispatched, served, errors, lost;
 	uint32_t queued, in_flight, clients;
+	double weights;         /* of the tenants without a parent that have clients here */
 	weir_time full;         /* time with the window full */
 	bool bypassed;          /* requests go past the gate */
 	weir_time bypassed_for; /* if bypassed, for how long */
@@ -126,6 +138,8 @@ struct snapshot_client *snapshot_client(struct snapshot *s);
 
 /* Return tenant i for writing, made if it was idle so far; NULL: no memory. */
 struct snapshot_tenant *snapshot_active(struct snapshot *s, size_t i);
+/* Note that tenant i, which is active, has a client at the resource. Return the place; NULL: no memory. */
+struct snapshot_place *snapshot_place(struct snapshot *s, size_t i, struct snapshot_resource *here);
 /* Return tenant i for reading; if it is idle, its policy, in *room. */
 const struct snapshot_tenant *snapshot_tenant(
 	const struct snapshot *s, size_t i, struct snapshot_tenant *room);

@@ -223,7 +223,8 @@ static bool add_bare(struct resource *r, struct snapshot *s, size_t i)
 
 /* ---- clients */
 
-static void add_client(struct resource *r, struct snapshot *s, const struct client *c)
+static void add_client(struct resource *r, struct snapshot *s, struct snapshot_resource *here,
+	const struct client *c)
 {
 	struct snapshot_client *to;
 	int i = c->tenant;
@@ -233,6 +234,8 @@ static void add_client(struct resource *r, struct snapshot *s, const struct clie
 
 	if (i >= 0 && r->policy != s->of->policy)
 		i = weir_policy_find(s->of->policy, r->policy->tenants[i].path);
+	if (i >= 0 && here)
+		snapshot_place(s, (size_t)i, here);
 	for (int a = i; a >= 0; a = s->of->policy->tenants[a].parent) {
 		struct snapshot_tenant *t = snapshot_active(s, (size_t)a);
 
@@ -317,14 +320,16 @@ static void add_self(struct resource *r, struct snapshot *s, struct snapshot_res
 
 static void add_all_but_tenants(struct resource *r, struct snapshot *s)
 {
+	struct snapshot_resource *here = NULL;
+
 	if (r->started && loop_now(r->loop) > r->now)
 		r->now = loop_now(r->loop);
 	resource_drain(r);
-	for (size_t i = 0; i < s->n_resources; i++)
+	for (size_t i = 0; !here && i < s->n_resources; i++)
 		if (strcmp(s->resources[i].name, r->name) == 0)
-			add_self(r, s, &s->resources[i]);
+			add_self(r, s, here = &s->resources[i]);
 	for (const struct client *c = r->policy ? r->clients : NULL; c; c = c->next)
-		add_client(r, s, c);
+		add_client(r, s, here, c);
 }
 
 bool resource_snapshot(struct resource *r, struct snapshot *s, size_t *at)
