@@ -9,21 +9,19 @@
 #include "policy/each.h"
 #include "policy/impl.h"
 #include "policy/index.h"
-#include "policy/volume.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum what { WEIGHT, MIN, MAX, BURST, SLO, DEPTH, CAPACITY, ENFORCE, NOTHING, VOLUME };
+enum what { WEIGHT, MIN, MAX, BURST, SLO, DEPTH, CAPACITY, ENFORCE, NOTHING };
 static const char *const names[] = {
 	"weight", "min", "max", "burst", "slo", "depth", "capacity", "enforce", NULL};
 
 struct target { /* the target of a key */
 	enum what what;
-	int index;          /* of the tenant or resource; enforce: 0 */
-	const char *volume; /* its name, in the key */
+	int index; /* of the tenant or resource; enforce: 0 */
 };
 
 static enum what what_of(const char *name)
@@ -67,50 +65,13 @@ static int no_such_key(const char *name, struct weir_err *err)
 		near ? near : "", near ? "'?)" : ")");
 }
 
-/* Recognise RESOURCE.volumes.NAME; both names may have dots. */
-static bool find_volume(const struct weir_policy *p, const char *key, struct target *ret)
-{
-	static const char between[] = ".volumes.";
-
-	for (size_t i = 0; i < p->n_resources; i++) {
-		const struct weir_resource *r = &p->resources[i];
-		size_t len = strlen(r->name);
-
-		if (!r->volumes || strncmp(key, r->name, len) != 0 ||
-			strncmp(key + len, between, sizeof(between) - 1) != 0)
-			continue;
-		*ret = (struct target){VOLUME, (int)i, key + len + sizeof(between) - 1};
-		return true;
-	}
-	return false;
-}
-
-bool policy_override_is_volume(const struct weir_policy *p, const char *key)
-{
-	struct target t;
-
-	return find_volume(p, key, &t);
-}
-
-/* Return the back end of a volume, or NULL. */
-static const char *volume_back(const struct weir_policy *p, struct target t)
-{
-	for (size_t i = 0; i < p->n_exports; i++)
-		if (p->exports[i].resource == t.index && p->exports[i].back &&
-			strcmp(p->exports[i].name, t.volume) == 0)
-			return p->exports[i].back;
-	return NULL;
-}
-
 static int find(
 	const struct weir_policy *p, const char *key, struct target *ret, struct weir_err *err)
 {
 	const char *dot = strrchr(key, '.');
 	size_t len = dot ? (size_t)(dot - key) : 0;
-	struct target t = {what_of(dot ? dot + 1 : key), 0, NULL};
+	struct target t = {what_of(dot ? dot + 1 : key), 0};
 
-	if (find_volume(p, key, ret))
-		return 0;
 	if (!dot) {
 		if (t.what != ENFORCE)
 			return weir_err_set(err, -ENOENT,
@@ -288,34 +249,6 @@ static int say(const struct weir_err *from, const char *key, struct weir_err *er
 	return weir_err_set(err, -EINVAL, "%s: %s", key, text);
 }
 
-/* Add a volume that the file does not have, at the place of its resource. */
-static int set_volume(struct weir_policy *p, struct target t, const char *key, const char *value,
-	struct weir_policy_remarks *remarks, struct weir_err *err)
-{
-	struct policy_reading r = {.policy = p, .remarks = remarks};
-	const char *bad = policy_volume_name_bad(t.volume);
-	struct weir_export one = {.name = policy_string(&r, t.volume),
-		.resource = t.index,
-		.back = policy_string(&r, value),
-		.from = POLICY_EXPORT_ADDED,
-		.at = p->resources[t.index].at};
-
-	if (bad)
-		return weir_err_set(err, -EINVAL, "%s: the name %s", key, bad);
-	if (!*value || is_none(value))
-		return weir_err_set(err, -EINVAL, "%s: needs a back end, as file:/srv/db.raw", key);
-	r.exports_room = p->n_exports;
-	if (!r.no_memory)
-		policy_resource_add_export(&r, (yamldoc_node){0}, &one);
-	if (!r.no_memory && !remarks->n_errors)
-		policy_index_make(&r);
-	if (r.no_memory)
-		return no_memory(err);
-	return remarks->n_errors
-		       ? weir_err_set(err, -EEXIST, "%s: %s", key, remarks->errors[0].text)
-		       : 0;
-}
-
 static int set(struct weir_policy *p, struct target t, const char *key, const char *value,
 	struct weir_policy_remarks *remarks, struct weir_err *err)
 {
@@ -357,7 +290,7 @@ int policy_override_set(
 	remarks = calloc(1, sizeof(*remarks));
 	if (!remarks)
 		return no_memory(err);
-	rc = (t.what == VOLUME ? set_volume : set)(p, t, key, value, remarks, err);
+	rc = set(p, t, key, value, remarks, err);
 	free(remarks);
 	return rc;
 }
@@ -488,11 +421,6 @@ bool policy_override_same(const struct weir_policy *a, const struct weir_policy 
 		return false;
 	if (x.what == ENFORCE)
 		return a->enforce == b->enforce;
-	if (x.what == VOLUME) {
-		const char *c = volume_back(a, x), *d = volume_back(b, y);
-
-		return c && d ? strcmp(c, d) == 0 : c == d;
-	}
 	if (x.what == DEPTH)
 		return a->resources[x.index].depth == b->resources[y.index].depth &&
 		       a->resources[x.index].depth_bytes == b->resources[y.index].depth_bytes;
@@ -671,8 +599,6 @@ int policy_override_show(
 	ret_text[0] = '\0';
 	if (of.what == ENFORCE)
 		put(&t, "%s", p->enforce ? "true" : "false");
-	else if (of.what == VOLUME)
-		put(&t, "%s", volume_back(p, of) ? volume_back(p, of) : "none");
 	else if (of.what >= DEPTH)
 		put_resource(&t, &p->resources[of.index], of.what);
 	else

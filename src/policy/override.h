@@ -7,7 +7,6 @@
  *   prod/db.min, .burst, .slo
  *   array1.depth     64, auto, {requests: 8, bytes: 512 KiB}
  *   array1.capacity  3.3k iops, auto
- *   nvme0.volumes.vm-1   file:/vm/1.raw: a volume that the file does not have
  *   enforce          true, false
  *
  * The text before the last dot is a tenant's path or a resource's name, depending on the key.
@@ -19,8 +18,7 @@
 
 #define POLICY_OVERRIDE_TEXT 1024 /* bytes that hold any value as policy_override_show writes it */
 
-/* Change p. 0; -ENOENT: no such tenant, resource or key; -EINVAL: an invalid value; -EEXIST: the file has
- * such an export; -ENOMEM. On
+/* Change p. 0; -ENOENT: no such tenant, resource or key; -EINVAL: an invalid value; -ENOMEM. On
  * error p is unchanged. Values are not checked against each other: several changes may be valid
  * only together. */
 int policy_override_set(
@@ -34,9 +32,6 @@ int policy_override_later(
  * first reason. remarks (may be NULL): all errors and warnings. */
 int policy_override_check(
 	struct weir_policy *p, struct weir_policy_remarks *remarks, struct weir_err *err);
-
-/* Return true if the key adds a volume to a resource of the policy. */
-bool policy_override_is_volume(const struct weir_policy *p, const char *key);
 
 /* Return true if two policies have the same value for a key; false also if one of them has no such
  * key. */

@@ -139,33 +139,4 @@ run 1 nbdinfo --size "$(uri c)"
 run 0 nbdinfo --size "$(uri a)"
 has stdout "16777216"
 
-# ---- one volume at a time, kept across a restart
-
-serve_stop gate
-serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
-run 0 weir set disk.volumes.c file:c.raw
-has stdout "export c: new"
-run 0 weir set disk.volumes.c file:c.raw
-run 0 weir policy apply weir.yaml
-hasnt stdout "export c: removed"
-run 0 nbdinfo --size "$(uri c)"
-run 2 weir set disk.volumes.a file:d.raw
-has stderr "disk.volumes.a: "
-has stderr "a second export 'a'"
-run 2 weir set disk.volumes.d/e file:d.raw
-has stderr "disk.volumes.d/e: the name contains a slash"
-run 2 weir set disk.volumes.d file:/etc/passwd
-has stderr "only the gateway's own policy file may name"
-run 2 weir set disk.volumes.d file:absent.raw
-run 0 weir set disk.volumes.d file:d.raw
-serve_stop gate
-rm d.raw
-serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
-run 0 nbdinfo --size "$(uri c)"
-run 1 nbdinfo --size "$(uri d)"
-has gate.log "volume-missing volume=d"
-run 0 weir set --unset disk.volumes.c
-has stdout "export c: removed"
-run 1 nbdinfo --size "$(uri c)"
-
 serve_stop gate

@@ -59,6 +59,10 @@ bool api_flag(const struct http_request *q, const char *key); /* ?key, ?key=1 */
 api_run api_get_metrics, api_get_status, api_get_clients, api_get_policy;
 void api_looks_stop(struct api *a); /* drops waiting ones */
 
+/* ---- api-volume.c */
+
+api_run api_get_volumes, api_get_volume, api_put_volume, api_patch_volume, api_delete_volume;
+
 /* ---- api-record.c */
 
 api_run api_get_record, api_post_record, api_delete_record;

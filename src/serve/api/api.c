@@ -21,10 +21,10 @@
 /* Return the HTTP status for a negative errno. */
 void api_fail(struct http_reply *ret, int code, const struct weir_err *err)
 {
-	unsigned status = code == -EINVAL || code == -EEXIST || code == -EACCES ? 400
-			  : code == -ENOENT                                     ? 404
-			  : code == -EBUSY                                      ? 409
-										: 500;
+	unsigned status = code == -EINVAL || code == -EACCES  ? 400
+			  : code == -ENOENT                   ? 404
+			  : code == -EBUSY || code == -EEXIST ? 409
+							      : 500;
 
 	http_json_fail(ret, status, err->text[0] ? err->text : strerror(-code));
 }
@@ -209,6 +209,11 @@ static const struct route {
 	{"GET", "/v1/bypass", false, get_bypass, NO_KEYS},
 	{"PUT", "/v1/bypass/", true, put_bypass, NO_KEYS},
 	{"DELETE", "/v1/bypass/", true, delete_bypass, NO_KEYS},
+	{"GET", "/v1/volumes", false, api_get_volumes, NO_KEYS},
+	{"GET", "/v1/volumes/", true, api_get_volume, NO_KEYS},
+	{"PUT", "/v1/volumes/", true, api_put_volume, NO_KEYS},
+	{"PATCH", "/v1/volumes/", true, api_patch_volume, NO_KEYS},
+	{"DELETE", "/v1/volumes/", true, api_delete_volume, KEYS("force", "keep")},
 	{"GET", "/v1/record", false, api_get_record, NO_KEYS},
 	{"POST", "/v1/record", false, api_post_record,
 		KEYS("file", "requests", "duration", "while")},
@@ -229,7 +234,7 @@ static const char *allowed(const char *path)
 {
 	static const char *const sets[][2] = {{"/v1/policy", "GET, PUT"},
 		{"/v1/record", "GET, POST, DELETE"}, {"/v1/set/", "PUT, DELETE"},
-		{"/v1/bypass/", "PUT, DELETE"}};
+		{"/v1/bypass/", "PUT, DELETE"}, {"/v1/volumes/", "GET, PUT, PATCH, DELETE"}};
 
 	for (size_t i = 0; i < sizeof(sets) / sizeof(*sets); i++)
 		if (strncmp(path, sets[i][0], strlen(sets[i][0])) == 0)
@@ -240,7 +245,8 @@ static const char *allowed(const char *path)
 /* Return the key of a flag whose value is not a flag's; or NULL. */
 static const char *bad_flag(const struct http_request *q)
 {
-	static const char *const flags[] = {"active", "brief", "dry", "histograms", "keep"};
+	static const char *const flags[] = {
+		"active", "brief", "dry", "force", "histograms", "keep"};
 	static const char *const values[] = {"", "0", "1", "false", "true", "auto"};
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {

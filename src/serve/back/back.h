@@ -121,6 +121,8 @@ struct back_ops {
 	/* Bring state, lost, trouble, flush_errors and held up to date: of a back end that consists of others. NULL:
 	 * they always are. */
 	void (*look)(struct back *b);
+	/* The storage may have grown: take its size anew. 0 or a negative errno. NULL: not supported. */
+	int (*grown)(struct back *b);
 	/* Write one line for people: "2 connections, 3 reconnects". May be NULL. */
 	void (*say)(const struct back *b, char *text, size_t len);
 };
@@ -164,6 +166,7 @@ struct back_config {       /* 0 or NULL: the default */
 	bool read_only;
 	bool direct;   /* file: O_DIRECT */
 	bool threads;  /* file: never io_uring */
+	bool no_links; /* file: the path must not be a symbolic link */
 	bool lock;     /* file: fail with -EBUSY if another program writes to it; lock it */
 	uint64_t seed; /* model: seed of its random numbers */
 	const char *tls_ca, *tls_cert, *tls_key, *tls_psk; /* nbds: files; see tls.h */

@@ -42,16 +42,13 @@ void file_cached_start(struct file *f, bool direct)
 		return;
 	map = mmap(NULL, f->back.info.size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, f->fd, 0);
 	f->cached.map = map == MAP_FAILED ? NULL : map;
-	f->cached.vmstat = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
-	f->cached.plain = f->cached.map && f->cached.vmstat >= 0;
+	f->cached.plain = f->cached.map;
 }
 
 void file_cached_free(struct file *f)
 {
 	if (f->cached.map)
 		munmap(f->cached.map, f->back.info.size);
-	if (f->cached.vmstat >= 0)
-		close(f->cached.vmstat);
 }
 
 /* Count the bytes done; the rest takes the normal path. */
@@ -110,21 +107,20 @@ static bool parse_field(const char *text, const char *name, uint64_t *ret)
 
 /* Return true if dirty pages are below the background threshold, so that no write waits for
  * them. */
-static bool has_few_dirty_pages(struct file *f)
+static bool has_few_dirty_pages(struct file_hub *c)
 {
-	struct file_cached *c = &f->cached;
 	uint64_t dirty, background;
 	char text[8192];
 	ssize_t n;
 
-	if (loop_now(f->loop) - c->looked < LOOK)
+	if (loop_now(c->loop) - c->looked < LOOK)
 		return c->clean;
-	n = pread(c->vmstat, text, sizeof(text) - 1, 0);
+	n = c->vmstat < 0 ? -1 : pread(c->vmstat, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
 	c->clean = parse_field(text, "\nnr_dirty ", &dirty) &&
 		   parse_field(text, "\nnr_dirty_background_threshold ", &background) &&
 		   dirty < background;
-	c->looked = loop_now(f->loop);
+	c->looked = loop_now(c->loop);
 	return c->clean;
 }
 
@@ -134,7 +130,7 @@ static ssize_t write_plain(struct file *f, const struct back_io *io, const struc
 	weir_time began, took;
 	ssize_t n;
 
-	if (!c->plain || loop_now(f->loop) < c->again || !has_few_dirty_pages(f) ||
+	if (!c->plain || loop_now(f->loop) < c->again || !has_few_dirty_pages(f->hub) ||
 		needs_reading(f, io))
 		return 0;
 	began = loop_clock();

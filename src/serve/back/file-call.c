@@ -81,10 +81,10 @@ static void do_step(struct threads_job *j)
 static void on_done(struct loop_task *t)
 {
 	struct file_op *op = container_of(t, struct file_op, job.done);
-	struct file *f = op->file;
+	struct file_hub *h = op->file->hub;
 
-	file_advance(f, file_io(op), op->result);
-	file_kick(f);
+	file_advance(op->file, file_io(op), op->result);
+	file_kick(h);
 }
 
 void file_call_put(struct file *f, struct back_io *io)
@@ -92,23 +92,17 @@ void file_call_put(struct file *f, struct back_io *io)
 	struct threads_job *j = &file_op(io)->job;
 
 	*j = (struct threads_job){.done.run = on_done, .work = do_step};
-	*f->jobs_end = j;
-	f->jobs_end = &j->next;
+	*f->hub->jobs_end = j;
+	f->hub->jobs_end = &j->next;
 }
 
-void file_call_kick(struct file *f)
+void file_call_kick(struct file_hub *h)
 {
-	struct threads_job *jobs = f->jobs;
+	struct threads_job *jobs = h->jobs;
 
 	if (!jobs)
 		return;
-	f->jobs = NULL;
-	f->jobs_end = &f->jobs;
-	threads_add(f->threads, jobs);
-}
-
-int file_call_start(struct file *f, unsigned threads)
-{
-	f->jobs_end = &f->jobs;
-	return threads_new(f->loop, threads, &f->threads);
+	h->jobs = NULL;
+	h->jobs_end = &h->jobs;
+	threads_add(h->threads, jobs);
 }

@@ -117,14 +117,10 @@ int file_guard_lock(struct file *f, struct weir_err *err)
 
 /* ---- deleted */
 
-static void on_change(struct loop_fd *l, uint32_t events)
+static void look_if_deleted(struct file *f)
 {
-	struct file *f = container_of(l, struct file, watch);
-	char text[512];
 	struct stat st;
 
-	while (read(l->fd, text, sizeof(text)) > 0)
-		;
 	if (f->deleted || fstat(f->fd, &st) < 0 || st.st_nlink > 0)
 		return;
 	f->deleted = true;
@@ -134,26 +130,69 @@ static void on_change(struct loop_fd *l, uint32_t events)
 		"the file is served until the gateway ends; then its data are lost", NULL);
 }
 
-/* A change of the link count is an IN_ATTRIB event. Without inotify a deletion goes unnoticed. */
-int file_guard_watch(struct file *f)
+static void look_at(const struct file_hub *h, int wd)
 {
-	char path[40];
-	int r;
+	for (struct file *f = h->watched; f; f = f->next_watched)
+		if (f->wd == wd || wd < 0)
+			look_if_deleted(f);
+}
 
-	f->watch =
+static void on_change(struct loop_fd *l, uint32_t events)
+{
+	const struct file_hub *h = container_of(l, struct file_hub, watch);
+	_Alignas(struct inotify_event) char text[4096];
+	ssize_t n;
+
+	while ((n = read(l->fd, text, sizeof(text))) > 0)
+		for (const char *at = text; at < text + n;) {
+			const struct inotify_event *e =
+				(const struct inotify_event *)(const void *)at;
+
+			look_at(h, e->wd); /* -1: some were lost */
+			at += sizeof(*e) + e->len;
+		}
+}
+
+static bool start_watch(struct file_hub *h)
+{
+	if (h->watch.fd >= 0)
+		return true;
+	h->watch =
 		(struct loop_fd){.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), .ready = on_change};
-	if (f->watch.fd < 0)
-		return 0;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
-	if (!f->block && inotify_add_watch(f->watch.fd, path, IN_ATTRIB) >= 0) {
-		r = loop_add(f->loop, &f->watch, EPOLLIN);
-		f->watched = r == 0;
-		if (r == 0)
-			on_change(&f->watch, 0); /* it may have been deleted before */
+	if (h->watch.fd >= 0 && loop_add(h->loop, &h->watch, EPOLLIN) < 0) {
+		close(h->watch.fd);
+		h->watch.fd = -1;
 	}
-	if (!f->watched)
-		close(f->watch.fd);
-	return 0;
+	return h->watch.fd >= 0;
+}
+
+/* A change of the link count is an IN_ATTRIB event. Without inotify a deletion goes unnoticed. */
+void file_guard_watch(struct file *f)
+{
+	struct file_hub *h = f->hub;
+	char path[40];
+
+	if (f->block || !start_watch(h))
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
+	f->wd = inotify_add_watch(h->watch.fd, path, IN_ATTRIB);
+	if (f->wd < 0)
+		return;
+	f->next_watched = h->watched;
+	f->watched_link = &h->watched;
+	if (h->watched)
+		h->watched->watched_link = &f->next_watched;
+	h->watched = f;
+	look_if_deleted(f); /* before it was watched */
+}
+
+/* Another volume may be the same file, with the same watch. */
+static bool is_last_with(const struct file *f)
+{
+	for (const struct file *g = f->hub->watched; g; g = g->next_watched)
+		if (g != f && g->wd == f->wd)
+			return false;
+	return true;
 }
 
 void file_guard_end(struct file *f)
@@ -161,8 +200,19 @@ void file_guard_end(struct file *f)
 	/* Explicitly, as io_uring releases its files slightly after the close. */
 	if (f->locked)
 		release_locks(f);
-	if (!f->watched)
+	if (f->wd < 0)
 		return;
-	loop_remove(f->loop, &f->watch);
-	close(f->watch.fd);
+	*f->watched_link = f->next_watched;
+	if (f->next_watched)
+		f->next_watched->watched_link = f->watched_link;
+	if (is_last_with(f))
+		inotify_rm_watch(f->hub->watch.fd, f->wd);
+}
+
+void file_guard_free(struct file_hub *h)
+{
+	if (h->watch.fd < 0)
+		return;
+	loop_remove(h->loop, &h->watch);
+	close(h->watch.fd);
 }

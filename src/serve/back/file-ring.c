@@ -22,14 +22,12 @@
 
 static void ring_ready(struct loop_fd *l, uint32_t events)
 {
-	struct file *f = container_of(l, struct file, ring_fd);
-
-	file_kick(f);
+	file_kick(container_of(l, struct file_hub, ring_fd));
 }
 
 static void ring_again(struct loop_timer *t, weir_time now)
 {
-	file_kick(container_of(t, struct file, again));
+	file_kick(container_of(t, struct file_hub, again));
 }
 
 /* Return true if the ring supports all operations of the steps, which Linux 5.6 does. */
@@ -46,41 +44,74 @@ static bool has_all_ops(struct io_uring *ring)
 	return all;
 }
 
-int file_ring_start(struct file *f)
+/* The table begins empty; files come and go. */
+static bool make_table(struct io_uring *ring)
+{
+	int none[FILE_FIXED];
+
+	for (size_t i = 0; i < FILE_FIXED; i++)
+		none[i] = -1;
+	return io_uring_register_files(ring, none, FILE_FIXED) == 0;
+}
+
+int file_ring_start(struct file_hub *h)
 {
 	struct io_uring_params p = {.flags = IORING_SETUP_CQSIZE, .cq_entries = RING_ROOM};
-	int r = io_uring_queue_init_params(RING_BATCH, &f->ring, &p);
+	int r = io_uring_queue_init_params(RING_BATCH, &h->ring, &p);
 
 	if (r < 0)
 		return r;
-	r = has_all_ops(&f->ring) ? 0 : -ENOSYS;
+	r = has_all_ops(&h->ring) ? 0 : -ENOSYS;
 	if (r == 0) {
-		f->ring_fd = (struct loop_fd){.fd = f->ring.ring_fd, .ready = ring_ready};
-		r = loop_add(f->loop, &f->ring_fd, EPOLLIN);
+		h->ring_fd = (struct loop_fd){.fd = h->ring.ring_fd, .ready = ring_ready};
+		r = loop_add(h->loop, &h->ring_fd, EPOLLIN);
 	}
 	if (r < 0) {
-		io_uring_queue_exit(&f->ring);
+		io_uring_queue_exit(&h->ring);
 		return r;
 	}
-	f->again.due = ring_again;
-	f->fixed = io_uring_register_files(&f->ring, &f->fd, 1) == 0;
-	f->ring_up = true;
+	h->again.due = ring_again;
+	h->fixed = make_table(&h->ring);
+	h->ring_up = true;
 	return 0;
 }
 
-void file_ring_free(struct file *f)
+void file_ring_free(struct file_hub *h)
 {
-	if (!f->ring_up)
+	if (!h->ring_up)
 		return;
-	loop_set(f->loop, &f->again, WEIR_NEVER);
-	loop_remove(f->loop, &f->ring_fd);
-	io_uring_queue_exit(&f->ring);
+	loop_set(h->loop, &h->again, WEIR_NEVER);
+	loop_remove(h->loop, &h->ring_fd);
+	io_uring_queue_exit(&h->ring);
+}
+
+void file_ring_register(struct file *f)
+{
+	struct file_hub *h = f->hub;
+
+	for (int i = 0; h->ring_up && h->fixed && i < FILE_FIXED && f->fixed < 0; i++)
+		if (!h->registered[i]) {
+			if (io_uring_register_files_update(&h->ring, (unsigned)i, &f->fd, 1) != 1)
+				return;
+			h->registered[i] = f;
+			f->fixed = i;
+		}
+}
+
+void file_ring_unregister(struct file *f)
+{
+	int none = -1;
+
+	if (f->fixed < 0)
+		return;
+	io_uring_register_files_update(&f->hub->ring, (unsigned)f->fixed, &none, 1);
+	f->hub->registered[f->fixed] = NULL;
 }
 
 static void prepare(struct file *f, struct io_uring_sqe *q, struct back_io *io)
 {
 	enum file_step s = file_op(io)->step;
-	int fd = f->fixed ? 0 : f->fd;
+	int fd = f->fixed >= 0 ? f->fixed : f->fd;
 
 	switch (s) {
 	case FILE_READ:
@@ -108,77 +139,79 @@ static void prepare(struct file *f, struct io_uring_sqe *q, struct back_io *io)
 			io->length < INT32_MAX ? (off_t)io->length : INT32_MAX,
 			POSIX_FADV_WILLNEED);
 	}
-	if (f->fixed)
+	if (f->fixed >= 0)
 		io_uring_sqe_set_flags(q, IOSQE_FIXED_FILE);
 	io_uring_sqe_set_data(q, io);
 }
 
 /* Put a request into the ring. Return false if there is no room. */
-static bool put_in_ring(struct file *f, struct back_io *io)
+static bool put_in_ring(struct file_hub *h, struct back_io *io)
 {
 	struct io_uring_sqe *q;
 
-	if (f->in_ring >= RING_ROOM)
+	if (h->in_ring >= RING_ROOM)
 		return false;
-	q = io_uring_get_sqe(&f->ring);
-	if (!q && io_uring_submit(&f->ring) > 0)
-		q = io_uring_get_sqe(&f->ring);
+	q = io_uring_get_sqe(&h->ring);
+	if (!q && io_uring_submit(&h->ring) > 0)
+		q = io_uring_get_sqe(&h->ring);
 	if (!q)
 		return false;
-	prepare(f, q, io);
-	f->in_ring++;
+	prepare(file_op(io)->file, q, io);
+	h->in_ring++;
 	return true;
 }
 
 void file_ring_put(struct file *f, struct back_io *io)
 {
-	if (!f->waiting.first && put_in_ring(f, io))
+	struct file_list *waiting = &f->hub->waiting;
+
+	if (!waiting->first && put_in_ring(f->hub, io))
 		return;
 	io->next = NULL;
-	if (f->waiting.first)
-		f->waiting.last->next = io;
+	if (waiting->first)
+		waiting->last->next = io;
 	else
-		f->waiting.first = io;
-	f->waiting.last = io;
+		waiting->first = io;
+	waiting->last = io;
 }
 
-static void put_waiting(struct file *f)
+static void put_waiting(struct file_hub *h)
 {
-	while (f->waiting.first && put_in_ring(f, f->waiting.first))
-		f->waiting.first = f->waiting.first->next;
+	while (h->waiting.first && put_in_ring(h, h->waiting.first))
+		h->waiting.first = h->waiting.first->next;
 }
 
-static void complete_all(struct file *f)
+static void complete_all(struct file_hub *h)
 {
 	struct io_uring_cqe *c;
 
-	while (io_uring_peek_cqe(&f->ring, &c) == 0) {
+	while (io_uring_peek_cqe(&h->ring, &c) == 0) {
 		struct back_io *io = io_uring_cqe_get_data(c);
 		int result = c->res;
 
-		io_uring_cqe_seen(&f->ring, c);
-		f->in_ring--;
-		file_advance(f, io, result);
+		io_uring_cqe_seen(&h->ring, c);
+		h->in_ring--;
+		file_advance(file_op(io)->file, io, result);
 	}
 }
 
-void file_ring_kick(struct file *f)
+void file_ring_kick(struct file_hub *h)
 {
-	if (f->kicking) /* `done` submitted more: handled below */
+	if (h->kicking) /* `done` submitted more: handled below */
 		return;
-	f->kicking = true;
+	h->kicking = true;
 	for (int i = 0; i < ROUNDS; i++) {
-		if (io_uring_sq_ready(&f->ring) && io_uring_submit(&f->ring) < 0)
+		if (io_uring_sq_ready(&h->ring) && io_uring_submit(&h->ring) < 0)
 			break;
-		complete_all(f);
-		put_waiting(f);
-		if (!io_uring_sq_ready(&f->ring))
+		complete_all(h);
+		put_waiting(h);
+		if (!io_uring_sq_ready(&h->ring))
 			break;
 	}
 	/* Either the system is short of memory, or the rounds are used up. */
-	if (io_uring_sq_ready(&f->ring))
-		(void)io_uring_submit(&f->ring);
-	if (io_uring_sq_ready(&f->ring) || (f->waiting.first && !f->in_ring))
-		(void)loop_set(f->loop, &f->again, loop_now(f->loop) + WEIR_MS);
-	f->kicking = false;
+	if (io_uring_sq_ready(&h->ring))
+		(void)io_uring_submit(&h->ring);
+	if (io_uring_sq_ready(&h->ring) || (h->waiting.first && !h->in_ring))
+		(void)loop_set(h->loop, &h->again, loop_now(h->loop) + WEIR_MS);
+	h->kicking = false;
 }

@@ -32,11 +32,13 @@ int file_fua(const struct back_io *io, enum file_step step)
 	return step == FILE_WRITE && io->flags & BACK_FUA ? RWF_DSYNC : 0;
 }
 
+static _Alignas(4096) uint8_t zeroes[CHUNK_MAX]; /* never written */
+
 void *file_data(const struct file *f, struct back_io *io)
 {
 	struct file_op *op = file_op(io);
 
-	return op->step == FILE_WRITE_ZERO ? f->zeroes : io->data + op->done;
+	return op->step == FILE_WRITE_ZERO ? zeroes : io->data + op->done;
 }
 
 uint32_t file_bytes(struct back_io *io)
@@ -117,7 +119,7 @@ static void set_flush_failed(struct file *f)
 static void start_step(struct file *f, struct back_io *io, enum file_step s)
 {
 	file_op(io)->step = s;
-	if (f->ring_up && s < FILE_DISCARD)
+	if (f->hub->ring_up && s < FILE_DISCARD)
 		file_ring_put(f, io);
 	else
 		file_call_put(f, io);

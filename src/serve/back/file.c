@@ -14,13 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define THREADS      16    /* without io_uring: roughly the queue of a disk */
-#define HELPERS      2     /* beside io_uring: for calls that it lacks, which are rare */
 #define DEPTH_DISK   32    /* queue depth of a SATA disk */
 #define DEPTH_FLASH  64    /* enough to be near a flash device's best */
 #define DIRECT_BLOCK 4096u /* bytes: supported for direct I/O everywhere */
@@ -35,17 +32,20 @@ static void file_submit(struct back *b, struct back_io *ios)
 		ios = io->next;
 		file_begin(f, io);
 	}
-	file_kick(f);
+	file_kick(f->hub);
 }
 
 static int file_start(struct back *b)
 {
 	struct file *f = (struct file *)b;
 
+	int r = file_hub_join(f);
+
+	if (r < 0)
+		return r;
+	file_ring_register(f);
 	file_guard_watch(f);
-	if (f->threads_only || file_ring_start(f) < 0)
-		return file_call_start(f, THREADS);
-	return file_call_start(f, HELPERS);
+	return 0;
 }
 
 static void file_free(struct back *b)
@@ -53,11 +53,10 @@ static void file_free(struct back *b)
 	struct file *f = (struct file *)b;
 
 	file_guard_end(f);
-	file_ring_free(f);
+	file_ring_unregister(f);
 	file_cached_free(f);
-	threads_free(f->threads);
-	if (f->zeroes)
-		munmap(f->zeroes, CHUNK_MAX);
+	file_hub_leave(f);
+	overlap_free(&f->overlap);
 	if (f->fd >= 0)
 		close(f->fd);
 	free(f->name);
@@ -68,7 +67,22 @@ static void file_say(const struct back *b, char *text, size_t len)
 {
 	const struct file *f = (const struct file *)b;
 
-	snprintf(text, len, "%s", f->ring_up ? "io_uring" : "threads");
+	snprintf(text, len, "%s", f->hub && f->hub->ring_up ? "io_uring" : "threads");
+}
+
+static int file_grown(struct back *b)
+{
+	struct file *f = (struct file *)b;
+	struct stat st;
+
+	if (f->block)
+		return ioctl(f->fd, BLKGETSIZE64, &b->info.size) < 0 ? -errno : 0;
+	if (fstat(f->fd, &st) < 0)
+		return -errno;
+	file_cached_free(f);
+	b->info.size = (uint64_t)st.st_size / b->info.block_min * b->info.block_min;
+	file_cached_start(f, !f->cached.reads);
+	return 0;
 }
 
 static const struct back_ops file_ops = {
@@ -76,6 +90,7 @@ static const struct back_ops file_ops = {
 	.start = file_start,
 	.submit = file_submit,
 	.free = file_free,
+	.grown = file_grown,
 	.say = file_say,
 };
 
@@ -227,16 +242,26 @@ static int probe(struct file *f, bool direct, struct weir_err *err)
 
 /* ---- opening */
 
-static int open_path(struct file *f, const char *path, bool direct, struct weir_err *err)
+static int open_path(
+	struct file *f, const char *path, bool direct, bool no_links, struct weir_err *err)
 {
 	bool read_only = f->back.info.read_only;
-	int flags = (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | (direct ? O_DIRECT : 0);
+	int flags = (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | (direct ? O_DIRECT : 0) |
+		    (no_links ? O_NOFOLLOW : 0);
+	struct stat st;
 	int e;
 
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
+		return weir_err_set(err, -EINVAL, "%s: neither a file nor a block device", f->name);
 	f->fd = open(path, flags);
 	if (f->fd >= 0)
 		return 0;
 	e = errno;
+	if (e == EMFILE)
+		return weir_err_set(err, -e,
+			"%s: too many open files: raise the limit (LimitNOFILE= of the service, or "
+			"ulimit -n)",
+			f->name);
 	if (direct && e == EINVAL)
 		return weir_err_set(
 			err, -e, "%s: its file system does not support direct I/O", f->name);
@@ -249,11 +274,9 @@ static int file_new(const char *path, const struct file_options *o,
 	const struct back_config *config, struct file **ret_file, struct weir_err *err)
 {
 	struct file *f = calloc(1, sizeof(*f));
-	void *zeroes = mmap(NULL, CHUNK_MAX, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (f) {
-		f->fd = f->cached.vmstat = -1;
-		f->zeroes = zeroes == MAP_FAILED ? NULL : zeroes;
+		f->fd = f->wd = f->fixed = -1;
 		f->back.ops = &file_ops;
 		f->back.info.read_only = o->read_only;
 		f->loop = config->loop;
@@ -262,7 +285,7 @@ static int file_new(const char *path, const struct file_options *o,
 		if (asprintf(&f->name, "file:%s", path) < 0)
 			f->name = NULL;
 	}
-	if (!f || !f->zeroes || !f->name) {
+	if (!f || !f->name) {
 		if (f)
 			file_free(&f->back);
 		return weir_err_set(err, -ENOMEM, "file:%s: out of memory", path);
@@ -285,7 +308,7 @@ static int file_open(const char *rest, const struct back_config *config, struct 
 	r = path ? file_new(path, &o, config, &f, err)
 		 : weir_err_set(err, -ENOMEM, "file:%s: out of memory", rest);
 	if (r == 0) {
-		r = open_path(f, path, o.direct, err);
+		r = open_path(f, path, o.direct, config->no_links, err);
 		if (r == 0 && o.lock)
 			r = file_guard_lock(f, err);
 		if (r == 0)

@@ -8,6 +8,7 @@
  *   serve/back/file-ring.c   the system calls by io_uring
  *   serve/back/file-guard.c  locks against other users of the file; detection of its deletion
  *   serve/back/file-call.c   the system calls by threads: all of them, or those that io_uring lacks
+ *   serve/back/file-hub.c    what the files of a loop share
  */
 #ifndef WEIR_SERVE_BACK_FILE_H
 #define WEIR_SERVE_BACK_FILE_H
@@ -54,13 +55,39 @@ struct file_cached {        /* private to serve/back/file-cached.c */
 	bool reads, writes; /* are attempted */
 	bool no_nowait;     /* the file system does not support writes with RWF_NOWAIT … */
 	bool plain;         /* … and plain ones are attempted instead */
-	bool clean;         /* few pages were dirty when … */
-	weir_time looked;   /* … they were last counted */
 	weir_time again;    /* a plain write was slow: no other before this */
 	uint32_t missed;    /* reads to skip after the next miss */
 	uint32_t skip;      /* reads left to skip */
 	uint8_t *map;       /* of the whole file, for mincore only; NULL: none */
-	int vmstat;
+};
+
+struct file;
+#define FILE_FIXED 1024 /* files of a ring that are registered with it */
+
+struct file_hub { /* of all files of a loop; serve/back/file-hub.c */
+	struct file_hub *next;
+	struct loop *loop;
+	bool threads_only;
+	unsigned users;
+	struct threads *threads;
+	struct threads_job *jobs, **jobs_end; /* for the threads, not yet handed over */
+
+	bool ring_up;
+	bool kicking; /* inside ring_kick */
+	struct io_uring ring;
+	struct loop_fd ring_fd;
+	struct loop_timer again; /* when the system did not accept a submission */
+	uint32_t in_ring;
+	struct file_list waiting; /* for room in the ring */
+	bool fixed;               /* the ring has room for FILE_FIXED registered files */
+	struct file *registered[FILE_FIXED];
+
+	struct file *watched; /* files whose deletion is noticed */
+	struct loop_fd watch; /* fd -1: none */
+
+	int vmstat;       /* -1: none */
+	bool clean;       /* few pages were dirty when … */
+	weir_time looked; /* … they were last counted */
 };
 
 struct file {
@@ -69,24 +96,15 @@ struct file {
 	int fd;
 	bool block; /* a block device */
 	bool threads_only;
-	bool no_punch, no_zero_range;  /* learnt: not supported by the file system */
-	bool flush_failed;             /* a FLUSH failed: no later one is trusted */
-	bool locked, deleted, watched; /* by this process; unlinked; `watch` is active */
-	struct loop_fd watch;
-	uint8_t *zeroes; /* CHUNK_MAX bytes */
+	bool no_punch, no_zero_range; /* learnt: not supported by the file system */
+	bool flush_failed;            /* a FLUSH failed: no later one is trusted */
+	bool locked, deleted;         /* by this process; unlinked */
+	int wd;                       /* of the hub's watch; -1: none */
+	struct file *next_watched, **watched_link;
 	struct loop *loop;
-
-	struct threads *threads;
-	struct threads_job *jobs, **jobs_end; /* for the threads, not yet handed over */
-
-	bool ring_up, fixed; /* fixed: the fd is registered as index 0 */
-	bool kicking;        /* inside ring_kick */
-	struct io_uring ring;
-	struct loop_fd ring_fd;
-	struct loop_timer again; /* when the system did not accept a submission */
-	uint32_t in_ring;
+	struct file_hub *hub; /* NULL: not started */
+	int fixed;            /* the fd's index in the ring; -1: not registered */
 	struct file_cached cached;
-	struct file_list waiting; /* for room in the ring */
 
 	struct overlap overlap;         /* writes, trims and zeroes that are inside */
 	struct overlap_range *released; /* may start now: nothing overlaps them any more */
@@ -121,28 +139,34 @@ void file_cached_free(struct file *f);
 /* Attempt a READ or WRITE that was begun, and count the bytes done. Return true if all were. */
 bool file_cached(struct file *f, struct back_io *io);
 
+/* serve/back/file-hub.c: the first file of a loop makes it, the last frees it. On the loop's thread. */
+int file_hub_join(struct file *f);
+void file_hub_leave(struct file *f); /* nothing if it has not joined */
+
 /* serve/back/file-ring.c */
-int file_ring_start(struct file *f); /* or a negative errno: not available here */
+int file_ring_start(struct file_hub *h); /* or a negative errno: not available here */
+void file_ring_free(struct file_hub *h);
+void file_ring_register(struct file *f);
+void file_ring_unregister(struct file *f);
 void file_ring_put(struct file *f, struct back_io *io);
-void file_ring_kick(struct file *f); /* submit, and process completions */
-void file_ring_free(struct file *f);
+void file_ring_kick(struct file_hub *h); /* submit, and process completions */
 
 /* serve/back/file-call.c */
-int file_call_start(struct file *f, unsigned threads);
 void file_call_put(struct file *f, struct back_io *io);
-void file_call_kick(struct file *f);
+void file_call_kick(struct file_hub *h);
 
 /* serve/back/file-guard.c */
 int file_guard_lock(struct file *f, struct weir_err *err); /* -EBUSY: in use by another process */
-int file_guard_watch(struct file *f); /* watch for deletion; on the loop's thread */
+void file_guard_watch(struct file *f); /* watch for deletion; on the loop's thread */
 void file_guard_end(struct file *f);
+void file_guard_free(struct file_hub *h);
 
 /* Submit all steps that were begun or advanced. */
-static inline void file_kick(struct file *f)
+static inline void file_kick(struct file_hub *h)
 {
-	if (f->ring_up)
-		file_ring_kick(f);
-	file_call_kick(f);
+	if (h->ring_up)
+		file_ring_kick(h);
+	file_call_kick(h);
 }
 
 #endif

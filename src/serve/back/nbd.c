@@ -248,6 +248,7 @@ static void nbd_free(struct back *b)
 		if (n->conns[i].link.state != NBD_LINK_NONE)
 			back_nbd_conn_close(n, &n->conns[i]);
 	unflushed_free(n->kept);
+	overlap_free(&n->overlap);
 	tls_free(n->tls);
 	for (uint32_t i = 0; i < n->n_blocks; i++) {
 		for (uint32_t j = 0; j < SLOT_BLOCK; j++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* overlap: order overlapping writes. See overlap.h. */
 #include "serve/back/overlap.h"
+#include <stdlib.h>
 #include <string.h>
 
 #define BLOCK_BITS  12  /* 4 KiB: the size of most writes, so neighbours do not collide */
@@ -10,6 +11,11 @@ void overlap_init(struct overlap *o)
 {
 	memset(o, 0, sizeof(*o));
 	o->ends.older = o->ends.younger = &o->ends;
+}
+
+void overlap_free(struct overlap *o)
+{
+	free(o->count);
 }
 
 static uint16_t *counter(struct overlap *o, uint64_t block)
@@ -28,6 +34,12 @@ static bool count_in(struct overlap *o, const struct overlap_range *r)
 {
 	bool near = o->wide > 0;
 
+	if (!o->count && !o->no_table) {
+		o->count = calloc(OVERLAP_TABLE, sizeof(*o->count));
+		o->no_table = !o->count;
+	}
+	if (o->no_table)
+		return true;
 	if (is_wide(r)) {
 		o->wide++;
 		return true;
@@ -39,6 +51,8 @@ static bool count_in(struct overlap *o, const struct overlap_range *r)
 
 static void count_out(struct overlap *o, const struct overlap_range *r)
 {
+	if (o->no_table)
+		return;
 	if (is_wide(r)) {
 		o->wide--;
 		return;

@@ -29,10 +29,12 @@ struct overlap_range { /* in the user's memory from enter to leave */
 struct overlap {
 	struct overlap_range ends; /* older: the youngest; younger: the oldest */
 	uint32_t wide;             /* ranges of too many blocks to count */
-	uint16_t count[OVERLAP_TABLE];
+	uint16_t *count;           /* OVERLAP_TABLE; NULL before the first range */
+	bool no_table;             /* there was no memory for it: the list is always searched */
 };
 
 void overlap_init(struct overlap *o);
+void overlap_free(struct overlap *o);
 /* Return true if the write may be sent; false: it waits until a leave returns it. length > 0; at
  * most 65,535 ranges. */
 bool overlap_enter(struct overlap *o, struct overlap_range *r, uint64_t offset, uint64_t length);

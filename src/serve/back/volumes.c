@@ -108,6 +108,21 @@ static void flush_all(struct volumes *v, struct back_io *io)
 	flush_ended(v);
 }
 
+/* One thread writes. */
+static void count(const struct volume *volume, const struct back_io *io)
+{
+	struct back_volume_counts *c = volume->calls.counts;
+
+	if (!c)
+		return;
+	atomic_store_explicit(&c->requests,
+		atomic_load_explicit(&c->requests, memory_order_relaxed) + 1, memory_order_relaxed);
+	if (io->op == BACK_READ || io->op == BACK_WRITE)
+		atomic_store_explicit(&c->bytes,
+			atomic_load_explicit(&c->bytes, memory_order_relaxed) + io->length,
+			memory_order_relaxed);
+}
+
 static void volumes_submit(struct back *b, struct back_io *ios)
 {
 	struct volumes *v = volumes_of(b);
@@ -136,6 +151,7 @@ static void volumes_submit(struct back *b, struct back_io *ios)
 		*volume->end = io;
 		volume->end = &io->next;
 		volume->inside++;
+		count(volume, io);
 	}
 	while ((volume = touched)) {
 		struct back_io *first = volume->first;
@@ -230,6 +246,23 @@ void back_volumes_remove(struct back *all, uint32_t slot)
 	volume->leaving = true;
 	if (!volume->inside)
 		leave(volume);
+}
+
+void back_volumes_client(struct back *all, uint64_t offset, int n)
+{
+	const struct volume *volume =
+		back_is_volumes(all) ? volume_at(volumes_of(all), offset) : NULL;
+
+	if (volume && volume->calls.counts)
+		atomic_fetch_add_explicit(
+			&volume->calls.counts->clients, (unsigned)n, memory_order_relaxed);
+}
+
+int back_volumes_grown(struct back *all, uint32_t slot)
+{
+	struct back *b = volumes_of(all)->slots[slot]->back;
+
+	return b->ops->grown ? b->ops->grown(b) : -ENOTSUP;
 }
 
 /* ---- a volume that comes */

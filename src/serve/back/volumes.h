@@ -14,6 +14,7 @@
 #define WEIR_SERVE_BACK_VOLUMES_H
 
 #include "serve/back/back.h"
+#include <stdatomic.h>
 
 #define BACK_VOLUMES_BITS 48
 #define BACK_VOLUMES_SIZE                                                                          \
@@ -28,6 +29,12 @@ static inline uint64_t back_volumes_offset(uint32_t slot)
 /* Make one without volumes. It lives on the loop's thread once it was started. 0 or -ENOMEM. */
 int back_volumes_new(struct loop *loop, struct back **ret_back);
 
+/* Counters of a volume, written on the loop's thread, and read by any. */
+struct back_volume_counts {
+	atomic_uint clients;
+	atomic_uint_fast64_t requests, bytes; /* bytes: read and written */
+};
+
 /* A volume that is added. `known` is called on the loop's thread when an upstream was reached for the first time,
  * see struct back; `gone` when the volume was removed and freed, with the result of its last FLUSH. Both may be
  * NULL. */
@@ -35,6 +42,7 @@ struct back_volume_calls {
 	void (*known)(void *arg);
 	void (*gone)(void *arg, int error);
 	void *arg;
+	struct back_volume_counts *counts; /* may be NULL; valid until `gone` */
 };
 
 /* Reserve a free slot. -ENOSPC: there is none; -ENOMEM. Before the start, or on the loop's thread. */
@@ -46,6 +54,11 @@ int back_volumes_add(struct back *all, uint32_t slot, struct back *volume,
 /* Free a volume, or a slot that was only reserved: when the requests inside are done the volume is flushed, then freed.
  * No request for it may be submitted any more. */
 void back_volumes_remove(struct back *all, uint32_t slot);
+
+/* A client of the volume at an offset comes (1), or leaves (-1). Nothing if there is no volume. */
+void back_volumes_client(struct back *all, uint64_t offset, int n);
+/* Take the size of a volume's storage anew. 0, or -ENOTSUP. */
+int back_volumes_grown(struct back *all, uint32_t slot);
 
 /* Return true if it was made by back_volumes_new. */
 bool back_is_volumes(const struct back *b);

@@ -430,6 +430,7 @@ static void init_conn(struct front_conn *c, const struct front_start *s)
 	c->client = s->client;
 	c->client.requests = c->client.bytes = 0;
 	c->client.resource = s->place.resource;
+	c->client.offset = s->place.offset;
 	c->client.refused = on_refused;
 	c->client.waiting = front_jobs_waiting;
 	c->gate = s->place.gate;

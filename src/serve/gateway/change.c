@@ -11,8 +11,8 @@
  *                   less than a millisecond, one per round of its loop
  *           SWITCH  the same: from here on the resource's clients have the new policy
  *           ENTER   main thread: so have new clients, and readers of the policy
- *           LEAVE   volumes that the new policy lacks are flushed and closed; a second at most, then
- *                   they leave later
+ *           LEAVE   volumes that the new policy lacks are flushed and closed, while the next change
+ *                   begins; the request is answered then, or after a second
  *         If a resource refuses (out of memory), the others and the disk are restored (UNDO). The
  *         old version is freed aside, with its last reference.
  *         A client in its handshake meanwhile is matched once more when it joins its resource.
@@ -20,16 +20,19 @@
 #include "base/no-memory.h"
 #include "base/container.h"
 #include "serve/gateway/change.h"
+#include "serve/gateway/folder.h"
+#include "serve/gateway/volume-edit.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #define RETRY      WEIR_MS        /* for the parts to stand still */
 #define STOP_TIME  (50 * WEIR_MS) /* for jobs aside when the gateway ends */
 #define LEAVE_TIME WEIR_SEC
 
-enum stage { MAKE, DIVIDE, STEP, SWITCH, UNDO, UNKEEP, LEAVE };
+enum stage { MAKE, DIVIDE, STEP, SWITCH, UNDO, UNKEEP, LEAVE, UNLINK };
 enum state { UNTOUCHED, STARTED, SWITCHED }; /* of a resource */
 
 void gateway_change_free(struct gateway_change *c)
@@ -44,6 +47,11 @@ void gateway_change_free(struct gateway_change *c)
 	free(c->name);
 	free(c->key);
 	free(c->value);
+	free(c->gone);
+	free((char *)c->volume.name);
+	free((char *)c->volume.resource);
+	free((char *)c->volume.back);
+	free((char *)c->volume.class_);
 	free(c);
 }
 
@@ -91,6 +99,29 @@ struct gateway_change *gateway_change_reload(void)
 	return c;
 }
 
+/* Copy a text that may be NULL. */
+static bool copied(const char **to, const char *from)
+{
+	*to = from ? strdup(from) : NULL;
+	return *to || !from;
+}
+
+struct gateway_change *gateway_change_volume(const struct gateway_volume_request *q)
+{
+	struct gateway_change *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->kind = CHANGE_VOLUME;
+	c->volume = *q;
+	c->volume.name = c->volume.resource = c->volume.back = c->volume.class_ = NULL;
+	if (copied(&c->volume.name, q->name) && copied(&c->volume.resource, q->resource) &&
+		copied(&c->volume.back, q->back) && copied(&c->volume.class_, q->class_))
+		return c;
+	gateway_change_free(c);
+	return NULL;
+}
+
 /* ---- at one resource, on its thread */
 
 /* 1: there is more to do; 0; or a negative errno with a message. */
@@ -111,8 +142,16 @@ static int step_there(struct gateway_change *c, struct gateway_resource *r, uint
 
 static int switch_there(struct gateway_change *c, struct gateway_resource *r, uint8_t *state)
 {
-	int rc = gateway_volumes_add(&c->draft.volumes, r, &c->err);
+	const struct gateway_volume *v = c->idle ? c->idle : c->grows;
+	int rc = 0;
 
+	if (c->idle && v->resource == r && gateway_volume_busy(v))
+		return weir_err_set(&c->err, -EBUSY, "volume '%s' has clients", v->name);
+	if (c->grows && v->resource == r)
+		rc = gateway_volume_grown(v);
+	if (rc < 0)
+		return weir_err_set(&c->err, rc, "volume '%s': %s", v->name, strerror(-rc));
+	rc = gateway_volumes_add(&c->draft.volumes, r, &c->err);
 	if (rc == 0)
 		rc = resource_swap_finish(r->resource, &c->err);
 	if (rc < 0)
@@ -209,20 +248,36 @@ static void discard(struct gateway *g, struct gateway_change *c)
 	aside_post(g->aside, &l->job);
 }
 
-/* c: the first change of g. */
-static void finish(struct gateway *g, struct gateway_change *c)
+static void answer(struct gateway *g, struct gateway_change *c)
 {
-	g->switching = false;
-	gateway_divide_pause(g, false);
-	g->changes = c->next;
-	if (!g->changes)
-		g->changes_last = &g->changes;
 	c->done(c->arg, c->rc, &c->note, &c->err);
 	if (!c->entered)
 		gateway_each_failed(g, c->kind == CHANGE_REFRESH && c->rc < 0);
 	discard(g, c);
+}
+
+/* c: the first change of g. */
+static void unqueue(struct gateway *g, struct gateway_change *c)
+{
+	g->switching = false;
+	gateway_divide_pause(g, false);
+	g->changes = c->next;
+	c->next = NULL;
+	if (!g->changes)
+		g->changes_last = &g->changes;
+}
+
+static void begin_next(struct gateway *g)
+{
 	if (g->changes && !g->changes_end)
 		start_first(g);
+}
+
+static void finish(struct gateway *g, struct gateway_change *c)
+{
+	unqueue(g, c);
+	answer(g, c);
+	begin_next(g);
 }
 
 static void run_aside(struct aside_job *j)
@@ -238,6 +293,9 @@ static void run_aside(struct aside_job *j)
 		c->rc = gateway_divide_prepare(c->gateway, c->draft.version->policy);
 		if (c->rc < 0)
 			no_memory(&c->err);
+		break;
+	case UNLINK:
+		gateway_volume_unlink(c->volume.name, c->gone);
 		break;
 	default:
 		gateway_draft_unkeep(c->gateway, &c->draft);
@@ -268,15 +326,51 @@ static void divide_or_retry(struct gateway_change *c)
 		loop_set(g->loop, &g->change_retry, loop_clock() + RETRY);
 }
 
-/* A client that removed a volume may use its file at once. */
-static void finish_or_wait(struct gateway_change *c)
+/* ---- volumes that leave: a client that removed one may use its file at once */
+
+/* All are closed, or take long. */
+static void left(struct gateway_change *c)
 {
 	struct gateway *g = c->gateway;
 
-	if (atomic_load(&g->volumes_leaving) == 0 || loop_clock() >= c->leave_by)
-		finish(g, c);
-	else
-		loop_set(g->loop, &g->change_retry, loop_clock() + RETRY);
+	loop_set(g->loop, &c->leave_timer, WEIR_NEVER);
+	gateway_volumes_unwait(g, c);
+	if (c->next)
+		c->next->link = c->link;
+	*c->link = c->next;
+	if (c->gone && !g->changes_end) {
+		c->stage = UNLINK;
+		aside_post(g->aside, &c->job);
+	} else {
+		answer(g, c);
+	}
+}
+
+void gateway_change_left(struct gateway_change *c)
+{
+	if (--c->leaving == 0)
+		left(c);
+}
+
+static void leave_late(struct loop_timer *t, weir_time now)
+{
+	left(container_of(t, struct gateway_change, leave_timer));
+}
+
+/* The change is in force: begin the next. */
+static void leave(struct gateway *g, struct gateway_change *c)
+{
+	c->stage = LEAVE;
+	unqueue(g, c);
+	c->next = g->leaves;
+	c->link = &g->leaves;
+	if (c->next)
+		c->next->link = &c->next;
+	g->leaves = c;
+	c->leave_timer.due = leave_late;
+	if (!c->leaving || loop_set(g->loop, &c->leave_timer, loop_clock() + LEAVE_TIME) < 0)
+		left(c);
+	begin_next(g);
 }
 
 void gateway_change_retry(struct loop_timer *t, weir_time now)
@@ -285,18 +379,24 @@ void gateway_change_retry(struct loop_timer *t, weir_time now)
 
 	if (g->changes && g->changes->stage == DIVIDE)
 		divide_or_retry(g->changes);
-	else if (g->changes && g->changes->stage == LEAVE)
-		finish_or_wait(g->changes);
 }
+
+static void follow_folders(struct gateway *g);
 
 static void done_aside(struct aside_job *j)
 {
 	struct gateway_change *c = container_of(j, struct gateway_change, job);
 	struct gateway *g = c->gateway;
 
+	if (c->stage == UNLINK) {
+		answer(g, c);
+		return;
+	}
+	if (c->stage == MAKE)
+		follow_folders(g);
 	if (g->changes_end && c->rc == 0)
 		c->rc = -ESHUTDOWN;
-	if (c->stage == UNKEEP || (c->stage == MAKE && (c->rc < 0 || c->dry)))
+	if (c->stage == UNKEEP || (c->stage == MAKE && (c->rc < 0 || c->dry || c->same)))
 		finish(g, c);
 	else if (c->stage == MAKE)
 		divide_or_retry(c);
@@ -335,9 +435,7 @@ static void change_back(struct loop_task *t)
 	} else {
 		gateway_draft_enter(g, c);
 		c->entered = true;
-		c->stage = LEAVE;
-		c->leave_by = loop_clock() + LEAVE_TIME;
-		finish_or_wait(c);
+		leave(g, c);
 	}
 }
 
@@ -345,8 +443,8 @@ static void start_first(struct gateway *g)
 {
 	struct gateway_change *c = g->changes;
 
-	if (c->kind == CHANGE_REFRESH)
-		g->refresh = false;
+	if (c == g->refresh)
+		g->refresh = NULL;
 	if (gateway_each_copy(g, &c->instances) < 0)
 		c->rc = no_memory(&c->err);
 	c->stage = MAKE;
@@ -377,15 +475,84 @@ static void refreshed(
 			err->text[0] ? err->text : strerror(-rc), NULL);
 }
 
-void gateway_refresh(struct gateway *g)
+static void refresh(struct gateway *g, bool scan, bool forced)
 {
-	struct gateway_change *c = g->refresh || g->changes_end ? NULL : calloc(1, sizeof(*c));
+	struct gateway_change *c = g->refresh;
+	bool fresh = !c;
 
+	if (fresh && !g->changes_end)
+		c = calloc(1, sizeof(*c));
 	if (!c)
 		return;
 	c->kind = CHANGE_REFRESH;
-	g->refresh = true;
+	c->scan |= scan;
+	c->forced |= forced;
+	if (!fresh)
+		return;
+	if (g->changes)
+		g->refresh = c; /* it waits: others join it */
 	gateway_change_start(g, c, refreshed, g);
+}
+
+void gateway_refresh(struct gateway *g)
+{
+	refresh(g, false, true);
+}
+
+void gateway_refresh_folders(struct gateway *g, bool scan)
+{
+	refresh(g, scan, scan && g->unserved.n);
+}
+
+/* ---- folders */
+
+#define SCAN (60 * WEIR_SEC) /* file systems that are shared report no changes of other machines */
+
+static void folders_ready(struct loop_fd *f, uint32_t events)
+{
+	struct gateway *g = container_of(f, struct gateway, folders_fd);
+
+	loop_change(g->loop, f, 0); /* until the events are read */
+	gateway_refresh_folders(g, false);
+}
+
+static void folders_due(struct loop_timer *t, weir_time now)
+{
+	gateway_refresh_folders(container_of(t, struct gateway, folders_timer), true);
+}
+
+/* A change was made: the events until then were read. */
+static void follow_folders(struct gateway *g)
+{
+	if (!g->folders_fd.ready)
+		return;
+	loop_change(g->loop, &g->folders_fd, EPOLLIN);
+	loop_set(g->loop, &g->folders_timer,
+		loop_clock() + (gateway_folders_soon(g->folders) ? WEIR_SEC : SCAN));
+}
+
+int gateway_folders_start(struct gateway *g)
+{
+	int rc;
+
+	g->folders_fd =
+		(struct loop_fd){.fd = gateway_folders_fd(g->folders), .ready = folders_ready};
+	g->folders_timer.due = folders_due;
+	rc = loop_add(g->loop, &g->folders_fd, EPOLLIN);
+	if (rc < 0)
+		g->folders_fd.ready = NULL;
+	else
+		follow_folders(g);
+	return rc;
+}
+
+void gateway_folders_stop(struct gateway *g)
+{
+	if (!g->folders_fd.ready)
+		return;
+	loop_set(g->loop, &g->folders_timer, WEIR_NEVER);
+	loop_remove(g->loop, &g->folders_fd);
+	g->folders_fd.ready = NULL;
 }
 
 bool gateway_changes_stop(struct gateway *g)
@@ -398,9 +565,11 @@ bool gateway_changes_stop(struct gateway *g)
 		gateway_settle(g);
 	idle = aside_free(g->aside, STOP_TIME);
 	gateway_drain(g);
-	while (idle && g->changes) { /* not begun, or in force and waiting */
-		g->changes->rc = g->changes->stage == LEAVE ? 0 : -ESHUTDOWN;
+	while (idle && g->changes) { /* not begun */
+		g->changes->rc = -ESHUTDOWN;
 		finish(g, g->changes);
 	}
+	while (idle && g->leaves)
+		left(g->leaves);
 	return idle;
 }

@@ -13,13 +13,15 @@
 #include "serve/gateway/each.h"
 #include "serve/gateway/impl.h"
 
-enum gateway_change_kind { CHANGE_APPLY, CHANGE_SET, CHANGE_RELOAD, CHANGE_REFRESH };
+enum gateway_change_kind { CHANGE_APPLY, CHANGE_SET, CHANGE_RELOAD, CHANGE_REFRESH, CHANGE_VOLUME };
 
 struct gateway_draft { /* a version that is being made; zero it */
 	struct weir_policy *base;
 	struct gateway_version *version;
 	int *was; /* policy_swap_map from the version in force */
 	struct gateway_extras extras;
+	uint64_t folders;            /* gateway_folders_version of its volumes */
+	struct gateway_note refused; /* volumes that it should have; a line for each */
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	struct tls *tls;
@@ -38,6 +40,16 @@ struct gateway_change {
 	bool own; /* the operator's own file, which may name others */
 	/* set: */
 	char *key, *value; /* value NULL: back to the file's value */
+	/* refresh: */
+	bool scan;   /* read all folders */
+	bool forced; /* other sources than folders have changed */
+	/* volume: */
+	struct gateway_volume_request volume; /* strings are owned */
+	/* set when it is made: a volume that must have no client; one that grows; NULL: none */
+	const struct gateway_volume *idle;
+	const struct gateway_volume *grows;
+	char *gone; /* the path of its file, to be deleted; NULL: none */
+	bool same;  /* there is nothing to change */
 
 	/* result */
 	struct gateway_draft draft;
@@ -48,7 +60,7 @@ struct gateway_change {
 	bool entered;                       /* it is in force */
 
 	/* private to serve/gateway/change.c */
-	struct gateway_change *next;
+	struct gateway_change *next, **link; /* link: of those that wait for volumes */
 	struct gateway *gateway;
 	struct aside_job job;
 	struct loop_task there, back;
@@ -56,7 +68,8 @@ struct gateway_change {
 	size_t resource; /* current resource */
 	uint8_t *states; /* by resource */
 	int step_rc;     /* of that step */
-	weir_time leave_by;
+	size_t leaving;  /* volumes that are not flushed and closed yet */
+	struct loop_timer leave_timer;
 	gateway_changed_fn *done;
 	void *arg;
 };

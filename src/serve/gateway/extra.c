@@ -56,8 +56,7 @@ static int copy_one(const struct gateway_extra *from, struct gateway_extra *ret)
 		.resource = strdup(from->resource),
 		.back = strdup(from->back),
 		.class_ = from->class_ ? strdup(from->class_) : NULL,
-		.made = from->made,
-		.found = from->found};
+		.kind = from->kind};
 
 	if (!to.name || !to.resource || !to.back || (from->class_ && !to.class_)) {
 		free_one(&to);
@@ -123,7 +122,7 @@ bool gateway_extras_same(const struct gateway_extras *a, const struct gateway_ex
 
 		if (strcmp(x->name, y->name) != 0 || strcmp(x->resource, y->resource) != 0 ||
 			strcmp(x->back, y->back) != 0 || !same_text(x->class_, y->class_) ||
-			x->made != y->made || x->found != y->found)
+			x->kind != y->kind)
 			return false;
 	}
 	return a->n == b->n;
@@ -131,16 +130,24 @@ bool gateway_extras_same(const struct gateway_extras *a, const struct gateway_ex
 
 /* ---- its file */
 
+static const char *const kinds[] = {"added", "made", "found", "hidden", "gone"};
+#define KINDS (sizeof(kinds) / sizeof(*kinds))
+
 static int read_one(json_t *from, struct gateway_extras *list)
 {
-	const char *class_ = NULL, *name, *resource, *back;
-	int made = 0, found = 0;
+	const char *class_ = NULL, *name, *resource, *back, *kind;
+	size_t k = 0;
 
-	if (json_unpack(from, "{s:s, s:s, s:s, s?s, s?b, s?b}", "name", &name, "resource",
-		    &resource, "back", &back, "class", &class_, "made", &made, "found", &found) < 0)
+	if (json_unpack(from, "{s:s, s:s, s:s, s?s, s:s}", "name", &name, "resource", &resource,
+		    "back", &back, "class", &class_, "kind", &kind) < 0)
 		return -EINVAL;
-	return gateway_extras_put(list, &(struct gateway_extra){(char *)name, (char *)resource,
-						(char *)back, (char *)class_, made, found});
+	while (k < KINDS && strcmp(kinds[k], kind) != 0)
+		k++;
+	if (k == KINDS)
+		return -EINVAL;
+	return gateway_extras_put(
+		list, &(struct gateway_extra){(char *)name, (char *)resource, (char *)back,
+			      (char *)class_, (enum gateway_extra_kind)k});
 }
 
 static int read_list(json_t *root, void *arg)
@@ -164,9 +171,8 @@ int gateway_extras_read(const char *folder, struct gateway_extras *ret, struct w
 
 static json_t *make_one(const struct gateway_extra *e)
 {
-	return json_pack("{s:s, s:s, s:s, s:s*, s:b, s:b}", "name", e->name, "resource",
-		e->resource, "back", e->back, "class", e->class_, "made", e->made, "found",
-		e->found);
+	return json_pack("{s:s, s:s, s:s, s:s*, s:s}", "name", e->name, "resource", e->resource,
+		"back", e->back, "class", e->class_, "kind", kinds[e->kind]);
 }
 
 int gateway_extras_write(

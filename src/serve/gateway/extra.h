@@ -3,7 +3,7 @@
  * extra: volumes that came through the API, kept across a restart.
  *
  * They are in FOLDER/volumes.json: {"volumes": [{"name": "vm-17", "resource": "nvme0", "back": "file:/vm/17.raw",
- * "class": "silver", "made": true}, …]}, written and read as state.h says. A list is sorted by name.
+ * "class": "silver", "kind": "made"}, …]}, written and read as state.h says. A list is sorted by name.
  */
 #ifndef WEIR_SERVE_GATEWAY_EXTRA_H
 #define WEIR_SERVE_GATEWAY_EXTRA_H
@@ -12,11 +12,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum gateway_extra_kind {
+	EXTRA_ADDED,  /* its storage was there before */
+	EXTRA_MADE,   /* its file was created with it, and is deleted with it */
+	EXTRA_FOUND,  /* no volume of its own: the class of one that a folder has */
+	EXTRA_HIDDEN, /* no volume: a file of a folder that shall be none */
+	EXTRA_GONE,   /* no volume: its file is to be deleted */
+};
+
 struct gateway_extra {
 	char *name, *resource, *back;
 	char *class_; /* NULL: none of its own */
-	bool made;    /* its file was created with it, and is deleted with it */
-	bool found;   /* a folder has it as well: only its class is kept here */
+	enum gateway_extra_kind kind;
 };
 
 struct gateway_extras {

@@ -16,6 +16,7 @@
 #include "serve/back/volumes.h"
 #include "serve/host/cluster.h"
 #include "serve/gateway/ledger.h"
+#include "serve/gateway/note.h"
 #include "serve/gateway/slo.h"
 #include "serve/loop/tls.h"
 #include "base/no-memory.h"
@@ -195,7 +196,7 @@ static int open_back(struct gateway *g, const struct weir_resource *spec,
 	if (spec->volumes)
 		return back_volumes_new(r->worker->loop, ret) < 0 ? no_memory(err) : 0;
 	if (spec->back)
-		return gateway_back_open(g, spec, r, spec->back, ret, err);
+		return gateway_back_open(g, spec, r, NULL, ret, err);
 	return weir_err_at(err, -EINVAL, spec->at,
 		"resource '%s' names no back end, as in back: \"memory:1G\"", spec->name);
 }
@@ -245,7 +246,7 @@ static int open_resources(struct gateway *g, struct weir_err *err)
 		if (rc < 0)
 			return rc;
 	}
-	rc = gateway_volumes_open(g, g->policy, &g->volumes, err);
+	rc = gateway_volumes_open(g, g->policy, &g->volumes, &g->unserved, err);
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = gateway_volumes_add(&g->volumes, &g->resources[i], err);
 	return rc < 0 ? rc : gateway_fits(g, g->policy, err);
@@ -351,6 +352,10 @@ static int start_gateway(struct gateway *g, struct weir_err *err)
 		rc = gateway_listen(g, err);
 	if (rc < 0)
 		return rc;
+	rc = gateway_folders_start(g);
+	if (rc < 0)
+		return weir_err_set(err, rc, "cannot watch folders: %s", strerror(-rc));
+	gateway_note_news(&(struct gateway_note){0}, &g->unserved, "volume-refused");
 	rc = gateway_ledger_run(g);
 	return rc < 0 ? weir_err_set(err, rc, "cannot keep the ledger: %s", strerror(-rc)) : 0;
 }
@@ -369,6 +374,7 @@ int gateway_new(struct weir_policy *p, const char *text, const char *name,
 	g->options = *o;
 	g->version = 1;
 	g->changes_last = &g->changes;
+	pthread_mutex_init(&g->leaving_lock, NULL);
 	g->change_retry.due = gateway_change_retry;
 	g->state = state ? strdup(state) : NULL;
 	g->spare_fd = g->daemon.signals.fd = -1;
@@ -429,6 +435,7 @@ void gateway_free(struct gateway *g)
 		return;
 	if (g->loop) {
 		gateway_looks_stop(g);
+		gateway_folders_stop(g);
 		abandoned = g->aside && !gateway_changes_stop(g);
 		reports_stop(g); /* it may run the loop, as the next */
 		cluster_stop(g);
@@ -448,8 +455,10 @@ void gateway_free(struct gateway *g)
 		if (!g->stuck) /* else a back end may still write to its memory */
 			worker_free(&g->workers[i]);
 	}
-	if (!g->stuck)
+	if (!g->stuck) {
 		gateway_volumes_free(&g->volumes);
+		gateway_volumes_end(g);
+	}
 	tls_free(g->tls);
 	if (abandoned)
 		return;

@@ -93,6 +93,19 @@ struct gateway_change *gateway_change_apply(
 /* "prod/db.max" "5k iops"; value NULL: back to what the policy says. Kept across a restart. */
 struct gateway_change *gateway_change_set(const char *key, const char *value);
 struct gateway_change *gateway_change_reload(void); /* SIGHUP */
+/* A request about a volume that the file does not state. The same request twice is one change. -EEXIST: the name exists with
+ * other parameters, or the file states the volume; -ENOENT: there is no such volume to change, or no such resource; -EBUSY: it
+ * has clients; -EINVAL. Kept across a restart. */
+enum gateway_volume_op { VOLUME_PUT, VOLUME_CHANGE, VOLUME_REMOVE };
+struct gateway_volume_request { /* NULL or 0: not stated */
+	enum gateway_volume_op op;
+	const char *name, *resource;
+	const char *back;   /* put: storage that exists */
+	uint64_t size;      /* bytes; put: of a file that is created; change: it grows to that */
+	const char *class_; /* change: "": none */
+	bool force, keep;   /* remove: also if it has clients; leave its file where it is */
+};
+struct gateway_change *gateway_change_volume(const struct gateway_volume_request *q);
 void gateway_change_free(struct gateway_change *c); /* one that was not started; NULL is fine */
 typedef void gateway_changed_fn(
 	void *arg, int rc, const struct gateway_note *note, const struct weir_err *err);
@@ -114,6 +127,25 @@ const char *gateway_policy_text(const struct gateway *g);
 /* Get override i; return false if there is none. */
 bool gateway_override(
 	const struct gateway *g, size_t i, const char **ret_key, const char **ret_value);
+
+/* One volume, for a list. */
+struct gateway_volume_view {
+	const char *name, *resource, *back, *class_,
+		*tenant;  /* class_, tenant: NULL: none, or not by its name alone */
+	const char *from; /* "file", "api" or "dir" */
+	bool open;        /* false: it could not be opened */
+	uint64_t size;    /* bytes; 0: not known yet */
+	uint32_t clients;
+	uint64_t requests, bytes; /* since it was opened */
+};
+/* Get the volume of a name; or the i-th export if name is NULL, with the name NULL if it is no volume. Return false if there is
+ * none. Valid until the loop runs again. */
+bool gateway_volume_view(
+	struct gateway *g, const char *name, size_t i, struct gateway_volume_view *ret);
+/* Return the i-th reason why a volume, or a folder of them, is not served; NULL: no more. */
+const char *gateway_volume_unserved(const struct gateway *g, size_t i);
+/* Return the URI of an export, malloc'ed; NULL: no address that a client can use, or no memory. */
+char *gateway_uri(const struct gateway *g, const char *export_);
 
 /* Check that a client could be admitted. 0, or -EINVAL: there are tenants, and no client could
  * match one. Otherwise such a mistake would only show when the first client comes, or the last is

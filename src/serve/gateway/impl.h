@@ -16,6 +16,7 @@
 #ifndef WEIR_SERVE_GATEWAY_IMPL_H
 #define WEIR_SERVE_GATEWAY_IMPL_H
 
+#include "serve/back/volumes.h"
 #include "serve/gateway/extra.h"
 #include "serve/gateway/gateway.h"
 #include "serve/loop/chunk.h"
@@ -27,8 +28,10 @@
 
 struct aside;
 struct cluster;            /* cluster.c */
+struct gateway_change;     /* serve/gateway/change.c */
 struct gateway_divide;     /* serve/gateway/divide.c */
 struct gateway_each_table; /* serve/gateway/each.c */
+struct gateway_folders;    /* serve/gateway/folder.c */
 struct gateway_ledger;     /* serve/gateway/ledger.c */
 struct gateway_slo;        /* serve/gateway/slo.c */
 struct record;             /* record.c */
@@ -69,7 +72,10 @@ struct gateway_volume {
 	bool added;             /* the resource's thread has it */
 	atomic_bool known;      /* size and info are known: its back end was reached once */
 	_Atomic(uint64_t) size; /* bytes */
+	struct back_volume_counts counts;
 	struct loop_task learned, leave, left; /* known; to be removed; removed */
+	struct gateway_change *change;         /* that waits until it is removed; NULL: none */
+	struct gateway_volume *next, **link;   /* of those that are being removed */
 };
 
 struct gateway_volumes {
@@ -120,7 +126,13 @@ struct gateway {
 	struct gateway_resource *resources;
 	size_t n_resources;
 	struct gateway_volumes volumes;
-	atomic_size_t volumes_leaving; /* removed, and not freed yet */
+	struct gateway_volume *leaving;  /* removed, and not freed yet … */
+	pthread_mutex_t leaving_lock;    /* … from any thread */
+	struct gateway_folders *folders; /* the thread's that makes drafts */
+	uint64_t folders_version;        /* of the policy in force */
+	struct gateway_note unserved;    /* volumes that it should have; a line for each */
+	struct loop_fd folders_fd;
+	struct loop_timer folders_timer;
 
 	struct gateway_listener *listeners;
 	size_t n_listeners;
@@ -144,8 +156,9 @@ struct gateway {
 	struct aside *aside;
 	struct gateway_change *changes, **changes_last; /* the first is in progress */
 	struct loop_timer change_retry;
-	bool refresh;   /* a refresh waits for its turn */
-	bool switching; /* some resources have the next version already */
+	struct gateway_change *refresh; /* a refresh that waits for its turn; NULL: none */
+	struct gateway_change *leaves;  /* in force, and waiting for volumes that leave */
+	bool switching;                 /* some resources have the next version already */
 	atomic_bool changes_end;
 	atomic_uint_fast64_t connections, refused, broken;
 };
@@ -201,14 +214,14 @@ void gateway_fits_resource(struct gateway *g, const struct gateway_resource *r);
 
 struct back;
 
-/* Open a back end for the resource's thread. May block. */
+/* Open the back end of a volume, or (e NULL) of the resource, for the resource's thread. May block. */
 int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
-	const struct gateway_resource *r, const char *name, struct back **ret_back,
+	const struct gateway_resource *r, const struct weir_export *e, struct back **ret_back,
 	struct weir_err *err);
 /* Open the volumes of the policy that are not open yet. Any thread, while nothing else changes the volumes. On error none
  * stays open. */
 int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
-	struct gateway_volumes *ret_new, struct weir_err *err);
+	struct gateway_volumes *ret_new, struct gateway_note *refused, struct weir_err *err);
 /* Check the files of volumes that a policy adds and that came through the API: they must be in folders in which the gateway
  * has volumes already, and no links. 0, or -EINVAL with a message. Any thread, as above. */
 int gateway_volumes_allowed(struct gateway *g, const struct weir_policy *p, struct weir_err *err);
@@ -222,7 +235,15 @@ int gateway_volumes_add(
 void gateway_volumes_undo(struct gateway_volumes *fresh, struct gateway_resource *r);
 /* Main thread: the policy is in force. The new ones can be found from now on; those that the policy no longer has are removed
  * when their last request is done. */
-void gateway_volumes_enter(struct gateway *g, struct gateway_volumes *fresh);
+void gateway_volumes_enter(
+	struct gateway *g, struct gateway_volumes *fresh, struct gateway_change *c);
+/* Return true if a client is connected to the volume; take the size of its storage anew. On its resource's thread. */
+bool gateway_volume_busy(const struct gateway_volume *v);
+int gateway_volume_grown(const struct gateway_volume *v);
+/* The change waits for no volume any more. */
+void gateway_volumes_unwait(struct gateway *g, const struct gateway_change *c);
+/* Free those that are being removed; no thread runs. */
+void gateway_volumes_end(struct gateway *g);
 /* Free the list and the volumes that were not added. */
 void gateway_volumes_free(struct gateway_volumes *list);
 const struct gateway_volume *gateway_volume_find(const struct gateway *g, const char *name);
@@ -279,5 +300,12 @@ void gateway_change_retry(struct loop_timer *t, weir_time now);
  * changed. It is a change as every other: prepared aside, applied in steps. Requests that come before it began are one.
  * If it fails, this is logged and the policy in force stays; the next change of any kind tries again. Main thread. */
 void gateway_refresh(struct gateway *g);
+/* The same because a folder may have changed; scan: read the folders whole. Nothing is made anew if no file came or went. */
+void gateway_refresh_folders(struct gateway *g, bool scan);
+/* A volume that the change waits for was closed. Main thread. */
+void gateway_change_left(struct gateway_change *c);
+/* Follow the folders of volumes, from the loop; and end that. */
+int gateway_folders_start(struct gateway *g);
+void gateway_folders_stop(struct gateway *g);
 
 #endif

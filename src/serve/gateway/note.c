@@ -4,6 +4,7 @@
 #include "policy/index.h"
 #include "policy/override.h"
 #include "base/array.h"
+#include "serve/loop/log.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,19 @@ void gateway_note_free(struct gateway_note *n)
 		free(n->lines[i]);
 	free(n->lines);
 	*n = (struct gateway_note){0};
+}
+
+void gateway_note_news(
+	const struct gateway_note *old, const struct gateway_note *now, const char *event)
+{
+	for (size_t i = 0; i < now->n; i++) {
+		size_t k = 0;
+
+		while (k < old->n && strcmp(old->lines[k], now->lines[i]) != 0)
+			k++;
+		if (k == old->n)
+			log_event(LOG_LEVEL_ERROR, event, "why", now->lines[i], NULL);
+	}
 }
 
 /* ---- differences */

@@ -9,6 +9,9 @@
 void gateway_note_add(struct gateway_note *n, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Log the lines that the old note lacks. */
+void gateway_note_news(
+	const struct gateway_note *old, const struct gateway_note *now, const char *event);
 /* List the differences in `to`: a line for each tenant that is added, removed or changed, for the
  * keys of resources and exports, and for changes that need a restart. At most 100, then the number
  * of others. */

@@ -16,13 +16,14 @@
 #include "policy/copy.h"
 #include "policy/override.h"
 #include "policy/swap.h"
-#include "policy/volume.h"
 #include "serve/host/reports.h"
 #include "serve/host/cluster.h"
 #include "serve/gateway/change.h"
 #include "serve/gateway/note.h"
 #include "serve/gateway/slo.h"
 #include "serve/gateway/state.h"
+#include "serve/gateway/folder.h"
+#include "serve/gateway/volume-edit.h"
 #include "serve/loop/log.h"
 #include "serve/loop/tls.h"
 #include <errno.h>
@@ -32,6 +33,7 @@
 struct draft { /* a version before it is complete */
 	struct weir_policy *base, *policy;
 	struct gateway_extras extras;
+	struct gateway_note refused; /* volumes that do not fit */
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	const char *text, *name; /* borrowed */
@@ -45,6 +47,7 @@ static void draft_free(struct draft *v)
 	weir_policy_free(v->base);
 	weir_policy_free(v->policy);
 	gateway_extras_free(&v->extras);
+	gateway_note_free(&v->refused);
 	gateway_state_free(v->overrides, v->n_overrides);
 	tls_free(v->tls);
 }
@@ -54,6 +57,7 @@ void gateway_draft_free(struct gateway_draft *d)
 	weir_policy_free(d->base);
 	gateway_version_drop(d->version);
 	gateway_extras_free(&d->extras);
+	gateway_note_free(&d->refused);
 	gateway_state_free(d->overrides, d->n_overrides);
 	tls_free(d->tls);
 	gateway_volumes_free(&d->volumes);
@@ -62,33 +66,6 @@ void gateway_draft_free(struct gateway_draft *d)
 }
 
 /* ---- base, volumes and overrides into one policy */
-
-static void say_skipped(void *arg, const struct policy_volume *v, const char *why)
-{
-	log_event(LOG_LEVEL_WARNING, "volume-refused", "volume", v->name, "resource", v->resource,
-		"back", v->back, "why", why, NULL);
-}
-
-/* Add the volumes that the file does not state. */
-static int add_volumes(struct draft *v)
-{
-	struct policy_volume *list = calloc(v->extras.n + 1, sizeof(*list));
-	int rc;
-
-	if (!list)
-		return -ENOMEM;
-	for (size_t i = 0; i < v->extras.n; i++) {
-		const struct gateway_extra *e = &v->extras.all[i];
-
-		list[i] = (struct policy_volume){.name = e->name,
-			.resource = e->resource,
-			.back = e->back,
-			.class_ = e->class_};
-	}
-	rc = policy_volumes_add(v->policy, list, v->extras.n, say_skipped, v);
-	free(list);
-	return rc;
-}
 
 /* Set the value; that of a tenant that its template has not made is kept until it is. */
 static int override(struct weir_policy *p, const struct gateway_override *o, struct weir_err *err)
@@ -110,14 +87,15 @@ static int settle(struct draft *v, const struct gateway_volumes *fresh,
 }
 
 /* Make the policy: a copy of the base, then each layer in order. An override that does not fit is reported. */
-static int build(struct draft *v, struct gateway_note *note, struct weir_err *err)
+static int build(
+	const struct gateway *g, struct draft *v, struct gateway_note *note, struct weir_err *err)
 {
 	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
 	struct weir_err why;
 	int rc = remarks ? policy_copy(v->base, &v->policy) : -ENOMEM;
 
 	if (rc == 0)
-		rc = add_volumes(v);
+		rc = gateway_volume_layer(g, v->policy, &v->extras, &v->refused);
 	if (rc == 0 && v->instances)
 		rc = policy_each_expand(v->policy, v->instances->all, v->instances->n);
 	if (rc < 0)
@@ -169,8 +147,7 @@ static void say_undone(
 		const struct gateway_override *o = &g->overrides[i];
 		char is[POLICY_OVERRIDE_TEXT];
 
-		if (policy_override_is_volume(base, o->key) ||
-			policy_override_same(g->policy, base, o->key))
+		if (policy_override_same(g->policy, base, o->key))
 			continue;
 		if (policy_override_show(base, o->key, is) == 0)
 			gateway_note_add(
@@ -180,24 +157,6 @@ static void say_undone(
 				"%s %s, which was set, is removed with its tenant or resource",
 				o->key, o->value);
 	}
-}
-
-/* Keep volumes only: a volume is not a value of the file that was changed for a while. */
-static void drop_values(struct draft *v)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < v->n_overrides; i++) {
-		struct gateway_override *o = &v->overrides[i];
-
-		if (policy_override_is_volume(v->base, o->key)) {
-			v->overrides[kept++] = *o;
-			continue;
-		}
-		free(o->key);
-		free(o->value);
-	}
-	v->n_overrides = kept;
 }
 
 /* ---- apply */
@@ -288,6 +247,15 @@ static int copy_layers(const struct gateway *g, const char *key, const char *val
 				&v->n_overrides);
 }
 
+static int look_at_folders(struct gateway *g, struct draft *v, bool scan, struct weir_err *err)
+{
+	int rc = gateway_folders_look(g->folders, g->base, v->base, scan, err);
+
+	if (rc == 0)
+		gateway_volume_prune(g, &v->extras);
+	return rc;
+}
+
 static int make_applied(struct gateway *g, struct gateway_change *c, struct draft *v)
 {
 	struct weir_err *err = &c->err;
@@ -298,13 +266,18 @@ static int make_applied(struct gateway *g, struct gateway_change *c, struct draf
 	rc = copy_layers(g, NULL, NULL, v);
 	if (rc < 0)
 		return no_memory(err);
+	rc = look_at_folders(g, v, c->scan, err);
+	if (rc < 0)
+		return rc;
 	if (!c->keep) {
 		say_undone(g, v->base, &c->note);
-		drop_values(v);
+		gateway_state_free(v->overrides, v->n_overrides);
+		v->overrides = NULL;
+		v->n_overrides = 0;
 	}
 	rc = drop_unfit(v, &c->note, err);
 	if (rc == 0)
-		rc = build(v, &c->note, err);
+		rc = build(g, v, &c->note, err);
 	return rc < 0 ? rc : fit(g, v, err);
 }
 
@@ -334,16 +307,15 @@ static bool is_set(const struct gateway *g, const char *key)
 }
 
 /* Copy what the policy in force was made of, with one value set. */
-static int copy_sources(const struct gateway *g, const char *key, const char *value,
-	struct draft *v, struct weir_err *err)
+static int copy_sources(struct gateway *g, struct gateway_change *c, struct draft *v)
 {
 	int rc = policy_copy(g->base, &v->base);
 
 	if (rc == 0)
-		rc = copy_layers(g, key, value, v);
+		rc = copy_layers(g, c->key, c->value, v);
 	v->text = g->text;
 	v->name = g->name;
-	return rc < 0 ? no_memory(err) : 0;
+	return rc < 0 ? no_memory(&c->err) : look_at_folders(g, v, c->scan, &c->err);
 }
 
 static int make_set(struct gateway *g, struct gateway_change *c, struct draft *v)
@@ -352,19 +324,30 @@ static int make_set(struct gateway *g, struct gateway_change *c, struct draft *v
 
 	if (!c->value && !is_set(g, c->key))
 		return weir_err_set(&c->err, -ENOENT, "%s was not set", c->key);
-	rc = copy_sources(g, c->key, c->value, v, &c->err);
-	if (rc == 0)
-		rc = build(v, &c->note, &c->err);
-	return rc < 0 ? rc : gateway_volumes_allowed(g, v->policy, &c->err);
+	rc = copy_sources(g, c, v);
+	return rc < 0 ? rc : build(g, v, &c->note, &c->err);
 }
 
-/* ---- refresh */
+/* ---- refresh, and volumes */
 
 static int make_refreshed(struct gateway *g, struct gateway_change *c, struct draft *v)
 {
-	int rc = copy_sources(g, NULL, NULL, v, &c->err);
+	int rc = copy_sources(g, c, v);
 
-	return rc < 0 ? rc : build(v, &c->note, &c->err);
+	if (rc == 0)
+		c->same = !c->forced && gateway_folders_version(g->folders) == g->folders_version;
+	return rc < 0 || c->same ? rc : build(g, v, &c->note, &c->err);
+}
+
+static int make_volume(struct gateway *g, struct gateway_change *c, struct draft *v)
+{
+	int rc = copy_sources(g, c, v);
+
+	if (rc == 0)
+		rc = gateway_volume_edit(g, c, &v->extras);
+	if (rc == 0 && !c->same)
+		rc = build(g, v, &c->note, &c->err);
+	return rc < 0 || c->same ? rc : gateway_volumes_allowed(g, v->policy, &c->err);
 }
 
 bool gateway_override(
@@ -393,11 +376,14 @@ static int finish_draft(const struct gateway *g, struct draft *v, struct gateway
 	policy_swap_map(g->policy, d.version->policy, d.was);
 	d.base = v->base;
 	d.extras = v->extras;
+	d.refused = v->refused;
+	d.folders = gateway_folders_version(g->folders);
 	d.overrides = v->overrides;
 	d.n_overrides = v->n_overrides;
 	d.tls = v->tls;
 	v->base = NULL;
 	v->extras = (struct gateway_extras){0};
+	v->refused = (struct gateway_note){0};
 	v->overrides = NULL;
 	v->n_overrides = 0;
 	v->tls = NULL;
@@ -419,7 +405,7 @@ static int keep(struct gateway *g, struct gateway_change *c)
 	struct gateway_draft *d = &c->draft;
 	int rc = 0;
 
-	if (c->kind == CHANGE_SET && !g->state)
+	if ((c->kind == CHANGE_SET || c->kind == CHANGE_VOLUME) && !g->state)
 		gateway_note_add(&c->note, "not kept across a restart: there is no state folder");
 	if (!g->state)
 		return 0;
@@ -452,13 +438,19 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 		[CHANGE_SET] = make_set,
 		[CHANGE_RELOAD] = make_reloaded,
 		[CHANGE_REFRESH] = make_refreshed,
+		[CHANGE_VOLUME] = make_volume,
 	};
 	struct draft v = {.gateway = g, .instances = &c->instances};
 	struct gateway_volumes fresh = {0};
 	int rc = make[c->kind](g, c, &v);
 
+	if (c->same) {
+		draft_free(&v);
+		c->rc = rc;
+		return;
+	}
 	if (rc == 0 && !c->dry)
-		rc = gateway_volumes_open(g, v.policy, &fresh, &c->err);
+		rc = gateway_volumes_open(g, v.policy, &fresh, &v.refused, &c->err);
 	if (rc == 0 && fresh.n && policy_size_used(v.policy))
 		rc = settle(&v, &fresh, NULL, &c->err);
 	if (rc == 0) {
@@ -486,6 +478,7 @@ static void exchange(struct gateway *g, struct gateway_draft *d)
 		.version = g->in_force,
 		.was = d->was,
 		.extras = g->extras,
+		.refused = g->unserved,
 		.overrides = g->overrides,
 		.n_overrides = g->n_overrides,
 		.tls = d->tls_set ? g->tls : d->tls,
@@ -497,6 +490,8 @@ static void exchange(struct gateway *g, struct gateway_draft *d)
 	g->text = d->version->text;
 	g->name = d->version->name;
 	g->extras = d->extras;
+	g->unserved = d->refused;
+	g->folders_version = d->folders;
 	g->overrides = d->overrides;
 	g->n_overrides = d->n_overrides;
 	if (d->tls_set)
@@ -506,11 +501,12 @@ static void exchange(struct gateway *g, struct gateway_draft *d)
 
 void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 {
-	static const char *const how[] = {"apply", "set", "apply", "refresh"};
+	static const char *const how[] = {"apply", "set", "apply", "refresh", "volume"};
 	char version[24];
 
 	exchange(g, &c->draft);
-	gateway_volumes_enter(g, &c->draft.volumes);
+	gateway_note_news(&c->draft.refused, &g->unserved, "volume-refused");
+	gateway_volumes_enter(g, &c->draft.volumes, c);
 	g->version++;
 	gateway_divide_policy(g);
 	gateway_slo_policy(g);
@@ -524,8 +520,15 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 
 /* ---- start */
 
+static void forget_policy(struct draft *v)
+{
+	weir_policy_free(v->policy);
+	v->policy = NULL;
+	gateway_note_free(&v->refused);
+}
+
 /* Apply overrides one by one; keep each that is valid with those before it. */
-static int start_one_by_one(struct draft *v, struct weir_err *err)
+static int start_one_by_one(const struct gateway *g, struct draft *v, struct weir_err *err)
 {
 	struct gateway_override *all = v->overrides;
 	size_t n = v->n_overrides, kept = 0;
@@ -537,10 +540,9 @@ static int start_one_by_one(struct draft *v, struct weir_err *err)
 
 		all[i] = (struct gateway_override){0};
 		all[kept] = one;
-		weir_policy_free(v->policy);
-		v->policy = NULL;
+		forget_policy(v);
 		v->n_overrides = kept + 1;
-		rc = build(v, NULL, &why);
+		rc = build(g, v, NULL, &why);
 		if (rc == 0) {
 			kept++;
 			continue;
@@ -554,9 +556,8 @@ static int start_one_by_one(struct draft *v, struct weir_err *err)
 	v->n_overrides = kept;
 	if (rc == 0)
 		return 0;
-	weir_policy_free(v->policy);
-	v->policy = NULL;
-	return build(v, NULL, err);
+	forget_policy(v);
+	return build(g, v, NULL, err);
 }
 
 static int make_first_draft(
@@ -566,21 +567,27 @@ static int make_first_draft(
 	int rc;
 
 	v->base = p;
+	rc = gateway_folders_new(&g->folders);
+	if (rc < 0)
+		return weir_err_set(err, rc, "cannot watch folders: %s", strerror(-rc));
 	if (policy_copy_everybody(p) < 0)
 		return no_memory(err);
-	if (!g->state)
-		return build(v, NULL, err);
-	gateway_state_check(g->state);
-	rc = gateway_state_read(g->state, &v->overrides, &v->n_overrides, err);
+	if (g->state) {
+		gateway_state_check(g->state);
+		rc = gateway_state_read(g->state, &v->overrides, &v->n_overrides, err);
+		if (rc == 0)
+			rc = gateway_extras_read(g->state, &v->extras, err);
+	}
 	if (rc == 0)
-		rc = gateway_extras_read(g->state, &v->extras, err);
+		rc = gateway_folders_look(g->folders, NULL, p, true, err);
 	if (rc < 0)
 		return rc;
-	if (build(v, NULL, &ignored) == 0)
+	gateway_volume_unlink_all(&v->extras); /* as a crash has left them */
+	gateway_volume_prune(g, &v->extras);
+	if (build(g, v, NULL, &ignored) == 0)
 		return 0;
-	weir_policy_free(v->policy);
-	v->policy = NULL;
-	return start_one_by_one(v, err);
+	forget_policy(v);
+	return start_one_by_one(g, v, err);
 }
 
 int gateway_policy_start(struct gateway *g, struct weir_policy *p, const char *text,
@@ -628,6 +635,9 @@ void gateway_policy_stop(struct gateway *g)
 	weir_policy_free(g->base);
 	gateway_version_drop(g->in_force);
 	gateway_extras_free(&g->extras);
+	gateway_note_free(&g->unserved);
+	gateway_folders_free(g->folders);
+	g->folders = NULL;
 	gateway_state_free(g->overrides, g->n_overrides);
 	free(g->file);
 	g->base = NULL;

@@ -13,6 +13,9 @@
 #include "base/no-memory.h"
 #include "policy/index.h"
 #include "serve/back/volumes.h"
+#include "serve/gateway/change.h"
+#include "serve/gateway/folder.h"
+#include "serve/gateway/note.h"
 #include "serve/gateway/each.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -25,7 +28,7 @@
 #define LEAST    (10 * WEIR_MS)
 
 int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
-	const struct gateway_resource *r, const char *name, struct back **ret_back,
+	const struct gateway_resource *r, const struct weir_export *e, struct back **ret_back,
 	struct weir_err *err)
 {
 	weir_time left = g->started + PATIENCE - loop_clock();
@@ -47,7 +50,10 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 		.tls_psk = spec->tls.psk,
 	};
 
-	return back_open(name, &c, ret_back, err);
+	/* whoever writes to the folder must not make the gateway open other files by a link */
+	c.no_links = e && e->from != POLICY_EXPORT_FILE && strncmp(e->back, "file:/dev/", 10) != 0;
+	c.read_only |= e && e->read_only;
+	return back_open(e ? e->back : spec->back, &c, ret_back, err);
 }
 
 /* ---- the list, by name */
@@ -110,26 +116,22 @@ void gateway_volumes_free(struct gateway_volumes *list)
 	*list = (struct gateway_volumes){0};
 }
 
+/* Return true if an export is this volume. */
+static bool is_volume(
+	const struct weir_policy *p, const struct weir_export *e, const struct gateway_volume *v)
+{
+	return e->back && strcmp(v->back_name, e->back) == 0 &&
+	       strcmp(v->resource->name, p->resources[e->resource].name) == 0;
+}
+
 static bool is_open(struct gateway *g, const struct weir_policy *p, const struct weir_export *e)
 {
 	const struct gateway_volume *v = find(&g->volumes, e->name);
 
-	return v && strcmp(v->back_name, e->back) == 0 &&
-	       strcmp(v->resource->name, p->resources[e->resource].name) == 0;
+	return v && is_volume(p, e, v);
 }
 
 /* ---- files that an API's client may name */
-
-/* Return the path in the name of a back end that is, or models, a file; NULL: it is none. malloc'ed. */
-static char *path_of(const char *back)
-{
-	const char *file = strncmp(back, "file:", 5) == 0 ? back : strstr(back, "+file:");
-
-	if (!file)
-		return NULL;
-	file = strchr(file, ':') + 1;
-	return strndup(file, strcspn(file, "?"));
-}
 
 /* Return the folder of a path, without links, malloc'ed; NULL: there is none. */
 static char *folder_of(const char *path)
@@ -140,12 +142,26 @@ static char *folder_of(const char *path)
 	return folder;
 }
 
-static bool has_file_in(const struct gateway *g, const char *folder)
+static bool has_dir(const struct gateway *g, const char *folder)
 {
 	bool found = false;
 
+	for (size_t i = 0; !found && i < g->base->n_folders; i++) {
+		char *there = realpath(g->base->folders[i].dir, NULL);
+
+		found = there && strcmp(there, folder) == 0;
+		free(there);
+	}
+	return found;
+}
+
+/* Return true if the gateway has a volume in the folder, or every file of it. */
+static bool has_file_in(const struct gateway *g, const char *folder)
+{
+	bool found = has_dir(g, folder);
+
 	for (size_t i = 0; !found && i < g->volumes.n; i++) {
-		char *path = path_of(g->volumes.all[i]->back_name);
+		char *path = gateway_path_of(g->volumes.all[i]->back_name);
 		char *there = path ? folder_of(path) : NULL;
 
 		found = there && strcmp(there, folder) == 0;
@@ -166,9 +182,21 @@ int gateway_volumes_allowed(struct gateway *g, const struct weir_policy *p, stru
 {
 	int rc = 0;
 
+	for (size_t i = 0; rc == 0 && i < p->n_folders; i++) {
+		const struct weir_folder *f = &p->folders[i];
+		char *dir = realpath(f->dir, NULL);
+
+		if (!dir || !has_file_in(g, dir))
+			rc = weir_err_at(err, -EINVAL, f->at,
+				"dir %s: only the gateway's own policy file may name a folder in "
+				"which it has no volume yet",
+				f->dir);
+		free(dir);
+	}
 	for (size_t i = 0; rc == 0 && i < p->n_exports; i++) {
 		const struct weir_export *e = &p->exports[i];
-		char *path = e->back && !is_open(g, p, e) ? path_of(e->back) : NULL;
+		bool asked = e->back && e->from != POLICY_EXPORT_FOUND && !is_open(g, p, e);
+		char *path = asked ? gateway_path_of(e->back) : NULL;
 		char *folder = path ? folder_of(path) : NULL;
 
 		if (path && (!folder || !has_file_in(g, folder) || is_link(path)))
@@ -212,7 +240,7 @@ static int open_one(struct gateway *g, const struct weir_policy *p, const struct
 
 	if (volume_new(e, gateway_resource(g, spec->name), &v) < 0)
 		return no_memory(err);
-	rc = gateway_back_open(g, spec, v->resource, e->back, &v->back, &why);
+	rc = gateway_back_open(g, spec, v->resource, e, &v->back, &why);
 	if (rc == 0 && v->back->info.size >= BACK_VOLUMES_SIZE)
 		rc = weir_err_set(&why, -EFBIG, "%s: has 256 TiB or more", e->back);
 	if (rc < 0) {
@@ -225,21 +253,20 @@ static int open_one(struct gateway *g, const struct weir_policy *p, const struct
 	return 0;
 }
 
-/* A volume that was set, and is gone at the next start, stops neither the others nor later changes. */
-static bool may_miss(
-	const struct gateway *g, const struct weir_export *e, const struct weir_err *err)
+/* A volume of the API that is gone at the next start, and one of a folder, stop neither the others nor later changes. */
+static bool may_miss(const struct gateway *g, const struct weir_export *e,
+	struct gateway_note *refused, const struct weir_err *err)
 {
 	int found = g->door ? policy_index_export(g->policy, e->name) : 0;
 
 	if (e->from == POLICY_EXPORT_FILE || (e->from == POLICY_EXPORT_ADDED && found < 0))
 		return false;
-	log_event(LOG_LEVEL_ERROR, "volume-missing", "volume", e->name, "back", e->back, "why",
-		err->text, NULL);
+	gateway_note_add(refused, "%s", err->text);
 	return true;
 }
 
 int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
-	struct gateway_volumes *ret_new, struct weir_err *err)
+	struct gateway_volumes *ret_new, struct gateway_note *refused, struct weir_err *err)
 {
 	struct gateway_volumes list = {0};
 	int rc = 0;
@@ -254,7 +281,7 @@ int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 								       : open_one(g, p, e, &v, err);
 		if (rc == 0)
 			put(&list, v);
-		else if (may_miss(g, e, err))
+		else if (may_miss(g, e, refused, err))
 			rc = 0;
 	}
 	if (rc < 0)
@@ -285,13 +312,63 @@ static void volume_known(void *arg)
 	loop_post(v->resource->gateway->loop, &v->learned);
 }
 
+/* ---- removed, and not freed yet */
+
+static void link_leaving(struct gateway_volume *v)
+{
+	struct gateway *g = v->resource->gateway;
+
+	pthread_mutex_lock(&g->leaving_lock);
+	v->next = g->leaving;
+	v->link = &g->leaving;
+	if (v->next)
+		v->next->link = &v->next;
+	g->leaving = v;
+	pthread_mutex_unlock(&g->leaving_lock);
+}
+
+static void unlink_leaving(struct gateway_volume *v)
+{
+	struct gateway *g = v->resource->gateway;
+
+	pthread_mutex_lock(&g->leaving_lock);
+	*v->link = v->next;
+	if (v->next)
+		v->next->link = v->link;
+	pthread_mutex_unlock(&g->leaving_lock);
+}
+
+void gateway_volumes_unwait(struct gateway *g, const struct gateway_change *c)
+{
+	pthread_mutex_lock(&g->leaving_lock);
+	for (struct gateway_volume *v = g->leaving; v; v = v->next)
+		if (v->change == c)
+			v->change = NULL;
+	pthread_mutex_unlock(&g->leaving_lock);
+}
+
+void gateway_volumes_end(struct gateway *g)
+{
+	while (g->leaving) {
+		struct gateway_volume *v = g->leaving;
+
+		g->leaving = v->next;
+		free_volume(v);
+	}
+	pthread_mutex_destroy(&g->leaving_lock);
+}
+
 /* Main thread. */
 static void left(struct loop_task *t)
 {
 	struct gateway_volume *v = container_of(t, struct gateway_volume, left);
 
-	v->resource->gateway->volumes_leaving--;
+	struct gateway_change *c = v->change;
+
+	unlink_leaving(v);
 	free_volume(v);
+	if (c)
+		gateway_change_left(c);
 }
 
 /* The worker's thread. */
@@ -310,7 +387,7 @@ static void volume_gone(void *arg, int error)
 static int add(struct gateway_volume *v, struct weir_err *err)
 {
 	struct back *all = resource_back(v->resource->resource);
-	struct back_volume_calls calls = {volume_known, volume_gone, v};
+	struct back_volume_calls calls = {volume_known, volume_gone, v, &v->counts};
 	int rc = back_volumes_reserve(all, &v->slot);
 
 	if (rc == 0)
@@ -345,7 +422,7 @@ void gateway_volumes_undo(struct gateway_volumes *fresh, struct gateway_resource
 		struct gateway_volume *v = fresh->all[i];
 
 		if (v->resource == r && v->added) {
-			atomic_fetch_add(&r->gateway->volumes_leaving, 1);
+			link_leaving(v);
 			leave(&v->leave);
 		} else {
 			fresh->all[kept++] = v;
@@ -359,13 +436,11 @@ void gateway_volumes_undo(struct gateway_volumes *fresh, struct gateway_resource
 static bool wanted(const struct weir_policy *p, const struct gateway_volume *v)
 {
 	int found = policy_index_export(p, v->name);
-	const struct weir_export *e = found < 0 ? NULL : &p->exports[found];
 
-	return e && e->back && strcmp(e->back, v->back_name) == 0 &&
-	       strcmp(p->resources[e->resource].name, v->resource->name) == 0;
+	return found >= 0 && is_volume(p, &p->exports[found], v);
 }
 
-static void remove_unwanted(struct gateway *g)
+static void remove_unwanted(struct gateway *g, struct gateway_change *c)
 {
 	size_t kept = 0;
 
@@ -376,11 +451,23 @@ static void remove_unwanted(struct gateway *g)
 			g->volumes.all[kept++] = v;
 			continue;
 		}
-		atomic_fetch_add(&g->volumes_leaving, 1);
+		v->change = c;
+		c->leaving++;
+		link_leaving(v);
 		v->leave.run = leave;
 		loop_post(v->resource->worker->loop, &v->leave);
 	}
 	g->volumes.n = kept;
+}
+
+bool gateway_volume_busy(const struct gateway_volume *v)
+{
+	return atomic_load_explicit(&v->counts.clients, memory_order_relaxed) > 0;
+}
+
+int gateway_volume_grown(const struct gateway_volume *v)
+{
+	return back_volumes_grown(resource_back(v->resource->resource), v->slot);
 }
 
 int gateway_volumes_room(struct gateway *g, const struct gateway_volumes *fresh)
@@ -388,9 +475,16 @@ int gateway_volumes_room(struct gateway *g, const struct gateway_volumes *fresh)
 	return array_grow(&g->volumes.all, &g->volumes.room, g->volumes.n + fresh->n);
 }
 
-void gateway_volumes_enter(struct gateway *g, struct gateway_volumes *fresh)
+void gateway_volumes_enter(
+	struct gateway *g, struct gateway_volumes *fresh, struct gateway_change *c)
 {
-	remove_unwanted(g);
+	remove_unwanted(g, c);
+	if (c->grows) {
+		struct gateway_volume *v = find(&g->volumes, c->volume.name);
+
+		v->size = v->back->info.size;
+		gateway_each_size(g);
+	}
 	for (size_t i = 0; i < fresh->n; i++)
 		put(&g->volumes, fresh->all[i]);
 	fresh->n = 0;

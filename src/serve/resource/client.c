@@ -13,6 +13,7 @@
  * COST    At most a twentieth of the thread's time, however many clients leave.
  */
 #include "base/container.h"
+#include "serve/back/volumes.h"
 #include "serve/resource/impl.h"
 #include <errno.h>
 
@@ -79,6 +80,7 @@ void resource_join(struct resource *r, struct client *c)
 		c->node = (weir_node)tenant + 1; /* only an index of its counts */
 	link_client(&r->clients, c);
 	r->n_clients++;
+	back_volumes_client(r->back, c->offset, 1);
 	resource_late_join(r, c);
 	if (tenant < 0 && c->refused)
 		c->refused(c, "the policy has no tenant for it");
@@ -202,6 +204,7 @@ void resource_leave(struct resource *r, struct client *c)
 {
 	unlink_client(c);
 	r->n_clients--;
+	back_volumes_client(r->back, c->offset, -1);
 	resource_shadow_leave(c);
 	resource_stir(r);
 	c->left = true;

@@ -385,7 +385,7 @@ static void test_refuses(void)
 
 	refuses("file:", -EINVAL, "file:: needs a path, as in 'file:disk.img'");
 	refuses("file:not-there", -ENOENT, "file:not-there: No such file or directory");
-	refuses("file:.", -EISDIR, "file:.: Is a directory");
+	refuses("file:.", -EINVAL, "file:.: neither a file nor a block device");
 	refuses("file:/dev/null", -EINVAL, "file:/dev/null: neither a file nor a block device");
 	refuses("file:x?drect=1", -EINVAL,
 		"file:x?drect=1: unknown option 'drect' (did you mean 'direct'?)");

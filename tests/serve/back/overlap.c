@@ -11,6 +11,7 @@ static void apart(void)
 {
 	struct overlap_range a, b, c;
 
+	overlap_free(&o);
 	overlap_init(&o);
 	CHECK(overlap_enter(&o, &a, 0, 4096));
 	CHECK(overlap_enter(&o, &b, 4096, 4096));
@@ -25,6 +26,7 @@ static void within_a_block(void)
 	struct overlap_range a, b;
 
 	/* The counters report a possible overlap, the list none. */
+	overlap_free(&o);
 	overlap_init(&o);
 	CHECK(overlap_enter(&o, &a, 0, 512));
 	CHECK(overlap_enter(&o, &b, 512, 512));
@@ -36,6 +38,7 @@ static void in_order(void)
 {
 	struct overlap_range a, b, c, d;
 
+	overlap_free(&o);
 	overlap_init(&o);
 	CHECK(overlap_enter(&o, &a, 0, 8192));
 	CHECK(!overlap_enter(&o, &b, 4096, 8192)); /* waits for a */
@@ -52,6 +55,7 @@ static void behind_two(void)
 	struct overlap_range a, b, c;
 
 	/* c waits for the younger of both, and then for the other. */
+	overlap_free(&o);
 	overlap_init(&o);
 	CHECK(overlap_enter(&o, &a, 0, 4096));
 	CHECK(overlap_enter(&o, &b, 4096, 4096));
@@ -65,6 +69,7 @@ static void wide_ones(void)
 {
 	struct overlap_range wide, a, b;
 
+	overlap_free(&o);
 	overlap_init(&o);
 	CHECK(overlap_enter(&o, &a, 1 << 20, 4096));
 	CHECK(!overlap_enter(&o, &wide, 0, 1 << 30));
@@ -101,6 +106,7 @@ static void random_ranges(void)
 	uint64_t age = 0;
 
 	rng_init(&rng, 1, "overlap");
+	overlap_free(&o);
 	overlap_init(&o);
 	for (int step = 0; step < STEPS; step++) {
 		struct item *x = &items[rng_below(&rng, RANGES)];

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * api-volume: /v1/volumes: list, make, change and remove volumes.
+ *
+ * A request is idempotent: repeated, it has the same answer and changes nothing.
+ */
+#include "serve/api/api-impl.h"
+#include "serve/api/api-json.h"
+#include <weir/units.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH "/v1/volumes/"
+
+static json_t *text_or_null(const char *text)
+{
+	return text ? api_text(text) : json_null();
+}
+
+static json_t *volume_json(struct gateway *g, const struct gateway_volume_view *v)
+{
+	char *uri = gateway_uri(g, v->name);
+	json_t *j = json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o}",
+		"name", api_text(v->name), "resource", api_text(v->resource), "back",
+		api_text(v->back), "class", text_or_null(v->class_), "tenant",
+		text_or_null(v->tenant), "from", v->from, "open", v->open, "size",
+		v->size ? api_count(v->size) : json_null(), "clients", api_count(v->clients),
+		"requests", api_count(v->requests), "bytes", api_count(v->bytes), "uri",
+		text_or_null(uri));
+
+	free(uri);
+	return j;
+}
+
+void api_get_volumes(struct api *a, struct http_request *q, struct http_reply *ret)
+{
+	json_t *list = json_array(), *unserved = json_array();
+	struct gateway_volume_view v;
+	const char *why;
+
+	for (size_t i = 0; gateway_volume_view(a->gateway, NULL, i, &v); i++)
+		if (v.name)
+			json_array_append_new(list, volume_json(a->gateway, &v));
+	for (size_t i = 0; (why = gateway_volume_unserved(a->gateway, i)); i++)
+		json_array_append_new(unserved, api_text(why));
+	http_json_give(ret, 200,
+		json_pack("{s:o, s:o, s:o}", "now_s", api_seconds((double)loop_clock()), "volumes",
+			list, "unserved", unserved));
+}
+
+void api_get_volume(struct api *a, struct http_request *q, struct http_reply *ret)
+{
+	struct gateway_volume_view v;
+
+	if (gateway_volume_view(a->gateway, q->path + strlen(PATH), 0, &v))
+		http_json_give(ret, 200, volume_json(a->gateway, &v));
+	else
+		http_json_fail(ret, 404, "there is no such volume");
+}
+
+/* ---- changes */
+
+struct waiting {
+	struct gateway *gateway;
+	struct api_call *call;
+	char *name;
+};
+
+static void changed(void *arg, int rc, const struct gateway_note *note, const struct weir_err *err)
+{
+	struct waiting *w = arg;
+	struct gateway_volume_view v;
+	struct http_reply r = {0};
+
+	if (rc == -ESHUTDOWN)
+		http_json_fail(&r, 503, "the gateway ends");
+	else if (rc < 0)
+		api_fail(&r, rc, err);
+	else if (gateway_volume_view(w->gateway, w->name, 0, &v))
+		http_json_give(&r, 200, volume_json(w->gateway, &v));
+	else
+		http_json_give(&r, 200, json_pack("{s:o}", "removed", api_text(w->name)));
+	api_answer(w->call, &r);
+	free(w->name);
+	free(w);
+}
+
+static void change(
+	struct api *a, struct http_request *q, const struct gateway_volume_request *request)
+{
+	struct waiting *w = calloc(1, sizeof(*w));
+	struct gateway_change *c = w ? gateway_change_volume(request) : NULL;
+
+	if (!c || !(w->name = strdup(request->name))) {
+		gateway_change_free(c);
+		free(w);
+		return; /* 500 */
+	}
+	w->gateway = a->gateway;
+	w->call = api_keep(q);
+	gateway_change_start(a->gateway, c, changed, w);
+}
+
+/* Read a size: bytes, or a text such as "20GiB". */
+static int read_size(const json_t *j, uint64_t *ret, struct weir_err *err)
+{
+	if (json_is_integer(j) && json_integer_value(j) > 0) {
+		*ret = (uint64_t)json_integer_value(j);
+		return 0;
+	}
+	if (!json_is_string(j))
+		return weir_err_set(err, -EINVAL, "must be a number of bytes, or as \"20GiB\"");
+	return weir_units_size(json_string_value(j), ret, err);
+}
+
+/* Read the members of a request. Return what is wrong, in err, or 0. */
+static int read_members(
+	json_t *root, bool put, struct gateway_volume_request *to, struct weir_err *err)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(root))
+		return weir_err_set(err, -EINVAL, "the body must be an object in JSON");
+	json_object_foreach(root, key, value)
+	{
+		const char *text = json_string_value(value);
+		const char **string = strcmp(key, "class") == 0             ? &to->class_
+				      : put && strcmp(key, "resource") == 0 ? &to->resource
+				      : put && strcmp(key, "back") == 0     ? &to->back
+									    : NULL;
+		struct weir_err why;
+
+		if (strcmp(key, "size") == 0) {
+			if (read_size(value, &to->size, &why) < 0)
+				return weir_err_set(err, -EINVAL, "size: %s", why.text);
+		} else if (!string) {
+			return weir_err_set(err, -EINVAL, "unknown member '%s'", key);
+		} else if (json_is_null(value)) {
+			*string = string == &to->class_ && !put ? "" : NULL;
+		} else if (!text || (put && !*text)) {
+			return weir_err_set(err, -EINVAL, "%s: must be a text", key);
+		} else {
+			*string = text;
+		}
+	}
+	return 0;
+}
+
+static void read_and_change(
+	struct api *a, struct http_request *q, enum gateway_volume_op op, struct http_reply *ret)
+{
+	struct gateway_volume_request request = {.op = op, .name = q->path + strlen(PATH)};
+	json_error_t fault;
+	json_t *root =
+		json_loadb(q->body ? q->body : "", q->length, JSON_REJECT_DUPLICATES, &fault);
+	struct weir_err err;
+
+	if (!root)
+		http_json_fail(ret, 400, "the body must be an object in JSON");
+	else if (read_members(root, op == VOLUME_PUT, &request, &err) < 0)
+		http_json_fail(ret, 400, err.text);
+	else
+		change(a, q, &request);
+	json_decref(root);
+}
+
+void api_put_volume(struct api *a, struct http_request *q, struct http_reply *ret)
+{
+	read_and_change(a, q, VOLUME_PUT, ret);
+}
+
+void api_patch_volume(struct api *a, struct http_request *q, struct http_reply *ret)
+{
+	read_and_change(a, q, VOLUME_CHANGE, ret);
+}
+
+void api_delete_volume(struct api *a, struct http_request *q, struct http_reply *ret)
+{
+	change(a, q,
+		&(struct gateway_volume_request){.op = VOLUME_REMOVE,
+			.name = q->path + strlen(PATH),
+			.force = api_flag(q, "force"),
+			.keep = api_flag(q, "keep")});
+}

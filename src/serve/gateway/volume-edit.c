@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * METHOD  A request is compared with the volume of that name in the policy in force: the same request twice is one change. A file
+ *         is made under a hidden name, and gets its own by a link, which fails where a file is: after a crash there is the
+ *         whole volume, which its folder finds, or none. A file that is to be deleted is written down first (EXTRA_GONE),
+ *         so that its folder does not find it as a volume after a crash.
+ */
+#include "base/arena.h"
+#include "base/no-memory.h"
+#include "policy/folder.h"
+#include "policy/index.h"
+#include "serve/gateway/folder.h"
+#include "serve/gateway/note.h"
+#include "serve/gateway/volume-edit.h"
+#include "serve/loop/log.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MODE 0600
+
+/* ---- files */
+
+static int fail(struct weir_err *err, const char *path)
+{
+	int e = errno;
+
+	return weir_err_set(err, e == EEXIST ? -EEXIST : -EINVAL, "%s: %s", path, strerror(e));
+}
+
+static int fill_new(int dir, const char *hidden, uint64_t size)
+{
+	int fd, rc;
+
+	unlinkat(dir, hidden, 0); /* of a crash */
+	fd = openat(dir, hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE);
+	if (fd < 0)
+		return -1;
+	rc = ftruncate(fd, (off_t)size) < 0 || fsync(fd) < 0 ? -1 : 0;
+	close(fd);
+	return rc;
+}
+
+/* Make a sparse file. */
+static int create_file(const char *dir, const char *file, uint64_t size, struct weir_err *err)
+{
+	char hidden[POLICY_FOLDER_NAME + 8], path[4096];
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	snprintf(hidden, sizeof(hidden), ".%s.new", file);
+	if (fd < 0)
+		return fail(err, path);
+	if (fill_new(fd, hidden, size) < 0 || linkat(fd, hidden, fd, file, 0) < 0 || fsync(fd) < 0)
+		rc = fail(err, path);
+	unlinkat(fd, hidden, 0);
+	close(fd);
+	return rc;
+}
+
+/* Make a file that is open longer; it is never made shorter. */
+static int grow_file(const char *path, uint64_t size, struct weir_err *err)
+{
+	int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), rc = 0;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		rc = fail(err, path);
+	else if (S_ISREG(st.st_mode) && (uint64_t)st.st_size < size &&
+		 (ftruncate(fd, (off_t)size) < 0 || fsync(fd) < 0))
+		rc = fail(err, path);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+void gateway_volume_unlink(const char *name, const char *path)
+{
+	if (unlink(path) < 0 && errno != ENOENT)
+		log_event(LOG_LEVEL_ERROR, "file-not-deleted", "volume", name, "file", path, "why",
+			strerror(errno), NULL);
+}
+
+void gateway_volume_unlink_all(const struct gateway_extras *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		const struct gateway_extra *e = &list->all[i];
+		char *path = e->kind == EXTRA_GONE ? gateway_path_of(e->back) : NULL;
+
+		if (path)
+			gateway_volume_unlink(e->name, path);
+		free(path);
+	}
+}
+
+/* ---- a new volume */
+
+static int resource_of(const struct weir_policy *p, const char *name, struct weir_err *err)
+{
+	for (size_t i = 0; i < p->n_resources; i++)
+		if (strcmp(p->resources[i].name, name) == 0 && p->resources[i].volumes)
+			return (int)i;
+	return weir_err_set(err, -ENOENT, "there is no resource '%s' with volumes", name);
+}
+
+static int put(struct gateway_extras *list, const struct gateway_volume_request *q,
+	const char *resource, const char *back, const char *class_, enum gateway_extra_kind kind,
+	struct weir_err *err)
+{
+	struct gateway_extra one = {
+		(char *)q->name, (char *)resource, (char *)back, (char *)class_, kind};
+
+	return gateway_extras_put(list, &one) < 0 ? no_memory(err) : 0;
+}
+
+/* In the first folder of the resource that would give a file that name. */
+static int create(struct gateway *g, const struct gateway_volume_request *q, int resource,
+	struct gateway_extras *list, struct weir_err *err)
+{
+	char file[POLICY_FOLDER_NAME], back[4096 + 8];
+
+	for (size_t i = 0; i < g->base->n_folders; i++) {
+		const struct weir_folder *f = &g->base->folders[i];
+		int rc;
+
+		if (f->resource != resource || policy_folder_file(f, q->name, file) < 0)
+			continue;
+		rc = create_file(f->dir, file, q->size, err);
+		if (rc < 0)
+			return rc;
+		snprintf(back, sizeof(back), "file:%s/%s", f->dir, file);
+		if (gateway_folders_touch(g->folders, f->dir, file) < 0)
+			return no_memory(err);
+		return put(list, q, q->resource, back, q->class_ ? q->class_ : f->class_,
+			EXTRA_MADE, err);
+	}
+	return weir_err_set(err, -EINVAL,
+		"no dir of resource '%s' has a file for a volume called '%s'", q->resource,
+		q->name);
+}
+
+static int add(struct gateway *g, const struct gateway_volume_request *q,
+	struct gateway_extras *list, struct weir_err *err)
+{
+	const char *bad = policy_volume_name_bad(q->name);
+	int resource;
+
+	if (bad)
+		return weir_err_set(err, -EINVAL, "the name %s", bad);
+	if (!q->resource || !q->back == !q->size)
+		return weir_err_set(err, -EINVAL,
+			"volume '%s' needs a resource, and a size or a back", q->name);
+	resource = resource_of(g->base, q->resource, err);
+	if (resource < 0)
+		return resource;
+	return q->back ? put(list, q, q->resource, q->back, q->class_, EXTRA_ADDED, err)
+		       : create(g, q, resource, list, err);
+}
+
+/* ---- one that exists */
+
+struct there { /* a volume in force */
+	const struct weir_export *export_;
+	const struct gateway_volume *volume; /* NULL: it could not be opened */
+	const char *resource;
+};
+
+static bool find(const struct gateway *g, const char *name, struct there *ret)
+{
+	int found = policy_index_export(g->policy, name);
+
+	if (found < 0 || !g->policy->exports[found].back)
+		return false;
+	ret->export_ = &g->policy->exports[found];
+	ret->resource = g->policy->resources[ret->export_->resource].name;
+	ret->volume = gateway_volume_find(g, name);
+	return true;
+}
+
+static bool differ(const char *asked, const char *is)
+{
+	return asked && (!is || strcmp(asked, is) != 0);
+}
+
+/* The same parameters, as far as they are stated; else a conflict that names both. */
+static int compare(const struct there *t, struct gateway_change *c)
+{
+	const struct gateway_volume_request *q = &c->volume;
+	uint64_t size = t->volume ? t->volume->size : 0;
+	char is[32], asked[32];
+
+	c->same = true;
+	if (!differ(q->resource, t->resource) && !differ(q->back, t->export_->back) &&
+		!differ(q->class_, t->export_->class_) && (!q->size || q->size == size))
+		return 0;
+	weir_units_show_size(size, is, sizeof(is));
+	weir_units_show_size(q->size, asked, sizeof(asked));
+	return weir_err_set(&c->err, -EEXIST,
+		"volume '%s' exists: resource %s, %s, %s, class %s; asked for: resource %s, %s, "
+		"%s, "
+		"class %s",
+		q->name, t->resource, t->export_->back, is,
+		t->export_->class_ ? t->export_->class_ : "none", q->resource ? q->resource : "any",
+		q->back ? q->back : "a new file", q->size ? asked : "any size",
+		q->class_ ? q->class_ : "any");
+}
+
+static int set_class(const struct there *t, const struct gateway_volume_request *q,
+	struct gateway_extras *list, struct weir_err *err)
+{
+	const struct gateway_extra *e = gateway_extras_find(list, q->name);
+	const char *class_ = *q->class_ ? q->class_ : NULL;
+
+	if (t->export_->from == POLICY_EXPORT_FILE)
+		return weir_err_set(err, -EEXIST,
+			"volume '%s' is in the policy file: change its class there", q->name);
+	return put(list, q, t->resource, t->export_->back, class_, e ? e->kind : EXTRA_FOUND, err);
+}
+
+static int grow(const struct there *t, const struct gateway_volume_request *q, struct weir_err *err)
+{
+	char *path = gateway_path_of(t->export_->back);
+	int rc;
+
+	if (!t->volume || !t->volume->known)
+		rc = weir_err_set(err, -EBUSY, "volume '%s' was not reached yet", q->name);
+	else if (q->size < t->volume->size)
+		rc = weir_err_set(err, -EINVAL,
+			"volume '%s' has %llu bytes: a volume cannot be made smaller", q->name,
+			(unsigned long long)t->volume->size);
+	else if (!path)
+		rc = weir_err_set(err, -EINVAL,
+			"volume '%s' is no file: grow it where it is, and "
+			"add it anew",
+			q->name);
+	else
+		rc = grow_file(path, q->size, err);
+	free(path);
+	return rc;
+}
+
+static int change(struct gateway *g, struct gateway_change *c, struct gateway_extras *list)
+{
+	const struct gateway_volume_request *q = &c->volume;
+	struct there t;
+	int rc = 0;
+
+	if (!find(g, q->name, &t))
+		return weir_err_set(&c->err, -ENOENT, "there is no volume '%s'", q->name);
+	if (!q->class_ && !q->size)
+		return weir_err_set(
+			&c->err, -EINVAL, "a volume's class or its size can be changed");
+	if (q->size)
+		rc = grow(&t, q, &c->err);
+	if (rc == 0 && q->class_)
+		rc = set_class(&t, q, list, &c->err);
+	c->grows = rc == 0 && q->size ? t.volume : NULL;
+	c->same = rc == 0 && !q->size && gateway_extras_same(list, &g->extras);
+	return rc;
+}
+
+/* ---- removed */
+
+static int remove_one(struct gateway *g, struct gateway_change *c, struct gateway_extras *list)
+{
+	const struct gateway_volume_request *q = &c->volume;
+	const struct gateway_extra *e = gateway_extras_find(list, q->name);
+	struct there t;
+	bool there = find(g, q->name, &t);
+
+	if (there && t.export_->from == POLICY_EXPORT_FILE)
+		return weir_err_set(&c->err, -EEXIST,
+			"volume '%s' is in the policy file: remove it there", q->name);
+	if (there && t.export_->from == POLICY_EXPORT_FOUND && !q->keep)
+		return weir_err_set(&c->err, -EEXIST,
+			"volume '%s' is the file %s of a dir: delete the file, or let --keep hide "
+			"it",
+			q->name, t.export_->back + strlen("file:"));
+	if (there && !q->force)
+		c->idle = t.volume;
+	if (there && e && e->kind == EXTRA_MADE && !q->keep &&
+		!(c->gone = gateway_path_of(t.export_->back)))
+		return no_memory(&c->err);
+	if (there && (t.export_->from == POLICY_EXPORT_FOUND || (e && e->kind == EXTRA_MADE)))
+		return put(list, q, t.resource, t.export_->back, NULL,
+			q->keep ? EXTRA_HIDDEN : EXTRA_GONE, &c->err);
+	if (e && (e->kind == EXTRA_ADDED || e->kind == EXTRA_MADE))
+		gateway_extras_drop(list, q->name);
+	else
+		c->same = true;
+	return 0;
+}
+
+int gateway_volume_edit(struct gateway *g, struct gateway_change *c, struct gateway_extras *list)
+{
+	struct there t;
+
+	if (c->volume.op == VOLUME_REMOVE)
+		return remove_one(g, c, list);
+	if (c->volume.op == VOLUME_CHANGE)
+		return change(g, c, list);
+	return find(g, c->volume.name, &t) ? compare(&t, c) : add(g, &c->volume, list, &c->err);
+}
+
+/* ---- the layer */
+
+void gateway_volume_prune(const struct gateway *g, struct gateway_extras *list)
+{
+	for (size_t i = list->n; i-- > 0;) {
+		const struct gateway_extra *e = &list->all[i];
+		char *path = e->kind == EXTRA_ADDED ? NULL : gateway_path_of(e->back);
+
+		if (path && gateway_folders_lacks(g->folders, path))
+			gateway_extras_drop(list, e->name);
+		free(path);
+	}
+}
+
+static void refuse(void *arg, const struct policy_volume *v, const char *why)
+{
+	gateway_note_add(arg, "volume '%s' of '%s', %s: %s", v->name, v->resource, v->back, why);
+}
+
+static int add_extras(
+	struct weir_policy *p, const struct gateway_extras *extras, struct gateway_note *refused)
+{
+	struct policy_volume *list = calloc(extras->n + 1, sizeof(*list));
+	size_t n = 0;
+	int rc;
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < extras->n; i++) {
+		const struct gateway_extra *e = &extras->all[i];
+
+		if (e->kind == EXTRA_ADDED || e->kind == EXTRA_MADE)
+			list[n++] = (struct policy_volume){.name = e->name,
+				.resource = e->resource,
+				.back = e->back,
+				.class_ = e->class_};
+	}
+	rc = policy_volumes_add(p, list, n, refuse, refused);
+	free(list);
+	return rc;
+}
+
+int gateway_volume_layer(const struct gateway *g, struct weir_policy *p,
+	const struct gateway_extras *extras, struct gateway_note *refused)
+{
+	struct arena memory = {0};
+	struct policy_volume *list = NULL;
+	size_t n = 0;
+	int rc = add_extras(p, extras, refused);
+
+	if (rc == 0)
+		rc = gateway_folders_volumes(
+			g->folders, p, extras, &memory, &list, &n, refuse, refused);
+	if (rc == 0)
+		rc = policy_volumes_add(p, list, n, refuse, refused);
+	free(list);
+	arena_free(&memory);
+	return rc;
+}

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A folder of volumes: files that come are volumes once they are closed, files that go take their volumes along, and no other client
+# notices; names that cannot be volumes are named once; a folder that vanishes keeps its volumes.
+. "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
+
+export WEIR_SOCKET="$here/api.sock"
+
+uri()
+{
+	echo "nbd+unix:///$1?socket=$here/s.sock"
+}
+
+# until_ok COMMAND...: try for up to 20 s.
+until_ok()
+{
+	for i in $(seq 200); do
+		"$@" >tried 2>&1 && return
+		sleep 0.1
+	done
+	fail "never: $* ($(cat tried))"
+}
+
+there()
+{
+	nbdinfo --size "$(uri "$1")"
+}
+
+gone()
+{
+	! nbdinfo --size "$(uri "$1")"
+}
+
+mkdir vm far
+truncate -s 4M vm/1.raw db.raw vm/skipped.img vm/named.raw
+cat >weir.yaml <<END
+listen: "unix:$here/s.sock"
+resources:
+  - name: nvme0
+    depth: 32
+    volumes:
+      - {name: db, back: "file:$here/db.raw"}
+      - {name: vm-taken, back: "memory:1M"}
+      - {name: mine, back: "file:$here/vm/named.raw"}
+      - {dir: $here/vm, match: "*.raw", name: "vm-{stem}", class: silver}
+END
+serve gate --api "unix:$here/api.sock" weir.yaml
+run 0 there vm-1
+run 0 there mine
+run 1 there vm-named
+run 1 there vm-skipped
+weir load -t 60s -d 8 --reads 50% --verify "db=$(uri db)" >load.out 2>&1 &
+load=$!
+
+# ---- files that come: moved in, linked in, closed after writing
+
+truncate -s 2M 2.raw
+mv 2.raw vm/
+until_ok there vm-2
+truncate -s 2M far/3.raw
+ln far/3.raw vm/3.raw
+until_ok there vm-3
+exec 3>vm/4.raw
+truncate -s 2M far/4
+cat far/4 >&3
+truncate -s 2M 5.raw
+mv 5.raw vm/
+until_ok there vm-5
+run 1 there vm-4
+exec 3>&-
+until_ok there vm-4
+run 0 weir volume list
+has stdout "silver"
+
+# ---- a file that has a volume already is one volume; not with another name of it
+
+ln db.raw vm/again.raw
+mkfifo vm/pipe.raw
+ln -s /etc/passwd vm/link.raw
+mkdir vm/folder.raw
+echo x >vm/.hidden.raw
+: >vm/empty.raw
+truncate -s 1M taken.raw "$(printf 'a\nb').raw"
+mv taken.raw a?b.raw vm/
+truncate -s 2M 6.raw
+mv 6.raw vm/
+until_ok there vm-6
+run 0 weir volume list -o json
+python3 - <<'END' || fail "the list is wrong: $(cat stdout)"
+import json
+j = json.load(open("stdout"))
+names = {x["name"] for x in j["volumes"] if x["open"]}
+assert names == {"db", "mine", "vm-taken"} | {f"vm-{i}" for i in range(1, 7)}, names
+text = "\n".join(j["unserved"])
+for why in ("the policy has an export of that name", "contains a control character", "is empty"):
+    assert why in text, (why, text)
+END
+for why in "vm-taken" "control character" "is empty"; do
+	grep -q "volume-refused .*$why" gate.log || fail "the log does not name '$why'"
+done
+rm vm/again.raw vm/pipe.raw vm/link.raw vm/.hidden.raw vm/empty.raw vm/taken.raw vm/a?b.raw
+rmdir vm/folder.raw
+
+# ---- files that go; data are flushed
+
+run 0 qemu-io -f raw -c "write -P 7 0 1M" "$(uri vm-2)"
+mv vm/2.raw far/2.raw
+until_ok gone vm-2
+run 0 qemu-io -f raw -c "read -P 7 0 1M" far/2.raw
+rm vm/3.raw
+until_ok gone vm-3
+test "$(grep -c "volume-refused .*control character" gate.log)" = 1 || fail "a refused file is named more than once"
+
+# ---- the same with the file of a volume that was created
+
+run 0 weir volume create nvme0 vm-7 --size 1MiB
+rm vm/7.raw
+until_ok gone vm-7
+run 0 weir volume create nvme0 vm-7 --size 2MiB
+
+# ---- a folder that vanishes, and returns with other files
+
+mv vm away
+truncate -s 1M away/8.raw
+rm away/4.raw
+for i in 1 2 3; do
+	run 0 there vm-5
+	run 0 there vm-7
+done
+until_ok grep -q folder-away gate.log
+mv away vm
+until_ok there vm-8
+until_ok gone vm-4
+has gate.log folder-back
+run 0 there vm-5
+
+# ---- a policy with a folder that is not there, or not the gateway's, is refused with its place
+
+sed "s|$here/vm, |$here/none, |" weir.yaml >bad.yaml
+run 2 weir policy apply bad.yaml
+has stderr "bad.yaml:9:9: dir $here/none: "
+sed "s|$here/vm, |/etc, |" weir.yaml >bad.yaml
+run 2 weir policy apply bad.yaml
+has stderr "only the gateway's own policy file may name a folder"
+run 0 there vm-5
+
+# ---- without the folder its volumes go
+
+sed "/dir:/d" weir.yaml >less.yaml
+run 0 weir policy apply less.yaml
+has stdout "export vm-5: removed"
+run 0 weir policy apply weir.yaml
+until_ok there vm-5
+
+kill "$load"
+wait "$load"
+has load.out " checked, 0 wrong"
+serve_stop gate

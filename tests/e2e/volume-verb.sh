@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# weir volume and the API behind it: create, add, list, set, grow, rm; the same request twice is one change, conflicts name both
+# sides, volumes outlive a restart, bad requests change nothing.
+. "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
+
+export WEIR_SOCKET="$here/api.sock"
+
+uri()
+{
+	echo "nbd+unix:///$1?socket=$here/s.sock"
+}
+
+# api METHOD PATH [BODY]: the reply in stdout, its status behind it.
+api()
+{
+	run 0 curl -s --unix-socket "$here/api.sock" -X "$1" ${3:+-d "$3"} -w '%{http_code}\n' "http://x$2"
+}
+
+mkdir vm other
+truncate -s 4M db.raw other/old.raw
+cat >weir.yaml <<END
+listen: "unix:$here/s.sock"
+resources:
+  - name: nvme0
+    depth: 32
+    volumes:
+      - {name: db, back: "file:$here/db.raw"}
+      - {dir: $here/vm, match: "*.raw", name: "vm-{stem}"}
+  - {name: plain, back: "memory:1M"}
+tenants:
+  - {name: vms, match: {export: "vm-*"}}
+  - {name: rest, match: {export: "*"}}
+END
+serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
+
+# ---- create: twice is once; other parameters are a conflict
+
+for i in 1 2; do
+	run 0 weir volume create nvme0 vm-17 --size 8MiB --class silver
+	has stdout "$(uri vm-17)"
+	test "$(stat -c %s vm/17.raw)" = 8388608 || fail "vm/17.raw is not 8 MiB"
+done
+run 1 weir volume create nvme0 vm-17 --size 9MiB
+has stderr "volume 'vm-17' exists: resource nvme0, file:$here/vm/17.raw, 8 MiB, class silver"
+has stderr "asked for: resource nvme0, a new file, 9 MiB"
+test -z "$(find vm -name '.*')" || fail "a temporary file is left"
+run 0 qemu-io -f raw -c "write -P 3 0 8M" "$(uri vm-17)"
+run 0 weir volume list -o json
+has stdout '"name": "vm-17"'
+python3 - <<'END' || fail "the list is wrong: $(cat stdout)"
+import json
+v = {x["name"]: x for x in json.load(open("stdout"))["volumes"]}
+assert set(v) == {"db", "vm-17"}, set(v)
+x = v["vm-17"]
+assert (x["resource"], x["size"], x["class"], x["tenant"], x["clients"], x["from"]) == \
+    ("nvme0", 8 << 20, "silver", "vms", 0, "api"), x
+assert x["requests"] > 0 and "rate" in x and x["uri"].startswith("nbd+unix:///vm-17?socket=")
+END
+run 0 weir volume list
+has stdout "vm-17"
+
+# ---- a name without a folder, bad names, bad resources
+
+run 2 weir volume create nvme0 db2 --size 1M
+has stderr "no dir of resource 'nvme0' has a file for a volume called 'db2'"
+run 2 weir volume create plain vm-1 --size 1M
+has stderr "there is no resource 'plain' with volumes"
+run 2 weir volume create nvme0 vm-1
+has stderr "create needs --size"
+run 2 weir volume create nvme0 vm-1 --size none
+has stderr "size: "
+run 2 weir volume create nvme0 'vm-a/b' --size 1M
+has stderr "contains a slash"
+run 2 weir volume create nvme0 "vm-$(printf 'a\nb')" --size 1M
+has stderr "contains a control character"
+run 2 weir volume create nvme0 "vm-$(head -c 300 /dev/zero | tr '\0' a)" --size 1M
+has stderr "has more than 255 bytes"
+run 1 weir volume create nvme0 db --size 1M
+has stderr "volume 'db' exists"
+truncate -s 1M vm/18.raw.tmp
+ln vm/18.raw.tmp vm/18.img
+echo x >vm/19.raw.part
+api PUT /v1/volumes/vm-20 '{"resource": "nvme0", "size": 1, "colour": "red"}'
+has stdout "unknown member 'colour'"
+has stdout 400
+api PUT /v1/volumes/vm-20 'nonsense'
+has stdout 400
+api GET /v1/volumes/none
+has stdout 404
+api POST /v1/volumes/vm-20
+has stdout 405
+
+# ---- add: only where volumes are, no links; twice is once
+
+run 2 weir volume add nvme0 old "file:$here/other/old.raw"
+has stderr "only the gateway's own policy file may name"
+mv other/old.raw old.raw
+run 0 weir volume add nvme0 old "file:$here/old.raw" --class gold
+run 0 weir volume add nvme0 old "file:$here/old.raw" --class gold
+run 1 weir volume add nvme0 old "file:$here/db.raw"
+has stderr "volume 'old' exists"
+ln -s /etc/passwd link.raw
+run 2 weir volume add nvme0 link "file:$here/link.raw"
+has stderr "only the gateway's own policy file may name"
+run 2 weir volume add nvme0 lost "file:$here/absent.raw"
+has stderr "volume 'lost': "
+mkfifo pipe.raw
+run 2 weir volume add nvme0 pipe "file:$here/pipe.raw"
+has stderr "neither a file nor a block device"
+run 0 weir volume list
+hasnt stdout lost
+
+# ---- set and grow
+
+run 0 weir volume set vm-17 --class gold
+run 0 weir volume set vm-17 --class gold
+api GET /v1/volumes/vm-17
+has stdout '"class": "gold"'
+run 1 weir volume set db --class gold
+has stderr "volume 'db' is in the policy file"
+run 2 weir volume set absent --class gold
+has stderr "there is no volume 'absent'"
+weir load -t 3s -d 4 --reads 50% --verify "vm-17=$(uri vm-17)" >load.out 2>&1 &
+load=$!
+run 0 weir volume grow vm-17 16MiB
+run 0 weir volume grow vm-17 16MiB
+run 0 nbdinfo --size "$(uri vm-17)"
+has stdout 16777216
+run 0 qemu-io -f raw -c "write -P 9 12M 1M" -c "read -P 9 12M 1M" "$(uri vm-17)"
+run 2 weir volume grow vm-17 4MiB
+has stderr "a volume cannot be made smaller"
+
+# ---- rm: not while it is connected; it may be repeated
+
+run 1 weir volume rm vm-17
+has stderr "volume 'vm-17' has clients"
+wait "$load" || fail "weir load failed: $(cat load.out)"
+run 1 weir volume rm db
+has stderr "volume 'db' is in the policy file"
+run 0 weir volume rm old
+run 0 weir volume rm old
+test -s old.raw || fail "rm deleted a file that was added"
+
+# ---- all of it outlives a restart and an apply; a file that create made is deleted with its volume
+
+run 0 weir volume add nvme0 old "file:$here/old.raw"
+run 0 weir volume create nvme0 vm-30 --size 1MiB
+serve_stop gate
+serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
+run 0 weir policy apply weir.yaml
+hasnt stdout "removed"
+api GET /v1/volumes/vm-17
+has stdout '"class": "gold"'
+run 0 nbdinfo --size "$(uri old)"
+run 0 weir volume rm vm-30
+test ! -e vm/30.raw || fail "rm left the file that create made"
+run 0 weir volume rm --keep vm-17
+test -s vm/17.raw || fail "rm --keep deleted the file"
+run 1 nbdinfo --size "$(uri vm-17)"
+serve_stop gate
+serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
+run 1 nbdinfo --size "$(uri vm-17)"
+run 0 nbdinfo --size "$(uri old)"
+
+# ---- a volume whose storage is gone at the start stops no other
+
+serve_stop gate
+rm old.raw
+serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
+has gate.log "volume-refused"
+run 0 weir volume list
+has stdout "not served: "
+run 0 nbdinfo --size "$(uri db)"
+run 0 weir volume rm old
+run 0 weir volume create nvme0 vm-31 --size 1MiB
+serve_stop gate
