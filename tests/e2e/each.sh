@@ -39,6 +39,7 @@ resources:
       - {name: min-1, back: "memory:1M"}
       - {name: min-2, back: "memory:1M"}
       - {name: home, back: "memory:1M"}
+      - {name: size-4, back: "file:size-4.raw"}
 tenants:
   - {name: vms, weight: 4, each: {match: {export: "vm-*"}, class: silver, expire_after: 1s}}
   - {name: sizes, each: {match: {export: "size-*"}, class: sized, expire_after: 1s}}
@@ -46,6 +47,7 @@ tenants:
   - {name: mins, each: {match: {export: "min-*"}, min: 600 iops}}
   - {name: users, each: {match: {export: home, uid: "*"}, name: "u{uid}"}}
 END
+truncate -s 32M size-4.raw size-5.raw
 WEIR_SOCKET=$here/api.sock
 export WEIR_SOCKET
 weir policy check weir.yaml >check.out 2>&1 || fail "weir policy check refuses it"
@@ -158,6 +160,15 @@ while time.monotonic() < begin + 3:
     n += 1
 check(n / (time.monotonic() - begin) < 110, f"a max by size holds: {n} in 3 s")
 check(n >= 60, f"and is delivered: {n} in 3 s")
+h.append(connect("size-4"))
+near("max of a file of 32 MiB", tenants()["sizes/size-4"]["max"]["iops"], 100, 0.001)
+subprocess.run(["weir", "volume", "grow", "size-4", "64MiB"], check=True)
+await_("the max follows when the volume grows", lambda: abs(tenants()["sizes/size-4"]["max"]["iops"] - 200) < 1)
+subprocess.run(["weir", "volume", "add", "disk", "size-5", f"file:{HERE}/size-5.raw"], check=True)
+h.append(connect("size-5"))
+check(tenants()["sizes/size-5"]["weight"] == 1, "a volume that was added has the template's class")
+subprocess.run(["weir", "volume", "set", "size-5", "--class", "gold"], check=True)
+await_("a volume that gets another class has it", lambda: tenants()["sizes/size-5"]["weight"] == 8)
 for one in h:
     one.shutdown()
 

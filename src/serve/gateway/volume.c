@@ -537,6 +537,7 @@ void gateway_volumes_enter(
 		struct gateway_volume *v = find(&g->volumes, c->volume.name);
 
 		v->size = v->back->info.size;
+		gateway_each_size(g);
 	}
 	for (size_t i = 0; i < fresh->n; i++)
 		put(&g->volumes, fresh->all[i]);
