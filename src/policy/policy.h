@@ -97,6 +97,7 @@ struct weir_resource {
 	/* Access to the back end; 0: the back end's own default. */
 	unsigned connections; /* to an upstream */
 	weir_time timeout;    /* an upstream that is unreachable for longer is an error */
+	weir_time stall;      /* volumes: one without a completion for so long is stalled; 0: 1 s */
 	uint64_t keep;        /* bytes of writes kept until they are flushed */
 	bool direct;          /* bypass the page cache */
 	bool threads;         /* use threads and never io_uring */
@@ -111,6 +112,7 @@ struct weir_resource {
 #define POLICY_DEPTH_OPEN 1e6  /* `depth: none`: more than is ever inside */
 #define POLICY_DEPTH_SHUT -1.0 /* `depth: 0`: the gate is closed */
 
+#define POLICY_STALL_LEAST (100 * WEIR_MS)
 #define WEIR_POLICY_KEEP_LEAST                                                                     \
 	(1u << 20) /* bytes: a smaller buffer would flush after every few writes */
 

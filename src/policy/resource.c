@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const char *const resource_keys[] = {"name", "back", "depth", "capacity", "cost", "run",
-	"run_distance", "credit", "io_unit", "flush_cost", "trim_cost", "connections", "timeout",
+	"run_distance", "credit", "io_unit", "flush_cost", "trim_cost", "connections", "timeout", "stall",
 	"keep", "direct", "threads", "read_only", "lock", "tls", "controller", "volumes", "lab",
 	NULL};
 static const char *const export_keys[] = {

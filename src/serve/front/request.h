@@ -61,7 +61,7 @@ struct client {
 	struct client *next, **link; /* of the resource's clients */
 	struct resource *resource;
 	char export_[256], name[80], address[64], uid[16], tls[128]; /* "": not known */
-	uint64_t offset;                /* of its export, in the resource */
+	uint64_t offset; /* of its export, in the resource */
 	weir_time since;
 	int tenant;                     /* index in the policy in force */
 	weir_node node;                 /* in the resource's gate */

@@ -128,7 +128,7 @@ struct gateway {
 	pthread_mutex_t leaving_lock;    /* … from any thread */
 	struct gateway_folders *folders; /* the thread's that makes drafts */
 	uint64_t folders_version;        /* of the policy in force */
-	struct gateway_note unserved; /* volumes that it should have; a line for each */
+	struct gateway_note unserved;    /* volumes that it should have; a line for each */
 	struct loop_fd folders_fd;
 	struct loop_timer folders_timer;
 

@@ -156,6 +156,7 @@ static void take_spec(struct resource *r, const struct weir_resource *spec)
 	r->spec.io_unit = spec->io_unit;
 	r->spec.flush_cost = spec->flush_cost;
 	r->spec.trim_cost = spec->trim_cost;
+	r->spec.stall = spec->stall;
 }
 
 /* ---- clients */
