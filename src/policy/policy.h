@@ -192,6 +192,16 @@ struct weir_policy {
 	const struct policy_index *index; /* in `memory`; NULL: policy built by hand */
 };
 
+/* Return true if each resource is one export, whole: none is stated, and no resource has volumes, now or later. */
+static inline bool policy_whole(const struct weir_policy *p)
+{
+	bool whole = !p->n_exports;
+
+	for (size_t i = 0; whole && i < p->n_resources; i++)
+		whole = !p->resources[i].volumes;
+	return whole;
+}
+
 /* Return the `lab` of a tenant, or NULL. */
 const struct policy_lab_tenant *policy_lab_of(const struct weir_policy *p, size_t tenant);
 /* Check that a gateway can apply the policy's `lab`; if not, -EINVAL with the key's name. */
