@@ -97,6 +97,7 @@ struct weir_resource {
 	/* Access to the back end; 0: the back end's own default. */
 	unsigned connections; /* to an upstream */
 	weir_time timeout;    /* an upstream that is unreachable for longer is an error */
+	weir_time stall;      /* volumes: one without a completion for so long is stalled; 0: 1 s */
 	uint64_t keep;        /* bytes of writes kept until they are flushed */
 	bool direct;          /* bypass the page cache */
 	bool threads;         /* use threads and never io_uring */
@@ -111,6 +112,7 @@ struct weir_resource {
 #define POLICY_DEPTH_OPEN 1e6  /* `depth: none`: more than is ever inside */
 #define POLICY_DEPTH_SHUT -1.0 /* `depth: 0`: the gate is closed */
 
+#define POLICY_STALL_LEAST (100 * WEIR_MS)
 #define WEIR_POLICY_KEEP_LEAST                                                                     \
 	(1u << 20) /* bytes: a smaller buffer would flush after every few writes */
 
@@ -224,6 +226,16 @@ struct weir_policy {
 	size_t n_labs;
 	const struct policy_index *index; /* in `memory`; NULL: policy built by hand */
 };
+
+/* Return true if each resource is one export, whole: none is stated, and no resource has volumes, now or later. */
+static inline bool policy_whole(const struct weir_policy *p)
+{
+	bool whole = !p->n_exports;
+
+	for (size_t i = 0; whole && i < p->n_resources; i++)
+		whole = !p->resources[i].volumes;
+	return whole;
+}
 
 /* Return the `lab` of a tenant, or NULL. */
 const struct policy_lab_tenant *policy_lab_of(const struct weir_policy *p, size_t tenant);

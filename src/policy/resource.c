@@ -6,8 +6,8 @@
 
 static const char *const resource_keys[] = {"name", "back", "depth", "capacity", "cost", "run",
 	"run_distance", "credit", "io_unit", "flush_cost", "trim_cost", "connections", "timeout",
-	"keep", "direct", "threads", "read_only", "lock", "tls", "controller", "volumes", "lab",
-	NULL};
+	"stall", "keep", "direct", "threads", "read_only", "lock", "tls", "controller", "volumes",
+	"lab", NULL};
 static const char *const export_keys[] = {
 	"name", "resource", "offset", "size", "read_only", "description", "class", NULL};
 static const char *const cost_words[] = {"requests", "bytes", "time", NULL}; /* enum weir_unit */

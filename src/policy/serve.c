@@ -194,6 +194,9 @@ void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct
 	if (policy_took(r, yamldoc_time(n, "timeout", &to->timeout, &r->err)) == 0 &&
 		to->timeout <= 0)
 		policy_refuse(r, yamldoc_get(n, "timeout"), "must be more than 0");
+	if (policy_took(r, yamldoc_time(n, "stall", &to->stall, &r->err)) == 0 &&
+		to->stall < POLICY_STALL_LEAST)
+		policy_refuse(r, yamldoc_get(n, "stall"), "must be 100ms or more");
 	/* At least two of the largest pieces: one kept and one arriving. */
 	if (policy_took(r, yamldoc_size_of(n, "keep", &to->keep, &r->err)) == 0 &&
 		to->keep < WEIR_POLICY_KEEP_LEAST)

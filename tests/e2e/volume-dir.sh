@@ -32,7 +32,22 @@ gone()
 	! nbdinfo --size "$(uri "$1")"
 }
 
-mkdir vm far
+mkdir vm far none
+
+# ---- an empty folder: no export, not even the resource
+
+cat >weir.yaml <<END
+listen: "unix:$here/s.sock"
+resources:
+  - {name: nvme0, volumes: [{dir: $here/none}]}
+END
+serve gate --api "unix:$here/api.sock" weir.yaml
+run 1 nbdinfo --size "$(uri nvme0)"
+truncate -s 1M none/a
+until_ok there a
+serve_stop gate
+rm -r none
+
 truncate -s 4M vm/1.raw db.raw vm/skipped.img vm/named.raw
 cat >weir.yaml <<END
 listen: "unix:$here/s.sock"

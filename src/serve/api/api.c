@@ -21,10 +21,10 @@
 /* Return the HTTP status for a negative errno. */
 void api_fail(struct http_reply *ret, int code, const struct weir_err *err)
 {
-	unsigned status = code == -EINVAL || code == -EACCES  ? 400
-			  : code == -ENOENT                   ? 404
-			  : code == -EBUSY || code == -EEXIST ? 409
-							      : 500;
+	unsigned status = code == -EINVAL || code == -EEXIST || code == -EACCES ? 400
+			  : code == -ENOENT                                     ? 404
+			  : code == -EBUSY                                      ? 409
+										: 500;
 
 	http_json_fail(ret, status, err->text[0] ? err->text : strerror(-code));
 }

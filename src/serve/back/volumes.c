@@ -24,6 +24,7 @@ struct volume {
 	struct back *back; /* NULL: the slot is only reserved */
 	uint32_t slot;
 	uint32_t inside;              /* requests */
+	bool known;                   /* its info is, and counts */
 	bool leaving;                 /* removed: freed when nothing is inside */
 	struct volume *next_touched;  /* of a batch */
 	struct back_io *first, **end; /* its part of the batch */
@@ -39,6 +40,7 @@ struct volumes {
 	struct volume **slots;     /* NULL: free */
 	size_t n_slots, next_slot; /* next_slot: where the search for a free one begins */
 	size_t n_used, n_volumes;  /* slots that are not free; those of them with a volume */
+	size_t n_known, n_telling; /* volumes whose info is known; that tell the device's time */
 	bool started;
 	struct back_io *flush_all; /* a FLUSH of all volumes that is inside */
 	size_t flushing;           /* volumes whose part of it is not done */
@@ -171,11 +173,24 @@ static void free_slot(struct volumes *v, uint32_t slot)
 	v->n_used--;
 }
 
+/* The device's time is known if every volume tells it. */
+static void count_known(struct volume *volume, int by)
+{
+	struct volumes *v = volume->all;
+
+	volume->known = by > 0;
+	v->n_known += (size_t)by;
+	v->n_telling += volume->back->info.tells_device ? (size_t)by : 0;
+	v->back.info.tells_device = v->n_known && v->n_telling == v->n_known;
+}
+
 static void free_volume(struct volume *volume)
 {
 	struct back_volume_calls calls = volume->calls;
 	int error = volume->flush.error;
 
+	if (volume->known)
+		count_known(volume, -1);
 	back_free(volume->back);
 	volume->all->n_volumes--;
 	free_slot(volume->all, volume->slot);
@@ -303,11 +318,14 @@ int back_volumes_reserve(struct back *all, uint32_t *ret_slot)
 }
 
 /* The properties of all: the resource's defaults. */
-static void take_info(struct back_info *to, const struct back_info *one, bool first)
+static void take_info(struct volume *volume)
 {
+	struct back_info *to = &volume->all->back.info;
+	const struct back_info *one = &volume->back->info;
+
+	count_known(volume, 1);
 	to->rotational |= one->rotational;
 	to->can_flush |= one->can_flush;
-	to->tells_device = one->tells_device && (first || to->tells_device);
 	to->size = BACK_VOLUMES_SIZE;
 	if (one->depth > to->depth)
 		to->depth = one->depth;
@@ -320,7 +338,7 @@ static void volume_known(void *arg)
 	struct volume *volume = arg;
 	struct back *all = &volume->all->back;
 
-	take_info(&all->info, &volume->back->info, volume->all->n_volumes == 1);
+	take_info(volume);
 	if (all->known)
 		all->known(all->known_arg);
 	if (volume->calls.known)
@@ -355,7 +373,7 @@ int back_volumes_add(
 	v->n_volumes++;
 	if (back_real(volume)->state == BACK_STARTING)
 		return 0;
-	take_info(&v->back.info, &volume->info, v->n_volumes == 1);
+	take_info(to);
 	if (v->started && all->known)
 		all->known(all->known_arg);
 	return 0;

@@ -15,7 +15,7 @@
 
 static bool any_name(const struct gateway *g, const struct weir_policy *p)
 {
-	return g->options.any_name && !p->n_exports;
+	return g->options.any_name && policy_whole(p);
 }
 
 /* A policy without exports has each resource as one export, whole, under its name. */
@@ -23,7 +23,7 @@ static size_t n_exports(const struct gateway *g, const struct weir_policy *p)
 {
 	if (any_name(g, p))
 		return 1;
-	return p->n_exports ? p->n_exports : p->n_resources;
+	return policy_whole(p) ? p->n_resources : p->n_exports;
 }
 
 static struct weir_export export_at(const struct gateway *g, const struct weir_policy *p, size_t i)
@@ -40,7 +40,7 @@ static bool export_named(const struct gateway *g, const char *name, struct weir_
 	const struct weir_policy *p = g->policy;
 	int found = any_name(g, p) ? 0 : policy_index_export(p, name);
 
-	for (size_t i = 0; !p->n_exports && found < 0 && i < p->n_resources; i++)
+	for (size_t i = 0; found < 0 && i < p->n_resources && policy_whole(p); i++)
 		if (strcmp(p->resources[i].name, name) == 0)
 			found = (int)i;
 	if (found >= 0)

@@ -98,9 +98,9 @@ struct gateway_change *gateway_change_apply(
 /* "prod/db.max" "5k iops"; value NULL: back to what the policy says. Kept across a restart. */
 struct gateway_change *gateway_change_set(const char *key, const char *value);
 struct gateway_change *gateway_change_reload(void); /* SIGHUP */
-/* A request about a volume that the file does not state. The same request twice is one change. -EEXIST: the name exists with
- * other parameters, or the file states the volume; -ENOENT: there is no such volume to change, or no such resource; -EBUSY: it
- * has clients; -EINVAL. Kept across a restart. */
+/* A request about a volume that the file does not state. The same request twice is one change. -EBUSY: the name exists with
+ * other parameters, or the file states the volume, or it has clients; -ENOENT: there is no such volume to change, or no such
+ * resource; -EINVAL. Kept across a restart. */
 enum gateway_volume_op { VOLUME_PUT, VOLUME_CHANGE, VOLUME_REMOVE };
 struct gateway_volume_request { /* NULL or 0: not stated */
 	enum gateway_volume_op op;

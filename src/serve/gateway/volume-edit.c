@@ -29,7 +29,7 @@ static int fail(struct weir_err *err, const char *path)
 {
 	int e = errno;
 
-	return weir_err_set(err, e == EEXIST ? -EEXIST : -EINVAL, "%s: %s", path, strerror(e));
+	return weir_err_set(err, e == EEXIST ? -EBUSY : -EINVAL, "%s: %s", path, strerror(e));
 }
 
 static int fill_new(int dir, const char *hidden, uint64_t size)
@@ -199,7 +199,7 @@ static int compare(const struct there *t, struct gateway_change *c)
 		return 0;
 	weir_units_show_size(size, is, sizeof(is));
 	weir_units_show_size(q->size, asked, sizeof(asked));
-	return weir_err_set(&c->err, -EEXIST,
+	return weir_err_set(&c->err, -EBUSY,
 		"volume '%s' exists: resource %s, %s, %s, class %s; asked for: resource %s, %s, "
 		"%s, "
 		"class %s",
@@ -216,7 +216,7 @@ static int set_class(const struct there *t, const struct gateway_volume_request 
 	const char *class_ = *q->class_ ? q->class_ : NULL;
 
 	if (t->export_->from == POLICY_EXPORT_FILE)
-		return weir_err_set(err, -EEXIST,
+		return weir_err_set(err, -EBUSY,
 			"volume '%s' is in the policy file: change its class there", q->name);
 	return put(list, q, t->resource, t->export_->back, class_, e ? e->kind : EXTRA_FOUND, err);
 }
@@ -273,10 +273,10 @@ static int remove_one(struct gateway *g, struct gateway_change *c, struct gatewa
 	bool there = find(g, q->name, &t);
 
 	if (there && t.export_->from == POLICY_EXPORT_FILE)
-		return weir_err_set(&c->err, -EEXIST,
+		return weir_err_set(&c->err, -EBUSY,
 			"volume '%s' is in the policy file: remove it there", q->name);
 	if (there && t.export_->from == POLICY_EXPORT_FOUND && !q->keep)
-		return weir_err_set(&c->err, -EEXIST,
+		return weir_err_set(&c->err, -EBUSY,
 			"volume '%s' is the file %s of a dir: delete the file, or let --keep hide "
 			"it",
 			q->name, t.export_->back + strlen("file:"));

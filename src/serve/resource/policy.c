@@ -157,6 +157,7 @@ static void take_spec(struct resource *r, const struct weir_resource *spec)
 	r->spec.io_unit = spec->io_unit;
 	r->spec.flush_cost = spec->flush_cost;
 	r->spec.trim_cost = spec->trim_cost;
+	r->spec.stall = spec->stall;
 }
 
 /* ---- clients */
@@ -170,7 +171,7 @@ static bool export_in(const struct weir_policy *p, const char *name, struct weir
 		*ret = p->exports[found];
 		return true;
 	}
-	for (size_t i = 0; !p->n_exports && i < p->n_resources; i++)
+	for (size_t i = 0; i < p->n_resources && policy_whole(p); i++)
 		if (strcmp(p->resources[i].name, name) == 0) {
 			*ret = (struct weir_export){.resource = (int)i};
 			return true;

@@ -2,15 +2,15 @@
 /*
  * stall: a volume that does not answer must not take the window from the others.
  *
- * LAW     A volume with requests inside and no completion for QUIET is held until the next completion: its waiting requests,
+ * LAW     A volume with requests inside and no completion for a quarter of `stall` is held until the next completion: its waiting requests,
  *         and those that come, wait here and not in their tenants' queues, so that a tenant of several volumes goes on with
  *         the others. Of the requests inside such volumes, as many as a sixteenth of the window count for the gate, so that the
  *         others keep nine tenths of it; the rest have left it. Their times are no measurements of the device: they count for neither its latency nor its capacity.
- *         After STALL without a completion the volume is called stalled, in the log and in the status.
- *         (QUIET is shorter, since volumes that stop together may be noticed one after the other: the slots that the first
+ *         After `stall` without a completion the volume is called stalled, in the log and in the status.
+ *         (A quarter, since volumes that stop together may be noticed one after the other: the slots that the first
  *         gives up are filled by requests of the next.)
  * METHOD  Requests inside are in a list of their volume, and volumes with requests inside in a list of the resource, which is
- *         looked at every LOOK. A request that has left the gate early has a mark (gate.user).
+ *         looked at often. A request that has left the gate early has a mark (gate.user).
  * COST    A request is linked and unlinked; resources without volumes pay a comparison.
  */
 #include "base/array.h"
@@ -21,9 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STALL WEIR_SEC
-#define QUIET (250 * WEIR_MS)
-#define LOOK  (QUIET / 2)
+#define STALL WEIR_SEC /* unless the policy states another time */
+#define QUIET 4        /* a volume is held after one by this of it, … */
+#define LOOK  8        /* … and the volumes are looked at after one by this */
 #define PART  16 /* of the window: the most that stalled volumes have together is one by this */
 
 struct volume { /* with a request inside, now or before */
@@ -45,6 +45,11 @@ struct resource_stall {
 	uint32_t held;    /* requests, over all volumes */
 	weir_time look_at;
 };
+
+static weir_time stall_of(const struct resource *r)
+{
+	return r->spec.stall ? r->spec.stall : STALL;
+}
 
 static uint32_t slot_of(const struct request *q)
 {
@@ -96,7 +101,7 @@ void resource_stall_sent(struct resource *r, struct request *q)
 			v->next->link = &v->next;
 		s->busy = v;
 		if (s->look_at == WEIR_NEVER)
-			s->look_at = r->now + LOOK;
+			s->look_at = r->now + stall_of(r) / LOOK;
 	}
 	q->inside_next = v->inside;
 	q->inside_link = &v->inside;
@@ -111,7 +116,8 @@ static void say(const struct resource *r, const struct request *q, bool stalled)
 	log_event(stalled ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
 		stalled ? "volume-stalled" : "volume-resumed", "resource", r->name, "volume",
 		q->client->export_, "why",
-		stalled ? "no request was completed for a second" : "a request was completed",
+		stalled ? "no request was completed for the time of `stall`"
+			: "a request was completed",
 		NULL);
 }
 
@@ -252,17 +258,18 @@ static void release_all(struct resource *r)
 void resource_stall_look(struct resource *r, weir_time now)
 {
 	struct resource_stall *s = r->stall;
+	weir_time stall = stall_of(r);
 	bool more = false;
 
 	if (now < s->look_at)
 		return;
-	s->look_at = now + LOOK;
+	s->look_at = now + stall / LOOK;
 	for (struct volume *v = s->busy; v; v = v->next) {
-		if (!v->quiet && now - v->progress >= QUIET) {
+		if (!v->quiet && now - v->progress >= stall / QUIET) {
 			v->quiet = more = true;
 			resource_cancel(r, r->clients, is_of, take, &(struct taking){r, v});
 		}
-		if (!v->stalled && now - v->progress >= STALL) {
+		if (!v->stalled && now - v->progress >= stall) {
 			v->stalled = true;
 			s->stalled++;
 			say(r, v->inside, true);
