@@ -86,6 +86,7 @@ int calendar_fit(struct timer *t, struct timer_entry *entries, uint32_t room)
 {
 	uint32_t slots = calendar_slots(room);
 
+	t->entries = (char *)entries;
 	if (t->slots)
 		timer_set_all(t);
 	struct timer fresh = {.entries = (char *)entries, .now = t->now, .set = t->set};
@@ -98,7 +99,6 @@ int calendar_fit(struct timer *t, struct timer_entry *entries, uint32_t room)
 		calendar_free(t);
 		*t = fresh;
 	}
-	t->entries = (char *)entries;
 	return 0;
 }
 

@@ -92,11 +92,33 @@ static void growing_in_a_slot(void)
 	calendar_free(&t);
 }
 
+/* Times that wait for their slots to be fetched are kept, too, and set in the new array. */
+static void growing_keeps_late_times(void)
+{
+	static struct timer t;
+	static union block e[3], more[5000];
+	uint32_t out[8];
+
+	entries_start(&t, e, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		timer_set_coarse(&t, &e[i].entry, i, (weir_time)(i + 1) * 200 * WEIR_MS);
+	for (uint32_t i = 0; i < 5000; i++)
+		more[i].entry = i < 3 ? e[i].entry : (struct timer_entry){.tick = -1};
+	memset(e, 0xff, sizeof e);
+	CHECK_INT(calendar_fit(&t, &more->entry, 5000), 0);
+	CHECK_INT(t.set, 3);
+	CHECK_INT(timer_expire(&t, WEIR_SEC, out, 8), 3);
+	for (uint32_t i = 0; i < 3; i++)
+		CHECK_INT(out[i], i);
+	calendar_free(&t);
+}
+
 int main(int argc, char **argv)
 {
 	law_start(argc, argv, "calendar");
 	RUN(growing_keeps_entries);
 	RUN(growing_as_time_goes_on);
 	RUN(growing_in_a_slot);
+	RUN(growing_keeps_late_times);
 	return law_end(30000);
 }

@@ -118,6 +118,7 @@ static bool expire(struct model *m, uint32_t max)
 			FAIL("entry %u expired instead of %u", e, first);
 		CHECK(m->tick[e] >= 0 && m->tick[e] <= to);
 		CHECK(m->e[e].entry.tick < 0);
+		CHECK_INT(timer_was(&m->e[e].entry), m->tick[e] * TIMER_TICK);
 		m->tick[e] = -1;
 		strict += e == first;
 	}
