@@ -86,6 +86,12 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c);
 /* The change failed: restore the state folder to the version in force. */
 void gateway_draft_unkeep(struct gateway *g, struct gateway_draft *d);
 void gateway_draft_free(struct gateway_draft *d);
+/* Take the layers' members; what was opened for them is in ret. 0 or -ENOMEM. */
+struct gateway_layers;
+int gateway_draft_finish(
+	const struct gateway *g, struct gateway_layers *v, struct gateway_draft *ret);
+/* Exchange the gateway's own members with the draft's. */
+void gateway_draft_exchange(struct gateway *g, struct gateway_draft *d);
 /* Main thread: the draft is in every gate. Exchange it with the version in force. */
 void gateway_draft_enter(struct gateway *g, struct gateway_change *c);
 

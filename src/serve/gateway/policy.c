@@ -2,11 +2,10 @@
 /*
  * policy: make the next version of the policy from the one in force and a requested change.
  *
- * METHOD  The policy in force is `base`, the file's policy, with the volumes that came through the API,
- *         and the overrides of `set` on top. A change makes the whole next policy and runs every check that could refuse it: the reader,
- *         the checks, the sizes of the back ends. Then the state that must survive a restart is
- *         written to disk. At 100,000 tenants this takes seconds: it is done aside
- *         (serve/gateway/change.c), and reads the gateway without changing it.
+ * METHOD  A change makes the whole next policy of all its layers (serve/gateway/layers.h) and runs every check that could
+ *         refuse it: the reader, the checks, the sizes of the back ends. Then the state that must survive a restart is
+ *         written to disk. At 100,000 tenants this takes seconds: it is done aside (serve/gateway/change.c), and reads the
+ *         gateway without changing it.
  *
  *         A policy through the API may name only files that the operator's own policy names: a
  *         client that may change limits need not be able to read every file that the gateway can.
@@ -19,6 +18,7 @@
 #include "serve/host/reports.h"
 #include "serve/host/cluster.h"
 #include "serve/gateway/change.h"
+#include "serve/gateway/layers.h"
 #include "serve/gateway/note.h"
 #include "serve/gateway/slo.h"
 #include "serve/gateway/state.h"
@@ -29,28 +29,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct draft { /* a version before it is complete */
-	struct weir_policy *base, *policy;
-	struct gateway_extras extras;
-	struct gateway_note refused; /* volumes that do not fit */
-	struct gateway_override *overrides;
-	size_t n_overrides;
-	const char *text, *name; /* borrowed */
-	struct tls *tls;
-	struct gateway *gateway;
-	struct gateway_instances *instances; /* of the change; NULL: none */
-};
-
-static void draft_free(struct draft *v)
-{
-	weir_policy_free(v->base);
-	weir_policy_free(v->policy);
-	gateway_extras_free(&v->extras);
-	gateway_note_free(&v->refused);
-	gateway_state_free(v->overrides, v->n_overrides);
-	tls_free(v->tls);
-}
 
 void gateway_draft_free(struct gateway_draft *d)
 {
@@ -64,100 +42,6 @@ void gateway_draft_free(struct gateway_draft *d)
 	gateway_listeners_free(&d->listeners);
 	free(d->was);
 	*d = (struct gateway_draft){0};
-}
-
-/* ---- base, volumes and overrides into one policy */
-
-/* Set the value; that of a tenant that its template has not made is kept until it is. */
-static int override(struct weir_policy *p, const struct gateway_override *o, struct weir_err *err)
-{
-	int rc = policy_override_set(p, o->key, o->value, err);
-
-	return rc == -ENOENT && policy_override_later(p, o->key, o->value, err) == 0 ? 0 : rc;
-}
-
-/* The last layer: what depends on sizes and on all limits together; and the check. */
-static int settle(struct draft *v, const struct gateway_volumes *fresh,
-	struct weir_policy_remarks *remarks, struct weir_err *err)
-{
-	const struct gateway_instances none = {0};
-	int rc = gateway_each_limits(
-		v->gateway, v->policy, fresh, v->instances ? v->instances : &none);
-
-	return rc < 0 ? no_memory(err) : policy_override_check(v->policy, remarks, err);
-}
-
-/* Make the policy: a copy of the base, then each layer in order. An override that does not fit is reported. */
-static int build(
-	const struct gateway *g, struct draft *v, struct gateway_note *note, struct weir_err *err)
-{
-	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
-	struct weir_err why;
-	int rc = remarks ? policy_copy(v->base, &v->policy) : -ENOMEM;
-
-	if (rc == 0)
-		rc = gateway_volume_layer(g, v->policy, &v->extras, &v->refused);
-	if (rc == 0 && v->instances)
-		rc = policy_each_expand(v->policy, v->instances->all, v->instances->n);
-	if (rc < 0)
-		no_memory(err);
-	for (size_t i = 0; rc == 0 && i < v->n_overrides; i++) {
-		rc = override(v->policy, &v->overrides[i], &why);
-		if (rc < 0)
-			weir_err_set(err, rc, "%s", why.text);
-	}
-	if (rc == 0)
-		rc = settle(v, NULL, remarks, err);
-	for (size_t i = 0; rc == 0 && i < remarks->n_warnings && i < WEIR_POLICY_REMARKS; i++)
-		gateway_note_add(note, "%s (warning)", remarks->warnings[i].text);
-	free(remarks);
-	return rc;
-}
-
-/* Keep the overrides that fit the base; log and drop the others. */
-static int drop_unfit(struct draft *v, struct gateway_note *note, struct weir_err *err)
-{
-	struct weir_policy *scratch;
-	size_t kept = 0;
-
-	if (policy_copy(v->base, &scratch) < 0)
-		return no_memory(err);
-	for (size_t i = 0; i < v->n_overrides; i++) {
-		struct gateway_override *o = &v->overrides[i];
-		struct weir_err why;
-
-		if (override(scratch, o, &why) == 0) {
-			v->overrides[kept++] = *o;
-			continue;
-		}
-		gateway_note_add(
-			note, "%s %s, which was set, is dropped: %s", o->key, o->value, why.text);
-		free(o->key);
-		free(o->value);
-	}
-	v->n_overrides = kept;
-	weir_policy_free(scratch);
-	return 0;
-}
-
-/* Report overrides that are removed and differ from the new policy. */
-static void say_undone(
-	const struct gateway *g, const struct weir_policy *base, struct gateway_note *note)
-{
-	for (size_t i = 0; i < g->n_overrides; i++) {
-		const struct gateway_override *o = &g->overrides[i];
-		char is[POLICY_OVERRIDE_TEXT];
-
-		if (policy_override_same(g->policy, base, o->key))
-			continue;
-		if (policy_override_show(base, o->key, is) == 0)
-			gateway_note_add(
-				note, "%s %s, which was set, is undone: %s", o->key, o->value, is);
-		else
-			gateway_note_add(note,
-				"%s %s, which was set, is removed with its tenant or resource",
-				o->key, o->value);
-	}
 }
 
 /* ---- apply */
@@ -220,7 +104,8 @@ static int read_sent(void *arg, const char *from, const char *name, char **ret_t
 	return 0;
 }
 
-static int parse(struct gateway *g, struct gateway_change *c, struct draft *v, struct weir_err *err)
+static int parse(
+	struct gateway *g, struct gateway_change *c, struct gateway_layers *v, struct weir_err *err)
 {
 	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
 	int rc;
@@ -244,7 +129,7 @@ static int parse(struct gateway *g, struct gateway_change *c, struct draft *v, s
 	return policy_copy_everybody(v->base) < 0 ? no_memory(err) : 0;
 }
 
-static int fit(struct gateway *g, struct draft *v, struct weir_err *err)
+static int fit(struct gateway *g, struct gateway_layers *v, struct weir_err *err)
 {
 	/* read even if no name changed: the files may have new content */
 	int rc = gateway_tls_read(v->policy, &v->tls, err);
@@ -257,7 +142,8 @@ static int fit(struct gateway *g, struct draft *v, struct weir_err *err)
 }
 
 /* Copy the layers in force, with key = value set (both NULL: as they are; value NULL: without key). */
-static int copy_layers(const struct gateway *g, const char *key, const char *value, struct draft *v)
+static int copy_layers(
+	const struct gateway *g, const char *key, const char *value, struct gateway_layers *v)
 {
 	int rc = gateway_extras_copy(&g->extras, &v->extras);
 
@@ -266,7 +152,8 @@ static int copy_layers(const struct gateway *g, const char *key, const char *val
 				&v->n_overrides);
 }
 
-static int look_at_folders(struct gateway *g, struct draft *v, bool scan, struct weir_err *err)
+static int look_at_folders(
+	struct gateway *g, struct gateway_layers *v, bool scan, struct weir_err *err)
 {
 	int rc = gateway_folders_look(g->folders, g->base, v->base, scan, err);
 
@@ -275,7 +162,7 @@ static int look_at_folders(struct gateway *g, struct draft *v, bool scan, struct
 	return rc;
 }
 
-static int make_applied(struct gateway *g, struct gateway_change *c, struct draft *v)
+static int make_applied(struct gateway *g, struct gateway_change *c, struct gateway_layers *v)
 {
 	struct weir_err *err = &c->err;
 	int rc = parse(g, c, v, err);
@@ -289,19 +176,19 @@ static int make_applied(struct gateway *g, struct gateway_change *c, struct draf
 	if (rc < 0)
 		return rc;
 	if (!c->keep) {
-		say_undone(g, v->base, &c->note);
+		gateway_layers_say_undone(g, v->base, &c->note);
 		gateway_state_free(v->overrides, v->n_overrides);
 		v->overrides = NULL;
 		v->n_overrides = 0;
 	}
-	rc = drop_unfit(v, &c->note, err);
+	rc = gateway_layers_drop_unfit(v, &c->note, err);
 	if (rc == 0)
-		rc = build(g, v, &c->note, err);
+		rc = gateway_layers_build(g, v, &c->note, err);
 	return rc < 0 ? rc : fit(g, v, err);
 }
 
 /* Make the policy as a restart would: the file as it is now, and the overrides. */
-static int make_reloaded(struct gateway *g, struct gateway_change *c, struct draft *v)
+static int make_reloaded(struct gateway *g, struct gateway_change *c, struct gateway_layers *v)
 {
 	int rc;
 
@@ -326,7 +213,7 @@ static bool is_set(const struct gateway *g, const char *key)
 }
 
 /* Copy what the policy in force was made of, with one value set. */
-static int copy_sources(struct gateway *g, struct gateway_change *c, struct draft *v)
+static int copy_sources(struct gateway *g, struct gateway_change *c, struct gateway_layers *v)
 {
 	int rc = policy_copy(g->base, &v->base);
 
@@ -337,35 +224,35 @@ static int copy_sources(struct gateway *g, struct gateway_change *c, struct draf
 	return rc < 0 ? no_memory(&c->err) : look_at_folders(g, v, c->scan, &c->err);
 }
 
-static int make_set(struct gateway *g, struct gateway_change *c, struct draft *v)
+static int make_set(struct gateway *g, struct gateway_change *c, struct gateway_layers *v)
 {
 	int rc;
 
 	if (!c->value && !is_set(g, c->key))
 		return weir_err_set(&c->err, -ENOENT, "%s was not set", c->key);
 	rc = copy_sources(g, c, v);
-	return rc < 0 ? rc : build(g, v, &c->note, &c->err);
+	return rc < 0 ? rc : gateway_layers_build(g, v, &c->note, &c->err);
 }
 
 /* ---- refresh, and volumes */
 
-static int make_refreshed(struct gateway *g, struct gateway_change *c, struct draft *v)
+static int make_refreshed(struct gateway *g, struct gateway_change *c, struct gateway_layers *v)
 {
 	int rc = copy_sources(g, c, v);
 
 	if (rc == 0)
 		c->same = !c->forced && gateway_folders_version(g->folders) == g->folders_version;
-	return rc < 0 || c->same ? rc : build(g, v, &c->note, &c->err);
+	return rc < 0 || c->same ? rc : gateway_layers_build(g, v, &c->note, &c->err);
 }
 
-static int make_volume(struct gateway *g, struct gateway_change *c, struct draft *v)
+static int make_volume(struct gateway *g, struct gateway_change *c, struct gateway_layers *v)
 {
 	int rc = copy_sources(g, c, v);
 
 	if (rc == 0)
 		rc = gateway_volume_edit(g, c, &v->extras);
 	if (rc == 0 && !c->same)
-		rc = build(g, v, &c->note, &c->err);
+		rc = gateway_layers_build(g, v, &c->note, &c->err);
 	return rc < 0 || c->same ? rc : gateway_volumes_allowed(g, v->policy, &c->err);
 }
 
@@ -381,8 +268,8 @@ bool gateway_override(
 
 /* ---- a draft */
 
-/* Takes the members of v; what was opened for it is in ret. */
-static int finish_draft(const struct gateway *g, struct draft *v, struct gateway_draft *ret)
+int gateway_draft_finish(
+	const struct gateway *g, struct gateway_layers *v, struct gateway_draft *ret)
 {
 	struct gateway_draft d = *ret;
 
@@ -451,7 +338,7 @@ void gateway_draft_unkeep(struct gateway *g, struct gateway_draft *d)
 }
 
 /* Open the new resources and volumes, unless nothing is to be changed. */
-static int open_all(struct gateway *g, struct gateway_change *c, struct draft *v)
+static int open_all(struct gateway *g, struct gateway_change *c, struct gateway_layers *v)
 {
 	const struct weir_policy *p = v->policy;
 	int rc = c->dry ? 0 : gateway_resources_open(g, p, &c->draft.resources, &c->err);
@@ -467,41 +354,41 @@ static int open_all(struct gateway *g, struct gateway_change *c, struct draft *v
 
 void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 {
-	static int (*const make[])(struct gateway *, struct gateway_change *, struct draft *) = {
+	static int (*const make[])(
+		struct gateway *, struct gateway_change *, struct gateway_layers *) = {
 		[CHANGE_APPLY] = make_applied,
 		[CHANGE_SET] = make_set,
 		[CHANGE_RELOAD] = make_reloaded,
 		[CHANGE_REFRESH] = make_refreshed,
 		[CHANGE_VOLUME] = make_volume,
 	};
-	struct draft v = {.gateway = g, .instances = &c->instances};
+	struct gateway_layers v = {.gateway = g, .instances = &c->instances};
 	int rc = make[c->kind](g, c, &v);
 
 	if (c->same) {
-		draft_free(&v);
+		gateway_layers_free(&v);
 		c->rc = rc;
 		return;
 	}
 	if (rc == 0)
 		rc = open_all(g, c, &v);
 	if (rc == 0 && c->draft.volumes.n && policy_size_used(v.policy))
-		rc = settle(&v, &c->draft.volumes, NULL, &c->err);
+		rc = gateway_layers_settle(&v, &c->draft.volumes, NULL, &c->err);
 	if (rc == 0) {
 		if (c->kind != CHANGE_REFRESH)
 			gateway_note_changes(&c->note, g->policy, v.policy, c->own);
-		rc = finish_draft(g, &v, &c->draft);
+		rc = gateway_draft_finish(g, &v, &c->draft);
 		if (rc < 0)
 			no_memory(&c->err);
 	}
 	c->draft.tls_set = c->kind == CHANGE_APPLY || c->kind == CHANGE_RELOAD;
 	if (rc == 0 && !c->dry)
 		rc = keep(g, c);
-	draft_free(&v);
+	gateway_layers_free(&v);
 	c->rc = rc;
 }
 
-/* Exchange the gateway's own members with the draft's. */
-static void exchange(struct gateway *g, struct gateway_draft *d)
+void gateway_draft_exchange(struct gateway *g, struct gateway_draft *d)
 {
 	struct gateway_draft old = {.base = g->base,
 		.version = g->in_force,
@@ -536,7 +423,7 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	static const char *const how[] = {"apply", "set", "apply", "refresh", "volume"};
 	char version[24];
 
-	exchange(g, &c->draft);
+	gateway_draft_exchange(g, &c->draft);
 	gateway_resources_enter(g, c->draft.resources, g->policy->n_resources, c->draft.version, c);
 	c->draft.resources = NULL;
 	gateway_note_news(&c->draft.refused, &g->unserved, "volume-refused");
@@ -557,134 +444,4 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	gateway_each_entered(g, &c->instances);
 	log_event(LOG_LEVEL_INFO, "policy", "how", how[c->kind], "name", g->name, "version",
 		log_number(version, (double)g->version), NULL);
-}
-
-/* ---- start */
-
-static void forget_policy(struct draft *v)
-{
-	weir_policy_free(v->policy);
-	v->policy = NULL;
-	gateway_note_free(&v->refused);
-}
-
-/* Apply overrides one by one; keep each that is valid with those before it. */
-static int start_one_by_one(const struct gateway *g, struct draft *v, struct weir_err *err)
-{
-	struct gateway_override *all = v->overrides;
-	size_t n = v->n_overrides, kept = 0;
-	int rc = -ENODATA; /* no policy is built yet */
-
-	for (size_t i = 0; i < n; i++) {
-		struct gateway_override one = all[i];
-		struct weir_err why;
-
-		all[i] = (struct gateway_override){0};
-		all[kept] = one;
-		forget_policy(v);
-		v->n_overrides = kept + 1;
-		rc = build(g, v, NULL, &why);
-		if (rc == 0) {
-			kept++;
-			continue;
-		}
-		log_event(LOG_LEVEL_WARNING, "set-dropped", "key", one.key, "value", one.value,
-			"why", why.text, NULL);
-		all[kept] = (struct gateway_override){0};
-		free(one.key);
-		free(one.value);
-	}
-	v->n_overrides = kept;
-	if (rc == 0)
-		return 0;
-	forget_policy(v);
-	return build(g, v, NULL, err);
-}
-
-static int make_first_draft(
-	struct gateway *g, struct weir_policy *p, struct draft *v, struct weir_err *err)
-{
-	struct weir_err ignored;
-	int rc;
-
-	v->base = p;
-	rc = gateway_folders_new(&g->folders);
-	if (rc < 0)
-		return weir_err_set(err, rc, "cannot watch folders: %s", strerror(-rc));
-	if (policy_copy_everybody(p) < 0)
-		return no_memory(err);
-	if (g->state) {
-		gateway_state_check(g->state);
-		rc = gateway_state_read(g->state, &v->overrides, &v->n_overrides, err);
-		if (rc == 0)
-			rc = gateway_extras_read(g->state, &v->extras, err);
-	}
-	if (rc == 0)
-		rc = gateway_folders_look(g->folders, NULL, p, true, err);
-	if (rc < 0)
-		return rc;
-	gateway_volume_unlink_all(&v->extras); /* as a crash has left them */
-	gateway_volume_prune(g, &v->extras);
-	if (build(g, v, NULL, &ignored) == 0)
-		return 0;
-	forget_policy(v);
-	return start_one_by_one(g, v, err);
-}
-
-int gateway_policy_start(struct gateway *g, struct weir_policy *p, const char *text,
-	const char *name, struct weir_err *err)
-{
-	struct draft v = {.text = text, .name = name, .gateway = g};
-	struct gateway_draft d = {0};
-	int rc = make_first_draft(g, p, &v, err);
-
-	g->file = strdup(name);
-	if (rc == 0 && (!g->file || finish_draft(g, &v, &d) < 0))
-		rc = no_memory(err);
-	if (rc == 0)
-		exchange(g, &d);
-	gateway_draft_free(&d);
-	draft_free(&v);
-	return rc;
-}
-
-int gateway_policy_sizes(struct gateway *g, struct weir_err *err)
-{
-	struct draft v = {.gateway = g};
-	struct gateway_version *version = NULL;
-	int rc;
-
-	if (!policy_size_used(g->policy))
-		return 0;
-	rc = policy_copy(g->policy, &v.policy) < 0 ? no_memory(err) : settle(&v, NULL, NULL, err);
-	if (rc == 0 && gateway_version_new(v.policy, g->text, g->name, &version) < 0)
-		rc = no_memory(err);
-	if (rc < 0) {
-		weir_policy_free(v.policy);
-		return rc;
-	}
-	gateway_version_drop(g->in_force);
-	g->in_force = version;
-	g->policy = version->policy;
-	g->text = version->text;
-	g->name = version->name;
-	return 0;
-}
-
-void gateway_policy_stop(struct gateway *g)
-{
-	weir_policy_free(g->base);
-	gateway_version_drop(g->in_force);
-	gateway_extras_free(&g->extras);
-	gateway_note_free(&g->unserved);
-	gateway_folders_free(g->folders);
-	g->folders = NULL;
-	gateway_state_free(g->overrides, g->n_overrides);
-	free(g->file);
-	g->base = NULL;
-	g->in_force = NULL;
-	g->policy = NULL;
-	g->overrides = NULL;
-	g->n_overrides = 0;
-	g->file = NULL;
 }
