@@ -3,6 +3,7 @@
  * volume: `volumes` of a resource: exports with a back end of their own behind the resource's gate; or folders of
  * them.
  */
+#include "base/utf8.h"
 #include "policy/impl.h"
 #include "policy/folder.h"
 #include "policy/index.h"
@@ -29,6 +30,9 @@ const char *policy_volume_name_bad(const char *name)
 	for (const char *c = name; *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			return "contains a control character";
+	for (const char *c = name; *c; c += utf8_shown((const unsigned char *)c))
+		if (!utf8_shown((const unsigned char *)c))
+			return "is not UTF-8";
 	return NULL;
 }
 

@@ -124,6 +124,12 @@ run 2 weir volume set absent --class gold
 has stderr "there is no volume 'absent'"
 weir load -t 3s -d 4 --reads 50% --verify "vm-17=$(uri vm-17)" >load.out 2>&1 &
 load=$!
+tries=0
+until weir volume list -o json | grep -q '"clients": [1-9]'; do # the load keeps to the size that it found
+	tries=$((tries + 1))
+	[ "$tries" -lt 200 ] || fail "the load does not connect: $(cat load.out)"
+	sleep 0.05
+done
 run 0 weir volume grow vm-17 16MiB
 run 0 weir volume grow vm-17 16MiB
 run 0 nbdinfo --size "$(uri vm-17)"
@@ -175,4 +181,35 @@ has stdout "not served: "
 run 0 nbdinfo --size "$(uri db)"
 run 0 weir volume rm old
 run 0 weir volume create nvme0 vm-31 --size 1MiB
+
+# ---- names that would become something else on their way
+
+ls -A vm >before
+api PUT '/v1/volumes/vm-a%3Flock%3Dno' '{"resource": "nvme0", "size": "1MiB"}'
+has stdout "a path with '?' cannot be served"
+api PUT '/v1/volumes/vm-%ff' '{"resource": "nvme0", "size": "1MiB"}'
+has stdout "the name is not UTF-8"
+api PUT '/v1/volumes/vm-%00x' '{"resource": "nvme0", "size": "1MiB"}'
+has stdout "control character"
+api DELETE '/v1/volumes/vm-31%00other'
+run 0 weir volume rm 'other/../vm-31'
+run 0 nbdinfo --size "$(uri vm-31)"
+run 2 weir volume create nvme0 'x/../vm-32' --size 1MiB
+has stderr "the name contains a slash"
+ls -A vm >after
+cmp -s before after || fail "files came or went: $(diff before after)"
+
+# ---- a volume that cannot be kept leaves no file behind
+
+if [ "$(id -u)" -eq 0 ]; then # an immutable folder would need more; a folder in its place refuses root as well
+	mv state/volumes.json kept.json
+	mkdir -p state/volumes.json/x
+	run 1 weir volume create nvme0 vm-33 --size 1MiB
+	test ! -e vm/33.raw || fail "a failed create left its file"
+	rm -r state/volumes.json
+	mv kept.json state/volumes.json
+	run 0 weir volume create nvme0 vm-33 --size 1MiB
+	run 0 weir volume rm vm-33
+	test ! -e vm/33.raw || fail "rm left the file that create made"
+fi
 serve_stop gate

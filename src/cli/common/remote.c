@@ -185,6 +185,7 @@ static void prepare_request(struct remote *r, const char *url, const char *metho
 
 	curl_easy_reset(c); /* keeps the connection */
 	curl_easy_setopt(c, CURLOPT_URL, url);
+	curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L); /* ".." in a name is part of the name */
 	if (r->socket) {
 		curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, r->socket);
 		curl_easy_setopt(c, CURLOPT_PROXY, "");

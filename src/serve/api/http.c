@@ -258,6 +258,14 @@ static void log_daemon(void *arg, const char *form, va_list args)
 	log_event(LOG_LEVEL_DEBUG, "http", "text", text, NULL);
 }
 
+/* A NUL must not cut a name: it becomes another control character, which no name has. */
+static size_t unescape(void *arg, struct MHD_Connection *c, char *text)
+{
+	for (char *at = text; (at = strstr(at, "%00")); at += 3)
+		at[2] = '1';
+	return MHD_http_unescape(text);
+}
+
 static int start_daemon(struct http *h)
 {
 	const union MHD_DaemonInfo *info;
@@ -265,7 +273,8 @@ static int start_daemon(struct http *h)
 	h->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
 					     MHD_ALLOW_SUSPEND_RESUME,
 		0, NULL, NULL, http_handle, h, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)(2 * CONNECTIONS), /* evicted ones go soon */
+		MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)(2 * CONNECTIONS), /* evicted ones go soon */
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENT, MHD_OPTION_NOTIFY_COMPLETED,
 		http_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_notify, h, MHD_OPTION_END);
 	if (!h->daemon)

@@ -48,6 +48,7 @@ void gateway_change_free(struct gateway_change *c)
 	free(c->key);
 	free(c->value);
 	free(c->gone);
+	free(c->made);
 	free((char *)c->volume.name);
 	free((char *)c->volume.resource);
 	free((char *)c->volume.back);
@@ -316,6 +317,7 @@ static void run_aside(struct aside_job *j)
 		break;
 	default:
 		gateway_draft_unkeep(c->gateway, &c->draft);
+		gateway_volume_unmake(c);
 	}
 }
 

@@ -85,6 +85,14 @@ void gateway_volume_unlink(const char *name, const char *path)
 			strerror(errno), NULL);
 }
 
+void gateway_volume_unmake(struct gateway_change *c)
+{
+	if (c->made)
+		gateway_volume_unlink(c->volume.name, c->made);
+	free(c->made);
+	c->made = NULL;
+}
+
 void gateway_volume_unlink_all(const struct gateway_extras *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
@@ -118,10 +126,12 @@ static int put(struct gateway_extras *list, const struct gateway_volume_request 
 }
 
 /* In the first folder of the resource that would give a file that name. */
-static int create(struct gateway *g, const struct gateway_volume_request *q, int resource,
-	struct gateway_extras *list, struct weir_err *err)
+static int create(
+	struct gateway *g, struct gateway_change *c, int resource, struct gateway_extras *list)
 {
+	const struct gateway_volume_request *q = &c->volume;
 	char file[POLICY_FOLDER_NAME], back[4096 + 8];
+	struct weir_err *err = &c->err;
 
 	for (size_t i = 0; i < g->base->n_folders; i++) {
 		const struct weir_folder *f = &g->base->folders[i];
@@ -129,10 +139,17 @@ static int create(struct gateway *g, const struct gateway_volume_request *q, int
 
 		if (f->resource != resource || policy_folder_file(f, q->name, file) < 0)
 			continue;
-		rc = create_file(f->dir, file, q->size, err);
-		if (rc < 0)
-			return rc;
 		snprintf(back, sizeof(back), "file:%s/%s", f->dir, file);
+		if (strchr(back, '?')) /* what follows would be options of the back end */
+			return weir_err_set(err, -EINVAL, "%s: a path with '?' cannot be served",
+				back + strlen("file:"));
+		c->made = strdup(back + strlen("file:"));
+		rc = c->made ? create_file(f->dir, file, q->size, err) : no_memory(err);
+		if (rc < 0) {
+			free(c->made);
+			c->made = NULL;
+			return rc;
+		}
 		if (gateway_folders_touch(g->folders, f->dir, file) < 0)
 			return no_memory(err);
 		return put(list, q, q->resource, back, q->class_ ? q->class_ : f->class_,
@@ -143,10 +160,11 @@ static int create(struct gateway *g, const struct gateway_volume_request *q, int
 		q->name);
 }
 
-static int add(struct gateway *g, const struct gateway_volume_request *q,
-	struct gateway_extras *list, struct weir_err *err)
+static int add(struct gateway *g, struct gateway_change *c, struct gateway_extras *list)
 {
+	const struct gateway_volume_request *q = &c->volume;
 	const char *bad = policy_volume_name_bad(q->name);
+	struct weir_err *err = &c->err;
 	int resource;
 
 	if (bad)
@@ -158,7 +176,7 @@ static int add(struct gateway *g, const struct gateway_volume_request *q,
 	if (resource < 0)
 		return resource;
 	return q->back ? put(list, q, q->resource, q->back, q->class_, EXTRA_ADDED, err)
-		       : create(g, q, resource, list, err);
+		       : create(g, c, resource, list);
 }
 
 /* ---- one that exists */
@@ -303,7 +321,7 @@ int gateway_volume_edit(struct gateway *g, struct gateway_change *c, struct gate
 		return remove_one(g, c, list);
 	if (c->volume.op == VOLUME_CHANGE)
 		return change(g, c, list);
-	return find(g, c->volume.name, &t) ? compare(&t, c) : add(g, &c->volume, list, &c->err);
+	return find(g, c->volume.name, &t) ? compare(&t, c) : add(g, c, list);
 }
 
 /* ---- the layer */

@@ -16,6 +16,8 @@ void gateway_volume_prune(const struct gateway *g, struct gateway_extras *list);
 /* Add the volumes of both sources to a policy. refused: a line for each that does not fit. 0 or -ENOMEM. */
 int gateway_volume_layer(const struct gateway *g, struct weir_policy *p,
 	const struct gateway_extras *extras, struct gateway_note *refused);
+/* The change failed: delete the file that was made for it, if any. */
+void gateway_volume_unmake(struct gateway_change *c);
 /* Delete the file of a volume that is gone; a failure is logged. */
 void gateway_volume_unlink(const char *name, const char *path);
 /* The same for all of a list that are to go, after a restart. */
