@@ -51,6 +51,7 @@ rm -r none
 truncate -s 4M vm/1.raw db.raw vm/skipped.img vm/named.raw
 cat >weir.yaml <<END
 listen: "unix:$here/s.sock"
+classes: {silver: {weight: 2}}
 resources:
   - name: nvme0
     depth: 32
@@ -154,7 +155,7 @@ run 0 there vm-5
 
 sed "s|$here/vm, |$here/none, |" weir.yaml >bad.yaml
 run 2 weir policy apply bad.yaml
-has stderr "bad.yaml:9:9: dir $here/none: "
+has stderr "bad.yaml:10:9: dir $here/none: "
 sed "s|$here/vm, |/etc, |" weir.yaml >bad.yaml
 run 2 weir policy apply bad.yaml
 has stderr "only the gateway's own policy file may name a folder"

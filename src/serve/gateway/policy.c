@@ -34,6 +34,7 @@ struct draft { /* a version before it is complete */
 	struct weir_policy *base, *policy;
 	struct gateway_extras extras;
 	struct gateway_note refused; /* volumes that do not fit */
+	struct gateway_note remarks; /* gateway_version */
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	const char *text, *name; /* borrowed */
@@ -48,6 +49,7 @@ static void draft_free(struct draft *v)
 	weir_policy_free(v->policy);
 	gateway_extras_free(&v->extras);
 	gateway_note_free(&v->refused);
+	gateway_note_free(&v->remarks);
 	gateway_state_free(v->overrides, v->n_overrides);
 	tls_free(v->tls);
 }
@@ -96,7 +98,7 @@ static int build(
 	int rc = remarks ? policy_copy(v->base, &v->policy) : -ENOMEM;
 
 	if (rc == 0)
-		rc = gateway_volume_layer(g, v->policy, &v->extras, &v->refused);
+		rc = gateway_volume_layer(g, v->policy, &v->extras, &v->refused, &v->remarks);
 	if (rc == 0 && v->instances)
 		rc = policy_each_expand(v->policy, v->instances->all, v->instances->n);
 	if (rc < 0)
@@ -392,6 +394,8 @@ static int finish_draft(const struct gateway *g, struct draft *v, struct gateway
 		return -ENOMEM;
 	}
 	v->policy = NULL;
+	d.version->remarks = v->remarks;
+	v->remarks = (struct gateway_note){0};
 	policy_swap_map(g->policy, d.version->policy, d.was);
 	d.base = v->base;
 	d.extras = v->extras;
@@ -465,6 +469,14 @@ static int open_all(struct gateway *g, struct gateway_change *c, struct draft *v
 	return rc;
 }
 
+static void say_changes(const struct gateway *g, struct gateway_change *c, const struct draft *v)
+{
+	gateway_note_changes(&c->note, g->policy, v->policy, c->own);
+	for (size_t i = 0; i < v->remarks.n; i++)
+		if (!gateway_note_has(&g->in_force->remarks, v->remarks.lines[i]))
+			gateway_note_add(&c->note, "%s", v->remarks.lines[i]);
+}
+
 void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 {
 	static int (*const make[])(struct gateway *, struct gateway_change *, struct draft *) = {
@@ -488,7 +500,7 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 		rc = settle(&v, &c->draft.volumes, NULL, &c->err);
 	if (rc == 0) {
 		if (c->kind != CHANGE_REFRESH)
-			gateway_note_changes(&c->note, g->policy, v.policy, c->own);
+			say_changes(g, c, &v);
 		rc = finish_draft(g, &v, &c->draft);
 		if (rc < 0)
 			no_memory(&c->err);
@@ -540,6 +552,7 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	gateway_resources_enter(g, c->draft.resources, g->policy->n_resources, c->draft.version, c);
 	c->draft.resources = NULL;
 	gateway_note_news(&c->draft.refused, &g->unserved, "volume-refused");
+	gateway_note_news(&c->draft.version->remarks, &g->in_force->remarks, "remark");
 	gateway_volumes_enter(g, &c->draft.volumes, c);
 	if (c->draft.listeners.all && !g->stopping &&
 		gateway_listeners_enter(g, &c->draft.listeners) < 0)
@@ -566,6 +579,7 @@ static void forget_policy(struct draft *v)
 	weir_policy_free(v->policy);
 	v->policy = NULL;
 	gateway_note_free(&v->refused);
+	gateway_note_free(&v->remarks);
 }
 
 /* Apply overrides one by one; keep each that is valid with those before it. */
@@ -663,6 +677,8 @@ int gateway_policy_sizes(struct gateway *g, struct weir_err *err)
 		weir_policy_free(v.policy);
 		return rc;
 	}
+	version->remarks = g->in_force->remarks; /* no reader has it yet */
+	g->in_force->remarks = (struct gateway_note){0};
 	gateway_version_drop(g->in_force);
 	g->in_force = version;
 	g->policy = version->policy;

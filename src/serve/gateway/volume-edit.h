@@ -13,9 +13,11 @@
 int gateway_volume_edit(struct gateway *g, struct gateway_change *c, struct gateway_extras *list);
 /* Remove entries of files that a folder does not have any more. */
 void gateway_volume_prune(const struct gateway *g, struct gateway_extras *list);
-/* Add the volumes of both sources to a policy. refused: a line for each that does not fit. 0 or -ENOMEM. */
+/* Add the volumes of both sources to a policy. refused: a line for each that does not fit. remarks: a line
+ * for each class of theirs that the policy lacks. 0 or -ENOMEM. */
 int gateway_volume_layer(const struct gateway *g, struct weir_policy *p,
-	const struct gateway_extras *extras, struct gateway_note *refused);
+	const struct gateway_extras *extras, struct gateway_note *refused,
+	struct gateway_note *remarks);
 /* Delete the file of a volume that is gone; a failure is logged. */
 void gateway_volume_unlink(const char *name, const char *path);
 /* The same for all of a list that are to go, after a restart. */
