@@ -144,11 +144,22 @@ for i in 1 2 3; do
 	run 0 there vm-5
 	run 0 there vm-7
 done
-until_ok grep -q folder-away gate.log
+away()
+{
+	weir status | grep "^remark: dir $here/vm is away: "
+}
+until_ok away
+run 0 weir volume list
+has stdout "remark: dir $here/vm is away: "
+run 0 curl -s --unix-socket "$here/api.sock" http://x/v1/status
+has stdout "dir $here/vm is away: "
+test "$(grep -c "remark .*is away" gate.log)" = 1 || fail "the log does not name the folder once: $(cat gate.log)"
 mv away vm
 until_ok there vm-8
 until_ok gone vm-4
 has gate.log folder-back
+run 0 weir status
+hasnt stdout remark
 run 0 there vm-5
 
 # ---- a policy with a folder that is not there, or not the gateway's, is refused with its place

@@ -405,8 +405,10 @@ int gateway_volume_layer(const struct gateway *g, struct weir_policy *p,
 			g->folders, p, extras, &memory, &list, &n, refuse, refused);
 	if (rc == 0)
 		rc = policy_volumes_add(p, list, n, refuse, refused);
-	if (rc == 0)
+	if (rc == 0) {
 		note_classes(p, remarks);
+		gateway_folders_remark(g->folders, remarks);
+	}
 	free(list);
 	arena_free(&memory);
 	return rc;
