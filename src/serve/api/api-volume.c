@@ -53,12 +53,14 @@ void api_get_volumes(struct api *a, struct http_request *q, struct http_reply *r
 
 void api_get_volume(struct api *a, struct http_request *q, struct http_reply *ret)
 {
+	const char *name = q->path + strlen(PATH);
 	struct gateway_volume_view v;
+	struct weir_err err;
 
-	if (gateway_volume_view(a->gateway, q->path + strlen(PATH), 0, &v))
+	if (gateway_volume_view(a->gateway, name, 0, &v))
 		http_json_give(ret, 200, volume_json(a->gateway, &v));
 	else
-		http_json_fail(ret, 404, "there is no such volume");
+		api_fail(ret, weir_err_set(&err, -ENOENT, "there is no volume '%s'", name), &err);
 }
 
 /* ---- changes */
