@@ -2,6 +2,7 @@
 /* volume: `weir volume`, make, list, change and remove the volumes of a running gateway. */
 #include "cli/common/remote.h"
 #include "cli/view/table.h"
+#include "cli/view/view.h"
 #include <weir/units.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,8 +130,7 @@ static void print_table(const json_t *j)
 {
 	static const char *const heads[] = {
 		"VOLUME", "RESOURCE", "SIZE", "CLIENTS", "TENANT", "CLASS", "IOPS", "URI", NULL};
-	const json_t *list = json_object_get(j, "volumes"),
-		     *unserved = json_object_get(j, "unserved");
+	const json_t *list = json_object_get(j, "volumes");
 	struct table t;
 	char size[32];
 
@@ -152,8 +152,8 @@ static void print_table(const json_t *j)
 			json_is_true(json_object_get(v, "open")) ? text(v, "uri") : "not open");
 	}
 	table_end(&t, stdout);
-	for (size_t i = 0; i < json_array_size(unserved); i++)
-		printf("not served: %s\n", json_string_value(json_array_get(unserved, i)));
+	view_write_lines(j, "unserved", "not served", stdout);
+	view_write_lines(j, "remarks", "remark", stdout);
 }
 
 static int list(struct remote *r, const char *const *values, char **words)

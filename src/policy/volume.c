@@ -10,6 +10,7 @@
 #include "policy/pattern.h"
 #include "policy/volume.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,6 +143,20 @@ static int resource_named(const struct weir_policy *p, const char *name)
 		if (strcmp(p->resources[i].name, name) == 0)
 			return (int)i;
 	return -1;
+}
+
+int policy_volume_class(const struct weir_policy *p, const char *class_, struct weir_err *err)
+{
+	char names[256] = "no classes";
+	size_t len = 0;
+
+	if (policy_class_find(p, class_))
+		return 0;
+	for (size_t i = 0; i < p->n_classes && len < sizeof(names); i++)
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
+			p->classes[i].name);
+	return weir_err_set(
+		err, -EINVAL, "there is no class '%s'; the policy has: %s", class_, names);
 }
 
 /* Return why the volume does not fit, or NULL. before: the one before it in the order of names, or NULL. */

@@ -22,6 +22,8 @@ typedef void policy_volume_skipped(void *arg, const struct policy_volume *v, con
 int policy_volumes_add(struct weir_policy *p, const struct policy_volume *list, size_t n,
 	policy_volume_skipped *skipped, void *arg);
 
+/* Return 0 if the policy has the class; else -EINVAL with a message that names those it has. */
+int policy_volume_class(const struct weir_policy *p, const char *class_, struct weir_err *err);
 /* Return why a volume may not have that name; NULL: it may. */
 const char *policy_volume_name_bad(const char *name);
 

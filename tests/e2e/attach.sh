@@ -2,7 +2,9 @@
 # weir attach and detach refuse wrong command lines before they touch the kernel, exports under TLS, and a kernel without
 # the driver; their unit is valid. tests/e2e/attach-guest.sh attaches devices.
 . "$WEIR_SOURCE/tests/lib.sh"
+. "$WEIR_SOURCE/tests/lib-serve.sh"
 
+here=$PWD
 case $(weir attach 2>&1) in
 *libmnl*)
 	run 2 weir detach x
@@ -43,6 +45,34 @@ run 1 weir attach --socket "$PWD/none.sock" vm-17
 has stderr "none.sock"
 run 2 weir detach
 has stderr "needs a VOLUME or a device, such as /dev/nbd0"
+
+# ---- a name: the gateway's API gives the URI; without an address for clients, or under TLS, there is none that fits
+
+named() # ARGUMENT...: a gateway with the volumes vm-17 and "vm 18"
+{
+	serve gate --api "unix:$here/api.sock" "$@" weir.yaml
+}
+cat >weir.yaml <<END
+resources:
+  - {name: nvme0, volumes: [{name: vm-17, back: "memory:1M"}, {name: "vm 18", back: "memory:1M"}]}
+END
+export WEIR_SOCKET="$here/api.sock"
+named --listen "unix:$here/s.sock"
+refused "there is no volume 'none'" none
+if ! [ -e /sys/module/nbd ] && ! [ -e /dev/nbd0 ]; then
+	for volume in vm-17 "vm 18"; do
+		run 1 weir attach "$volume"
+		has stderr "$volume: the kernel's nbd driver is not loaded: modprobe nbd"
+	done
+fi
+serve_stop gate
+echo "bob:$(printf '%064d' 7)" >keys.psk
+chmod 600 keys.psk
+echo "tls: {psk: keys.psk, required: true}" >>weir.yaml
+named --listen "unix:$here/s.sock"
+refused "nbds+unix:///vm%2018?socket=$here/s.sock: the kernel's sockets are plain" "vm 18"
+serve_stop gate
+unset WEIR_SOCKET
 
 if ! [ -e /sys/module/nbd ] && ! [ -e /dev/nbd0 ]; then
 	run 1 weir attach $uri

@@ -51,6 +51,7 @@ rm -r none
 truncate -s 4M vm/1.raw db.raw vm/skipped.img vm/named.raw
 cat >weir.yaml <<END
 listen: "unix:$here/s.sock"
+classes: {silver: {weight: 2}}
 resources:
   - name: nvme0
     depth: 32
@@ -143,18 +144,29 @@ for i in 1 2 3; do
 	run 0 there vm-5
 	run 0 there vm-7
 done
-until_ok grep -q folder-away gate.log
+away()
+{
+	weir status | grep "^remark: dir $here/vm is away: "
+}
+until_ok away
+run 0 weir volume list
+has stdout "remark: dir $here/vm is away: "
+run 0 curl -s --unix-socket "$here/api.sock" http://x/v1/status
+has stdout "dir $here/vm is away: "
+test "$(grep -c "remark .*is away" gate.log)" = 1 || fail "the log does not name the folder once: $(cat gate.log)"
 mv away vm
 until_ok there vm-8
 until_ok gone vm-4
 has gate.log folder-back
+run 0 weir status
+hasnt stdout remark
 run 0 there vm-5
 
 # ---- a policy with a folder that is not there, or not the gateway's, is refused with its place
 
 sed "s|$here/vm, |$here/none, |" weir.yaml >bad.yaml
 run 2 weir policy apply bad.yaml
-has stderr "bad.yaml:9:9: dir $here/none: "
+has stderr "bad.yaml:10:9: dir $here/none: "
 sed "s|$here/vm, |/etc, |" weir.yaml >bad.yaml
 run 2 weir policy apply bad.yaml
 has stderr "only the gateway's own policy file may name a folder"

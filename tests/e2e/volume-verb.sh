@@ -22,6 +22,9 @@ mkdir vm other
 truncate -s 4M db.raw other/old.raw
 cat >weir.yaml <<END
 listen: "unix:$here/s.sock"
+classes:
+  gold: {weight: 4}
+  silver: {max: 100k iops}
 resources:
   - name: nvme0
     depth: 32
@@ -92,6 +95,21 @@ has stdout 404
 api POST /v1/volumes/vm-20
 has stdout 405
 
+# ---- a class that the policy does not have
+
+for verb in "create nvme0 vm-40 --size 1M" "add nvme0 n40 file:$here/old.raw" "set vm-17"; do
+	run 2 weir volume $verb --class bronze
+	has stderr "there is no class 'bronze'; the policy has: gold, silver"
+done
+test ! -e vm/40.raw || fail "a file was made for a volume that was refused"
+api PUT /v1/volumes/vm-40 '{"resource": "nvme0", "size": 1048576, "class": "bronze"}'
+has stdout "there is no class 'bronze'"
+has stdout 400
+api PATCH /v1/volumes/vm-17 '{"class": "bronze"}'
+has stdout 400
+api GET /v1/volumes/vm-17
+has stdout '"class": "silver"'
+
 # ---- add: only where volumes are, no links; twice is once
 
 run 2 weir volume add nvme0 old "file:$here/other/old.raw"
@@ -122,6 +140,26 @@ run 1 weir volume set db --class gold
 has stderr "volume 'db' is in the policy file"
 run 2 weir volume set absent --class gold
 has stderr "there is no volume 'absent'"
+
+# ---- a policy without a class that volumes have: they go on without it, until it is back
+
+sed '/gold:/d' weir.yaml >less.yaml
+run 0 weir policy apply less.yaml
+has stdout "class 'gold' is not in the policy: 2 volumes are without it, the first is 'old'"
+run 0 nbdinfo --size "$(uri vm-17)"
+run 0 weir status
+has stdout "remark: class 'gold' is not in the policy"
+run 0 weir volume list
+has stdout "remark: class 'gold' is not in the policy"
+run 2 weir volume set vm-17 --class gold
+has stderr "there is no class 'gold'; the policy has: silver"
+run 0 weir policy apply weir.yaml
+hasnt stdout "is not in the policy"
+run 0 weir status
+hasnt stdout "remark"
+api GET /v1/volumes/vm-17
+has stdout '"class": "gold"'
+
 weir load -t 3s -d 4 --reads 50% --verify "vm-17=$(uri vm-17)" >load.out 2>&1 &
 load=$!
 tries=0

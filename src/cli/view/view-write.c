@@ -218,9 +218,18 @@ void view_write_idle(const struct view *v, FILE *to)
 		fprintf(to, "\n%.0f idle tenants are not shown (--all)\n", v->idle);
 }
 
+void view_write_lines(const json_t *j, const char *key, const char *label, FILE *to)
+{
+	const json_t *list = json_object_get(j, key);
+
+	for (size_t i = 0; i < json_array_size(list); i++)
+		fprintf(to, "%s: %s\n", label, json_string_value(json_array_get(list, i)));
+}
+
 void view_write_all(const struct view *v, const json_t *now, bool idle, FILE *to)
 {
 	view_write_head(now, to);
+	view_write_lines(now, "remarks", "remark", to);
 	fputc('\n', to);
 	view_write_resources(v, to);
 	fputc('\n', to);

@@ -99,6 +99,8 @@ void view_write_head(const json_t *now, FILE *to);
 void view_write_resources(const struct view *v, FILE *to);
 void view_write_tenants(const struct view *v, FILE *to);
 void view_write_idle(const struct view *v, FILE *to); /* a line, if tenants were left out */
+/* Write a line for each text of a list in j: "LABEL: TEXT". */
+void view_write_lines(const json_t *j, const char *key, const char *label, FILE *to);
 /* Write all tables of a status; idle: with a line about tenants that were left out. */
 void view_write_all(const struct view *v, const json_t *now, bool idle, FILE *to);
 void view_write_clients(const json_t *clients, FILE *to); /* GET /v1/clients */

@@ -9,6 +9,7 @@
 #include "serve/api/api-json.h"
 #include "serve/api/facts-json.h"
 #include "serve/api/json-text.h"
+#include "serve/gateway/version.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -364,8 +365,11 @@ static void write_middle(const struct api_status *s, FILE *to)
 
 static void write_tail(const struct snapshot *s, FILE *to)
 {
-	json_t *j = json_pack("{s:o}", "peers", peers(s));
+	json_t *remarks = json_array(),
+	       *j = json_pack("{s:o, s:o}", "peers", peers(s), "remarks", remarks);
 
+	for (size_t i = 0; s->of && i < s->of->remarks.n; i++)
+		json_array_append_new(remarks, api_text(s->of->remarks.lines[i]));
 	set_whole(j, s);
 	fputs("\n ],\n ", to);
 	api_write_members(j, to);

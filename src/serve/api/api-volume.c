@@ -35,7 +35,7 @@ static json_t *volume_json(struct gateway *g, const struct gateway_volume_view *
 
 void api_get_volumes(struct api *a, struct http_request *q, struct http_reply *ret)
 {
-	json_t *list = json_array(), *unserved = json_array();
+	json_t *list = json_array(), *unserved = json_array(), *remarks = json_array();
 	struct gateway_volume_view v;
 	const char *why;
 
@@ -44,19 +44,23 @@ void api_get_volumes(struct api *a, struct http_request *q, struct http_reply *r
 			json_array_append_new(list, volume_json(a->gateway, &v));
 	for (size_t i = 0; (why = gateway_volume_unserved(a->gateway, i)); i++)
 		json_array_append_new(unserved, api_text(why));
+	for (size_t i = 0; (why = gateway_volume_remark(a->gateway, i)); i++)
+		json_array_append_new(remarks, api_text(why));
 	http_json_give(ret, 200,
-		json_pack("{s:o, s:o, s:o}", "now_s", api_seconds((double)loop_clock()), "volumes",
-			list, "unserved", unserved));
+		json_pack("{s:o, s:o, s:o, s:o}", "now_s", api_seconds((double)loop_clock()),
+			"volumes", list, "unserved", unserved, "remarks", remarks));
 }
 
 void api_get_volume(struct api *a, struct http_request *q, struct http_reply *ret)
 {
+	const char *name = q->path + strlen(PATH);
 	struct gateway_volume_view v;
+	struct weir_err err;
 
-	if (gateway_volume_view(a->gateway, q->path + strlen(PATH), 0, &v))
+	if (gateway_volume_view(a->gateway, name, 0, &v))
 		http_json_give(ret, 200, volume_json(a->gateway, &v));
 	else
-		http_json_fail(ret, 404, "there is no such volume");
+		api_fail(ret, weir_err_set(&err, -ENOENT, "there is no volume '%s'", name), &err);
 }
 
 /* ---- changes */

@@ -11,6 +11,7 @@
 #include "policy/folder.h"
 #include "serve/gateway/extra.h"
 #include "serve/gateway/folder.h"
+#include "serve/gateway/note.h"
 #include "serve/loop/log.h"
 #include <dirent.h>
 #include <errno.h>
@@ -43,7 +44,7 @@ struct folder {
 	int wd; /* -1: it is not there */
 	bool in_dev;
 	bool scanned;       /* since it is there */
-	bool said;          /* that it is not there */
+	char why[64];       /* it is not there; "": it is, or was never looked at */
 	bool wanted;        /* by a policy */
 	struct file *files; /* by name */
 	size_t n, room;
@@ -197,14 +198,14 @@ static int read_folder(struct gateway_folders *f, struct folder *d, DIR *dir)
 
 static void vanish(struct gateway_folders *f, struct folder *d, const char *why)
 {
-	if (!d->said)
-		log_event(LOG_LEVEL_ERROR, "folder-away", "dir", d->dir, "why", why, "then",
-			"its volumes stay", NULL);
+	if (!d->why[0]) {
+		snprintf(d->why, sizeof(d->why), "%s", why);
+		f->version++;
+	}
 	if (d->wd >= 0)
 		inotify_rm_watch(f->fd, d->wd);
 	d->wd = -1;
 	d->scanned = false;
-	d->said = true;
 }
 
 /* Read it whole. -ENOMEM; any other failure: it is not there. */
@@ -216,9 +217,11 @@ static int scan(struct gateway_folders *f, struct folder *d, int *ret_why)
 
 	*ret_why = rc;
 	if (wd >= 0) {
-		if (d->said)
+		if (d->why[0]) {
 			log_event(LOG_LEVEL_INFO, "folder-back", "dir", d->dir, NULL);
-		d->said = false;
+			f->version++;
+		}
+		d->why[0] = '\0';
 		d->wd = wd;
 		rc = read_folder(f, d, dir);
 		*ret_why = rc;
@@ -266,6 +269,16 @@ static int take_events(struct gateway_folders *f)
 			at += sizeof(*e) + e->len;
 		}
 	return rc;
+}
+
+void gateway_folders_remark(const struct gateway_folders *f, struct gateway_note *to)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->all[i]->why[0])
+			gateway_note_add(to,
+				"dir %s is away: %s; its volumes stay, and its files are not "
+				"followed",
+				f->all[i]->dir, f->all[i]->why);
 }
 
 /* ---- which folders */

@@ -19,6 +19,7 @@
 struct arena;
 struct gateway_extras;
 struct gateway_folders;
+struct gateway_note;
 
 int gateway_folders_new(struct gateway_folders **ret); /* 0 or a negative errno */
 void gateway_folders_free(struct gateway_folders *f);  /* NULL is fine */
@@ -30,10 +31,12 @@ bool gateway_folders_soon(const struct gateway_folders *f);
 
 /* Bring the folders of both policies (`old` may be NULL) up to date, and forget all others. scan: read them whole, as some file
  * systems do not report changes. -ENOMEM; or -EINVAL with a message and its place: a folder of `next` that `old` does not
- * name cannot be read. A folder that vanishes later keeps its files, and is logged. */
+ * name cannot be read. A folder that vanishes later keeps its files. */
 int gateway_folders_look(struct gateway_folders *f, const struct weir_policy *old,
 	const struct weir_policy *next, bool scan, struct weir_err *err);
-/* Return a number that is another one if any list of files is. */
+/* Add a line for each folder that is not there. */
+void gateway_folders_remark(const struct gateway_folders *f, struct gateway_note *to);
+/* Return a number that is another one if any list of files is, or another folder is away. */
 uint64_t gateway_folders_version(const struct gateway_folders *f);
 /* A file was made, or deleted: take note before the system reports it. */
 int gateway_folders_touch(struct gateway_folders *f, const char *dir, const char *file);

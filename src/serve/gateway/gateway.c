@@ -248,6 +248,7 @@ static int start_gateway(struct gateway *g, struct weir_err *err)
 	if (rc < 0)
 		return weir_err_set(err, rc, "cannot watch folders: %s", strerror(-rc));
 	gateway_note_news(&(struct gateway_note){0}, &g->unserved, "volume-refused");
+	gateway_note_news(&(struct gateway_note){0}, &g->in_force->remarks, "remark");
 	rc = gateway_ledger_run(g);
 	return rc < 0 ? weir_err_set(err, rc, "cannot keep the ledger: %s", strerror(-rc)) : 0;
 }

@@ -149,6 +149,8 @@ bool gateway_volume_view(
 	struct gateway *g, const char *name, size_t i, struct gateway_volume_view *ret);
 /* Return the i-th reason why a volume, or a folder of them, is not served; NULL: no more. */
 const char *gateway_volume_unserved(const struct gateway *g, size_t i);
+/* Return the i-th remark of gateway_version; NULL: no more. */
+const char *gateway_volume_remark(const struct gateway *g, size_t i);
 /* Return the URI of an export, malloc'ed; NULL: no address that a client can use, or no memory. */
 char *gateway_uri(const struct gateway *g, const char *export_);
 

@@ -15,6 +15,7 @@ void gateway_layers_free(struct gateway_layers *v)
 	weir_policy_free(v->policy);
 	gateway_extras_free(&v->extras);
 	gateway_note_free(&v->refused);
+	gateway_note_free(&v->remarks);
 	gateway_state_free(v->overrides, v->n_overrides);
 	tls_free(v->tls);
 }
@@ -45,7 +46,7 @@ int gateway_layers_build(const struct gateway *g, struct gateway_layers *v,
 	int rc = remarks ? policy_copy(v->base, &v->policy) : -ENOMEM;
 
 	if (rc == 0)
-		rc = gateway_volume_layer(g, v->policy, &v->extras, &v->refused);
+		rc = gateway_volume_layer(g, v->policy, &v->extras, &v->refused, &v->remarks);
 	if (rc == 0 && v->instances)
 		rc = policy_each_expand(v->policy, v->instances->all, v->instances->n);
 	if (rc < 0)

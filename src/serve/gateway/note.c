@@ -40,17 +40,20 @@ void gateway_note_free(struct gateway_note *n)
 	*n = (struct gateway_note){0};
 }
 
+bool gateway_note_has(const struct gateway_note *n, const char *line)
+{
+	for (size_t i = 0; i < n->n; i++)
+		if (strcmp(n->lines[i], line) == 0)
+			return true;
+	return false;
+}
+
 void gateway_note_news(
 	const struct gateway_note *old, const struct gateway_note *now, const char *event)
 {
-	for (size_t i = 0; i < now->n; i++) {
-		size_t k = 0;
-
-		while (k < old->n && strcmp(old->lines[k], now->lines[i]) != 0)
-			k++;
-		if (k == old->n)
+	for (size_t i = 0; i < now->n; i++)
+		if (!gateway_note_has(old, now->lines[i]))
 			log_event(LOG_LEVEL_ERROR, event, "why", now->lines[i], NULL);
-	}
 }
 
 /* ---- differences */

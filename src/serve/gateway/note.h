@@ -9,6 +9,8 @@
 void gateway_note_add(struct gateway_note *n, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Return true if one of the lines is this one. */
+bool gateway_note_has(const struct gateway_note *n, const char *line);
 /* Log the lines that the old note lacks. */
 void gateway_note_news(
 	const struct gateway_note *old, const struct gateway_note *now, const char *event);

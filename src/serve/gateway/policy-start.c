@@ -23,6 +23,7 @@ static void forget_policy(struct gateway_layers *v)
 	weir_policy_free(v->policy);
 	v->policy = NULL;
 	gateway_note_free(&v->refused);
+	gateway_note_free(&v->remarks);
 }
 
 /* Apply overrides one by one; keep each that is valid with those before it. */
@@ -121,6 +122,8 @@ int gateway_policy_sizes(struct gateway *g, struct weir_err *err)
 		weir_policy_free(v.policy);
 		return rc;
 	}
+	version->remarks = g->in_force->remarks; /* no reader has it yet */
+	g->in_force->remarks = (struct gateway_note){0};
 	gateway_version_drop(g->in_force);
 	g->in_force = version;
 	g->policy = version->policy;

@@ -279,6 +279,8 @@ int gateway_draft_finish(
 		return -ENOMEM;
 	}
 	v->policy = NULL;
+	d.version->remarks = v->remarks;
+	v->remarks = (struct gateway_note){0};
 	policy_swap_map(g->policy, d.version->policy, d.was);
 	d.base = v->base;
 	d.extras = v->extras;
@@ -352,6 +354,15 @@ static int open_all(struct gateway *g, struct gateway_change *c, struct gateway_
 	return rc;
 }
 
+static void say_changes(
+	const struct gateway *g, struct gateway_change *c, const struct gateway_layers *v)
+{
+	gateway_note_changes(&c->note, g->policy, v->policy, c->own);
+	for (size_t i = 0; i < v->remarks.n; i++)
+		if (!gateway_note_has(&g->in_force->remarks, v->remarks.lines[i]))
+			gateway_note_add(&c->note, "%s", v->remarks.lines[i]);
+}
+
 void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 {
 	static int (*const make[])(
@@ -376,7 +387,7 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 		rc = gateway_layers_settle(&v, &c->draft.volumes, NULL, &c->err);
 	if (rc == 0) {
 		if (c->kind != CHANGE_REFRESH)
-			gateway_note_changes(&c->note, g->policy, v.policy, c->own);
+			say_changes(g, c, &v);
 		rc = gateway_draft_finish(g, &v, &c->draft);
 		if (rc < 0)
 			no_memory(&c->err);
@@ -429,6 +440,7 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	gateway_resources_enter(g, c->draft.resources, g->policy->n_resources, c->draft.version, c);
 	c->draft.resources = NULL;
 	gateway_note_news(&c->draft.refused, &g->unserved, "volume-refused");
+	gateway_note_news(&c->draft.version->remarks, &g->in_force->remarks, "remark");
 	gateway_volumes_enter(g, &c->draft.volumes, c);
 	if (c->draft.listeners.all && !g->stopping &&
 		gateway_listeners_enter(g, &c->draft.listeners) < 0)

@@ -12,6 +12,7 @@ static void version_free(struct gateway_version *v)
 	free(v->of_all);
 	free(v->text);
 	free(v->name);
+	gateway_note_free(&v->remarks);
 	free(v);
 }
 

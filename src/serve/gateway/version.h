@@ -9,6 +9,7 @@
 
 #include "policy/policy.h"
 #include "serve/api/policy-show.h"
+#include "serve/gateway/gateway.h"
 #include <stdatomic.h>
 
 struct gateway_version {
@@ -18,6 +19,8 @@ struct gateway_version {
 	double *of_parent, *of_all;    /* by tenant: weir_policy_share */
 	struct policy_show_width show; /* of its table */
 	char *text, *name;             /* of the file */
+	/* A line for each thing that is not as the policy says, and stops no volume. Filled before it is in force. */
+	struct gateway_note remarks;
 };
 
 /* Take the policy on success; text and name are copied. The caller has one reference. O(tenants):

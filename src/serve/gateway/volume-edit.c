@@ -115,6 +115,12 @@ static int resource_of(const struct weir_policy *p, const char *name, struct wei
 	return weir_err_set(err, -ENOENT, "there is no resource '%s' with volumes", name);
 }
 
+static int check_class(
+	const struct gateway *g, const struct gateway_volume_request *q, struct weir_err *err)
+{
+	return q->class_ && *q->class_ ? policy_volume_class(g->base, q->class_, err) : 0;
+}
+
 static int put(struct gateway_extras *list, const struct gateway_volume_request *q,
 	const char *resource, const char *back, const char *class_, enum gateway_extra_kind kind,
 	struct weir_err *err)
@@ -175,6 +181,8 @@ static int add(struct gateway *g, struct gateway_change *c, struct gateway_extra
 	resource = resource_of(g->base, q->resource, err);
 	if (resource < 0)
 		return resource;
+	if (check_class(g, q, err) < 0)
+		return -EINVAL;
 	return q->back ? put(list, q, q->resource, q->back, q->class_, EXTRA_ADDED, err)
 		       : create(g, c, resource, list);
 }
@@ -272,6 +280,8 @@ static int change(struct gateway *g, struct gateway_change *c, struct gateway_ex
 	if (!q->class_ && !q->size)
 		return weir_err_set(
 			&c->err, -EINVAL, "a volume's class or its size can be changed");
+	if (check_class(g, q, &c->err) < 0)
+		return -EINVAL;
 	if (q->size)
 		rc = grow(&t, q, &c->err);
 	if (rc == 0 && q->class_)
@@ -366,8 +376,42 @@ static int add_extras(
 	return rc;
 }
 
+/* Return the number of volumes that have the class of export i, if it is the first such volume; else 0. */
+static size_t count_class(const struct weir_policy *p, size_t i)
+{
+	const struct weir_export *e = p->exports;
+	size_t n = 0;
+
+	for (size_t k = 0; k < p->n_exports; k++) {
+		if (!e[k].class_ || strcmp(e[k].class_, e[i].class_) != 0)
+			continue;
+		if (k < i)
+			return 0;
+		n++;
+	}
+	return n;
+}
+
+/* The policy may have lost a class that was given to volumes: they go on without it. */
+static void note_classes(const struct weir_policy *p, struct gateway_note *remarks)
+{
+	for (size_t i = 0; i < p->n_exports; i++) {
+		const struct weir_export *e = &p->exports[i];
+		size_t n = e->class_ && policy_volume_class(p, e->class_, NULL) < 0
+				   ? count_class(p, i)
+				   : 0;
+
+		if (n)
+			gateway_note_add(remarks,
+				"class '%s' is not in the policy: %zu volume%s without it, the "
+				"first is '%s'",
+				e->class_, n, n == 1 ? " is" : "s are", e->name);
+	}
+}
+
 int gateway_volume_layer(const struct gateway *g, struct weir_policy *p,
-	const struct gateway_extras *extras, struct gateway_note *refused)
+	const struct gateway_extras *extras, struct gateway_note *refused,
+	struct gateway_note *remarks)
 {
 	struct arena memory = {0};
 	struct policy_volume *list = NULL;
@@ -379,6 +423,10 @@ int gateway_volume_layer(const struct gateway *g, struct weir_policy *p,
 			g->folders, p, extras, &memory, &list, &n, refuse, refused);
 	if (rc == 0)
 		rc = policy_volumes_add(p, list, n, refuse, refused);
+	if (rc == 0) {
+		note_classes(p, remarks);
+		gateway_folders_remark(g->folders, remarks);
+	}
 	free(list);
 	arena_free(&memory);
 	return rc;

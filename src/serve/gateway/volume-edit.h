@@ -13,9 +13,11 @@
 int gateway_volume_edit(struct gateway *g, struct gateway_change *c, struct gateway_extras *list);
 /* Remove entries of files that a folder does not have any more. */
 void gateway_volume_prune(const struct gateway *g, struct gateway_extras *list);
-/* Add the volumes of both sources to a policy. refused: a line for each that does not fit. 0 or -ENOMEM. */
+/* Add the volumes of both sources to a policy. refused: a line for each that does not fit. remarks: a line
+ * for each class of theirs that the policy lacks, and each folder that is away. 0 or -ENOMEM. */
 int gateway_volume_layer(const struct gateway *g, struct weir_policy *p,
-	const struct gateway_extras *extras, struct gateway_note *refused);
+	const struct gateway_extras *extras, struct gateway_note *refused,
+	struct gateway_note *remarks);
 /* The change failed: delete the file that was made for it, if any. */
 void gateway_volume_unmake(struct gateway_change *c);
 /* Delete the file of a volume that is gone; a failure is logged. */

@@ -2,6 +2,7 @@
 /* volume-view: volumes for a list, and the URIs at which clients reach them. */
 #include "policy/index.h"
 #include "serve/gateway/impl.h"
+#include "serve/gateway/version.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,13 @@ bool gateway_volume_view(
 const char *gateway_volume_unserved(const struct gateway *g, size_t i)
 {
 	return i < g->unserved.n ? g->unserved.lines[i] : NULL;
+}
+
+const char *gateway_volume_remark(const struct gateway *g, size_t i)
+{
+	const struct gateway_note *n = &g->in_force->remarks;
+
+	return i < n->n ? n->lines[i] : NULL;
 }
 
 /* ---- URIs */
