@@ -172,6 +172,29 @@ run 2 weir policy apply bad.yaml
 has stderr "only the gateway's own policy file may name a folder"
 run 0 there vm-5
 
+# ---- files that another process has locked are named, and delay no change
+
+echo "resources: [{name: x, volumes: [" >other.yaml
+for i in 1 2 3 4 5 6 7 8; do
+	truncate -s 1M "locked-$i.raw"
+	echo "{name: l$i, back: \"file:locked-$i.raw\"}," >>other.yaml
+done
+echo "]}]" >>other.yaml
+serve other --listen "unix:$here/o.sock" other.yaml
+mv locked-*.raw vm
+listed()
+{
+	[ "$(weir volume list | grep -c 'in use by another process')" -eq 8 ]
+}
+until_ok listed
+before=$(date +%s%N)
+run 0 weir volume create nvme0 vm-beside --size 1MiB
+took=$((($(date +%s%N) - before) / 1000000))
+[ "$took" -lt 3000 ] || fail "a change took $took ms beside 8 locked files" # half a second for each was 4 s
+run 0 weir volume rm vm-beside
+serve_stop other
+rm vm/locked-*.raw
+
 # ---- without the folder its volumes go
 
 sed "/dir:/d" weir.yaml >less.yaml

@@ -24,10 +24,10 @@
 #include <unistd.h>
 
 enum { READ, WRITE, WRITE_UNCHANGED, RESIZE }; /* QEMU's permissions */
-#define USED   100
-#define DENIED 200
-#define TRIES  25 /* io_uring holds the files of a killed process slightly longer */
-#define PAUSE  (20 * WEIR_MS)
+#define USED     100
+#define DENIED   200
+#define PATIENCE (500 * WEIR_MS) /* io_uring holds the files of a killed process slightly longer */
+#define PAUSE    (20 * WEIR_MS)
 
 static const struct {
 	uint8_t permission;
@@ -94,12 +94,13 @@ static int lock_once(const struct file *f)
 	return r;
 }
 
-int file_guard_lock(struct file *f, struct weir_err *err)
+int file_guard_lock(struct file *f, weir_time by, struct weir_err *err)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE};
 	int r = lock_once(f);
 
-	for (int i = 0; r == -EBUSY && i < TRIES; i++) {
+	by = by ? by : loop_clock() + PATIENCE;
+	while (r == -EBUSY && loop_clock() < by) {
 		nanosleep(&pause, NULL);
 		r = lock_once(f);
 	}

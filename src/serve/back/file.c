@@ -311,7 +311,7 @@ static int file_open(const char *rest, const struct back_config *config, struct 
 		f->heir = config->heir;
 		r = open_path(f, path, o.direct, config->no_links, err);
 		if (r == 0 && o.lock)
-			r = file_guard_lock(f, err);
+			r = file_guard_lock(f, config->lock_by, err);
 		if (r == 0)
 			r = probe(f, o.direct, err);
 		if (r == 0)

@@ -25,6 +25,8 @@
 #include <sys/stat.h>
 
 #define LEAST (10 * WEIR_MS)
+/* All files that other processes have locked together delay a start by half a second, and a later change not at all. */
+#define LOCK_LESS (1500 * WEIR_MS)
 
 /* Return true if a resource that leaves with the next policy has the storage open. */
 static bool is_left(struct gateway *g, const char *back)
@@ -57,6 +59,7 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 		.direct = spec->direct,
 		.threads = spec->threads,
 		.lock = !spec->shared,
+		.lock_by = r->open_by - LOCK_LESS,
 		.heir = is_left(g, name),
 		.seed = r->number,
 		.tls_ca = spec->tls.ca,
