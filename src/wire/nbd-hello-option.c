@@ -101,11 +101,15 @@ static void wait_for_export(struct nbd_hello *h)
 	h->have = h->length;
 }
 
-/* Look up the export and adapt its flags and block sizes to this client. */
+/* Look up the export and adapt its flags and block sizes to this client, which enters it if the
+ * option ends the handshake. */
 static int find_export(struct nbd_hello *h, const char *name, struct nbd_export *ret)
 {
+	bool enters = h->option == NBD_OPT_GO || h->option == NBD_OPT_EXPORT_NAME;
 	int r = h->ops->find(h->ops->arg, name, ret);
 
+	if (r == 0 && enters && h->ops->enter)
+		r = h->ops->enter(h->ops->arg);
 	if (r < 0)
 		return r;
 	ret->flags |= NBD_HAS_FLAGS;

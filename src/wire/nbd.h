@@ -139,6 +139,9 @@ struct nbd_hello_ops {
 	 * the client has to wait (NBD_HELLO_WAIT; only GO and EXPORT_NAME do); -ETIMEDOUT: it
 	 * waited long enough; others (-ENODEV, -ESHUTDOWN): it cannot be served. */
 	int (*find)(void *arg, const char *name, struct nbd_export *ret);
+	/* The client is about to use the export that `find` found (GO, EXPORT_NAME). Return 0, or
+	 * -EAGAIN: the client has to wait, and `find` is called again first. Optional. */
+	int (*enter)(void *arg);
 	/* Return the i-th name of the list, or NULL. Valid until the next call. */
 	const char *(*list)(void *arg, size_t i);
 	/* Return the description of the name that `list` returned last, or NULL. Optional. */

@@ -5,7 +5,9 @@
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
 
-command -v curl >/dev/null || skip "no curl"
+for tool in curl qemu-nbd nbdinfo; do
+	command -v "$tool" >/dev/null || skip "no $tool"
+done
 for python in python3 /usr/bin/python3; do # the package of libnbd belongs to the system's
 	"$python" -c 'import nbd' 2>/dev/null && break
 done
@@ -40,6 +42,7 @@ resources:
       - {name: min-2, back: "memory:1M"}
       - {name: home, back: "memory:1M"}
       - {name: size-4, back: "file:size-4.raw"}
+      - {name: secret, back: "memory:1M"}
 tenants:
   - {name: vms, weight: 4, each: {match: {export: "vm-*"}, class: silver, expire_after: 1s}}
   - {name: sizes, each: {match: {export: "size-*"}, class: sized, expire_after: 1s}}
@@ -55,6 +58,51 @@ run 0 weir policy show weir.yaml
 has stdout 'EACH vms: one tenant per export'
 has stdout 'CLASS sized: max {rate: 3.2k iops/GiB, at_least: 25 iops}'
 serve gate --api "unix:$here/api.sock" weir.yaml
+
+# ---- a client that only looks needs no tenant and makes none; an export without a tenant stays refused
+
+run 0 timeout 20 qemu-nbd --list --socket "$here/s.sock"
+has stdout "exports available: 12"
+[ "$(grep -c 'size: ' stdout)" = 12 ] || fail "qemu-nbd has no size of some export"
+hasnt stdout secret
+run 0 timeout 20 nbdinfo --list "$(uri "")"
+[ "$(grep -c 'export-size: ' stdout)" = 12 ] || fail "nbdinfo has no size of some export"
+[ "$(grep -c 'base:allocation' stdout)" = 12 ] || fail "nbdinfo has no contexts of some export"
+hasnt stdout secret
+here=$here "$python" -B - <<'END' || fail "looks are not answered as they should be"
+import os
+import nbd
+from kept import ask, check, finish
+
+
+def look(name):
+    h = nbd.NBD()
+    h.set_opt_mode(True)
+    h.connect_uri(f"nbd+unix:///{name}?socket={os.environ['here']}/s.sock")
+    try:
+        h.opt_info()
+    except nbd.Error:
+        h.opt_abort()
+        return None
+    return h
+
+
+def made():
+    return [t["path"] for t in ask("GET", "/v1/status")["tenants"]
+            if "/" in t["path"] and not t["path"].endswith("/others")]
+
+
+check(not look("secret"), "an export without a tenant is refused")
+check("export=secret why=\"the policy has no tenant for it\"" in open("gate.log").read(), "and this is logged")
+check(not look("none"), "an unknown name is refused")
+h = look("vm-1")
+check(h.get_size() == 16 << 20, "the size of an export whose tenant does not exist")
+check(not made(), f"looks make no tenants: {made()}")
+h.opt_go()
+check(made() == ["vms/vm-1"], f"a client that stays after its look has its tenant: {made()}")
+h.shutdown()
+finish()
+END
 
 # ---- weights: the class of the volume vm-2 overrides the template's
 

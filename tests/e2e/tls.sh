@@ -132,6 +132,23 @@ sed 's/:.*/:00112233445566778899aabbccddeeff/' keys.psk >wrong.psk
 run 1 timeout 10 nbdinfo "nbds+unix://bob@/disk?socket=$here/s.sock&tls-psk-file=$here/wrong.psk"
 serve_stop psk
 
+# ---- a template by identity: a client that only looks needs no tenant and makes none
+
+policy "psk: keys.psk, required: true" |
+	sed -e 's/{name: bob, match: {tls: bob}}/{name: keys, each: {match: {tls: "*"}}}/' -e /plain/d >weir.yaml
+WEIR_SOCKET=$here/api.sock
+export WEIR_SOCKET
+serve each --api "unix:$here/api.sock" weir.yaml
+run 0 timeout 10 nbdinfo --list "nbds+unix://bob@/?socket=$here/s.sock&tls-psk-file=$here/keys.psk"
+has stdout "export-size: 8388608"
+run 0 weir status
+has stdout keys
+hasnt stdout keys/bob
+run 0 timeout 10 nbdinfo --map "nbds+unix://bob@/disk?socket=$here/s.sock&tls-psk-file=$here/keys.psk"
+run 0 weir status
+has stdout keys/bob
+serve_stop each
+
 # ---- missing files
 
 policy "cert: nowhere.pem, key: server/key.pem" >weir.yaml

@@ -80,6 +80,19 @@ run 2 weir volume create nvme0 "vm-$(printf 'a\nb')" --size 1M
 has stderr "contains a control character"
 run 2 weir volume create nvme0 "vm-$(head -c 300 /dev/zero | tr '\0' a)" --size 1M
 has stderr "has more than 255 bytes"
+long=$(head -c 4096 /dev/zero | tr '\0' a)
+for name in "" "$long"; do
+	case $name in "") why="is empty" ;; *) why="has more than 255 bytes" ;; esac
+	run 2 weir volume create nvme0 "$name" --size 1M
+	has stderr "the name $why"
+	run 2 weir volume grow "$name" 1M
+	has stderr "the name $why"
+	run 2 weir volume rm "$name"
+	has stderr "the name $why"
+	api GET "/v1/volumes/$name"
+	has stdout "the name $why"
+	has stdout 400
+done
 run 1 weir volume create nvme0 db --size 1M
 has stderr "volume 'db' exists"
 truncate -s 1M vm/18.raw.tmp

@@ -450,6 +450,73 @@ static void waits_for_storage(void)
 	CHECK_STR(hello.name, "disk");
 }
 
+/* The export is found, but the client may not enter yet: only the options that end the handshake wait. */
+static int not_open, entered;
+static int enter_later(void *arg)
+{
+	entered++;
+	return not_open;
+}
+
+static void enters_at_the_end(void)
+{
+	static const char *const allocation[] = {"base:allocation", NULL};
+	struct nbd_hello_ops later = talk_ops;
+
+	start(false, false);
+	later.enter = enter_later;
+	hello.ops = &later;
+	not_open = -EAGAIN;
+	entered = 0;
+	text_option(&in, NBD_OPT_STRUCTURED_REPLY, 0);
+	text_go(&in, NBD_OPT_INFO, "disk", NULL, 0);
+	text_contexts(&in, NBD_OPT_LIST_META_CONTEXT, "disk", allocation);
+	text_contexts(&in, NBD_OPT_SET_META_CONTEXT, "disk", allocation);
+	text_go(&in, NBD_OPT_GO, "secret", NULL, 0);
+	CHECK_INT(feed_all(), NBD_HELLO_MORE);
+	CHECK_INT(entered, 0);
+	expect(NBD_OPT_STRUCTURED_REPLY, NBD_REP_ACK, NULL);
+	expect(NBD_OPT_INFO, NBD_REP_INFO, NULL);
+	expect(NBD_OPT_INFO, NBD_REP_ACK, NULL);
+	expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_META_CONTEXT, NULL);
+	expect(NBD_OPT_LIST_META_CONTEXT, NBD_REP_ACK, NULL);
+	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_META_CONTEXT, NULL);
+	expect(NBD_OPT_SET_META_CONTEXT, NBD_REP_ACK, NULL);
+	expect(NBD_OPT_GO, NBD_REP_ERR_POLICY, NULL);
+	expect_end();
+	in.n = 0;
+	text_go(&in, NBD_OPT_GO, "disk", NULL, 0);
+	CHECK_INT(feed_all(), NBD_HELLO_WAIT);
+	CHECK_INT(entered, 1);
+	expect_end();
+	not_open = 0;
+	in.n = 0;
+	CHECK_INT(feed_all(), NBD_HELLO_READY);
+	CHECK_INT(entered, 2);
+	expect(NBD_OPT_GO, NBD_REP_INFO, NULL);
+	expect(NBD_OPT_GO, NBD_REP_ACK, NULL);
+	expect_end();
+	CHECK(hello.base_allocation);
+}
+
+static void old_option_enters(void)
+{
+	struct nbd_hello_ops later = talk_ops;
+
+	start(false, false);
+	later.enter = enter_later;
+	hello.ops = &later;
+	not_open = -EAGAIN;
+	text_option(&in, NBD_OPT_EXPORT_NAME, 4);
+	text_add(&in, "disk", 4);
+	CHECK_INT(feed_all(), NBD_HELLO_WAIT);
+	CHECK_INT(out.n, 0);
+	not_open = 0;
+	in.n = 0;
+	CHECK_INT(feed_all(), NBD_HELLO_READY);
+	CHECK_INT(out.n, 10);
+}
+
 static void wait_times_out(void)
 {
 	struct nbd_hello_ops later = talk_ops;
@@ -714,6 +781,8 @@ int main(void)
 	RUN(longest_name);
 	RUN(bounded_number);
 	RUN(waits_for_storage);
+	RUN(enters_at_the_end);
+	RUN(old_option_enters);
 	RUN(wait_times_out);
 	RUN(bounded_by_listed_exports);
 	RUN(contexts_listed);

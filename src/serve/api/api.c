@@ -286,6 +286,19 @@ static void run_route(
 	http_json_fail(ret, 400, err.text);
 }
 
+/* No route leads to the path. */
+static void refuse_path(const char *path, struct http_reply *ret)
+{
+	static const char volumes[] = "/v1/volumes/";
+	bool empty = strcmp(path, volumes) == 0;
+
+	if (strncmp(path, volumes, strlen(volumes)) != 0)
+		http_json_fail(ret, 404, "no such path");
+	else
+		http_json_fail(
+			ret, 400, empty ? "the name is empty" : "the name has more than 255 bytes");
+}
+
 void api_route(struct api *a, struct http_request *q, struct http_reply *ret)
 {
 	bool there = false;
@@ -300,9 +313,12 @@ void api_route(struct api *a, struct http_request *q, struct http_reply *ret)
 			return;
 		}
 	}
-	http_json_fail(ret, there ? 405 : 404, there ? "method not allowed" : "no such path");
-	if (there)
-		ret->allow = allowed(q->path);
+	if (!there) {
+		refuse_path(q->path, ret);
+		return;
+	}
+	http_json_fail(ret, 405, "method not allowed");
+	ret->allow = allowed(q->path);
 }
 
 /* ---- start and end */

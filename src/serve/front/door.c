@@ -122,16 +122,15 @@ static void count_refused(struct front_visit *v, const char *name, const char *w
 		"why", why, NULL);
 }
 
-/* Return true if the client's tenant is being made: it has to wait, but not for ever. */
-static bool must_wait(struct front_visit *v, const struct front_place *place)
+int front_enter(struct front_visit *v)
 {
 	struct weir_who w = identity_of(v, v->export_);
 	const struct front_site *site = v->door->site;
 
-	if (v->late || !site->admit || site->admit(v->door->gateway, &w, place) == 0)
-		return false;
-	v->timeout = TIME_LIMIT;
-	return true;
+	if (v->late || !site->admit || site->admit(v->door->gateway, &w) == 0)
+		return 0;
+	v->timeout = TIME_LIMIT; /* it has to wait, but not for ever */
+	return -EAGAIN;
 }
 
 int front_find(struct front_visit *v, const char *name, struct front_place *ret)
@@ -144,8 +143,6 @@ int front_find(struct front_visit *v, const char *name, struct front_place *ret)
 		v->timeout = ret->timeout ? ret->timeout : WAIT_LIMIT;
 		return v->late ? -ETIMEDOUT : -EAGAIN;
 	}
-	if (rc == 0 && must_wait(v, ret))
-		return -EAGAIN;
 	return rc;
 }
 
@@ -259,7 +256,7 @@ static void hand_over(struct front_visit *v)
 		end_visit(v);
 		return;
 	}
-	if (must_wait(v, &s.place)) {
+	if (front_enter(v) < 0) {
 		v->ready = true;
 		v->state = FRONT_HELLO_WAIT;
 		keep_waiting(v, 0);

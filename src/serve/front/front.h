@@ -150,6 +150,10 @@ struct front_visit { /* a handshake; the first member of the protocol's own */
  * not allowed for this client; -EAGAIN: its storage is not reachable, wait (FRONT_HELLO_WAIT);
  * -ETIMEDOUT: it waited long enough; -ENODEV: it ends beyond its resource. */
 int front_find(struct front_visit *v, const char *name, struct front_place *ret);
+/* The client is about to use the export that front_find found. Call this before the reply that ends
+ * the handshake, not for a client that only asks for the export's properties. Return 0; -EAGAIN: its
+ * tenant is being made, wait (FRONT_HELLO_WAIT) and call front_find again. */
+int front_enter(struct front_visit *v);
 /* Return the i-th name for this client, or NULL, and its description or NULL. Valid until the next
  * call. */
 const char *front_list(struct front_visit *v, size_t i, const char **ret_about);
@@ -288,9 +292,8 @@ struct front_site { /* functions of the gateway for its front ends */
 	const char *(*export_)(const struct gateway *g, size_t i); /* name, or NULL */
 	/* As front_find, without -EAGAIN. Any name in the identity may be NULL. */
 	int (*find)(struct gateway *g, const struct weir_who *who, struct front_place *ret);
-	/* The client is about to use the place. 0; -EAGAIN: call again after front_known. May be NULL. */
-	int (*admit)(
-		struct gateway *g, const struct weir_who *who, const struct front_place *place);
+	/* The client is about to use its export. 0; -EAGAIN: call again after front_known. May be NULL. */
+	int (*admit)(struct gateway *g, const struct weir_who *who);
 	struct tls *(*tls)(const struct gateway *g, bool *ret_required);            /* NULL: none */
 	void (*count)(struct gateway *g, int connections, int refused, int broken); /* any thread */
 };

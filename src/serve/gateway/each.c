@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * METHOD  The table has one entry per tenant that a template made, or shall make: its sender, and when a client last used it.
- *         A handshake that finds no tenant adds an entry, asks for a refresh and waits; all that ask before the refresh
+ *         A handshake that ends and finds no tenant adds an entry, asks for a refresh and waits; all that ask before the refresh
  *         begins are made by one. A client whose tenant cannot be made (the refresh failed) shares the template's
  *         `others`, and so does one that a change of the policy gave a template for the first time, until the next look.
  *         A look, at most every LOOK, walks the clients of each resource: it keeps the entries that are in use, wants tenants
@@ -162,7 +162,7 @@ static void say_full(struct gateway_each_table *t, const struct weir_policy *p, 
 		who->client, "now", "it shares 'others'", NULL);
 }
 
-int gateway_admit(struct gateway *g, const struct weir_who *who, const struct front_place *place)
+int gateway_admit(struct gateway *g, const struct weir_who *who)
 {
 	struct gateway_each_table *t = g->each;
 	const struct weir_policy *p = g->policy;

@@ -32,8 +32,8 @@ void gateway_each_failed(struct gateway *g, bool refresh);
 int gateway_each_limits(struct gateway *g, struct weir_policy *p,
 	const struct gateway_volumes *fresh, const struct gateway_instances *list);
 
-/* A client is about to use the place that gateway_find returned. 0; -EAGAIN: its tenant is being made, wait. */
-int gateway_admit(struct gateway *g, const struct weir_who *who, const struct front_place *place);
+/* A client is about to use the export that gateway_find found. 0; -EAGAIN: its tenant is being made, wait. */
+int gateway_admit(struct gateway *g, const struct weir_who *who);
 
 /* A size has changed: limits may follow. */
 void gateway_each_size(struct gateway *g);

@@ -76,6 +76,8 @@ static enum front_hello use(struct line_visit *v, uint8_t *out, size_t *made)
 	struct front_place place;
 	int rc = bare || v->visit.denied ? -EACCES : front_find(&v->visit, v->line + 4, &place);
 
+	if (rc == 0)
+		rc = front_enter(&v->visit);
 	v->waits = rc == -EAGAIN;
 	if (v->waits)
 		return FRONT_HELLO_WAIT;

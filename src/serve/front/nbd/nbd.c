@@ -54,12 +54,20 @@ static int find_export(void *arg, const char *name, struct nbd_export *ret)
 	return 0;
 }
 
+static int enter_export(void *arg)
+{
+	return front_enter(&((struct front_nbd_visit *)arg)->visit);
+}
+
 static size_t greet(struct front_visit *visit, uint8_t *out)
 {
 	struct front_nbd_visit *v = visit_of(visit);
 
-	v->ops = (struct nbd_hello_ops){
-		.find = find_export, .list = list_exports, .describe = describe, .arg = v};
+	v->ops = (struct nbd_hello_ops){.find = find_export,
+		.enter = enter_export,
+		.list = list_exports,
+		.describe = describe,
+		.arg = v};
 	nbd_hello_init(&v->hello, &v->ops, visit->tls_offered, visit->tls_required);
 	visit->name = v->hello.name;
 	return nbd_hello_start(&v->hello, out);
