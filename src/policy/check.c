@@ -270,13 +270,14 @@ static int reach_leaf(const struct weir_policy *p, const struct weir_tenant *t)
 	if (!p->n_exports || !t->n_match || t->is_default)
 		return REACH_SEVERAL;
 	for (unsigned k = 0; k < t->n_match; k++) {
+		const char *name = t->match[k].export_;
+		bool taken = name && policy_index_export(p, name) >= 0; /* no file gets its name */
 		int e = -1;
 
-		while (reach != REACH_SEVERAL &&
-			(e = policy_index_next(p, t->match[k].export_, e)) >= 0)
+		while (reach != REACH_SEVERAL && (e = policy_index_next(p, name, e)) >= 0)
 			reach = reach_join(reach, p->exports[e].resource);
-		for (size_t i = 0; i < p->n_folders; i++)
-			if (policy_folder_can(&p->folders[i], t->match[k].export_))
+		for (size_t i = 0; !taken && i < p->n_folders; i++)
+			if (policy_folder_can(&p->folders[i], name))
 				reach = reach_join(reach, p->folders[i].resource);
 	}
 	return reach;

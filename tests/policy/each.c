@@ -206,6 +206,24 @@ static void test_fit(void)
 	weir_policy_free(p);
 }
 
+/* A volume that exists is at its resource, although a folder of another one could have a file of that name. */
+static void test_fit_beside_folder(void)
+{
+	struct weir_policy *p = parse(
+		"resources:\n"
+		"  - {name: r, capacity: 100 iops, volumes: [\n"
+		"      {name: vm-a, back: \"memory:1M\"}, {name: vm-b, back: \"memory:1M\"}]}\n"
+		"  - {name: d, volumes: [{dir: /vm, name: \"{name}\"}]}\n"
+		"tenants: [{name: v, each: {match: {export: \"vm-*\"}, min: 60 iops}}]\n");
+	struct policy_instance list[] = {EXPORT("vm-a"), EXPORT("vm-b")};
+
+	expand(p, list, 2);
+	CHECK_INT(policy_each_fit(p, list, 2), 0);
+	CHECK(!p->tenants[list[0].tenant].min_off);
+	CHECK(p->tenants[list[1].tenant].min_off);
+	weir_policy_free(p);
+}
+
 static void test_by_size(void)
 {
 	struct weir_policy *p =
@@ -360,6 +378,7 @@ int main(void)
 	RUN(test_names);
 	RUN(test_same_name);
 	RUN(test_fit);
+	RUN(test_fit_beside_folder);
 	RUN(test_by_size);
 	RUN(test_refused);
 	RUN(test_law_same);
