@@ -54,14 +54,16 @@ struct entry {
 };
 
 struct jobs {
-	struct load_job job[SITE_TENANTS];
-	char uri[SITE_TENANTS][200];
+	struct load_job job[SITE_MOST];
+	char uri[SITE_MOST][200];
 	size_t n;
 };
 
 static void make_jobs(
 	const struct site *s, const struct entry *e, const struct plan *p, struct jobs *j)
 {
+	bool divided = site_divided(e->server);
+	uint64_t region = site_region(e->server);
 	char path[128];
 
 	site_socket(s, e->server, path, sizeof(path));
@@ -71,8 +73,8 @@ static void make_jobs(
 
 		load_job_default(job);
 		if (site_ours(e->server))
-			snprintf(j->uri[i], sizeof(j->uri[i]), "nbd+unix:///e%zu?socket=%s", i,
-				path);
+			snprintf(j->uri[i], sizeof(j->uri[i]), "nbd+unix:///e%zu?socket=%s",
+				divided ? i : 0, path);
 		else
 			snprintf(j->uri[i], sizeof(j->uri[i]), "nbd+unix:///?socket=%s", path);
 		job->uri = j->uri[i];
@@ -82,8 +84,8 @@ static void make_jobs(
 		job->n_sizes = 1;
 		job->reads = p->writes ? 0 : 1;
 		job->order = p->sequential ? LOAD_SEQUENTIAL : LOAD_RANDOM;
-		job->offset = site_divided(e->server) ? 0 : i * SITE_REGION;
-		job->length = SITE_REGION;
+		job->offset = divided ? 0 : i * region;
+		job->length = region;
 		job->seed = i + 1;
 		job->structured = false;
 		job->duration = p->duration;
@@ -108,7 +110,7 @@ static int fill_regions(const struct jobs *of, struct weir_err *err)
 		j->job[i].depth = 8;
 		j->job[i].duration = WEIR_NEVER;
 		j->job[i].warm_up = 0;
-		j->job[i].requests = SITE_REGION / (256 << 10);
+		j->job[i].requests = j->job[i].length / (256 << 10);
 	}
 	int r = load_new(j->job, j->n, NULL, &l, err);
 
@@ -318,6 +320,13 @@ static const struct scene scenes[] = {
 		.n = 2,
 		.rows = {{"4 KiB reads, 50 x QD4: gate, all 50 busy", IOPS, 1, "bare loop", 0,
 			NULL}}},
+	/* The same connections to one volume and tenant, or each to its own. */
+	{.plan = {.jobs = SITE_MOST, .depth = 1},
+		.entries = {{.server = SITE_VOLUME}, {.server = SITE_VOLUMES}},
+		.n = 2,
+		.rows = {{"4 KiB reads, 1,000 x QD1: 1,000 volumes and tenants", IOPS, 1,
+				 "one of each", 0, ">= 0.9x"},
+			{"  CPU a request: 1,000 of each", CPU, 1, "one of each", 0, NULL}}},
 	{.plan = {.size = 64 << 10, .sequential = true},
 		.entries = {{.server = SITE_BARE}, {.server = SITE_GATED}},
 		.n = 2,

@@ -32,6 +32,7 @@ static const struct server {
 	const char *argv[14];
 	const char *back, *depth; /* of a policy, which is written for it; NULL: none */
 	unsigned tenants;
+	bool volumes; /* each tenant has a volume, with a back end of its own; else a part of one */
 } servers[SITE_SERVERS] = {
 	[SITE_BARE] = {SERVE("bare", "--bare", "%s/gated.yaml"), .back = NULL},
 	[SITE_GATED] = {GATED("gated"), "memory:4G", "auto", SITE_TENANTS},
@@ -58,11 +59,28 @@ static const struct server {
 	/* files that are cached */
 	[SITE_FILE] = {GATED("file"), "file:%s/file.img", "auto", SITE_TENANTS},
 	[SITE_NBDKIT_FILE] = {NBDKIT("nbdkit-file", "file", "%s/nbdkit.img"), .back = NULL},
+	[SITE_VOLUMES] = {GATED("volumes"), "memory:256k", "auto", SITE_MOST, .volumes = true},
+	[SITE_VOLUME] = {GATED("volume"), "memory:256000k", "auto", 1, .volumes = true},
 };
 
 void site_socket(const struct site *s, enum site_server which, char *ret, size_t len)
 {
 	snprintf(ret, len, "%s/%s.sock", s->dir, servers[which].name);
+}
+
+static void write_exports(const struct server *v, const char *back, FILE *f)
+{
+	if (v->volumes)
+		fprintf(f, "resources:\n  - name: r\n    depth: %s\n    volumes:\n", v->depth);
+	else
+		fprintf(f, "resources: [{name: r, back: \"%s\", depth: %s}]\nexports:\n", back,
+			v->depth);
+	for (unsigned i = 0; i < v->tenants; i++)
+		if (v->volumes)
+			fprintf(f, "    - {name: e%u, back: \"%s\"}\n", i, back);
+		else
+			fprintf(f, "  - {name: e%u, resource: r, offset: %llu B, size: %llu B}\n",
+				i, i * SITE_REGION, SITE_REGION);
 }
 
 /* Write the policy of a gated server: its back end behind one gate, an export per tenant. `depth`:
@@ -79,10 +97,7 @@ static int write_policy(const struct site *s, const struct server *v, struct wei
 	r = files_create(path, &f, err);
 	if (r < 0)
 		return r;
-	fprintf(f, "resources: [{name: r, back: \"%s\", depth: %s}]\nexports:\n", back, v->depth);
-	for (unsigned i = 0; i < v->tenants; i++)
-		fprintf(f, "  - {name: e%u, resource: r, offset: %llu B, size: %llu B}\n", i,
-			i * SITE_REGION, SITE_REGION);
+	write_exports(v, back, f);
 	fputs("tenants:\n", f);
 	for (unsigned i = 0; i < v->tenants; i++)
 		fprintf(f,
@@ -118,7 +133,12 @@ bool site_ours(enum site_server which)
 
 bool site_divided(enum site_server which)
 {
-	return site_ours(which) && which != SITE_UPSTREAM;
+	return site_ours(which) && which != SITE_UPSTREAM && which != SITE_VOLUME;
+}
+
+uint64_t site_region(enum site_server which)
+{
+	return servers[which].volumes ? SITE_SMALL : SITE_REGION;
 }
 
 static int make_file(const struct site *s, const char *name, struct weir_err *err)

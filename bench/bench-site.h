@@ -3,7 +3,7 @@
  * bench-site: the servers of weir bench gateway, ours and others', and their folder.
  *
  * All listen on unix sockets. Ours have a policy of SITE_TENANTS tenants with an export each, of
- * SITE_REGION bytes; the others have one export, of which each job uses a part.
+ * SITE_REGION bytes, unless stated; the others have one export, of which each job uses a part.
  */
 #pragma once
 
@@ -14,8 +14,10 @@
 #include <stddef.h>
 
 #define SITE_TENANTS 50
-#define SITE_REGION  (16ull << 20) /* bytes of each export, written once before it is read */
-#define SITE_CORE    0             /* core of a pinned server */
+#define SITE_REGION  (16ull << 20)  /* bytes of each export, written once before it is read */
+#define SITE_MOST    1000           /* volumes, and tenants */
+#define SITE_SMALL   (256ull << 10) /* bytes of each of them */
+#define SITE_CORE    0              /* core of a pinned server */
 
 enum site_server {
 	SITE_BARE,  /* our loop without a gate */
@@ -31,6 +33,8 @@ enum site_server {
 	SITE_PARDA,        /* … and with PARDA, which keeps it so wide */
 	SITE_FILE,         /* as SITE_GATED, on a file */
 	SITE_NBDKIT_FILE,  /* nbdkit on a file */
+	SITE_VOLUMES, /* SITE_MOST volumes of SITE_SMALL bytes with a tenant each, behind one gate */
+	SITE_VOLUME,  /* one volume of as many bytes, and one tenant */
 	SITE_SERVERS
 };
 
@@ -48,4 +52,5 @@ int site_start(
 	struct site *s, enum site_server which, bool pin, struct peer *ret, struct weir_err *err);
 void site_socket(const struct site *s, enum site_server which, char *ret, size_t len);
 bool site_ours(enum site_server which);
-bool site_divided(enum site_server which); /* has an export for each job */
+bool site_divided(enum site_server which);    /* has an export for each job */
+uint64_t site_region(enum site_server which); /* bytes of an export, or of a job's part of it */
