@@ -171,42 +171,36 @@ static bool kind_tells_any(const struct bucket *b, unsigned n)
 	return false;
 }
 
-bool kind_told(const struct weir_gate *g, uint32_t n)
-{
-	return kind_tells_any(g->nodes[n].limits.b, g->nodes[n].limits.n_hold);
-}
-
 /* Return true if a bucket of an ancestor distinguishes reads from writes. */
 static bool kind_told_above(const struct weir_gate *g, uint32_t n)
 {
 	while (g->tells && n != WEIR_ROOT) {
 		n = g->nodes[n].parent;
-		if (kind_told(g, n))
+		if (kind_tells_any(g->nodes[n].limits.b, g->nodes[n].limits.n_hold))
 			return true;
 	}
 	return false;
 }
 
-static bool kind_split(struct weir_gate *g, uint32_t n, bool split, weir_time now)
+static void kind_split(struct weir_gate *g, uint32_t n, bool split, weir_time now)
 {
 	struct node *node = &g->nodes[n];
 
 	if (!(node->flags & NODE_SPLIT) == !split)
-		return false;
+		return;
 	struct weir_req *list = kind_gather(g, n, now);
 
 	node->flags ^= NODE_SPLIT;
 	kind_spread(g, n, list, now);
-	return true;
 }
 
-bool kind_sort(struct weir_gate *g, uint32_t n, weir_time now)
+void kind_sort(struct weir_gate *g, uint32_t n, weir_time now)
 {
 	const struct node *node = &g->nodes[n];
 	bool tells = kind_tells_any(node->limits.b, node->limits.n) ||
 		     (node->profile && kind_tells_any(node->profile->b, node->profile->n));
 
-	return kind_split(g, n, tells || kind_told_above(g, n), now);
+	kind_split(g, n, tells || kind_told_above(g, n), now);
 }
 
 /* ---- heads */

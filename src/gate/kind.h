@@ -13,9 +13,9 @@
  * METHOD  Nearly all tenants need one queue, the node's own. Control has a separate queue; writes have one while the
  *         leaf is split (NODE_SPLIT), because a bucket of its own or above it distinguishes them from reads. While a
  *         separate queue is not empty, or control has just gone before the head of data, (NODE_KINDS) all heads are checked together, oldest first, and the leaf keeps
- *         for every class the set of queues that may pass in it. When the buckets of an inner node begin or cease to
- *         distinguish them, the leaves below are split or merged: at once if they wait, else when they next begin
- *         to. A request's age is its number in the order of all submits, kept in `dispatched` while it waits.
+ *         for every class the set of queues that may pass in it. A leaf below an inner node whose buckets begin to
+ *         distinguish them is split when it next begins to wait, or when that node first stops it. A request's age
+ *         is its number in the order of all submits, kept in `dispatched` while it waits.
  * EXAMPLE max: {writes: 1 iops}; at 0 s a write, a write, a read, a flush. The first write passes, the second is
  *         held until 1 s, the read and the flush pass, in that order.
  */
@@ -53,11 +53,9 @@ static inline bool kind_tells(unsigned ops)
 
 /* Append a request to its separate queue. Return true if that was empty. */
 bool kind_append(struct weir_gate *g, struct weir_req *r, weir_time now);
-/* Return true if a hold bucket of inner node n distinguishes reads from writes. */
-bool kind_told(const struct weir_gate *g, uint32_t n);
 /* Split the leaf if a bucket of its own or above it distinguishes reads from writes; else merge both into one
- * queue. Return true if that changed the queues: then the leaf is to be checked. */
-bool kind_sort(struct weir_gate *g, uint32_t n, weir_time now);
+ * queue. */
+void kind_sort(struct weir_gate *g, uint32_t n, weir_time now);
 
 /* Return the oldest head of the leaf that may pass in this class and is of one of these kinds; NULL if there is
  * none. */

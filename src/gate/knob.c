@@ -135,7 +135,6 @@ struct knob_limits {
 	struct limits l;
 	struct bucket own[LIMITS_OWN];
 	struct profile *profile;
-	bool sort; /* reads and writes below the node are to be split or merged */
 };
 
 /* Write the buckets of one kind to `to` and return how many there are. */
@@ -267,33 +266,15 @@ static void knob_take_over(
 static void knob_buckets(struct weir_gate *g, uint32_t n, struct knob_limits *new, weir_time now)
 {
 	struct node *node = &g->nodes[n];
-	bool told = kind_told(g, n);
 
 	if (new->profile && node->priority == NODE_NO_PRIORITY)
 		node->priority = NODE_PRIORITIES - 1;
 	g->ranked = g->ranked || node->priority != NODE_NO_PRIORITY;
 	knob_take_over(g, node, new, now);
-	if (!(node->flags & NODE_INNER)) {
+	if (!(node->flags & NODE_INNER))
 		kind_sort(g, n, now);
-		return;
-	}
-	if (new->l.n_hold)
+	else if (new->l.n_hold)
 		above_begin(g, n);
-	new->sort = kind_told(g, n) != told;
-}
-
-/* Split or merge the queues of all leaves that wait, after the buckets of inner nodes have begun or ceased to
- * distinguish reads from writes. Other heads may wait then, so the turn of the one that stopped a node may be over. */
-static void knob_sort(struct weir_gate *g, weir_time now)
-{
-	for (uint32_t n = 1; g->queued && n < g->n_nodes; n++) {
-		const struct node *node = &g->nodes[n];
-
-		if (!(node->flags & NODE_LEAF) || !node->queued || !kind_sort(g, n, now))
-			continue;
-		stand_update(g, n, now);
-		above_release_all(g, n, now);
-	}
 }
 
 static void knob_priority(struct weir_gate *g, uint32_t n, double value)
@@ -423,15 +404,9 @@ int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *kn
 		return r;
 	}
 	stats_first_end(g, now);
-	bool sort = false;
-
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
 		knob_turn(g, &knobs[i], &limits[i], now);
-		sort |= limits[i].sort;
-	}
 	free(limits);
-	if (sort)
-		knob_sort(g, now);
 	for (size_t i = 0; i < n; i++) {
 		if (g->nodes[knobs[i].node].flags & NODE_INNER)
 			above_release(g, knobs[i].node, now);

@@ -34,9 +34,10 @@ static inline uint32_t turn_drop(struct weir_gate *g, struct lane *lane, uint32_
 }
 
 /* Place leaf n again: it is at the front of a lane with none of the kinds that are asked for, because it was placed
- * before any inner node had a bucket, when its entry did not tell which kinds it has. */
+ * before the buckets above distinguished kinds. */
 static inline uint32_t turn_sort(struct weir_gate *g, uint32_t n, weir_time now)
 {
+	kind_sort(g, n, now);
 	stand_update(g, n, now);
 	return TURN_SORT;
 }

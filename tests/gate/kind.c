@@ -380,62 +380,6 @@ static void a_limit_that_comes_later(void)
 	}
 }
 
-/* Reads and writes are apart from the moment at which a bucket above begins to distinguish them until it ceases to,
- * also those that wait already. (The leaf's own bucket holds a write, and does not count a read without bytes.) */
-static void a_limit_above_that_begins_and_ends(void)
-{
-	struct bench b = bench_new((struct weir_gate_config){.window = 10});
-	weir_node group = leaf(&b, WEIR_ROOT, 1), inner = leaf(&b, group, 1),
-		  n = leaf(&b, inner, 1);
-	struct weir_bucket_spec own = max_of(0, WEIR_UNIT_BYTES, 1000, 4096),
-				wide = max_of(WRITES, WEIR_UNIT_REQUESTS, 1000, 100);
-
-	buckets(&b, n, &own, 1);
-	submit_op(&b, n, WEIR_WRITE, 4096);
-	CHECK(pass(&b));
-	struct weir_req *held = submit_op(&b, n, WEIR_WRITE, 4096);
-	struct weir_req *first = submit_op(&b, n, WEIR_READ, 0);
-	struct weir_req *second = submit_op(&b, n, WEIR_READ, 0);
-
-	CHECK(!pass(&b));
-	buckets(&b, group, &wide, 1);
-	CHECK(pass(&b) == first);
-	buckets(&b, group, NULL, 0);
-	CHECK(!pass(&b));
-	b.now = 5 * WEIR_SEC;
-	CHECK(pass(&b) == held);
-	CHECK(pass(&b) == second);
-	weir_gate_free(b.g);
-}
-
-/* A write behind a read is no head once the two are in one queue again: its tenant's bucket, which would refuse it,
- * does not refuse control then. */
-static void control_and_a_write_that_is_no_head(void)
-{
-	struct bench b = bench_new((struct weir_gate_config){.window = 10});
-	weir_node group = leaf(&b, WEIR_ROOT, 1), n = leaf(&b, group, 1);
-	struct weir_bucket_spec own = max_of(0, WEIR_UNIT_BYTES, 1000, 4096);
-	struct weir_bucket_spec above[] = {max_of(READS | WRITES, WEIR_UNIT_REQUESTS, 1, 1),
-		max_of(WRITES, WEIR_UNIT_REQUESTS, 1000, 100)};
-
-	buckets(&b, group, above, 2);
-	buckets(&b, n, &own, 1);
-	submit_op(&b, n, WEIR_WRITE, 2096);
-	CHECK(pass(&b));
-	submit_op(&b, n, WEIR_READ, 1);
-	submit_op(&b, n, WEIR_WRITE, 4096);
-	CHECK(!pass(&b));
-	struct weir_req *once = submit_op(&b, n, WEIR_FLUSH, 100);
-	struct weir_req *twice = submit_op(&b, n, WEIR_FLUSH, 100);
-
-	CHECK(pass(&b) == once);
-	CHECK(!pass(&b)); /* the bucket refuses the write */
-	buckets(&b, group, above, 1);
-	CHECK(pass(&b) == twice);
-	CHECK(!pass(&b));
-	weir_gate_free(b.g);
-}
-
 /* Requests of each kind are charged to their cause; the reported head is the oldest. */
 static void causes_by_kind(void)
 {
@@ -546,8 +490,6 @@ int main(void)
 	RUN(a_flush_waits_for_no_data);
 	RUN(flushes_do_not_starve_data);
 	RUN(a_limit_that_comes_later);
-	RUN(a_limit_above_that_begins_and_ends);
-	RUN(control_and_a_write_that_is_no_head);
 	RUN(causes_by_kind);
 	RUN(cancelled_by_kind);
 	RUN(a_turn_that_is_over);

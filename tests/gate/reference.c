@@ -138,13 +138,23 @@ static bool ref_told(const struct ref_gate *g, uint32_t leaf)
 	}
 }
 
-/* Return true if r, which waits, is the first of its kind. */
-static bool ref_is_head(const struct ref_node *n, const struct weir_req *r)
+/* The buckets of a leaf, if `sure`, or of a node above it have changed, or the leaf has been
+ * idle. */
+static void ref_split(struct ref_gate *g, uint32_t leaf, bool sure)
+{
+	struct ref_node *n = &g->nodes[leaf];
+	int split = ref_told(g, leaf) ? REF_SPLIT : REF_WHOLE;
+
+	n->split = sure || ref_queued(n) == 0 || (int)n->split == split ? split : REF_EITHER;
+}
+
+/* Return true if r, which waits, is the first of its kind. `split`: writes are apart from reads. */
+static bool ref_is_head(const struct ref_node *n, const struct weir_req *r, bool split)
 {
 	for (size_t i = n->first; n->queue[i] != r; i++) {
 		unsigned a = ref_kind(n->queue[i]), b = ref_kind(r);
 
-		if (a == b || (!n->split && a != REF_CONTROL && b != REF_CONTROL))
+		if (a == b || (!split && a != REF_CONTROL && b != REF_CONTROL))
 			return false;
 	}
 	return true;
@@ -161,7 +171,8 @@ static bool ref_is_older(
 	return a != b && n->queue[i] == a;
 }
 
-/* Put the first of each kind, in the order of age, into *ret, and return their number. */
+/* Put the first of each kind, in the order of age, into *ret, and return their number: only
+ * those that the gate must know to be first. */
 static unsigned ref_heads(const struct ref_node *n, const struct weir_req **ret)
 {
 	unsigned heads = 0, seen = 0;
@@ -169,7 +180,7 @@ static unsigned ref_heads(const struct ref_node *n, const struct weir_req **ret)
 	for (size_t i = n->first; i < n->end && heads < 3; i++) {
 		unsigned k = ref_kind(n->queue[i]);
 
-		if ((seen >> k & 1) || !ref_is_head(n, n->queue[i]))
+		if ((seen >> k & 1) || !ref_is_head(n, n->queue[i], n->split == REF_SPLIT))
 			continue;
 		seen |= 1u << k;
 		ret[heads++] = n->queue[i];
@@ -310,7 +321,8 @@ static bool ref_excused(
 			if (!n->used || !n->leaf || !ref_under(g, h, a))
 				continue;
 			for (size_t i = n->first; i < n->end; i++)
-				if (n->queue[i] != r && ref_is_head(n, n->queue[i]) &&
+				if (n->queue[i] != r &&
+					ref_is_head(n, n->queue[i], n->split != REF_WHOLE) &&
 					ref_stops(g, &g->nodes[a], n->queue[i], r, now) &&
 					ref_slot(g, n->queue[i], now, 0) <= slot)
 					return true;
@@ -346,7 +358,8 @@ static bool ref_second(
 	const struct ref_node *n = &g->nodes[r->tenant];
 
 	for (size_t i = n->first; n->queue[i] != r; i++)
-		if (ref_is_head(n, n->queue[i]) && ref_slot(g, n->queue[i], now, 0) <= slot &&
+		if (ref_is_head(n, n->queue[i], n->split != REF_WHOLE) &&
+			ref_slot(g, n->queue[i], now, 0) <= slot &&
 			ref_above_admits(g, r->tenant, n->queue[i], now, 0))
 			return true;
 	return false;
@@ -402,7 +415,7 @@ void ref_submit(struct ref_gate *g, weir_time now, struct weir_req *r)
 	CHECK_INT(r->submitted, now);
 	if (n->first == n->end) {
 		n->first = n->end = 0;
-		n->split = ref_told(g, r->tenant);
+		ref_split(g, r->tenant, true);
 	}
 	if (n->end == n->room) {
 		n->room = n->room ? 2 * n->room : 16;
@@ -444,7 +457,7 @@ static unsigned ref_kept(const struct ref_gate *g, weir_time now, weir_time *ret
 		for (size_t i = n->first; n->used && n->leaf && i < n->end; i++) {
 			const struct weir_req *r = n->queue[i];
 
-			if (!ref_is_head(n, r) || ref_fits_bytes(g, r) ||
+			if (!ref_is_head(n, r, n->split != REF_WHOLE) || ref_fits_bytes(g, r) ||
 				!ref_above_admits(g, h, r, now, 0))
 				continue;
 			unsigned slot = ref_slot(g, r, now, 0);
@@ -554,7 +567,7 @@ void ref_pass(struct ref_gate *g, weir_time now, struct weir_req *r)
 	struct ref_node *n = &g->nodes[r->tenant];
 
 	CHECK(n->used && n->leaf);
-	if (!ref_is_head(n, r))
+	if (!ref_is_head(n, r, n->split != REF_WHOLE))
 		FAIL("node %u: what passed is not its head", r->tenant);
 	CHECK_INT(r->dispatched, now);
 	ref_window_open(g, r);
@@ -801,7 +814,7 @@ void ref_knob(struct ref_gate *g, weir_time now, const struct weir_knob *k)
 		ref_knob_buckets(n, now, k);
 		for (uint32_t l = 1; l < g->n_nodes; l++)
 			if (g->nodes[l].used && g->nodes[l].leaf && ref_under(g, l, k->node))
-				g->nodes[l].split = ref_told(g, l);
+				ref_split(g, l, l == k->node);
 		break;
 	case WEIR_KNOB_RGRANT:
 		ref_grant(n, WEIR_RTOKENS, k->value, now);

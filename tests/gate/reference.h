@@ -50,8 +50,8 @@ struct ref_node {
 	weir_time as_of;
 	unsigned n_buckets;
 	struct ref_bucket b[REF_BUCKETS];
-	struct weir_req **queue; /* [first, end), in the order of arrival */
-	bool split;              /* reads and writes are apart */
+	struct weir_req **queue;                         /* [first, end), in the order of arrival */
+	enum { REF_WHOLE, REF_SPLIT, REF_EITHER } split; /* whether reads and writes are apart */
 	size_t first, end, room;
 	/* expected statistics */
 	uint64_t arrivals, dispatched, served, bytes, by_class[3];
