@@ -16,7 +16,9 @@
  * the unit in which it counts. It is of one of three kinds: reads; writes and trims; and control, which is flushes
  * and status requests (WEIR_STATUS). A tenant's requests are queued in the order in which they came, control apart
  * from data; and reads apart from writes if a bucket of the tenant or of an ancestor distinguishes them, that is,
- * counts some of reads, writes and trims and not all. The first of each is a head.
+ * counts some of reads, writes and trims and not all. The first of each is a head. (When an ancestor's buckets begin
+ * or cease to distinguish them, a tenant that waits may keep its queues as they are until one of them was empty, or
+ * until that ancestor stops one of its kinds: a knob of a group does no work for each tenant below it.)
  *
  * 1. A head is eligible when in flight < window, every hold bucket of the tenant and of its ancestors
  *    that counts it admits it, and the tenant has no L-bucket or holds an R- or L-token for it. A hold or

@@ -380,6 +380,31 @@ static void a_limit_that_comes_later(void)
 	}
 }
 
+/* A bucket above that ceases to distinguish reads from writes: a tenant that has been idle since keeps their order.
+ * (The leaf's own bucket holds a write, and does not count a read without bytes.) */
+static void a_limit_above_that_ends(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 10});
+	weir_node group = leaf(&b, WEIR_ROOT, 1), n = leaf(&b, group, 1);
+	struct weir_bucket_spec own = max_of(0, WEIR_UNIT_BYTES, 1000, 4096),
+				wide = max_of(WRITES, WEIR_UNIT_REQUESTS, 1000, 100);
+
+	buckets(&b, n, &own, 1);
+	for (unsigned apart = 2; apart-- > 0; b.now += 10 * WEIR_SEC) {
+		buckets(&b, group, &wide, apart);
+		submit_op(&b, n, WEIR_WRITE, 4096);
+		CHECK(pass(&b));
+		struct weir_req *held = submit_op(&b, n, WEIR_WRITE, 4096);
+		struct weir_req *read = submit_op(&b, n, WEIR_READ, 0);
+
+		CHECK(pass(&b) == (apart ? read : NULL));
+		b.now += 5 * WEIR_SEC;
+		CHECK(pass(&b) == held);
+		CHECK(pass(&b) == (apart ? NULL : read));
+	}
+	weir_gate_free(b.g);
+}
+
 /* Requests of each kind are charged to their cause; the reported head is the oldest. */
 static void causes_by_kind(void)
 {
@@ -490,6 +515,7 @@ int main(void)
 	RUN(a_flush_waits_for_no_data);
 	RUN(flushes_do_not_starve_data);
 	RUN(a_limit_that_comes_later);
+	RUN(a_limit_above_that_ends);
 	RUN(causes_by_kind);
 	RUN(cancelled_by_kind);
 	RUN(a_turn_that_is_over);

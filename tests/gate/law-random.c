@@ -456,5 +456,15 @@ int main(int argc, char **argv)
 		law_case("random", i);
 		run_case(i, 4000);
 	}
+	/* Control behind a write that is a head only while reads and writes are apart, below a bucket that has begun or
+	 * ceased to distinguish them. */
+	static const unsigned apart[][2] = {
+		{3, 731}, {9, 305}, {13, 311}, {16, 145}}; /* seed, case */
+
+	for (unsigned i = 0; i < 4 && !only; i++) {
+		law_seed = apart[i][0];
+		law_case("random", apart[i][1]);
+		run_case(apart[i][1], 4000);
+	}
 	return law_end(only ? 0 : 3200000);
 }

@@ -171,21 +171,27 @@ static bool ref_is_older(
 	return a != b && n->queue[i] == a;
 }
 
-/* Put the first of each kind, in the order of age, into *ret, and return their number: only
- * those that the gate must know to be first. */
-static unsigned ref_heads(const struct ref_node *n, const struct weir_req **ret)
+/* Put the first of each kind, in the order of age, into *ret, and return their number. `split`: as in
+ * ref_is_head. */
+static unsigned ref_firsts(const struct ref_node *n, bool split, const struct weir_req **ret)
 {
 	unsigned heads = 0, seen = 0;
 
 	for (size_t i = n->first; i < n->end && heads < 3; i++) {
 		unsigned k = ref_kind(n->queue[i]);
 
-		if ((seen >> k & 1) || !ref_is_head(n, n->queue[i], n->split == REF_SPLIT))
+		if ((seen >> k & 1) || !ref_is_head(n, n->queue[i], split))
 			continue;
 		seen |= 1u << k;
 		ret[heads++] = n->queue[i];
 	}
 	return heads;
+}
+
+/* The same: only those that the gate must know to be first. */
+static unsigned ref_heads(const struct ref_node *n, const struct weir_req **ret)
+{
+	return ref_firsts(n, n->split == REF_SPLIT, ret);
 }
 
 /* Return true if all of the node's buckets of a kind admit r, or with `any` if one does. Without
@@ -220,12 +226,14 @@ static weir_time ref_fits(const struct ref_node *n, const struct weir_req *r)
 
 /* Return true if a bucket of this kind that counts r refuses an older head of data, so that r,
  * which is data, waits with it. (L-tokens are asked for only by a head that its hold buckets
- * admit.) */
+ * admit.) With a lag return true also if that depends on whether reads and writes are apart: the gate may know a
+ * write behind a read as a head. */
 static bool ref_behind(const struct ref_node *n, enum weir_bucket_kind kind,
 	const struct weir_req *r, weir_time now, weir_time lag)
 {
 	const struct weir_req *heads[3];
-	unsigned n_heads = ref_heads(n, heads);
+	unsigned n_heads =
+		ref_firsts(n, n->split == REF_SPLIT || (lag && n->split == REF_EITHER), heads);
 
 	if (ref_kind(r) == REF_CONTROL && lag == 0)
 		return false; /* it is, if control went before such a head already (kind.c) */
