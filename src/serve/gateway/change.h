@@ -53,7 +53,8 @@ struct gateway_change {
 	const struct gateway_volume *idle;
 	const struct gateway_volume *grows;
 	char *gone; /* the path of its file, to be deleted; NULL: none */
-	bool same;  /* there is nothing to change */
+	struct policy_file gone_file;
+	bool same; /* there is nothing to change */
 
 	/* result */
 	struct gateway_draft draft;
