@@ -152,6 +152,13 @@ static void print_table(const json_t *j)
 			json_is_true(json_object_get(v, "open")) ? text(v, "uri") : "not open");
 	}
 	table_end(&t, stdout);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *v = json_array_get(list, i);
+		const char *trouble = json_string_value(json_object_get(v, "trouble"));
+
+		if (trouble)
+			printf("%s: %s; no new client is accepted\n", text(v, "name"), trouble);
+	}
 	view_write_lines(j, "unserved", "not served", stdout);
 	view_write_lines(j, "remarks", "remark", stdout);
 }

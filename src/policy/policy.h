@@ -155,6 +155,17 @@ enum policy_export_from {
 	POLICY_EXPORT_FOUND  /* a folder of the resource's volumes */
 };
 
+struct policy_file {   /* the identity of a file, by which another one with its path differs */
+	uint64_t dev;  /* 0: any, as it may change with a restart */
+	uint64_t ino;  /* 0: not known */
+	uint64_t born; /* ns since 1970; 0: its file system does not say */
+};
+
+static inline bool policy_file_same(const struct policy_file *a, const struct policy_file *b)
+{
+	return a->ino == b->ino && a->born == b->born && (a->dev == b->dev || !a->dev || !b->dev);
+}
+
 struct weir_export { /* a part of a resource, or a volume, under a name that clients ask for */
 	const char *name;
 	int resource; /* index */
@@ -167,6 +178,7 @@ struct weir_export { /* a part of a resource, or a volume, under a name that cli
 	enum policy_export_from from;
 	const char *description; /* shown to clients; NULL: none */
 	const char *class_;      /* in place of the class of a template; NULL: none */
+	struct policy_file file; /* of a volume that a folder has */
 };
 
 struct weir_folder {        /* of a resource's volumes: each file in it that fits is one */

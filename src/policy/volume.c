@@ -189,6 +189,7 @@ static void add_volume(struct policy_reading *r, const struct policy_volume *v)
 		.class_ = v->class_ ? policy_string(r, v->class_) : NULL,
 		.read_only = v->read_only,
 		.from = v->found ? POLICY_EXPORT_FOUND : POLICY_EXPORT_ADDED,
+		.file = v->file,
 		.at = p->resources[resource].at};
 }
 

@@ -12,6 +12,7 @@ struct policy_volume { /* strings are borrowed */
 	const char *class_; /* NULL: none of its own */
 	bool read_only;
 	bool found; /* in a folder; else it came through the API */
+	struct policy_file file;
 };
 
 /* A volume that does not fit the policy: its name is bad or taken, or there is no such resource with volumes. */

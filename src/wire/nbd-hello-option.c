@@ -133,6 +133,9 @@ static void refuse_export(struct nbd_hello *h, struct nbd_hello_out *o, int erro
 	else if (error == -ETIMEDOUT || error == -EAGAIN)
 		nbd_hello_refuse(
 			h, o, NBD_REP_ERR_UNKNOWN, "the storage of that export is not reachable");
+	else if (error == -ENODEV)
+		nbd_hello_refuse(h, o, NBD_REP_ERR_SHUTDOWN,
+			"the storage of that export is smaller than the export");
 	else
 		nbd_hello_refuse(h, o, NBD_REP_ERR_SHUTDOWN, "that export cannot be served now");
 }

@@ -18,6 +18,7 @@
 #ifndef WEIR_SERVE_BACK_BACK_H
 #define WEIR_SERVE_BACK_BACK_H
 
+#include <stdatomic.h>
 #include <weir/clock.h>
 #include <weir/err.h>
 #include "serve/loop/chunk.h"
@@ -129,6 +130,7 @@ struct back_ops {
 	/* Write one line for people: "2 connections, 3 reconnects". May be NULL. */
 	void (*say)(const struct back *b, char *text, size_t len);
 };
+#define BACK_SHRUNK "its file became smaller: the bytes at its end are lost" /* a `trouble` */
 struct back { /* first member of every back end */
 	const struct back_ops *ops;
 	struct back_info info;
@@ -137,6 +139,8 @@ struct back { /* first member of every back end */
 	/* A problem although requests still pass; a constant, such as "a FLUSH failed: data may be
 	 * lost". NULL: none. */
 	const char *trouble;
+	/* The storage has become smaller than info.size: new clients should be refused. Read by any thread. */
+	atomic_bool shrunk;
 	uint64_t flush_errors; /* FLUSHes, and writes with FUA, that failed */
 	weir_time flush_said;  /* back_flush_failed: time of the last log message; failures since */
 	uint64_t flush_unsaid;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * file-guard: a file that other programs use as well, or delete.
+ * file-guard: a file that other programs use as well, delete, or make shorter.
  *
  * SOURCE  QEMU's image locking (block/file-posix.c): a program that uses permission p holds a
  *         shared lock on byte 100 + p of the file, one that denies p to others on byte 200 + p.
@@ -13,6 +13,7 @@
 #include "base/container.h"
 #include "serve/back/file.h"
 #include "serve/loop/log.h"
+#include <weir/units.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -131,11 +132,35 @@ static void look_if_deleted(struct file *f)
 		"the file is served until the gateway ends; then its data are lost", NULL);
 }
 
+/* ---- made shorter */
+
+void file_guard_size(struct file *f)
+{
+	uint64_t was = f->back.info.size;
+	char text[2][32];
+	struct stat st;
+
+	if (f->block || atomic_load(&f->back.shrunk) || fstat(f->fd, &st) < 0 ||
+		(uint64_t)st.st_size >= was)
+		return;
+	atomic_store(&f->back.shrunk, true);
+	if (!f->back.trouble)
+		f->back.trouble = BACK_SHRUNK;
+	log_event(LOG_LEVEL_ERROR, "file-shrunk", "back", f->name, "was",
+		weir_units_show_size(was, text[0], sizeof(text[0])), "is",
+		weir_units_show_size((uint64_t)st.st_size, text[1], sizeof(text[1])), "then",
+		"its clients stay, and reads beyond its end fail", NULL);
+}
+
+/* ---- events */
+
 static void look_at(const struct file_hub *h, int wd)
 {
 	for (struct file *f = h->watched; f; f = f->next_watched)
-		if (f->wd == wd || wd < 0)
+		if (f->wd == wd || wd < 0) {
 			look_if_deleted(f);
+			file_guard_size(f);
+		}
 }
 
 static void on_change(struct loop_fd *l, uint32_t events)
@@ -167,7 +192,8 @@ static bool start_watch(struct file_hub *h)
 	return h->watch.fd >= 0;
 }
 
-/* A change of the link count is an IN_ATTRIB event. Without inotify a deletion goes unnoticed. */
+/* A change of the link count is an IN_ATTRIB event. A change of the size is IN_MODIFY, as is each write of ours: so a file is
+ * looked at when another program closes it. Without inotify both go unnoticed, but for reads beyond the end. */
 void file_guard_watch(struct file *f)
 {
 	struct file_hub *h = f->hub;
@@ -176,7 +202,7 @@ void file_guard_watch(struct file *f)
 	if (f->block || !start_watch(h))
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
-	f->wd = inotify_add_watch(h->watch.fd, path, IN_ATTRIB);
+	f->wd = inotify_add_watch(h->watch.fd, path, IN_ATTRIB | IN_CLOSE_WRITE);
 	if (f->wd < 0)
 		return;
 	f->next_watched = h->watched;

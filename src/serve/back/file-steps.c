@@ -210,6 +210,7 @@ static void handle_bytes(struct file *f, struct back_io *io, int bytes)
 	struct file_op *op = file_op(io);
 
 	if (bytes == 0) { /* a read at the end of the file; never a write */
+		file_guard_size(f);
 		finish(f, io, -EIO);
 		return;
 	}

@@ -82,6 +82,9 @@ static int file_grown(struct back *b)
 	file_cached_free(f);
 	b->info.size = (uint64_t)st.st_size / b->info.block_min * b->info.block_min;
 	file_cached_start(f, !f->cached.reads);
+	atomic_store(&b->shrunk, false);
+	if (b->trouble && strcmp(b->trouble, BACK_SHRUNK) == 0)
+		b->trouble = NULL;
 	return 0;
 }
 

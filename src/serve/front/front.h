@@ -148,7 +148,7 @@ struct front_visit { /* a handshake; the first member of the protocol's own */
 
 /* Look up the export of that name ("": the default) for this client. Return 0; -ENOENT; -EACCES:
  * not allowed for this client; -EAGAIN: its storage is not reachable, wait (FRONT_HELLO_WAIT);
- * -ETIMEDOUT: it waited long enough; -ENODEV: it ends beyond its resource. */
+ * -ETIMEDOUT: it waited long enough; -ENODEV: it ends beyond its resource, or its file. */
 int front_find(struct front_visit *v, const char *name, struct front_place *ret);
 /* The client is about to use the export that front_find found. Call this before the reply that ends
  * the handshake, not for a client that only asks for the export's properties. Return 0; -EAGAIN: its

@@ -313,7 +313,7 @@ static void run_aside(struct aside_job *j)
 			no_memory(&c->err);
 		break;
 	case UNLINK:
-		gateway_volume_unlink(c->volume.name, c->gone);
+		gateway_volume_unlink(c->volume.name, c->gone, &c->gone_file, &c->note);
 		break;
 	default:
 		gateway_draft_unkeep(c->gateway, &c->draft);

@@ -53,6 +53,8 @@ struct gateway_change {
 	const struct gateway_volume *idle;
 	const struct gateway_volume *grows;
 	char *gone; /* the path of its file, to be deleted; NULL: none */
+	struct policy_file gone_file;
+	struct policy_file made_file;
 	char *made; /* the path of a file that was made for it, to be deleted if it fails; NULL: none */
 	bool same; /* there is nothing to change */
 

@@ -143,7 +143,7 @@ int gateway_find(struct gateway *g, const struct weir_who *who, struct front_pla
 	place.tenant_path = g->policy->tenants[tenant].path;
 	place.description = e.description;
 	*ret = place;
-	if (r->known && !fits(&e, r))
+	if ((r->known && !fits(&e, r)) || (v && atomic_load(&back_real(v->back)->shrunk)))
 		return -ENODEV;
 	gateway_divide_wake(g);
 	return 0;

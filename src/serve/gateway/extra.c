@@ -56,7 +56,8 @@ static int copy_one(const struct gateway_extra *from, struct gateway_extra *ret)
 		.resource = strdup(from->resource),
 		.back = strdup(from->back),
 		.class_ = from->class_ ? strdup(from->class_) : NULL,
-		.kind = from->kind};
+		.kind = from->kind,
+		.file = from->file};
 
 	if (!to.name || !to.resource || !to.back || (from->class_ && !to.class_)) {
 		free_one(&to);
@@ -122,7 +123,7 @@ bool gateway_extras_same(const struct gateway_extras *a, const struct gateway_ex
 
 		if (strcmp(x->name, y->name) != 0 || strcmp(x->resource, y->resource) != 0 ||
 			strcmp(x->back, y->back) != 0 || !same_text(x->class_, y->class_) ||
-			x->kind != y->kind)
+			x->kind != y->kind || !policy_file_same(&x->file, &y->file))
 			return false;
 	}
 	return a->n == b->n;
@@ -136,10 +137,12 @@ static const char *const kinds[] = {"added", "made", "found", "hidden", "gone"};
 static int read_one(json_t *from, struct gateway_extras *list)
 {
 	const char *class_ = NULL, *name, *resource, *back, *kind;
+	json_int_t inode = 0, born = 0;
 	size_t k = 0;
 
-	if (json_unpack(from, "{s:s, s:s, s:s, s?s, s:s}", "name", &name, "resource", &resource,
-		    "back", &back, "class", &class_, "kind", &kind) < 0)
+	if (json_unpack(from, "{s:s, s:s, s:s, s?s, s:s, s?I, s?I}", "name", &name, "resource",
+		    &resource, "back", &back, "class", &class_, "kind", &kind, "inode", &inode,
+		    "born", &born) < 0)
 		return -EINVAL;
 	while (k < KINDS && strcmp(kinds[k], kind) != 0)
 		k++;
@@ -147,7 +150,8 @@ static int read_one(json_t *from, struct gateway_extras *list)
 		return -EINVAL;
 	return gateway_extras_put(
 		list, &(struct gateway_extra){(char *)name, (char *)resource, (char *)back,
-			      (char *)class_, (enum gateway_extra_kind)k});
+			      (char *)class_, (enum gateway_extra_kind)k,
+			      {.ino = (uint64_t)inode, .born = (uint64_t)born}});
 }
 
 static int read_list(json_t *root, void *arg)
@@ -171,8 +175,9 @@ int gateway_extras_read(const char *folder, struct gateway_extras *ret, struct w
 
 static json_t *make_one(const struct gateway_extra *e)
 {
-	return json_pack("{s:s, s:s, s:s, s:s*, s:s}", "name", e->name, "resource", e->resource,
-		"back", e->back, "class", e->class_, "kind", kinds[e->kind]);
+	return json_pack("{s:s, s:s, s:s, s:s*, s:s, s:I, s:I}", "name", e->name, "resource",
+		e->resource, "back", e->back, "class", e->class_, "kind", kinds[e->kind], "inode",
+		(json_int_t)e->file.ino, "born", (json_int_t)e->file.born);
 }
 
 int gateway_extras_write(

@@ -3,11 +3,12 @@
  * extra: volumes that came through the API, kept across a restart.
  *
  * They are in FOLDER/volumes.json: {"volumes": [{"name": "vm-17", "resource": "nvme0", "back": "file:/vm/17.raw",
- * "class": "silver", "kind": "made"}, …]}, written and read as state.h says. A list is sorted by name.
+ * "class": "silver", "kind": "made", "inode": 17, "born": 1700000000000000000}, …]}, written and read as state.h says. A list is sorted by name.
  */
 #ifndef WEIR_SERVE_GATEWAY_EXTRA_H
 #define WEIR_SERVE_GATEWAY_EXTRA_H
 
+#include "policy/policy.h"
 #include <weir/err.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +25,7 @@ struct gateway_extra {
 	char *name, *resource, *back;
 	char *class_; /* NULL: none of its own */
 	enum gateway_extra_kind kind;
+	struct policy_file file; /* made, gone: that was created; dev is 0. ino 0: not known */
 };
 
 struct gateway_extras {

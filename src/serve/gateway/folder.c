@@ -4,6 +4,8 @@
  *         scan compares the whole folder: a file that it finds, and that was not reported, counts when it was not changed for
  *         SETTLED; one that was reported as created, and not as closed, when it was not changed for ABANDONED. After an overflow
  *         of the system's queue every folder is scanned.
+ *         A file is its inode, not its name: another one with the name of the last, which was moved over it or came after it was
+ *         deleted, is another volume. The time of its birth tells a file from a later one with the inode's number.
  */
 #include "base/arena.h"
 #include "base/array.h"
@@ -22,6 +24,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,8 +36,7 @@
 
 struct file {
 	char *name;
-	dev_t dev;
-	ino_t ino;
+	struct policy_file id;
 	bool open; /* it was created, and is not closed yet: no volume */
 	bool seen; /* by the scan */
 };
@@ -93,21 +95,37 @@ static void drop(struct gateway_folders *f, struct folder *d, struct file *file)
 	memmove(d->files + at, d->files + at + 1, (--d->n - at) * sizeof(*d->files));
 }
 
+static struct policy_file id_of(const struct statx *x)
+{
+	uint64_t born = x->stx_mask & STATX_BTIME
+				? (uint64_t)x->stx_btime.tv_sec * WEIR_SEC + x->stx_btime.tv_nsec
+				: 0;
+
+	return (struct policy_file){makedev(x->stx_dev_major, x->stx_dev_minor), x->stx_ino, born};
+}
+
+static bool is_file(const struct file *file, const struct statx *x)
+{
+	struct policy_file id = id_of(x);
+
+	return file && policy_file_same(&file->id, &id);
+}
+
 /* Enter the file, or bring its entry up to date. */
 static int enter(struct gateway_folders *f, struct folder *d, const char *name,
-	const struct stat *st, bool open)
+	const struct statx *x, bool open)
 {
 	struct file *file = find(d, name);
 	size_t at = place_of(d, name);
 	char *copy;
 
-	if (file && file->dev == st->st_dev && file->ino == st->st_ino && file->open == open) {
+	if (is_file(file, x) && file->open == open) {
 		file->seen = true;
 		return 0;
 	}
 	f->version += !open || (file && !file->open);
 	if (file) {
-		*file = (struct file){file->name, st->st_dev, st->st_ino, open, true};
+		*file = (struct file){file->name, id_of(x), open, true};
 		return 0;
 	}
 	copy = strdup(name);
@@ -116,66 +134,90 @@ static int enter(struct gateway_folders *f, struct folder *d, const char *name,
 		return -ENOMEM;
 	}
 	memmove(d->files + at + 1, d->files + at, (d->n++ - at) * sizeof(*d->files));
-	d->files[at] = (struct file){copy, st->st_dev, st->st_ino, open, true};
+	d->files[at] = (struct file){copy, id_of(x), open, true};
 	return 0;
 }
 
 /* ---- one file */
 
-static bool stat_file(const struct folder *d, int fd, const char *name, struct stat *st)
+#define WANTED (STATX_BASIC_STATS | STATX_BTIME)
+
+static bool stat_file(const struct folder *d, int fd, const char *name, struct statx *x)
 {
 	char path[4096];
 
 	if (fd < 0 && snprintf(path, sizeof(path), "%s/%s", d->dir, name) >= (int)sizeof(path))
 		return false;
-	return fstatat(fd < 0 ? AT_FDCWD : fd, fd < 0 ? path : name, st,
-		       d->in_dev ? 0 : AT_SYMLINK_NOFOLLOW) == 0 &&
-	       (S_ISREG(st->st_mode) || S_ISBLK(st->st_mode));
+	return statx(fd < 0 ? AT_FDCWD : fd, fd < 0 ? path : name,
+		       d->in_dev ? 0 : AT_SYMLINK_NOFOLLOW, WANTED, x) == 0 &&
+	       (S_ISREG(x->stx_mode) || S_ISBLK(x->stx_mode));
+}
+
+bool gateway_file_of(int at, const char *path, struct policy_file *ret)
+{
+	struct statx x;
+
+	if (statx(at, path, AT_SYMLINK_NOFOLLOW, WANTED, &x) < 0)
+		return false;
+	*ret = id_of(&x);
+	return true;
+}
+
+/* A file went. If another one has its name now, then later events report that. */
+static void look_gone(struct gateway_folders *f, struct folder *d, const char *name)
+{
+	struct file *file = find(d, name);
+	struct statx x;
+
+	if (file && !(stat_file(d, -1, name, &x) && is_file(file, &x)))
+		drop(f, d, file);
 }
 
 /* Something happened to a file; created: it may still be open for writing. */
 static int look_at(struct gateway_folders *f, struct folder *d, const char *name, bool created)
 {
 	struct file *file = find(d, name);
-	struct stat st;
+	struct statx x;
 
 	if (*name == '.')
 		return 0;
-	if (!stat_file(d, -1, name, &st)) {
+	if (!stat_file(d, -1, name, &x)) {
 		if (file)
 			drop(f, d, file);
 		return 0;
 	}
-	if (file && file->dev == st.st_dev && file->ino == st.st_ino)
+	if (is_file(file, &x))
 		created &= file->open;
 	/* a second link to a file is whole */
-	return enter(f, d, name, &st, created && S_ISREG(st.st_mode) && st.st_nlink < 2);
+	return enter(f, d, name, &x, created && S_ISREG(x.stx_mode) && x.stx_nlink < 2);
 }
 
 /* ---- the whole folder */
 
-static bool unchanged_for(const struct stat *st, time_t seconds)
+static bool unchanged_for(const struct statx *x, time_t seconds)
 {
 	time_t before = time(NULL) - seconds;
 
-	return st->st_mtime <= before && st->st_ctime <= before;
+	return x->stx_mtime.tv_sec <= before && x->stx_ctime.tv_sec <= before;
 }
 
 static int scan_file(struct gateway_folders *f, struct folder *d, int fd, const char *name)
 {
 	struct file *file = find(d, name);
-	struct stat st;
+	struct statx x;
 
-	if (*name == '.' || !stat_file(d, fd, name, &st))
+	if (*name == '.' || !stat_file(d, fd, name, &x))
 		return 0;
+	if (!is_file(file, &x))
+		file = NULL; /* the one of that name is gone */
 	if (file)
 		file->seen = true;
-	if (d->scanned && S_ISREG(st.st_mode) && (!file || file->open) &&
-		!unchanged_for(&st, file && !f->overflow ? ABANDONED : SETTLED)) {
+	if (d->scanned && S_ISREG(x.stx_mode) && (!file || file->open) &&
+		!unchanged_for(&x, file && !f->overflow ? ABANDONED : SETTLED)) {
 		f->unsettled += !file;
 		return 0;
 	}
-	return enter(f, d, name, &st, false);
+	return enter(f, d, name, &x, false);
 }
 
 static int read_folder(struct gateway_folders *f, struct folder *d, DIR *dir)
@@ -249,6 +291,8 @@ static int take_event(struct gateway_folders *f, const struct inotify_event *e)
 			continue;
 		if (e->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED))
 			vanish(f, d, "it was deleted, moved or unmounted");
+		else if (e->len && e->mask & (IN_DELETE | IN_MOVED_FROM))
+			look_gone(f, d, e->name);
 		else if (e->len)
 			rc = look_at(f, d, e->name, e->mask & IN_CREATE);
 	}
@@ -402,16 +446,20 @@ int gateway_folders_touch(struct gateway_folders *f, const char *dir, const char
 	return d ? look_at(f, d, file, false) : 0;
 }
 
-bool gateway_folders_lacks(const struct gateway_folders *f, const char *path)
+bool gateway_folders_lacks(
+	const struct gateway_folders *f, const char *path, const struct policy_file *file)
 {
 	const char *slash = strrchr(path, '/');
+	const struct file *is;
 
 	for (size_t i = 0; slash && i < f->n; i++) {
 		const struct folder *d = f->all[i];
 		size_t len = (size_t)(slash - path);
 
-		if (strlen(d->dir) == len && memcmp(d->dir, path, len) == 0)
-			return d->wd >= 0 && !find(d, slash + 1);
+		if (strlen(d->dir) != len || memcmp(d->dir, path, len) != 0)
+			continue;
+		is = find(d, slash + 1);
+		return d->wd >= 0 && (!is || (file && !policy_file_same(&is->id, file)));
 	}
 	return false;
 }
@@ -470,7 +518,7 @@ static int list_served(
 static bool is_served(const struct served *s, const struct file *file)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (s->all[i].dev == file->dev && s->all[i].ino == file->ino)
+		if (s->all[i].dev == file->id.dev && s->all[i].ino == file->id.ino)
 			return true;
 	return false;
 }
@@ -494,7 +542,8 @@ static int list_file(struct listing *l, const struct weir_folder *spec, const st
 		.back = back,
 		.class_ = spec->class_,
 		.read_only = spec->read_only,
-		.found = true};
+		.found = true,
+		.file = file->id};
 	int rc = policy_folder_volume(spec, file->name, name);
 
 	if (file->open || rc == -ENOENT || is_served(&l->served, file))

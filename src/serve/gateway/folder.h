@@ -40,8 +40,9 @@ void gateway_folders_remark(const struct gateway_folders *f, struct gateway_note
 uint64_t gateway_folders_version(const struct gateway_folders *f);
 /* A file was made, or deleted: take note before the system reports it. */
 int gateway_folders_touch(struct gateway_folders *f, const char *dir, const char *file);
-/* Return true if the folder of a path is watched and there, and has no such file. */
-bool gateway_folders_lacks(const struct gateway_folders *f, const char *path);
+/* Return true if the folder of a path is watched and there, and has no such file; file: or another one. */
+bool gateway_folders_lacks(
+	const struct gateway_folders *f, const char *path, const struct policy_file *file);
 
 /* List the volumes that the folders of a policy have: the files that no volume of the policy or of `extras` is. Strings and
  * the list are in `memory`. skipped: a file with a name that cannot be a volume's. 0 or -ENOMEM. */
@@ -49,6 +50,8 @@ int gateway_folders_volumes(const struct gateway_folders *f, const struct weir_p
 	const struct gateway_extras *extras, struct arena *memory, struct policy_volume **ret_list,
 	size_t *ret_n, policy_volume_skipped *skipped, void *arg);
 
+/* Get the identity of a file, with a link not followed; at: as in fstatat(2). false: there is none. */
+bool gateway_file_of(int at, const char *path, struct policy_file *ret);
 /* Return the path in the name of a back end that is, or models, a file; malloc'ed. NULL: it is none. */
 char *gateway_path_of(const char *back);
 

@@ -139,6 +139,8 @@ struct gateway_volume_view {
 		*tenant;  /* class_, tenant: NULL: none, or not by its name alone */
 	const char *from; /* "file", "api" or "dir" */
 	bool open;        /* false: it could not be opened */
+	const char
+		*trouble; /* why new clients are refused, though it is open; NULL: they are not */
 	uint64_t size;    /* bytes; 0: not known yet */
 	uint32_t clients;
 	uint64_t requests, bytes; /* since it was opened */

@@ -91,6 +91,7 @@ struct gateway_resource {
 /* A volume of a resource; serve/gateway/volume.c. Of the main thread, but for the calls of its back end. */
 struct gateway_volume {
 	char *name, *back_name;
+	struct policy_file file; /* as in its export */
 	struct gateway_resource *resource;
 	struct back *back;      /* the resource's once it was added; from then on only for `info` */
 	uint32_t slot;          /* of back_volumes */
@@ -162,6 +163,7 @@ struct gateway {
 	struct gateway_volumes volumes;
 	struct gateway_volume *volumes_leaving; /* removed, and not freed yet … */
 	pthread_mutex_t leaving_lock;           /* … from any thread */
+	atomic_bool volumes_wait;               /* some volume was not opened before one has left */
 	struct gateway_folders *folders;        /* the thread's that makes drafts */
 	uint64_t folders_version;               /* of the policy in force */
 	struct gateway_note unserved;           /* volumes that it should have; a line for each */

@@ -46,7 +46,8 @@ static int fill_new(int dir, const char *hidden, uint64_t size)
 }
 
 /* Make a sparse file. */
-static int create_file(const char *dir, const char *file, uint64_t size, struct weir_err *err)
+static int create_file(const char *dir, const char *file, uint64_t size,
+	struct policy_file *ret_file, struct weir_err *err)
 {
 	char hidden[POLICY_FOLDER_NAME + 8], path[4096];
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
@@ -55,7 +56,8 @@ static int create_file(const char *dir, const char *file, uint64_t size, struct 
 	snprintf(hidden, sizeof(hidden), ".%s.new", file);
 	if (fd < 0)
 		return fail(err, path);
-	if (fill_new(fd, hidden, size) < 0 || linkat(fd, hidden, fd, file, 0) < 0 || fsync(fd) < 0)
+	if (fill_new(fd, hidden, size) < 0 || !gateway_file_of(fd, hidden, ret_file) ||
+		linkat(fd, hidden, fd, file, 0) < 0 || fsync(fd) < 0)
 		rc = fail(err, path);
 	unlinkat(fd, hidden, 0);
 	close(fd);
@@ -78,17 +80,28 @@ static int grow_file(const char *path, uint64_t size, struct weir_err *err)
 	return rc;
 }
 
-void gateway_volume_unlink(const char *name, const char *path)
+void gateway_volume_unlink(const char *name, const char *path, const struct policy_file *file,
+	struct gateway_note *note)
 {
-	if (unlink(path) < 0 && errno != ENOENT)
-		log_event(LOG_LEVEL_ERROR, "file-not-deleted", "volume", name, "file", path, "why",
-			strerror(errno), NULL);
+	struct policy_file is;
+	const char *why = NULL;
+
+	if (file->ino && gateway_file_of(AT_FDCWD, path, &is) && !policy_file_same(&is, file))
+		why = "it is another file than the one that was created";
+	else if (unlink(path) < 0 && errno != ENOENT)
+		why = strerror(errno);
+	if (!why)
+		return;
+	log_event(LOG_LEVEL_ERROR, "file-not-deleted", "volume", name, "file", path, "why", why,
+		NULL);
+	if (note)
+		gateway_note_add(note, "%s is not deleted: %s", path, why);
 }
 
 void gateway_volume_unmake(struct gateway_change *c)
 {
 	if (c->made)
-		gateway_volume_unlink(c->volume.name, c->made);
+		gateway_volume_unlink(c->volume.name, c->made, &c->made_file, NULL);
 	free(c->made);
 	c->made = NULL;
 }
@@ -100,7 +113,7 @@ void gateway_volume_unlink_all(const struct gateway_extras *list)
 		char *path = e->kind == EXTRA_GONE ? gateway_path_of(e->back) : NULL;
 
 		if (path)
-			gateway_volume_unlink(e->name, path);
+			gateway_volume_unlink(e->name, path, &e->file, NULL);
 		free(path);
 	}
 }
@@ -123,10 +136,10 @@ static int check_class(
 
 static int put(struct gateway_extras *list, const struct gateway_volume_request *q,
 	const char *resource, const char *back, const char *class_, enum gateway_extra_kind kind,
-	struct weir_err *err)
+	struct policy_file file, struct weir_err *err)
 {
-	struct gateway_extra one = {
-		(char *)q->name, (char *)resource, (char *)back, (char *)class_, kind};
+	struct gateway_extra one = {(char *)q->name, (char *)resource, (char *)back, (char *)class_,
+		kind, {.ino = file.ino, .born = file.born}};
 
 	return gateway_extras_put(list, &one) < 0 ? no_memory(err) : 0;
 }
@@ -138,6 +151,7 @@ static int create(
 	const struct gateway_volume_request *q = &c->volume;
 	char file[POLICY_FOLDER_NAME], back[4096 + 8];
 	struct weir_err *err = &c->err;
+	struct policy_file made;
 
 	for (size_t i = 0; i < g->base->n_folders; i++) {
 		const struct weir_folder *f = &g->base->folders[i];
@@ -150,16 +164,17 @@ static int create(
 			return weir_err_set(err, -EINVAL, "%s: a path with '?' cannot be served",
 				back + strlen("file:"));
 		c->made = strdup(back + strlen("file:"));
-		rc = c->made ? create_file(f->dir, file, q->size, err) : no_memory(err);
+		rc = c->made ? create_file(f->dir, file, q->size, &made, err) : no_memory(err);
 		if (rc < 0) {
 			free(c->made);
 			c->made = NULL;
 			return rc;
 		}
+		c->made_file = made;
 		if (gateway_folders_touch(g->folders, f->dir, file) < 0)
 			return no_memory(err);
 		return put(list, q, q->resource, back, q->class_ ? q->class_ : f->class_,
-			EXTRA_MADE, err);
+			EXTRA_MADE, made, err);
 	}
 	return weir_err_set(err, -EINVAL,
 		"no dir of resource '%s' has a file for a volume called '%s'", q->resource,
@@ -183,7 +198,8 @@ static int add(struct gateway *g, struct gateway_change *c, struct gateway_extra
 		return resource;
 	if (check_class(g, q, err) < 0)
 		return -EINVAL;
-	return q->back ? put(list, q, q->resource, q->back, q->class_, EXTRA_ADDED, err)
+	return q->back ? put(list, q, q->resource, q->back, q->class_, EXTRA_ADDED,
+				 (struct policy_file){0}, err)
 		       : create(g, c, resource, list);
 }
 
@@ -244,7 +260,8 @@ static int set_class(const struct there *t, const struct gateway_volume_request 
 	if (t->export_->from == POLICY_EXPORT_FILE)
 		return weir_err_set(err, -EBUSY,
 			"volume '%s' is in the policy file: change its class there", q->name);
-	return put(list, q, t->resource, t->export_->back, class_, e ? e->kind : EXTRA_FOUND, err);
+	return put(list, q, t->resource, t->export_->back, class_, e ? e->kind : EXTRA_FOUND,
+		e ? e->file : (struct policy_file){0}, err);
 }
 
 static int grow(const struct there *t, const struct gateway_volume_request *q, struct weir_err *err)
@@ -313,9 +330,11 @@ static int remove_one(struct gateway *g, struct gateway_change *c, struct gatewa
 	if (there && e && e->kind == EXTRA_MADE && !q->keep &&
 		!(c->gone = gateway_path_of(t.export_->back)))
 		return no_memory(&c->err);
+	if (c->gone)
+		c->gone_file = e->file;
 	if (there && (t.export_->from == POLICY_EXPORT_FOUND || (e && e->kind == EXTRA_MADE)))
 		return put(list, q, t.resource, t.export_->back, NULL,
-			q->keep ? EXTRA_HIDDEN : EXTRA_GONE, &c->err);
+			q->keep ? EXTRA_HIDDEN : EXTRA_GONE, c->gone_file, &c->err);
 	if (e && (e->kind == EXTRA_ADDED || e->kind == EXTRA_MADE))
 		gateway_extras_drop(list, q->name);
 	else
@@ -339,11 +358,18 @@ int gateway_volume_edit(struct gateway *g, struct gateway_change *c, struct gate
 void gateway_volume_prune(const struct gateway *g, struct gateway_extras *list)
 {
 	for (size_t i = list->n; i-- > 0;) {
-		const struct gateway_extra *e = &list->all[i];
+		struct gateway_extra *e = &list->all[i];
 		char *path = e->kind == EXTRA_ADDED ? NULL : gateway_path_of(e->back);
+		bool lacks = path && gateway_folders_lacks(g->folders, path, NULL);
+		bool other = !lacks && path && e->file.ino &&
+			     gateway_folders_lacks(g->folders, path, &e->file);
 
-		if (path && gateway_folders_lacks(g->folders, path))
+		if (other && e->kind == EXTRA_MADE) {
+			e->kind = EXTRA_FOUND;
+			e->file = (struct policy_file){0};
+		} else if (lacks || other) {
 			gateway_extras_drop(list, e->name);
+		}
 		free(path);
 	}
 }
@@ -369,7 +395,8 @@ static int add_extras(
 			list[n++] = (struct policy_volume){.name = e->name,
 				.resource = e->resource,
 				.back = e->back,
-				.class_ = e->class_};
+				.class_ = e->class_,
+				.file = e->file};
 	}
 	rc = policy_volumes_add(p, list, n, refuse, refused);
 	free(list);

@@ -32,6 +32,7 @@ static void view(
 		.open = v != NULL};
 	if (!v)
 		return;
+	to->trouble = atomic_load(&back_real(v->back)->shrunk) ? BACK_SHRUNK : NULL;
 	to->size = v->known ? v->size : 0;
 	to->clients = atomic_load_explicit(&v->counts.clients, memory_order_relaxed);
 	to->requests = atomic_load_explicit(&v->counts.requests, memory_order_relaxed);

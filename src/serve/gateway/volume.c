@@ -139,7 +139,8 @@ void gateway_volumes_free(struct gateway_volumes *list)
 static bool is_volume(const struct weir_export *e, const struct gateway_resource *at,
 	const struct gateway_volume *v)
 {
-	return e->back && strcmp(v->back_name, e->back) == 0 && v->resource == at;
+	return e->back && strcmp(v->back_name, e->back) == 0 && v->resource == at &&
+	       policy_file_same(&v->file, &e->file);
 }
 
 /* Return true if the volume of a policy is open, at its resource. */
@@ -149,6 +150,15 @@ static bool is_open(
 	const struct gateway_volume *v = find(&g->volumes, e->name);
 
 	return v && is_volume(e, at, v);
+}
+
+/* Return true if a policy with these resources has the volume. */
+static bool is_wanted(const struct weir_policy *p, struct gateway_resource *const *list,
+	const struct gateway_volume *v)
+{
+	int found = policy_index_export(p, v->name);
+
+	return found >= 0 && is_volume(&p->exports[found], list[p->exports[found].resource], v);
 }
 
 /* ---- files that an API's client may name */
@@ -273,8 +283,10 @@ static int volume_new(
 
 	if (!v)
 		return -ENOMEM;
-	*v = (struct gateway_volume){
-		.name = strdup(e->name), .back_name = strdup(e->back), .resource = r};
+	*v = (struct gateway_volume){.name = strdup(e->name),
+		.back_name = strdup(e->back),
+		.file = e->file,
+		.resource = r};
 	gateway_resource_hold(r);
 	if (!v->name || !v->back_name) {
 		free_volume(v);
@@ -318,6 +330,34 @@ static bool may_miss(const struct gateway *g, const struct weir_export *e,
 	return true;
 }
 
+static bool has_file(const struct gateway_volume *v, const struct weir_export *e)
+{
+	return e->file.ino && policy_file_same(&v->file, &e->file);
+}
+
+/* Return true if a volume with the export's file is still open and leaves, as after a rename: its last requests must not follow
+ * those of the new one. Then the policy is made anew when it has left. */
+static bool must_wait(struct gateway *g, const struct weir_policy *p,
+	struct gateway_resource *const *list, const struct weir_export *e,
+	struct gateway_note *refused)
+{
+	bool must = false;
+
+	for (size_t i = 0; !must && i < g->volumes.n; i++)
+		must = has_file(g->volumes.all[i], e) && !is_wanted(p, list, g->volumes.all[i]);
+	pthread_mutex_lock(&g->leaving_lock);
+	for (const struct gateway_volume *v = g->volumes_leaving; !must && v; v = v->next)
+		must = has_file(v, e);
+	if (must)
+		atomic_store(&g->volumes_wait, true);
+	pthread_mutex_unlock(&g->leaving_lock);
+	if (must)
+		gateway_note_add(refused,
+			"volume '%s': %s: its file is being closed under its last name", e->name,
+			e->back);
+	return must;
+}
+
 int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 	struct gateway_resource *const *list, struct gateway_volumes *ret_new,
 	struct gateway_note *refused, struct weir_err *err)
@@ -330,7 +370,7 @@ int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 		struct gateway_resource *r = list[e->resource];
 		struct gateway_volume *v;
 
-		if (!e->back || is_open(g, e, r))
+		if (!e->back || is_open(g, e, r) || must_wait(g, p, list, e, refused))
 			continue;
 		rc = array_grow(&fresh.all, &fresh.room, fresh.n + 1) < 0
 			     ? no_memory(err)
@@ -383,15 +423,19 @@ static void link_leaving(struct gateway_volume *v)
 	pthread_mutex_unlock(&g->leaving_lock);
 }
 
-static void unlink_leaving(struct gateway_volume *v)
+/* Return true if it was the last. */
+static bool unlink_leaving(struct gateway_volume *v)
 {
 	struct gateway *g = v->resource->gateway;
+	bool last;
 
 	pthread_mutex_lock(&g->leaving_lock);
 	*v->link = v->next;
 	if (v->next)
 		v->next->link = v->link;
+	last = !g->volumes_leaving;
 	pthread_mutex_unlock(&g->leaving_lock);
+	return last;
 }
 
 void gateway_volumes_unwait(struct gateway *g, const struct gateway_change *c)
@@ -418,10 +462,13 @@ void gateway_volumes_end(struct gateway *g)
 static void left(struct loop_task *t)
 {
 	struct gateway_volume *v = container_of(t, struct gateway_volume, left);
+	struct gateway *g = v->resource->gateway;
 	struct gateway_change *c = v->change;
+	bool last = unlink_leaving(v);
 
-	unlink_leaving(v);
 	free_volume(v);
+	if (last && atomic_exchange(&g->volumes_wait, false))
+		gateway_refresh(g);
 	if (c)
 		gateway_change_left(c);
 }
@@ -488,15 +535,6 @@ void gateway_volumes_undo(struct gateway_volumes *fresh, struct gateway_resource
 
 /* ---- in force */
 
-static bool wanted(const struct gateway *g, const struct gateway_volume *v)
-{
-	const struct weir_policy *p = g->policy;
-	int found = policy_index_export(p, v->name);
-
-	return found >= 0 &&
-	       is_volume(&p->exports[found], g->resources[p->exports[found].resource], v);
-}
-
 static void remove_unwanted(struct gateway *g, struct gateway_change *c)
 {
 	size_t kept = 0;
@@ -504,7 +542,7 @@ static void remove_unwanted(struct gateway *g, struct gateway_change *c)
 	for (size_t i = 0; i < g->volumes.n; i++) {
 		struct gateway_volume *v = g->volumes.all[i];
 
-		if (wanted(g, v)) {
+		if (is_wanted(g->policy, g->resources, v)) {
 			g->volumes.all[kept++] = v;
 			continue;
 		}

@@ -181,7 +181,9 @@ static bool export_in(const struct weir_policy *p, const char *name, struct weir
 
 static bool same_back(const struct weir_export *a, const struct weir_export *b)
 {
-	return a->back && b->back ? strcmp(a->back, b->back) == 0 : a->back == b->back;
+	return a->back && b->back
+		       ? strcmp(a->back, b->back) == 0 && policy_file_same(&a->file, &b->file)
+		       : a->back == b->back;
 }
 
 /* Return true if a connected client may continue with the description of its export that it has. It
