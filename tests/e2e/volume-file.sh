@@ -55,6 +55,7 @@ filled vm/y.raw 004 4M
 filled vm/z.raw 005 4M
 cat >weir.yaml <<END
 listen: "unix:$here/s.sock"
+classes: {gold: {weight: 4}}
 resources:
   - name: nvme0
     depth: 32

@@ -20,7 +20,8 @@
  */
 #include "control/pshift/control-impl.h"
 
-#define SPREAD 80 /* 1/80: half of the part by which a server alone makes up for late looks (PSHIFT_CATCH_UP) */
+#define SPREAD                                                                                     \
+	80 /* 1/80: half of the part by which a server alone makes up for late looks (PSHIFT_CATCH_UP) */
 
 static int64_t greater(int64_t a, int64_t b)
 {

@@ -157,7 +157,8 @@ void file_call_put(struct file *f, struct back_io *io);
 void file_call_kick(struct file_hub *h);
 
 /* serve/back/file-guard.c */
-int file_guard_lock(struct file *f, weir_time by, struct weir_err *err); /* -EBUSY: in use by another process */
+int file_guard_lock(
+	struct file *f, weir_time by, struct weir_err *err); /* -EBUSY: in use by another process */
 void file_guard_watch(struct file *f); /* watch for deletion; on the loop's thread */
 void file_guard_size(struct file *f);  /* it may have become smaller; on the loop's thread */
 void file_guard_end(struct file *f);
