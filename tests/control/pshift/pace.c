@@ -262,16 +262,6 @@ static void restarts(void)
 		restarts_at(at[i], seed() + 5 + i);
 }
 
-/* Worlds in which tokens are on their way between servers for a part of a period, and are granted late in it: servers
- * do not use them faster than the limit's pace. */
-static void late_grants(void)
-{
-	restarts_at(0x1f, 1124);
-	restarts_at(0x1c, 1072);
-	restarts_at(0x1c, 1135);
-	restarts_at(0x1d, 1140);
-}
-
 int main(void)
 {
 	printf("seed %llu\n", (unsigned long long)seed());
@@ -282,6 +272,5 @@ int main(void)
 	RUN(alone);
 	RUN(takeovers);
 	RUN(restarts);
-	RUN(late_grants);
 	return 0;
 }
