@@ -185,12 +185,6 @@ static inline void pshift_note_end(struct pshift_share *b, uint64_t period)
 		b->ended = period;
 }
 
-/* Return true if demand came to one of the bucket's servers, or left it, in this period or the last one. */
-static inline bool pshift_has_moved(const struct pshift_control *c, const struct pshift_share *b)
-{
-	return b->moved && c->period <= b->moved + 1;
-}
-
 /* Return true if a server that was last granted tokens in a period, and believes to be in another, has slept through
  * the hold of these: its clock stood still. It will have its static parts as soon as it hears of the present period. */
 static inline bool pshift_slept(const struct pshift_control *c, uint64_t granted, uint64_t period)

@@ -7,21 +7,8 @@
  *          limit − Σ most; over, the sum that may be lowered: usable Σ least − the part of the
  *          reservation that others do not have; due, the sum that must be lowered, since others may
  *          have fallen back to more: Σ told − the part of the limit that they do not have.
- * PACE     A limit holds over a second, too. A server spreads the open part of its cap over the rest of the period,
- *          t, and speeds up to do so. If servers were slow for a part of the period, because tokens were on their way
- *          between them or with one that ended, then limit − Σ used is more than the limit's pace allows in t: if all
- *          of it were granted, all servers would speed up. So, unless demand has moved, caps of a period are raised
- *          only while Σ open ≤ (1 + 1/SPREAD) limit · t / period; the rest is lost, as with the max of a single
- *          gateway. A server gets ready PSHIFT_AHEAD = 20 ms before the end, so that a second within t has no more
- *          than (1 + 1/SPREAD) / (1 − 1/50) = 1.033 times the limit's part of it, which leaves 1.7 % of the 5 % for
- *          whole tokens at each server. The open part of server j is that of its last report, a time u before the
- *          end, as far as its demand goes: open_j = (cap − used) · t / u. Extrapolated use would be too much where the
- *          cap has just been lowered.
  */
 #include "control/pshift/control-impl.h"
-
-#define SPREAD                                                                                     \
-	80 /* 1/80: half of the part by which a server alone makes up for late looks (PSHIFT_CATCH_UP) */
 
 static int64_t greater(int64_t a, int64_t b)
 {
@@ -213,27 +200,7 @@ struct room {
 	int64_t free, over, due;
 	bool unknown;
 	int64_t more; /* wanted elsewhere, and not free */
-	int64_t pace; /* may be raised within the pace of the limit */
 };
-
-/* Return the sum by which caps of this period may be raised so that no server has to speed up; may be negative. */
-static int64_t pace_of(const struct pshift_control *c, size_t bucket)
-{
-	const struct pshift_share *b = &c->buckets[bucket];
-	double left = (double)(c->end - c->now), length = (double)c->config.length, rate;
-
-	if (pshift_has_moved(c, b))
-		return LEASE_TOKENS_MAX;
-	rate = (double)b->limit / length * (1 + 1.0 / SPREAD);
-	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
-		const struct pshift_entry *e = &c->entries[c->place[p]];
-		bool heard = e->period == c->period && e->at < c->end;
-		int64_t open = lesser(e->cap.told, e->could[0]) - (heard ? e->used : 0);
-
-		rate -= (double)greater(0, open) / (heard ? (double)(c->end - e->at) : length);
-	}
-	return (int64_t)(rate * left);
-}
 
 /* Return the most that may move between servers at once, even if all is reserved: 1/32, and twice
  * the least difference of pshift_tell_differs, since both the old and the new part count. */
@@ -259,9 +226,7 @@ static int64_t anyway(const struct pshift_control *c, const struct pshift_entry 
 static struct room room_of(const struct pshift_control *c, size_t bucket, bool entitled)
 {
 	const struct pshift_share *b = &c->buckets[bucket];
-	struct room room = {.free = free_of(c, bucket, entitled),
-		.unknown = b->parts > b->seen,
-		.pace = entitled ? LEASE_TOKENS_MAX : pace_of(c, bucket)};
+	struct room room = {.free = free_of(c, bucket, entitled), .unknown = b->parts > b->seen};
 	int64_t serves = 0, told = 0, most = 0, want = 0, keep = kept_of(b);
 
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
@@ -298,7 +263,6 @@ static void tell_line(struct pshift_control *c, struct pshift_entry *e, int64_t 
 	int64_t serves = pshift_books_serves(l, e->could[entitled]);
 	int64_t before = entitled ? pshift_limits_entitled(c, e) : l->most;
 
-	room->pace -= value - l->told;
 	pshift_books_tell(l, value, c->servers[e->server].sequence + 1);
 	room->free -= (entitled ? pshift_limits_entitled(c, e) : l->most) - before;
 	room->over -= serves - pshift_books_serves(l, e->could[entitled]);
@@ -321,7 +285,6 @@ static bool tell_wanted(
 	if (room->unknown)
 		may = greater(may, l->told - greater(room->more, 0) - due);
 	may = pshift_books_may(l, own, may, room->free);
-	may = lesser(may, l->told + greater(room->pace, 0));
 
 	/* A static part that counts in place of unknown holdings is not there to be granted. */
 	if ((c->period < c->frozen || (unknown && besides(c, e, entitled))) && may > l->told)

@@ -106,7 +106,7 @@ void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
  * unless demand has moved, too. */
 static bool makes_up(const struct pshift_control *c, const struct pshift_share *b)
 {
-	return !b->ended || c->period > b->ended + 2 || pshift_has_moved(c, b);
+	return !b->ended || c->period > b->ended + 2 || (b->moved && c->period <= b->moved + 1);
 }
 
 static size_t collect(struct pshift_control *c, const struct pshift_member *s)
