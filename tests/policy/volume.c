@@ -38,8 +38,8 @@ static void test_add(void)
 {
 	struct weir_policy *p = parse();
 	const struct policy_volume list[] = {
-		{"vm-2", "nvme0", "file:2.raw", "silver", false, true},
-		{"vm-1", "nvme0", "file:1.raw", NULL, true, false},
+		{"vm-2", "nvme0", "file:2.raw", "silver", false, true, {0}},
+		{"vm-1", "nvme0", "file:1.raw", NULL, true, false, {0}},
 	};
 	struct skips s = {0};
 	const struct weir_export *e;
@@ -66,8 +66,8 @@ static void test_add(void)
 static void skips(const char *name, const char *resource, const char *why)
 {
 	struct weir_policy *p = parse();
-	const struct policy_volume list[] = {{name, resource, "memory:1M", NULL, false, false},
-		{"good", "nvme0", "memory:1M", NULL, false, false}};
+	const struct policy_volume list[] = {{name, resource, "memory:1M", NULL, false, false, {0}},
+		{"good", "nvme0", "memory:1M", NULL, false, false, {0}}};
 	struct skips s = {0};
 	char expected[200];
 

@@ -258,10 +258,11 @@ static void log_daemon(void *arg, const char *form, va_list args)
 	log_event(LOG_LEVEL_DEBUG, "http", "text", text, NULL);
 }
 
-/* A NUL must not cut a name: it becomes another control character, which no name has. */
+/* A NUL must not cut a name in the path: it becomes another control character, which no name has. (http_query sees to that in a
+ * query.) */
 static size_t unescape(void *arg, struct MHD_Connection *c, char *text)
 {
-	for (char *at = text; (at = strstr(at, "%00")); at += 3)
+	for (char *at = text; strncmp(text, "/v1/", 4) == 0 && (at = strstr(at, "%00")); at += 3)
 		at[2] = '1';
 	return MHD_http_unescape(text);
 }
