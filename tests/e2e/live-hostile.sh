@@ -42,7 +42,7 @@ until_busy()
 	tries=0
 	until weir status | grep -q "^tu .*[1-9]"; do
 		tries=$((tries + 1))
-		[ "$tries" -lt 200 ] || fail "no client of the upstream"
+		[ "$tries" -lt 200 ] || fail "no client of the upstream: $(cat u.out; weir status; tail -5 gate.log)"
 		sleep 0.05
 	done
 }
