@@ -104,7 +104,7 @@ static inline int talk_find(void *arg, const char *name, struct nbd_export *ret)
 	if (strcmp(name, "secret") == 0)
 		return -EACCES;
 	if (strcmp(name, "away") == 0)
-		return -ENODEV;
+		return -EIO;
 	if (strcmp(name, "") != 0 && strcmp(name, "disk") != 0 && strcmp(name, "web") != 0)
 		return -ENOENT;
 	*ret = (struct nbd_export){.size = TALK_SIZE,
