@@ -12,7 +12,8 @@
  *   policy/controller.c  the controller of a resource and its settings
  *   policy/cluster.c   servers with one min and max over all of them: pShift
  *   policy/tenant.c    the tree
- *   policy/limit.c     min, max, burst, slo
+ *   policy/limit.c     min, max, burst
+ *   policy/plan.c      slo, and the keys for a planner: links, trace, path
  *   policy/by-size.c   min and max that follow the size of the tenant's exports
  *   policy/class.c     classes: named sets of a tenant's knobs
  *   policy/each.c      templates: a tenant per export, client, uid or TLS identity
@@ -72,7 +73,8 @@ struct weir_by_size {
 	struct weir_place at;
 };
 
-struct weir_each; /* a template, which only this program's own code reads */
+struct weir_each;      /* a template, which only this program's own code reads */
+struct policy_planned; /* keys for a planner, which only this program's own code reads */
 
 struct weir_tenant {
 	const char *name;              /* last part */
@@ -95,10 +97,13 @@ struct weir_tenant {
 	const struct weir_by_size *min_by_size, *max_by_size;
 	unsigned n_min_by_size, n_max_by_size;
 	const struct weir_each
-		*each; /* the template of its children; then `match` is the template's */
-	bool made;     /* by the parent's template, for its match; found by its name */
-	bool others;   /* takes the clients for which the parent's template has no tenant */
-	bool min_off;  /* its min does not fit beside the others', and is not in min */
+		*each;        /* the template of its children; then `match` is the template's */
+	bool made;            /* by the parent's template, for its match; found by its name */
+	bool others;          /* takes the clients for which the parent's template has no tenant */
+	bool min_off;         /* its min does not fit beside the others', and is not in min */
+	uint8_t slo_ops;      /* of the slo: 0: all requests, WEIR_OPS_READS or WEIR_OPS_WRITES */
+	weir_time slo_window; /* over which it counts; 0: not stated */
+	const struct policy_planned *planned; /* NULL: none of its keys is stated */
 };
 
 struct weir_policy;   /* a file, read and checked */

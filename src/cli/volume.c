@@ -156,8 +156,10 @@ static void print_table(const json_t *j)
 		const json_t *v = json_array_get(list, i);
 		const char *trouble = json_string_value(json_object_get(v, "trouble"));
 
-		if (trouble)
-			printf("%s: %s; no new client is accepted\n", text(v, "name"), trouble);
+		if (!trouble)
+			continue;
+		table_put_text(text(v, "name"), stdout);
+		printf(": %s; no new client is accepted\n", trouble);
 	}
 	view_write_lines(j, "unserved", "not served", stdout);
 	view_write_lines(j, "remarks", "remark", stdout);

@@ -36,55 +36,56 @@ POOL_HOT struct weir_req *gate_look(const struct stand *s, uint32_t n, bool due)
  * prefetch all the nodes, and then their heads: if many leaves were submitted to since, none is in the cache any
  * more. */
 POOL_HOT size_t gate_activate(
-	struct stand s, bool at_once, uint32_t most, struct weir_req **ret, size_t max)
+	struct stand *s, bool at_once, uint32_t most, struct weir_req **ret, size_t max)
 {
-	uint32_t woken[AHEAD_BATCH], n = pending_take(s.g, woken, most);
+	uint32_t woken[AHEAD_BATCH], n = pending_take(s->g, woken, most);
 	size_t passed = 0;
 
-	s.g->looks += n;
-	s.at_once = at_once && max;
-	s.sole = s.g->looks == 1 && !s.rest->waits && stand_open(&s);
+	s->g->looks += n;
+	s->since = WEIR_NEVER;
+	s->at_once = at_once && max;
+	s->sole = s->g->looks == 1 && !s->rest->waits && stand_open(s);
 	for (uint32_t i = 0; n > 1 && i < n; i++)
-		__builtin_prefetch(s.nodes[woken[i]].head, 1);
+		__builtin_prefetch(s->nodes[woken[i]].head, 1);
 	for (uint32_t i = 0; i < n; i++) {
-		struct weir_req *r = gate_look(&s, woken[i], false);
+		struct weir_req *r = gate_look(s, woken[i], false);
 
 		if (r)
 			ret[passed++] = r;
-		s.at_once = at_once && passed < max;
+		s->at_once = at_once && passed < max;
 	}
 	return passed;
 }
 
 /* The same for n leaves and inner nodes whose timers are due. */
-POOL_HOT size_t gate_expire(struct stand s, bool at_once, const uint32_t *due, uint32_t n,
+POOL_HOT size_t gate_expire(struct stand *s, bool at_once, const uint32_t *due, uint32_t n,
 	struct weir_req **ret, size_t max)
 {
 	size_t passed = 0;
 
-	s.at_once = at_once && max;
-	s.sole = n == 1 && !s.g->n_pending && !s.rest->waits && stand_open(&s);
-	bool fetch = n > TIMER_CELLS || !ahead_slot(s.g);
+	s->at_once = at_once && max;
+	s->sole = n == 1 && !s->g->n_pending && !s->rest->waits && stand_open(s);
+	bool fetch = n > TIMER_CELLS || !ahead_slot(s->g);
 
 	if (fetch) {
 		for (uint32_t i = 0; i < n; i++)
-			ahead_due(&s.nodes[due[i]]);
-		ahead_due_heads(s.g, due, n);
-		ahead_behind(s.g, due, n < GATE_FEW ? n : GATE_FEW);
+			ahead_due(&s->nodes[due[i]]);
+		ahead_due_heads(s->g, due, n);
+		ahead_behind(s->g, due, n < GATE_FEW ? n : GATE_FEW);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		struct weir_req *r = NULL;
 
 		if (fetch && i + GATE_FEW < n)
-			ahead_behind(s.g, &due[i + GATE_FEW], 1);
-		s.since = timer_coarse(timer_was(&s.nodes[due[i]].timer));
-		if (s.nodes[due[i]].flags & NODE_INNER)
-			above_due(s.g, due[i], s.now);
+			ahead_behind(s->g, &due[i + GATE_FEW], 1);
+		s->since = timer_coarse(timer_was(&s->nodes[due[i]].timer));
+		if (s->nodes[due[i]].flags & NODE_INNER)
+			above_due(s->g, due[i], s->now);
 		else
-			r = gate_look(&s, due[i], true);
+			r = gate_look(s, due[i], true);
 		if (r)
 			ret[passed++] = r;
-		s.at_once = at_once && passed < max;
+		s->at_once = at_once && passed < max;
 	}
 	return passed;
 }
@@ -100,21 +101,23 @@ POOL_HOT size_t gate_expire(struct stand s, bool at_once, const uint32_t *due, u
 /* Check the leaves whose timers are due and the pending ones, as many as a call may, and put them where they belong.
  * Checking many more than can pass is of no use: they would have left the cache when their turn comes. Return how
  * many requests have passed at once. */
-POOL_HOT size_t gate_prepare(const struct stand *s, struct weir_req **ret, size_t max)
+POOL_HOT size_t gate_prepare(
+	struct weir_gate *g, weir_time now, bool flat, struct weir_req **ret, size_t max)
 {
-	struct weir_gate *g = s->g;
+	/* (Not copied from the caller's: a copy waits for the stores of the original.) */
+	struct stand s = stand_at(g, now, flat);
 	uint32_t due[AHEAD_BATCH], most = (uint32_t)(max < GATE_LOOKS ? GATE_LOOKS : max), n = 0;
-	bool at_once = (s->flat || g->simple) && !g->ranked;
+	bool at_once = (flat || g->simple) && !g->ranked;
 	size_t passed = 0;
 
 	most = most < AHEAD_BATCH - GATE_MORE ? most : AHEAD_BATCH - GATE_MORE;
-	if (timer_due(&g->timer, s->now))
-		n = timer_expire(&g->timer, s->now, due, most);
+	if (timer_due(&g->timer, now))
+		n = timer_expire(&g->timer, now, due, most);
 	g->looks = n;
 	if (n)
-		passed = gate_expire(*s, at_once, due, n, ret, max);
+		passed = gate_expire(&s, at_once, due, n, ret, max);
 	if (g->n_pending)
-		passed += gate_activate(*s, at_once, most + GATE_MORE, ret + passed, max - passed);
+		passed += gate_activate(&s, at_once, most + GATE_MORE, ret + passed, max - passed);
 	return passed;
 }
 
@@ -122,9 +125,7 @@ POOL_HOT size_t gate_prepare(const struct stand *s, struct weir_req **ret, size_
 static __attribute__((noinline)) size_t gate_prepare_flat(
 	struct weir_gate *g, weir_time now, struct weir_req **ret, size_t max)
 {
-	const struct stand s = stand_at(g, now, true);
-
-	return gate_prepare(&s, ret, max);
+	return gate_prepare(g, now, true, ret, max);
 }
 
 /* Return the bytes of the largest request for which the window in bytes has room beside `in_flight` requests. */
@@ -273,7 +274,7 @@ static size_t gate_pass_tree(
 	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
 {
 	const struct stand s = stand_at(g, now, false);
-	size_t n = gate_prepare(&s, ret_reqs, max);
+	size_t n = gate_prepare(g, now, false, ret_reqs, max);
 	struct turn turn;
 
 	ahead_soon(g, now);

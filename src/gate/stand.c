@@ -142,57 +142,59 @@ static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
 	return false;
 }
 
-static void stand_look(struct stand s, uint32_t n, struct node *node, weir_time seen)
+static void stand_look(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
 	const struct limits *l = &node->limits;
 	const struct weir_req *head = node->head;
 	bool pair = l->pair && limits_narrow(node->own, head);
-	weir_time span = s.now - l->stamp;
+	weir_time span = s->now - l->stamp;
 
 	if (pair ? limits_held_pair(node->own, head, span)
 		 : !limits_all(l->b, l->n_hold, head, span)) {
-		stand_held(s.g, n, node, limits_when_all(l->b, l->n_hold, head, l->stamp), s.now);
+		stand_held(s->g, n, node, limits_when_all(l->b, l->n_hold, head, l->stamp), s->now);
 		return;
 	}
 	node->reserved = pair ? limits_reserved_pair(l, node->own, head) : limits_reserved(l, head);
-	if (l->n_l && !stand_token(&s, n, node))
+	if (l->n_l && !stand_token(s, n, node))
 		return;
-	stand_state(s.g, n, node, 0, s.now);
-	if (stand_rests(&s, node, seen))
-		stand_enter(&s, n, node, NODE_REST);
+	stand_state(s->g, n, node, 0, s->now);
+	if (stand_rests(s, node, seen))
+		stand_enter(s, n, node, NODE_REST);
 	if (node->priority != NODE_NO_PRIORITY || node->reserved < WEIR_NEVER)
-		stand_better(&s, n, node, seen);
-	if ((!l->n || pair) && !s.g->above)
+		stand_better(s, n, node, seen);
+	if ((!l->n || pair) && !s->g->above)
 		node->may |= NODE_PLAIN;
 }
 
-void stand_look_many(struct stand s, uint32_t n, struct node *node, weir_time seen)
+void stand_look_many(const struct stand *s, uint32_t n, struct node *node, weir_time seen)
 {
 	if (node->flags & NODE_KINDS)
-		kind_look(s, n, node, seen);
+		kind_look(*s, n, node, seen);
 	else
 		stand_look(s, n, node, seen);
-	stand_settle(&s, node);
+	stand_settle(s, node);
 }
 
-void stand_again(struct stand s, uint32_t n, struct node *node)
+void stand_again(const struct stand *s, uint32_t n, struct node *node)
 {
-	unsigned may = s.g->above && (node->flags & NODE_KINDS) ? kind_may(s.g, n) : 0;
+	unsigned may = s->g->above && (node->flags & NODE_KINDS) ? kind_may(s->g, n) : 0;
 
 	node->may = 0;
 	if (node->queued)
-		stand_look_many(s, n, node, stand_seen(&s, node));
+		stand_look_many(s, n, node, stand_seen(s, node));
 	else
-		stand_idle(&s, node);
+		stand_idle(s, node);
 	/* A head that could pass may now have to wait behind an older one which an L-bucket refuses, since no hold
 	 * bucket does any more. Its turn is over, so release the kinds that it stopped above. */
-	if (may & ~kind_may(s.g, n))
-		above_release_all(s.g, n, s.now);
+	if (may & ~kind_may(s->g, n))
+		above_release_all(s->g, n, s->now);
 }
 
 void stand_update(struct weir_gate *g, uint32_t n, weir_time now)
 {
-	stand_again(stand_at(g, now, false), n, &g->nodes[n]);
+	const struct stand s = stand_at(g, now, false);
+
+	stand_again(&s, n, &g->nodes[n]);
 }
 
 static void stand_forget_one(

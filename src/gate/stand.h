@@ -45,13 +45,12 @@ struct stand {
 
 /* Let the head wait for the leaf's hold buckets. */
 void stand_held(struct weir_gate *g, uint32_t n, struct node *node, weir_time until, weir_time now);
-/* By value: passing a pointer would keep the fields out of registers everywhere. */
 /* `seen`: the time as of which R-tokens are counted. An R-token is not urgent: its bucket holds what comes in 20 ms
  * or more, and a coarse timer is cheap. So tokens are counted as of the coarse time, or of a dispatch: how often
  * weir_gate_next is called must not change what passes. */
-void stand_look_many(struct stand s, uint32_t n, struct node *node, weir_time seen);
+void stand_look_many(const struct stand *s, uint32_t n, struct node *node, weir_time seen);
 /* Check a leaf again, if it has a head. */
-void stand_again(struct stand s, uint32_t n, struct node *node);
+void stand_again(const struct stand *s, uint32_t n, struct node *node);
 
 POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
 {
@@ -284,7 +283,7 @@ POOL_HOT void stand_look_plain(const struct stand *s, uint32_t n, struct node *n
 		if (node->priority != NODE_NO_PRIORITY)
 			stand_better(s, n, node, s->now);
 	} else if (!limits_narrow(node->own, head)) {
-		stand_look_many(*s, n, node, s->now);
+		stand_look_many(s, n, node, s->now);
 	} else if (limits_held_pair(node->own, head, s->now - node->limits.stamp)) {
 		stand_held(
 			s->g, n, node, limits_until_pair(&node->limits, node->own, head), s->now);
@@ -305,6 +304,8 @@ POOL_HOT bool stand_follow(
 	const struct weir_req *head = node->head;
 	bool rest = slot == NODE_REST || node->entry_rest.waits;
 
+	if (head)
+		__builtin_prefetch(head->next, 1); /* the next head, when this one has passed */
 	if (!head || (node->limits.n &&
 			     limits_held_pair(node->own, head, s->now - node->limits.stamp))) {
 		node->may = 0;
@@ -364,7 +365,7 @@ POOL_HOT void stand_wake(const struct stand *s, uint32_t n, struct node *node)
 	if (stand_simple(s, node))
 		stand_admitted(s, n, node, stand_seen(s, node));
 	else
-		stand_again(*s, n, node);
+		stand_again(s, n, node);
 }
 
 /* Handle the expiry of a leaf's timer. */
@@ -373,7 +374,7 @@ POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
 	if (!node_may(node, NODE_REST))
 		stand_wake(s, n, node);
 	else if (node->flags & NODE_KINDS)
-		stand_again(*s, n, node);
+		stand_again(s, n, node);
 	else if (node->priority == NODE_NO_PRIORITY)
 		stand_promote(s, n, node, stand_seen(s, node));
 	else if (node->may & NODE_FITS)

@@ -322,7 +322,7 @@ static inline struct weir_req *turn_pass(const struct stand *s, const struct tur
 	}
 	node->may = 0;
 	if (node->queued)
-		stand_look_many(*s, turn->leaf, node, s->now);
+		stand_look_many(s, turn->leaf, node, s->now);
 	else
 		stand_idle(s, node);
 	/* Let every lane on the path that is not empty wait in its parent's lane again. */
@@ -396,7 +396,7 @@ static __attribute__((noinline)) void turn_large(struct stand s, uint32_t leaf, 
 	s.sole = false;
 	s.since = WEIR_NEVER;
 	node->may = 0;
-	stand_look_many(s, leaf, node, s.now);
+	stand_look_many(&s, leaf, node, s.now);
 }
 
 /* Return the width of a leaf's next request. */

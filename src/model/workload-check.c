@@ -48,6 +48,25 @@ static int check_rate(const struct workload_config *c, struct weir_err *err)
 	return 0;
 }
 
+static int check_bursts(const struct workload_config *c, struct weir_err *err)
+{
+	int r = check_rate(c, err);
+
+	if (r < 0)
+		return r;
+	if (c->rate_end > 0)
+		return weir_err_set(err, -EINVAL, "rate_end: bursts have a constant rate");
+	if (!(c->ca2 > 1) || c->ca2 > 1e9)
+		return weir_err_set(err, -EINVAL, "ca2: must be more than 1 with bursts");
+	if (!(c->peak > c->rate) || c->peak > 1e9)
+		return weir_err_set(
+			err, -EINVAL, "peak: must be above the rate, and at most 1e9 a second");
+	if (c->burst < SHORT_PHASE || c->burst > WORKLOAD_FOREVER / 64)
+		return weir_err_set(
+			err, -EINVAL, "burst: must last at least 1us, and less than a year");
+	return 0;
+}
+
 static int check_trace(const struct workload_config *c, uint64_t len, struct weir_err *err)
 {
 	const struct trace *t = c->trace;
@@ -80,6 +99,8 @@ static int check_arrivals(const struct workload_config *c, uint64_t len, struct 
 	case WORKLOAD_HYPER:
 	case WORKLOAD_UNIFORM:
 		return check_rate(c, err);
+	case WORKLOAD_BURSTS:
+		return check_bursts(c, err);
 	case WORKLOAD_TRACE:
 		return check_trace(c, len, err);
 	}

@@ -18,6 +18,15 @@
  *            CA²   = E[X²]λ² − 1 = 1/(2p(1−p)) − 1,  so  p(1−p) = 1 / (2(CA²+1)),
  *            p     = (1 + √((CA²−1)/(CA²+1))) / 2.
  *
+ *          Bursts: m = peak × burst gaps of 1/P (P the peak), then k exponential ones with mean 1/q,
+ *          again and again; the first IO is somewhere in such a cycle. k/q = (m/P)(P−λ)/(λ−q) makes
+ *          the mean gap 1/λ, and
+ *            CA² + 1 = λ² (m/P² + 2k/q²) / (m + k) = λ [(λ−q)/P + 2(P−λ)/q] / (P−q)
+ *          whatever m is; so q is the smaller root of, with c = CA² + 1,
+ *            (cP − λ) q² − (cP² − λ²) q + 2λP(P−λ) = 0.
+ *          CA² = 1 is q = λ; a larger one has fewer IOs between the bursts. k need not be whole: the
+ *          fraction is carried to the next cycle.
+ *
  *          Over an on-phase that begins at rate λ and rises by m per unit of time, a gap g takes x
  *          with λx + mx²/2 = g, that is x = 2g/(λ + √(λ² + 2mg)), which does not cancel.
  *
@@ -62,14 +71,17 @@ struct workload {
 	weir_time end;
 	weir_time pos;
 	double part;
-	bool ramp, over;    /* open: the rate changes; no more arrivals */
-	double gap_ns;      /* of a gap of 1 at a constant rate */
-	double rate, slope; /* ramp: 1/ns at start, 1/ns² */
-	double branch;      /* HYPER: p */
-	uint64_t issued;    /* IOs generated so far */
-	size_t index;       /* TRACE: the next record */
-	double loop_gap;    /* TRACE: ns from its last record to its first again */
-	uint64_t low, len;  /* the region in whole sectors */
+	bool ramp, over;               /* open: the rate changes; no more arrivals */
+	double gap_ns;                 /* of a gap of 1 at a constant rate */
+	double rate, slope;            /* ramp: 1/ns at start, 1/ns² */
+	double branch;                 /* HYPER: p */
+	double quiet_gap;              /* BURSTS: λ/q */
+	double quiet_gaps;             /* BURSTS: k */
+	double burst_left, quiet_left; /* BURSTS: gaps of this cycle to come; < 1: none */
+	uint64_t issued;               /* IOs generated so far */
+	size_t index;                  /* TRACE: the next record */
+	double loop_gap;               /* TRACE: ns from its last record to its first again */
+	uint64_t low, len;             /* the region in whole sectors */
 	uint64_t tail;
 	uint64_t block, n_blocks, stride; /* ZIPF: bytes, how many, a */
 	struct rng_zipf zipf;
@@ -160,6 +172,28 @@ static void setup_shape(struct workload *w)
 	rng_zipf_init(&w->zipf, w->n_blocks, w->c.zipf);
 }
 
+static double burst_gaps(const struct workload_config *c)
+{
+	double n = round(c->peak * (double)c->burst / 1e9);
+
+	return n < 1 ? 1 : n;
+}
+
+static void setup_bursts(struct workload *w)
+{
+	double rate = w->c.rate, peak = w->c.peak, c = w->c.ca2 + 1;
+	double a = c * peak - rate, b = c * peak * peak - rate * rate;
+	double quiet = 4 * rate * peak * (peak - rate) /
+		       (b + sqrt(fmax(b * b - 8 * a * rate * peak * (peak - rate), 0)));
+	double at;
+
+	w->quiet_gap = rate / quiet;
+	w->quiet_gaps = burst_gaps(&w->c) / peak * (peak - rate) / (rate - quiet) * quiet;
+	at = rng_double(&w->arrivals) * (burst_gaps(&w->c) + w->quiet_gaps);
+	w->burst_left = fmax(burst_gaps(&w->c) - at, 0);
+	w->quiet_left = w->quiet_gaps - fmax(at - burst_gaps(&w->c), 0);
+}
+
 static void setup_arrivals(struct workload *w)
 {
 	const struct workload_config *c = &w->c;
@@ -178,6 +212,8 @@ static void setup_arrivals(struct workload *w)
 	}
 	if (c->arrivals == WORKLOAD_HYPER)
 		w->branch = (1 + sqrt((c->ca2 - 1) / (c->ca2 + 1))) / 2;
+	if (c->arrivals == WORKLOAD_BURSTS)
+		setup_bursts(w);
 }
 
 int workload_new(const struct workload_config *config, uint64_t seed, const char *name,
@@ -286,10 +322,26 @@ static weir_time time_of(const struct workload *w)
 	return w->c.start + (at < w->phase.off_from ? at : w->phase.off_from - 1);
 }
 
+static double burst_gap(struct workload *w)
+{
+	while (w->burst_left < 1 && w->quiet_left < 1) {
+		w->burst_left = burst_gaps(&w->c);
+		w->quiet_left += w->quiet_gaps;
+	}
+	if (w->burst_left >= 1) {
+		w->burst_left--;
+		return w->c.rate / w->c.peak;
+	}
+	w->quiet_left--;
+	return rng_exp(&w->arrivals, w->quiet_gap);
+}
+
 static double unit_gap(struct workload *w)
 {
 	double mean = 1;
 
+	if (w->c.arrivals == WORKLOAD_BURSTS)
+		return burst_gap(w);
 	if (w->c.arrivals == WORKLOAD_UNIFORM)
 		return w->issued ? 1 : 0;
 	if (w->c.arrivals == WORKLOAD_HYPER)

@@ -20,6 +20,7 @@ enum workload_arrivals {
 	WORKLOAD_POISSON, /* open, `rate` */
 	WORKLOAD_HYPER,   /* open, hyper-exponential (two branches, balanced means), given ca2 */
 	WORKLOAD_UNIFORM, /* open, evenly spaced: deterministic; the first at `start` */
+	WORKLOAD_BURSTS,  /* open, bursts at `peak` with quiet times between, given ca2 */
 	WORKLOAD_TRACE,   /* open, as recorded, at `speed`; repeats if `loop` */
 };
 
@@ -38,7 +39,10 @@ struct workload_config {
 	/* Open, except traces. A ramp needs `stop`; it may begin at 0. */
 	double rate;     /* IOs per second at time `start` */
 	double rate_end; /* > 0: a linear ramp from rate to this from start to stop */
-	double ca2;      /* HYPER: squared coefficient of variation of inter-arrivals, ≥ 1 */
+	double ca2;  /* HYPER, BURSTS: squared coefficient of variation of inter-arrivals, ≥ 1;
+	                    BURSTS: > 1 */
+	double peak; /* BURSTS: IOs per second in a burst, > rate */
+	weir_time burst; /* BURSTS: length of a burst, > 0 */
 
 	/* On-off: the phases alternate from `start` on, beginning with on; no new IO while off. An
 	 * open process pauses while off (its ramp does not); an IO of a closed one that falls into

@@ -91,19 +91,22 @@ static void check_slos(struct policy_reading *r)
 	const struct weir_policy *p = r->policy;
 	const struct weir_tenant *first = NULL;
 	char more[40] = "";
+	bool kinds = false;
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->n_tenants; i++) {
 		if (p->tenants[i].slo_percentile <= 0 || p->tenants[i].first_child >= 0)
 			continue;
+		kinds |= p->tenants[i].slo_ops != 0;
 		if (!n++)
 			first = &p->tenants[i];
 	}
 	if (n > 1)
 		snprintf(more, sizeof(more), " and of %zu more", n - 1);
 	if (first)
-		policy_warn_at(r, first->slo_at, "the slo of '%s'%s is only measured and reported",
-			first->path, more);
+		policy_warn_at(r, first->slo_at,
+			"the slo of '%s'%s is only measured and reported%s", first->path, more,
+			kinds ? ", over requests of all kinds" : "");
 }
 
 void policy_check_clients(struct policy_reading *r)

@@ -28,6 +28,8 @@ void policy_class_lay(struct weir_tenant *t, const struct weir_tenant *from, uns
 	if (given & POLICY_GIVEN_SLO) {
 		t->slo_percentile = from->slo_percentile;
 		t->slo_latency = from->slo_latency;
+		t->slo_ops = from->slo_ops;
+		t->slo_window = from->slo_window;
 		t->slo_at = from->slo_at;
 	}
 }
@@ -52,7 +54,7 @@ unsigned policy_class_read_keys(struct policy_reading *r, yamldoc_node n, struct
 		given |= POLICY_GIVEN_MAX;
 	}
 	if (yamldoc_get(n, "slo").id) {
-		policy_limit_read_slo(r, yamldoc_get(n, "slo"), t);
+		policy_plan_read_slo(r, yamldoc_get(n, "slo"), t);
 		given |= POLICY_GIVEN_SLO;
 	}
 	return given;

@@ -87,6 +87,24 @@ struct weir_each *policy_each_copy(struct policy_reading *r, const struct weir_e
 	return to;
 }
 
+static const struct policy_planned *planned(
+	struct policy_reading *r, const struct policy_planned *from)
+{
+	struct policy_planned *to = policy_alloc(r, sizeof(*to));
+	struct policy_stage *path = policy_alloc(r, from->n_path * sizeof(*path));
+
+	if (!to || !path)
+		return NULL;
+	*to = *from;
+	string(r, &to->trace);
+	place(r, &to->trace_at);
+	place(r, &to->path_at);
+	if (from->n_path)
+		memcpy(path, from->path, from->n_path * sizeof(*path));
+	to->path = path;
+	return to;
+}
+
 static void tenant(struct policy_reading *r, struct weir_tenant *t)
 {
 	const struct weir_match *from = t->match;
@@ -96,6 +114,8 @@ static void tenant(struct policy_reading *r, struct weir_tenant *t)
 	knobs(r, t);
 	if (t->each)
 		t->each = policy_each_copy(r, t->each);
+	if (t->planned)
+		t->planned = planned(r, t->planned);
 	if (t->n_servers)
 		t->servers = strings(r, t->servers, t->n_servers);
 	if (!t->n_match)
@@ -157,6 +177,8 @@ static void resources(struct policy_reading *r, const struct weir_policy *from)
 		place(r, &p->resources[i].back_at);
 		place(r, &p->resources[i].capacity_at);
 		place(r, &p->resources[i].lab.at);
+		string(r, &p->resources[i].profile);
+		place(r, &p->resources[i].profile_at);
 		tls(r, &p->resources[i].tls);
 		policy_settings_set(r, &p->resources[i], from->resources[i].settings,
 			from->resources[i].settings_len);
@@ -179,6 +201,18 @@ static void resources(struct policy_reading *r, const struct weir_policy *from)
 	}
 }
 
+static void links(struct policy_reading *r, const struct weir_policy *from)
+{
+	struct weir_policy *p = r->policy;
+
+	p->links = policy_alloc(r, from->n_links * sizeof(*p->links));
+	for (size_t i = 0; p->links && i < from->n_links; i++) {
+		p->links[i] = from->links[i];
+		string(r, &p->links[i].name);
+		place(r, &p->links[i].at);
+	}
+}
+
 int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 {
 	struct policy_reading r = {.policy = calloc(1, sizeof(*r.policy))};
@@ -193,6 +227,7 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	lab_tenants(&r, from);
 	classes(&r, from);
 	resources(&r, from);
+	links(&r, from);
 	p->listen = strings(&r, from->listen, from->n_listen);
 	p->api = strings(&r, from->api, from->n_api);
 	string(&r, &p->token);

@@ -141,7 +141,11 @@ void policy_limit_read_bursts_tenant(
 /* Read the text of a rate; return false if it was refused, at n. */
 bool policy_limit_read_rate(
 	struct policy_reading *r, yamldoc_node n, const char *text, struct weir_rate *ret);
-void policy_limit_read_slo(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
+
+/* policy/plan.c: an slo; `links` of the top level; `trace` and `path` of a tenant's map, after links and resources. */
+void policy_plan_read_slo(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
+void policy_plan_read_links(struct policy_reading *r, yamldoc_node links);
+void policy_plan_read_tenant(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
 
 /* policy/by-size.c: return true if the node is a limit by size; read one. */
 bool policy_size_is(yamldoc_node n);

@@ -9,6 +9,9 @@
 #define QUANTITY_MAX 4503599627370496.0
 
 static const char *const order_words[] = {"fair", "fifo", "edf", NULL}; /* enum weir_order */
+static const char *const plan_words[] = {"none", "meister", "byslo", "edf", NULL};
+static const char *const only_words[] = {"all", "steady", "sharp", NULL};
+static const char *const limit_words[] = {"priority", "requests", NULL};
 static const char *const ops_words[] = {"all", "reads", "writes", NULL};
 
 /* ---- a tenant */
@@ -211,7 +214,7 @@ const struct policy_lab_tenant *policy_lab_of(const struct weir_policy *p, size_
 
 static int read_estimate(yamldoc_node n, struct policy_lab_resource *to, struct weir_err *err)
 {
-	static const char *const keys[] = {"io", "rate", NULL};
+	static const char *const keys[] = {"io", "rate", "profile", NULL};
 	struct weir_rate rate = {0, WEIR_UNIT_BYTES};
 	int r;
 
@@ -226,9 +229,28 @@ static int read_estimate(yamldoc_node n, struct policy_lab_resource *to, struct 
 	return 0;
 }
 
+/* The keys of a plan, which the simulator makes. */
+static void read_plan(struct policy_reading *r, yamldoc_node n, struct policy_lab_resource *to)
+{
+	int plan = POLICY_LAB_NO_PLAN, only = POLICY_LAB_ALL, limit = 0;
+	int64_t pairs = to->pairs;
+
+	policy_took(r, yamldoc_choice(n, "plan", plan_words, &plan, &r->err));
+	policy_took(r, yamldoc_choice(n, "only", only_words, &only, &r->err));
+	policy_took(r, yamldoc_choice(n, "limit", limit_words, &limit, &r->err));
+	policy_took(r, yamldoc_int(n, "pairs", 1, POLICY_LAB_PROFILES, &pairs, &r->err));
+	to->plan = (enum policy_lab_plan)plan;
+	to->only = (enum policy_lab_only)only;
+	to->holds = limit == 1;
+	to->pairs = (unsigned)pairs;
+	if (to->plan == POLICY_LAB_EDF)
+		to->order = WEIR_EDF;
+}
+
 void policy_lab_read_resource(struct policy_reading *r, yamldoc_node map, struct weir_resource *to)
 {
-	static const char *const own[] = {"order", "estimate", NULL};
+	static const char *const own[] = {
+		"order", "estimate", "plan", "pairs", "only", "limit", NULL};
 	yamldoc_node n = yamldoc_get(map, "lab"), estimate = yamldoc_get(n, "estimate");
 	const char *keys[KEYS_MOST];
 	int order = WEIR_FAIR;
@@ -238,8 +260,9 @@ void policy_lab_read_resource(struct policy_reading *r, yamldoc_node map, struct
 	policy_took(r, yamldoc_choice(n, "order", order_words, &order, &r->err));
 	to->lab.order = (enum weir_order)order;
 	to->lab.at = policy_place(r, n);
-	if (estimate.id)
-		policy_took(r, read_estimate(estimate, &to->lab, &r->err));
+	read_plan(r, n, &to->lab);
+	if (estimate.id && policy_took(r, read_estimate(estimate, &to->lab, &r->err)) == 0)
+		to->lab.profile = policy_get_string(r, estimate, "profile");
 	to->lab.estimates = estimate.id != 0;
 }
 
@@ -271,6 +294,9 @@ int policy_lab_served(const struct weir_policy *p, struct weir_err *err)
 			return weir_err_at(err, -EINVAL, p->resources[i].lab.at,
 				"lab: the gateway cannot use '%s' of '%s'",
 				lab_setting(&p->resources[i]), p->resources[i].controller->name);
+		if (p->resources[i].lab.plan)
+			return weir_err_at(err, -EINVAL, p->resources[i].lab.at,
+				"lab: the gateway cannot use 'plan'");
 		if (p->resources[i].lab.estimates)
 			return weir_err_at(err, -EINVAL, p->resources[i].lab.at,
 				"lab: the gateway learns device times, and cannot use 'estimate'");

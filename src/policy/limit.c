@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * limit: the values of min, max, burst and slo.
+ * limit: the values of min, max and burst.
  *
  *   rate             2k iops | 20 MiB/s
  *                    of min and max of a tenant also by size (policy/by-size.h)
  *   rates            rate | [rate, …]
  *   min, max         rates | {all: rates, reads: rates, writes: rates}
  *   burst            as max, with `rate for time` in the place of a rate
- *   slo              pN < time
  */
 #include "policy/impl.h"
 #include <stdio.h>
@@ -278,76 +277,4 @@ void policy_limit_read_bursts_tenant(
 		walk_classes(r, n, add_burst, &l);
 	if (t->n_max_by_size)
 		t->max_by_size = keep(r, by_size, t->n_max_by_size);
-}
-
-/* ---- slo */
-
-/* Return the length of `text` up to the '<', without the spaces before it; 0 without one. */
-static size_t slo_left(const char *text)
-{
-	size_t n = strcspn(text, "<");
-
-	if (!text[n])
-		return 0;
-	while (n > 0 && text[n - 1] == ' ')
-		n--;
-	return n;
-}
-
-static bool slo_percentile(
-	struct policy_reading *r, yamldoc_node n, const char *text, size_t len, double *ret)
-{
-	char number[24];
-	struct weir_err err;
-
-	if (len == 3 && memcmp(text, "max", 3) == 0) {
-		policy_refuse(r, n,
-			"no finite time can be promised for the maximum; write a high "
-			"percentile, as in p99.99 < 10ms");
-		return false;
-	}
-	if (len < 2 || text[0] != 'p' || len > sizeof(number) || text[1] < '0' || text[1] > '9') {
-		policy_refuse(r, n, "must be a percentile and a time, as in p99.9 < 10ms");
-		return false;
-	}
-	memcpy(number, text + 1, len - 1);
-	number[len - 1] = '\0';
-	if (weir_units_count(number, ret, &err) < 0) {
-		policy_refuse(r, n, "%s", err.text);
-		return false;
-	}
-	if (!(*ret > 0 && *ret < 100)) {
-		policy_refuse(r, n, "the percentile must be between 0 and 100, both excluded");
-		return false;
-	}
-	return true;
-}
-
-void policy_limit_read_slo(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
-{
-	const char *text = yamldoc_text(n);
-	size_t left = text ? slo_left(text) : 0;
-	struct weir_err err;
-	double percentile;
-	weir_time latency;
-
-	if (!n.id)
-		return;
-	if (!left) {
-		policy_refuse(r, n, "must be a percentile and a time, as in p99.9 < 10ms");
-		return;
-	}
-	if (!slo_percentile(r, n, text, left, &percentile))
-		return;
-	text += strcspn(text, "<") + 1;
-	text += strspn(text, " ");
-	if (weir_units_time(text, &latency, &err) < 0) {
-		policy_refuse(r, n, "%s", err.text);
-	} else if (latency <= 0) {
-		policy_refuse(r, n, "the time must be more than 0");
-	} else {
-		t->slo_percentile = percentile;
-		t->slo_latency = latency;
-		t->slo_at = policy_place(r, n);
-	}
 }

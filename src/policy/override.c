@@ -5,6 +5,7 @@
  */
 #include "base/no-memory.h"
 #include "policy/override.h"
+#include "policy/plan.h"
 #include "policy/by-size.h"
 #include "policy/each.h"
 #include "policy/impl.h"
@@ -192,9 +193,10 @@ static void read_tenant(struct policy_reading *r, yamldoc_node doc, enum what wh
 		break;
 	default:
 		t->slo_percentile = 0;
-		t->slo_latency = 0;
+		t->slo_latency = t->slo_window = 0;
+		t->slo_ops = 0;
 		if (!none)
-			policy_limit_read_slo(r, n, t);
+			policy_plan_read_slo(r, n, t);
 		t->slo_at = t->at;
 	}
 }
@@ -409,7 +411,8 @@ static bool same_tenant(const struct weir_tenant *a, const struct weir_tenant *b
 	case BURST:
 		return same_maxes(a, b, true);
 	default:
-		return a->slo_percentile == b->slo_percentile && a->slo_latency == b->slo_latency;
+		return a->slo_percentile == b->slo_percentile && a->slo_latency == b->slo_latency &&
+		       a->slo_ops == b->slo_ops && a->slo_window == b->slo_window;
 	}
 }
 
@@ -544,15 +547,14 @@ static void put_tenant(struct text *t, const struct weir_tenant *of, enum what w
 {
 	struct shown min = {of->min, of->n_min, of->min_by_size, of->n_min_by_size, false};
 	struct shown max = {of->max, of->n_max, of->max_by_size, of->n_max_by_size, what == BURST};
-	char span[32];
+	char slo[POLICY_SLO_TEXT];
 
 	if (what == WEIGHT)
 		put(t, "%.12g", of->weight);
 	else if (what == MIN || what == MAX || what == BURST)
 		put_limits(t, what == MIN ? &min : &max);
 	else if (of->slo_percentile > 0)
-		put(t, "p%.12g < %s", of->slo_percentile,
-			weir_units_show_time(of->slo_latency, span, sizeof(span)));
+		put(t, "%s", policy_plan_show_slo(of, slo));
 	else
 		put(t, "none");
 }

@@ -170,7 +170,7 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 
 static const char *const top_keys[] = {"listen", "classes", "resources", "exports", "tenants",
 	"default", "enforce", "api", "token", "state", "recordings", "threads", "memory", "log",
-	"tls", "peers", "cluster", "client_timeout", "version", NULL};
+	"tls", "peers", "cluster", "client_timeout", "version", "links", NULL};
 
 /* Check the version of the format: another version is refused, however similar it looks. */
 static void read_version(struct policy_reading *r, yamldoc_node map)
@@ -212,10 +212,22 @@ static const char *name_beside(struct policy_reading *r, const char *from, const
 	return joined;
 }
 
-/* Read `tenants: other.yaml`: a list of tenants, or a map with the key `tenants`. */
-static void read_other(struct policy_reading *r, yamldoc_node from)
+/* Read a file of tenants: a list of them, or a map with the key `tenants`. It may not name another file. */
+static void read_file(struct policy_reading *r, yamldoc_node root)
 {
 	static const char *const keys[] = {"tenants", "version", NULL};
+
+	if (yamldoc_kind(root) == YAMLDOC_MAP && policy_keys(r, root, keys)) {
+		read_version(r, root);
+		root = yamldoc_get(root, "tenants");
+	}
+	if (root.id)
+		policy_tenant_read(r, root);
+}
+
+/* Read `tenants: other.yaml`. */
+static void read_other(struct policy_reading *r, yamldoc_node from)
+{
 	const char *name = yamldoc_text(from);
 	struct yamldoc *doc;
 	struct weir_err err;
@@ -244,13 +256,7 @@ static void read_other(struct policy_reading *r, yamldoc_node from)
 	 * equal. */
 	if (yamldoc_kind(root) == YAMLDOC_MAP && yamldoc_map_size(root) == 0)
 		policy_refuse(r, from, "%s is empty", name);
-	if (yamldoc_kind(root) == YAMLDOC_MAP && policy_keys(r, root, keys)) {
-		read_version(r, root);
-		root = yamldoc_get(root, "tenants");
-	}
-	/* A file may name another, but only once: a file that is only a name is refused. */
-	if (root.id)
-		policy_tenant_read(r, root);
+	read_file(r, root);
 	yamldoc_free(doc);
 }
 
@@ -308,6 +314,7 @@ static void read_top(struct policy_reading *r, yamldoc_node root)
 	policy_cluster_read(r, root);
 	policy_class_read(r, yamldoc_get(root, "classes"));
 	policy_resource_read(r, yamldoc_get(root, "resources"));
+	policy_plan_read_links(r, yamldoc_get(root, "links"));
 	policy_resource_read_exports(r, yamldoc_get(root, "exports"));
 	read_tenants(r, yamldoc_get(root, "tenants"));
 	read_default(r, yamldoc_get(root, "default"));
@@ -350,21 +357,43 @@ static int end(struct policy_reading *r, struct weir_policy **ret_policy)
 	return r->no_memory ? -ENOMEM : -EINVAL;
 }
 
+/* Parse a text and read it with `read`. */
+static void read_text(struct policy_reading *r, const struct policy_text *t,
+	void (*read)(struct policy_reading *r, yamldoc_node root))
+{
+	struct yamldoc *doc;
+
+	if (policy_took(r, yamldoc_parse(t->text, t->len, t->name, &doc, &r->err)) == 0) {
+		read(r, yamldoc_root(doc));
+		yamldoc_free(doc);
+	}
+}
+
+int policy_parse_more(const struct policy_text *policy, const struct policy_text *more,
+	weir_policy_reader *reader, void *reader_arg, struct weir_policy **ret_policy,
+	size_t *ret_first, struct weir_policy_remarks *ret_remarks)
+{
+	struct policy_reading r;
+	int rc = begin(&r, ret_remarks, false, reader, reader_arg);
+
+	if (rc < 0)
+		return rc;
+	read_text(&r, policy, read_top);
+	*ret_first = r.policy->n_tenants;
+	read_text(&r, more, read_file);
+	return end(&r, ret_policy);
+}
+
 int policy_parse_lab(const char *text, size_t len, const char *name, bool lab,
 	weir_policy_reader *reader, void *reader_arg, struct weir_policy **ret_policy,
 	struct weir_policy_remarks *ret_remarks)
 {
 	struct policy_reading r;
-	struct yamldoc *doc;
 	int rc = begin(&r, ret_remarks, lab, reader, reader_arg);
 
 	if (rc < 0)
 		return rc;
-	rc = policy_took(&r, yamldoc_parse(text, len, name, &doc, &r.err));
-	if (rc == 0) {
-		read_top(&r, yamldoc_root(doc));
-		yamldoc_free(doc);
-	}
+	read_text(&r, &(struct policy_text){text, len, name}, read_top);
 	return end(&r, ret_policy);
 }
 

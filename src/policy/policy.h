@@ -69,12 +69,43 @@ struct policy_lab_tenant {  /* `lab` of a tenant, for experiments */
 	struct weir_place at;
 };
 
+enum policy_lab_plan { POLICY_LAB_NO_PLAN, POLICY_LAB_MEISTER, POLICY_LAB_BYSLO, POLICY_LAB_EDF };
+enum policy_lab_only { POLICY_LAB_ALL, POLICY_LAB_STEADY, POLICY_LAB_SHARP };
+
 struct policy_lab_resource { /* `lab` of a resource, for experiments */
 	enum weir_order order;
+	enum policy_lab_plan plan; /* made by the simulator before the run */
+	unsigned pairs; /* of a plan: most buckets of a tenant, up to POLICY_LAB_PROFILES */
+	enum policy_lab_only only; /* of a plan: the buckets that are used */
+	bool holds;                /* of a plan: its buckets hold requests */
 	bool estimates;
 	weir_time estimate_io; /* device time of a request … */
 	double estimate_rate;  /* … plus its bytes ÷ this, per second; 0: nothing */
+	const char *profile;   /* file with the device time instead; NULL: none */
 	struct weir_place at;
+};
+
+struct policy_link { /* a stage of a planner: a port of the network, in one direction */
+	const char *name;
+	double rate;       /* bytes per second */
+	unsigned levels;   /* priorities that it can tell apart */
+	uint64_t overhead; /* bytes with each request and each reply */
+	uint64_t mtu;      /* bytes: packets of messages interleave; 0: they do not */
+	struct weir_place at;
+};
+#define POLICY_LINK_LEVELS   7
+#define POLICY_LINK_OVERHEAD 128
+
+struct policy_stage { /* of a path */
+	bool link;
+	uint32_t index; /* of the link, or the resource */
+};
+
+struct policy_planned {    /* keys of a tenant for a planner */
+	const char *trace; /* file; NULL: none */
+	const struct policy_stage *path;
+	unsigned n_path; /* 0: not stated */
+	struct weir_place trace_at, path_at;
 };
 
 struct weir_resource {
@@ -105,6 +136,8 @@ struct weir_resource {
 	/* lock: false: other programs may write to its file meanwhile */
 	bool shared;
 	struct weir_policy_tls tls; /* of an upstream */
+	const char *profile;        /* file, of the work of requests; NULL: none */
+	struct weir_place profile_at;
 	struct policy_lab_resource lab;
 };
 
@@ -214,6 +247,8 @@ struct weir_policy {
 	size_t n_classes;
 	struct weir_folder *folders;
 	size_t n_folders;
+	struct policy_link *links; /* in `memory` */
+	size_t n_links;
 	const char **listen; /* "unix:/run/weir/nbd.sock", "tcp:127.0.0.1:10809" */
 	size_t n_listen;
 	/* index of the tenant for requests that match none; -1: these are refused */
@@ -258,6 +293,17 @@ int policy_lab_served(const struct weir_policy *p, struct weir_err *err);
 int policy_parse_lab(const char *text, size_t len, const char *name, bool lab,
 	weir_policy_reader *reader, void *reader_arg, struct weir_policy **ret_policy,
 	struct weir_policy_remarks *ret_remarks);
+
+/* As weir_policy_parse_all of a policy with more tenants after its own: a list of tenants, or a map with the key `tenants`.
+ * *ret_first is the index of the first of them. */
+struct policy_text {
+	const char *text;
+	size_t len;
+	const char *name; /* for messages */
+};
+int policy_parse_more(const struct policy_text *policy, const struct policy_text *more,
+	weir_policy_reader *reader, void *reader_arg, struct weir_policy **ret_policy,
+	size_t *ret_first, struct weir_policy_remarks *ret_remarks);
 
 /* Make a resource with every default, as `{name: NAME}` gives it. `name` is borrowed. */
 void policy_resource_default(const char *name, struct weir_resource *ret_resource);

@@ -7,7 +7,7 @@
 static const char *const resource_keys[] = {"name", "back", "depth", "capacity", "cost", "run",
 	"run_distance", "credit", "io_unit", "flush_cost", "trim_cost", "connections", "timeout",
 	"stall", "keep", "direct", "threads", "read_only", "lock", "tls", "controller", "volumes",
-	"lab", NULL};
+	"profile", "lab", NULL};
 static const char *const export_keys[] = {
 	"name", "resource", "offset", "size", "read_only", "description", "class", NULL};
 static const char *const cost_words[] = {"requests", "bytes", "time", NULL}; /* enum weir_unit */
@@ -30,7 +30,7 @@ void policy_resource_default(const char *name, struct weir_resource *ret_resourc
 		.io_unit = 256 * 1024,
 		.flush_cost = 1,
 		.trim_cost = 1,
-		.lab = {.estimate_io = WEIR_MS},
+		.lab = {.estimate_io = WEIR_MS, .pairs = 4},
 	};
 }
 
@@ -233,6 +233,8 @@ static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_
 	policy_resource_read_runs(r, n, to);
 	read_costs(r, n, to);
 	policy_serve_read_resource(r, n, to);
+	to->profile = policy_get_string(r, n, "profile");
+	to->profile_at = policy_place(r, yamldoc_get(n, "profile"));
 	policy_lab_read_resource(r, n, to);
 	return name != NULL;
 }

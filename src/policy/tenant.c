@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const tenant_keys[] = {
-	"name", POLICY_CLASS_KEYS, "class", "each", "match", "children", "lab", "servers", NULL};
+static const char *const tenant_keys[] = {"name", POLICY_CLASS_KEYS, "class", "each", "match",
+	"children", "lab", "servers", "trace", "path", NULL};
 static const char *const match_keys[] = {"export", "client", "uid", "tls", "path", NULL};
 
 /* ---- match */
@@ -160,6 +160,7 @@ static int read_one(struct policy_reading *r, yamldoc_node n, int parent)
 	policy_tenant_read_matches(r, yamldoc_get(n, "match"), &t);
 	policy_cluster_read_tenant(r, yamldoc_get(n, "servers"), &t);
 	policy_each_read(r, n, &t);
+	policy_plan_read_tenant(r, n, &t);
 	index = add(r, n, &t);
 	if (index >= 0)
 		policy_lab_read_tenant(r, n, (size_t)index);
@@ -223,5 +224,9 @@ static void read_list(struct policy_reading *r, yamldoc_node list, int parent, i
 
 void policy_tenant_read(struct policy_reading *r, yamldoc_node tenants)
 {
-	read_list(r, tenants, -1, -1, 1);
+	int last = (int)r->policy->n_tenants - 1;
+
+	while (last >= 0 && r->policy->tenants[last].parent >= 0)
+		last--;
+	read_list(r, tenants, -1, last, 1);
 }

@@ -3,6 +3,7 @@
 #include "sim/control/controller.h"
 #include "sim/measure-impl.h"
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -55,6 +56,26 @@ struct ending {
 	struct measure_flow total;
 };
 
+static void put_plan(
+	struct metrics *m, const char *host, const char *path, const struct world_plan *p)
+{
+	char prefix[256];
+
+	snprintf(prefix, sizeof(prefix), "plan.%s.%s", host, path);
+	metrics_putf(m, "requests", (double)p->ios, "%s.ios", prefix);
+	metrics_putf(m, "", p->load, "%s.load", prefix);
+	metrics_putf(m, "", p->ca2, "%s.ca2", prefix);
+	metrics_putf(m, "", p->peak, "%s.peak", prefix);
+	metrics_putf(m, "", p->priority, "%s.priority", prefix);
+	if (isfinite(p->bound))
+		metrics_putf(m, "ms", p->bound * 1e3, "%s.bound", prefix);
+	metrics_putf(m, "", p->loss, "%s.loss", prefix);
+	for (int i = 0; i < p->pairs; i++) {
+		metrics_putf(m, "", p->pair[i].rate, "%s.rate%d", prefix, i + 1);
+		metrics_putf(m, "ms", p->pair[i].size * 1e3, "%s.size%d", prefix, i + 1);
+	}
+}
+
 static void end_tenant(struct ending *e, uint32_t i)
 {
 	struct metrics *m = e->m->metrics;
@@ -79,6 +100,8 @@ static void end_tenant(struct ending *e, uint32_t i)
 	measure_put_wait(m, t->host->name, p->path, wait_ns, &f);
 	if (p->slo_percentile > 0)
 		measure_put_slo(m, t->host->name, p, expand_hist(e->m, total));
+	if (t->plan)
+		put_plan(m, t->host->name, p->path, t->plan);
 	put_bursts(m, e->w, t);
 	measure_tenant_free(t->measure); /* free it early: the values need memory, too */
 	t->measure = NULL;

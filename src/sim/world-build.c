@@ -88,13 +88,12 @@ static int build_stations(struct world *w, struct weir_err *err)
 	return 0;
 }
 
-static int build_load(struct world *w, struct world_tenant *t, uint32_t replica,
-	const char *tenant_path, const struct scenario_workload *config, struct world_load *l,
-	struct weir_err *err)
+int world_load_source(const struct world *w, const struct world_tenant *t,
+	const struct scenario_workload *config, struct workload **ret, struct weir_err *err)
 {
+	uint32_t replica = w->scenario->hosts[t->host - w->hosts].replica;
 	struct workload_config c = config->config;
 	char name[700];
-	int r;
 
 	if ((config->trace_path || config->folder) && !config->loaded)
 		return weir_err_at(err, -ENOENT, yamldoc_place(config->node),
@@ -102,9 +101,18 @@ static int build_load(struct world *w, struct world_tenant *t, uint32_t replica,
 			config->folder ? config->folder : config->trace_path);
 	if (config->folder)
 		c.trace = &config->traces[replica % config->n_traces];
-	snprintf(name, sizeof(name), "host/%s/%s/%s", t->host->name, tenant_path, config->name);
+	snprintf(name, sizeof(name), "host/%s/%s/%s", t->host->name,
+		t->host->group->gate.policy->tenants[t->index].path, config->name);
 	c.base += config->spread * replica;
-	r = workload_new(&c, w->seed, name, &l->source, err);
+	return workload_new(&c, w->seed, name, ret, err);
+}
+
+static int build_load(struct world *w, struct world_tenant *t,
+	const struct scenario_workload *config, struct world_load *l, struct weir_err *err)
+{
+	const struct workload_config *c = &config->config;
+	int r = world_load_source(w, t, config, &l->source, err);
+
 	if (r)
 		return r;
 	l->config = config;
@@ -113,13 +121,13 @@ static int build_load(struct world *w, struct world_tenant *t, uint32_t replica,
 	l->group = t->host->group;
 	l->event = w->load_events + (uint32_t)(l - w->loads);
 	l->closed = workload_closed(l->source);
-	if (c.on > 0 && !c.on_off_random && !(l->bursts = calloc(1, sizeof(*l->bursts))))
+	if (c->on > 0 && !c->on_off_random && !(l->bursts = calloc(1, sizeof(*l->bursts))))
 		return no_memory(err);
 	return 0;
 }
 
-static int build_tenant(struct world *w, struct world_host *h, size_t index, uint32_t replica,
-	struct world_tenant *t, struct world_load **loads, struct weir_err *err)
+static int build_tenant(struct world *w, struct world_host *h, size_t index, struct world_tenant *t,
+	struct world_load **loads, struct weir_err *err)
 {
 	const struct scenario_gate *g = &h->group->gate;
 	const struct scenario_tenant *st = &g->tenants[index];
@@ -132,8 +140,7 @@ static int build_tenant(struct world *w, struct world_host *h, size_t index, uin
 	t->loads = *loads;
 	t->n_loads = st->n_workloads;
 	for (size_t i = 0; i < st->n_workloads; i++) {
-		r = build_load(w, t, replica, g->policy->tenants[index].path, &st->workloads[i],
-			(*loads)++, err);
+		r = build_load(w, t, &st->workloads[i], (*loads)++, err);
 		if (r)
 			return r;
 	}
@@ -163,7 +170,7 @@ static int build_hosts(struct world *w, struct weir_err *err)
 			if (!is_leaf(&h->group->gate, k))
 				continue;
 			h->n_tenants++;
-			if ((r = build_tenant(w, h, k, s->hosts[i].replica, t++, &loads, err)))
+			if ((r = build_tenant(w, h, k, t++, &loads, err)))
 				return r;
 		}
 	}
@@ -242,6 +249,12 @@ int world_new(const struct scenario *s, uint64_t seed, struct world **ret, struc
 		world_free(w);
 		return r;
 	}
+	for (uint32_t i = 0; r == 0 && i < s->n_hosts; i++)
+		r = world_plan(w, &w->hosts[i], err);
+	if (r) {
+		world_free(w);
+		return r;
+	}
 	world_link_priorities(w);
 	r = measure_new(w, &w->measure);
 	if (r) {
@@ -278,8 +291,10 @@ void world_free(struct world *w)
 		workload_free(w->loads[i].source);
 		free(w->loads[i].bursts);
 	}
-	for (uint32_t i = 0; w->tenants && i < w->n_tenants; i++)
+	for (uint32_t i = 0; w->tenants && i < w->n_tenants; i++) {
 		measure_tenant_free(w->tenants[i].measure);
+		free(w->tenants[i].plan);
+	}
 	for (uint32_t i = 0; i < w->n_chunks; i++)
 		free(w->chunks[i]);
 	measure_free(w->measure);

@@ -54,7 +54,7 @@ static void add_buckets(struct set *s, const struct world_gate *g, size_t tenant
 {
 	const struct scenario_knobs *k = world_gate_knobs(g, tenant);
 	struct weir_bucket_spec *b = &s->buckets[BUCKETS * s->n_buckets++];
-	unsigned n = policy_install_buckets(&g->policy.tenants[tenant], &s->bounds[tenant], b);
+	unsigned n = policy_install_buckets(&g->policy->tenants[tenant], &s->bounds[tenant], b);
 
 	for (unsigned i = 0; i < k->lab.n_profile; i++)
 		b[n++] = k->lab.profile[i];
@@ -101,11 +101,13 @@ int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob
  * adds the leaves. */
 int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err)
 {
+	static const struct weir_policy none;
 	struct weir_gate_config config = g->config->config;
 	struct set s = {0};
 	int r;
 
-	config.nodes = (uint32_t)(g->config->policy ? g->config->policy->n_tenants : 0) + 1;
+	g->policy = g->config->policy ? g->config->policy : &none;
+	config.nodes = (uint32_t)g->policy->n_tenants + 1;
 	r = weir_gate_new(&config, &g->gate);
 	if (r)
 		return weir_err_set(err, r, "the gate: %s", strerror(-r));
@@ -117,14 +119,13 @@ int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err
 	}
 	if (!g->config->policy)
 		return 0;
-	g->policy = *g->config->policy;
-	g->nodes = calloc(g->policy.n_tenants + 1, sizeof(*g->nodes));
-	r = g->nodes ? set_new(&s, g->policy.n_tenants, 0) : -ENOMEM;
-	if (r || (r = weir_policy_bounds(&g->policy, s.bounds)))
+	g->nodes = calloc(g->policy->n_tenants + 1, sizeof(*g->nodes));
+	r = g->nodes ? set_new(&s, g->policy->n_tenants, 0) : -ENOMEM;
+	if (r || (r = weir_policy_bounds(g->policy, s.bounds)))
 		weir_err_set(err, r, "out of memory");
 	if (r == 0)
-		r = weir_policy_install(&g->policy, g->gate, w->now, g->nodes, err);
-	for (size_t i = 0; r == 0 && i < g->policy.n_tenants; i++)
+		r = weir_policy_install(g->policy, g->gate, w->now, g->nodes, err);
+	for (size_t i = 0; r == 0 && i < g->policy->n_tenants; i++)
 		add_tenant(&s, g, i, world_gate_knobs(g, i)->given);
 	if (r == 0 && s.n)
 		r = world_gate_set(w, g, s.knobs, s.n, err);
@@ -143,13 +144,15 @@ static int own_tenants(struct world_gate *g)
 	if (!p || g->own)
 		return 0;
 	g->knobs = calloc(p->n_tenants + 1, sizeof(*g->knobs));
-	g->own = calloc(p->n_tenants + 1, sizeof(*g->own));
+	g->own = calloc(1, sizeof(*g->own) + (p->n_tenants + 1) * sizeof(*p->tenants));
 	if (!g->knobs || !g->own)
 		return -ENOMEM;
-	memcpy(g->own, p->tenants, p->n_tenants * sizeof(*p->tenants));
+	*g->own = *p;
+	g->own->tenants = (struct weir_tenant *)(g->own + 1);
+	memcpy(g->own->tenants, p->tenants, p->n_tenants * sizeof(*p->tenants));
 	for (size_t i = 0; i < p->n_tenants; i++)
 		g->knobs[i] = g->config->tenants[i].knobs;
-	g->policy.tenants = g->own;
+	g->policy = g->own;
 	return 0;
 }
 
@@ -157,7 +160,7 @@ static int own_tenants(struct world_gate *g)
 static void merge_knobs(struct world_gate *g, size_t tenant, const struct scenario_knobs *from)
 {
 	struct scenario_knobs *k = &g->knobs[tenant];
-	struct weir_tenant *t = &g->policy.tenants[tenant];
+	struct weir_tenant *t = &g->policy->tenants[tenant];
 
 	if (from->given & SCENARIO_WEIGHT)
 		k->weight = t->weight = from->weight;
@@ -194,11 +197,33 @@ static bool moves_bounds(const struct world_gate *g, unsigned given)
 {
 	if (given & SCENARIO_MIN)
 		return true;
-	for (size_t i = 0; (given & SCENARIO_WEIGHT) && i < g->policy.n_tenants; i++) {
-		if (g->policy.tenants[i].n_min)
+	for (size_t i = 0; (given & SCENARIO_WEIGHT) && i < g->policy->n_tenants; i++) {
+		if (g->policy->tenants[i].n_min)
 			return true;
 	}
 	return false;
+}
+
+int world_gate_change(struct world *w, struct world_gate *g, size_t tenant,
+	const struct scenario_knobs *from, struct weir_err *err)
+{
+	struct set s = {0};
+	int r = set_new(&s, g->policy->n_tenants, 0);
+
+	if (r == 0)
+		r = own_tenants(g);
+	if (r == 0) {
+		merge_knobs(g, tenant, from);
+		r = weir_policy_bounds(g->policy, s.bounds);
+	}
+	if (r == 0) {
+		add_tenant(&s, g, tenant, from->given);
+		r = world_gate_set(w, g, s.knobs, s.n, err);
+	} else {
+		weir_err_set(err, r, "out of memory");
+	}
+	set_free(&s);
+	return r;
 }
 
 static void gate_knobs(struct set *s, const struct scenario_gate *c)
@@ -228,7 +253,7 @@ static bool is_target(const struct world_gate *g, const struct scenario_change *
 static int change_gate(struct world *w, struct world_gate *g, const struct scenario_moment *m,
 	struct weir_err *err)
 {
-	size_t n = g->policy.n_tenants;
+	size_t n = g->policy->n_tenants;
 	unsigned *given = calloc(n ? n : 1, sizeof(*given));
 	struct set s = {0};
 	bool all = false;
@@ -243,7 +268,7 @@ static int change_gate(struct world *w, struct world_gate *g, const struct scena
 		if (c->target != SCENARIO_ON_TENANT)
 			gate_knobs(&s, &c->gate);
 		for (size_t t = 0; c->target == SCENARIO_ON_TENANT && t < n; t++) {
-			if (!scenario_fits(c->tenant, g->policy.tenants[t].path))
+			if (!scenario_fits(c->tenant, g->policy->tenants[t].path))
 				continue;
 			merge_knobs(g, t, &c->knobs);
 			given[t] |= c->knobs.given;
@@ -251,7 +276,7 @@ static int change_gate(struct world *w, struct world_gate *g, const struct scena
 		}
 	}
 	if (r == 0 && n)
-		r = weir_policy_bounds(&g->policy, s.bounds);
+		r = weir_policy_bounds(g->policy, s.bounds);
 	for (size_t t = 0; r == 0 && t < n; t++)
 		add_tenant(&s, g, t, given[t] | (all ? SCENARIO_MIN : 0));
 	if (r == 0 && s.n)

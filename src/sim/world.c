@@ -115,18 +115,28 @@ static void pump_dirty(struct world *w)
 
 /* ---- the path of an IO */
 
-/* Set the costs of a request of r->bytes at a gate. */
-static void set_costs(const struct scenario_gate *g, struct weir_req *r)
+/* Return a request's device time in ns, as the gate estimates it. */
+static double time_of(
+	const struct scenario_gate *g, struct estimate_past *past, const struct weir_req *r)
 {
-	double time = (double)g->resource.lab.estimate_io;
+	const struct policy_lab_resource *lab = &g->resource.lab;
+
+	if (g->estimate)
+		return estimate_work(g->estimate, past, r->op, r->offset, r->bytes);
+	return (double)lab->estimate_io +
+	       (lab->estimate_rate > 0 ? (double)r->bytes * 1e9 / lab->estimate_rate : 0);
+}
+
+void world_costs(const struct scenario_gate *g, struct estimate_past *past, struct weir_req *r)
+{
+	double time;
 
 	r->requests = 1;
 	if (g->resource.io_unit || r->op > WEIR_WRITE) {
 		r->requests = weir_policy_cost(&g->resource, (enum weir_op)r->op, r->bytes);
 		r->bytes = weir_policy_cost_bytes((enum weir_op)r->op, r->bytes);
 	}
-	if (g->resource.lab.estimate_rate > 0)
-		time += (double)r->bytes * 1e9 / g->resource.lab.estimate_rate;
+	time = time_of(g, past, r);
 	r->time = time < UINT32_MAX ? (uint32_t)time : UINT32_MAX;
 }
 
@@ -172,7 +182,7 @@ static void submit_to_device(struct world *w, struct world_io *io)
 		.offset = io->req.offset,
 		.op = io->req.op,
 		.user = io};
-	set_costs(st->gate->config, r);
+	world_costs(st->gate->config, NULL, r);
 	weir_gate_submit(st->gate->gate, w->now, &r, 1);
 	world_touch(w, st->gate);
 }
@@ -282,7 +292,7 @@ static void issue_io(struct world *w, struct world_io *io, const struct workload
 		.offset = shape->offset,
 		.op = shape->op,
 		.user = io};
-	set_costs(g->config, r);
+	world_costs(g->config, &t->past, r);
 	io->bytes = shape->bytes;
 	io->hop = 0;
 	io->pausing = false;

@@ -21,6 +21,7 @@
 
 #include <weir/hist.h>
 #include <weir/gate.h>
+#include "control/meister/curve.h"
 #include "model/device.h"
 #include "sim/event.h"
 #include "sim/metrics.h"
@@ -82,6 +83,17 @@ struct world_load {
 	struct world_bursts *bursts; /* NULL: not on-off */
 };
 
+struct world_plan { /* of a tenant, by world_plan */
+	uint64_t ios;
+	double load, ca2,
+		peak; /* of its trace: work per second in all and within any second, in s */
+	double bound; /* s, or INFINITY */
+	uint32_t priority;
+	struct meister_pair pair[POLICY_LAB_PROFILES]; /* of work, in s */
+	int pairs;
+	double loss; /* by leaving out the border's other pairs */
+};
+
 struct world_tenant { /* a leaf at a host's gate */
 	struct world_host *host;
 	weir_node node;
@@ -89,18 +101,21 @@ struct world_tenant { /* a leaf at a host's gate */
 	uint32_t index;        /* in the gate's policy */
 	uint32_t number;       /* in world.tenants: the `source` of its IOs */
 	uint8_t link_priority;
+	struct estimate_past past;
 	struct world_count count;
 	struct world_load *loads;
 	size_t n_loads;
+	struct world_plan *plan;        /* NULL: not planned */
 	struct measure_tenant *measure; /* histograms; allocated at the first completion */
 };
 
 struct world_gate {
 	struct weir_gate *gate;
 	const struct scenario_gate *config;
-	weir_node *nodes;             /* by index of the policy's tenant */
-	struct weir_policy policy;    /* the config's, with `own` tenants after the first change */
-	struct weir_tenant *own;      /* policy.tenants, or NULL: they are the config's */
+	weir_node *nodes;                 /* by index of the policy's tenant */
+	const struct weir_policy *policy; /* the config's, or `own`; never NULL */
+	struct weir_policy
+		*own; /* the config's with its own tenants; NULL before the first change */
 	struct scenario_knobs *knobs; /* by tenant, allocated with `own`: see world_gate_knobs */
 	struct world_host *host;      /* the host of a host gate, else NULL */
 	struct world_station *station;
@@ -175,7 +190,16 @@ enum { WORLD_EVENT_MOMENT, WORLD_EVENT_SAMPLE, WORLD_EVENT_WARMUP, WORLD_EVENT_C
 int world_new(const struct scenario *s, uint64_t seed, struct world **ret, struct weir_err *err);
 void world_free(struct world *w);
 
-/* world.c: run until `until` (events at that very time excluded) or w->end if that is sooner. */
+/* Make the generator of a tenant's workload, which begins at time 0. */
+int world_load_source(const struct world *w, const struct world_tenant *t,
+	const struct scenario_workload *config, struct workload **ret, struct weir_err *err);
+
+/* world-plan.c: set the knobs that the `lab` of the host's policy asks a planner for. */
+int world_plan(struct world *w, struct world_host *h, struct weir_err *err);
+
+/* world.c: set the costs of a request of r->bytes at a gate. past: of its sender; NULL: none is known. */
+void world_costs(const struct scenario_gate *g, struct estimate_past *past, struct weir_req *r);
+/* Run until `until` (events at that very time excluded) or w->end if that is sooner. */
 int world_run(struct world *w, weir_time until);
 /* Start or stop a workload; does nothing if it is in that state already. */
 void world_load_run(struct world *w, struct world_load *l, bool run);
@@ -200,5 +224,8 @@ int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob
 	struct weir_err *err);
 /* Return the current settings of a tenant of the gate's policy. */
 const struct scenario_knobs *world_gate_knobs(const struct world_gate *g, size_t tenant);
+/* Change the settings of a tenant that `from` gives. */
+int world_gate_change(struct world *w, struct world_gate *g, size_t tenant,
+	const struct scenario_knobs *from, struct weir_err *err);
 void world_link_priorities(struct world *w);
 int world_change(struct world *w, const struct scenario_moment *m, struct weir_err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* array: growing keeps elements and grows by doubling; an impossible size changes nothing. */
+/* array: growing keeps elements and grows by doubling; an impossible size changes nothing; a sorted array stays sorted. */
 #include "base/array.h"
 #include "test.h"
 
@@ -51,10 +51,42 @@ static void test_too_much(void)
 	CHECK(a == before);
 }
 
+static int by_number(const void *key, const void *element)
+{
+	const uint32_t *a = key, *b = element;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+static void test_sorted(void)
+{
+	uint32_t *a = NULL;
+	size_t n = 0, room = 0, at;
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		uint32_t key = i * 7919 % 1000 * 2; /* each even number below 2,000 once */
+
+		CHECK(!array_find(a, n, &key, by_number, &at));
+		CHECK_INT(array_insert(&a, &n, &room, at, &key), 0);
+	}
+	CHECK_INT(n, 1000);
+	for (uint32_t key = 0; key < 2001; key++) {
+		CHECK_INT(array_find(a, n, &key, by_number, &at), key < 2000 && key % 2 == 0);
+		CHECK_INT(at, (key + 1) / 2);
+	}
+	for (size_t i = 0; i < 500; i++)
+		array_remove(a, &n, i);
+	CHECK_INT(n, 500);
+	for (size_t i = 0; i < n; i++)
+		CHECK_INT(a[i], 4 * i + 2);
+	free(a);
+}
+
 int main(void)
 {
 	RUN(test_grow);
 	RUN(test_resize);
 	RUN(test_too_much);
+	RUN(test_sorted);
 	return 0;
 }

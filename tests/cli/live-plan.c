@@ -293,6 +293,8 @@ static void test_refused(void)
 		{HOST("policy: {tenants: [{name: a, lab: {deadline: 1s}}]}, workloads: [{}]"),
 			"s.yaml:3:53: lab: the gateway cannot use 'deadline'"},
 		{LOAD("arrivals: hyper, rate: 10 iops, ca2: 4"), "h/main/w1 cannot run live"},
+		{LOAD("arrivals: bursts, rate: 10 iops, ca2: 4, peak: 20 iops"),
+			"h/main/w1 cannot run live"},
 		{LOAD("rate: 10 iops, rate_end: 20 iops, stop: 5s"), "rate_end"},
 		{LOAD("on: 1s, off: 1s"), "on and off"},
 		{LOAD("zipf: 1, sequential: 0.5"), "sequential"},

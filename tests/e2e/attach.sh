@@ -33,8 +33,14 @@ for time in 0s 1500ms 2d x; do
 	refused "--timeout: " --timeout $time $uri
 	refused "--dead-conn-timeout: " --dead-conn-timeout $time $uri
 done
-for size in 511 3k 8k x; do
-	refused "--block-size: " --block-size $size $uri
+for size in 511 -512 3k 8k 8192; do
+	refused "--block-size: must be 512, 1024, 2048 or 4096" --block-size $size $uri
+done
+refused "--block-size: " --block-size x $uri
+for size in 512 4096 4KiB; do
+	refused "'/dev/sda' is not a device" --block-size $size $uri /dev/sda # checked before the device
+	run 1 weir attach --block-size $size $uri
+	hasnt stderr "block-size"
 done
 for n in 0 65 x; do
 	refused "--connections: " --connections $n $uri

@@ -41,12 +41,30 @@ for command in "policy check" "serve --check"; do
 	run 0 weir $command one.yaml
 	hasnt stderr "hint"
 done
-sed 's|file:a.raw|nbd://127.0.0.1:1/x|; s|file:b.raw?direct=no|nbd://127.0.0.1:1/y|' apart.yaml >up.yaml
-run 0 weir policy check up.yaml
-has stderr "'a' and 'b' are on one server tcp:127.0.0.1:1, "
-sed 's|file:a.raw|nbd://127.0.0.1:1/x|; s|file:b.raw?direct=no|nbd://127.0.0.1:2/y|' apart.yaml >up.yaml
+for upstream in nbd://127.0.0.1:1/y nbd://127.0.0.1:2/y; do
+	sed "s|file:a.raw|nbd://127.0.0.1:1/x|; s|file:b.raw?direct=no|$upstream|" apart.yaml >up.yaml
+	run 0 weir policy check up.yaml
+	has stderr "up.yaml:4:21: 'a' and 'b' are on one server 127.0.0.1, "
+done
+sed 's|file:a.raw|nbd://127.0.0.1:1/x|; s|file:b.raw?direct=no|nbd://127.0.0.2:1/y|' apart.yaml >up.yaml
 run 0 weir policy check up.yaml
 hasnt stderr "hint"
+# Folders, and volumes that are not the first ones of their resource.
+mkdir -p images more
+cat >folders.yaml <<END
+listen: "unix:$here/s.sock"
+resources:
+  - {name: a, volumes: [{dir: "$here/images", match: "*.raw"}]}
+  - {name: b, volumes: [{name: m, back: "memory:1M"}, {name: b, back: "file:b.raw"}]}
+  - {name: c, volumes: [{dir: "$here/more", match: "*.raw"}, {dir: "$here/none", match: "*"}]}
+  - {name: d, volumes: [{dir: /dev, match: "no-such-device-*"}]}
+$tenants
+END
+run 0 weir policy check folders.yaml
+has stderr "folders.yaml:4:55: 'a' and 'b' are on one "
+has stderr "folders.yaml:5:"
+has stderr "'a' and 'c' are on one "
+[ "$(grep -c hint stderr)" -eq 2 ] || fail "other hints: $(cat stderr)"
 
 # ---- DUE, in the columns of weir status
 

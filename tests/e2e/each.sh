@@ -13,11 +13,6 @@ for python in python3 /usr/bin/python3; do # the package of libnbd belongs to th
 done
 "$python" -c 'import nbd' 2>/dev/null || skip "there is no libnbd for Python"
 
-uri()
-{
-	echo "nbd+unix:///$1?socket=$here/s.sock"
-}
-
 cat >weir.yaml <<END
 listen: "unix:$here/s.sock"
 state: "$here/state"

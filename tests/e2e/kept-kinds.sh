@@ -28,11 +28,6 @@ tenants:
   - {name: bytes, max: 1 MiB/s, match: {export: bytes}}
 END
 serve gate --api "unix:$here/api.sock" weir.yaml
-uri()
-{
-	echo "nbd+unix:///$1?socket=$here/s.sock"
-}
-
 # Exit status 0; 1: a max was exceeded, or the shares are wrong; 3: a rate was not reached.
 try()
 {

@@ -28,12 +28,14 @@ TOP = {
     "token": "token: token",
     "state": "state: elsewhere",
     "recordings": "recordings: elsewhere",
+    "links": "links: [{name: l, rate: 1 Gbit/s}]",
 }
 RESOURCE = {
     "back": "memory:16M", "cost": "bytes", "depth": "8", "capacity": "9k iops", "run": "4", "run_distance": "64 KiB",
     "credit": "4", "io_unit": "64 KiB", "flush_cost": "2", "trim_cost": "2", "stall": "2s", "controller": "parda, threshold: 25ms", "timeout": "9s",
     "connections": "2", "keep": "1 MiB", "direct": "true", "threads": "true", "read_only": "true", "lock": "false",
     "tls": "{psk: keys.psk}", "volumes": '[{name: a, back: "file:a.raw"}]',
+    "profile": "a.profile",
 }
 UNSAID = {"name", "version", "lab"}  # what a resource is; the format; experiments
 

@@ -130,3 +130,33 @@ run 1 env WEIR_SOCKET="$PWD/nobody" weir policy show
 has stderr "no gateway answers"
 run 2 weir policy show a b
 run 2 weir policy check --json "$data/good/empty.yaml"
+
+# ---- classes, folders and templates are shown, as text and as JSON
+
+cat >volumes.yaml <<END
+version: 1
+classes:
+  gold: {weight: 4, min: 500 iops, max: 10 iops/GiB}
+resources:
+  - name: r
+    volumes:
+      - {name: db, back: "memory:1M", class: gold}
+      - {dir: /srv, match: "*.raw", name: "vm-{stem}", class: gold, read_only: true}
+tenants:
+  - {name: vms, each: {match: {export: "vm-*"}, class: gold}}
+  - {name: db, match: {export: db}}
+END
+run 0 weir policy show volumes.yaml
+has stdout "CLASS gold: weight 4, min 500 iops, max 10 iops/GiB"
+has stdout "EACH vms: one tenant per export"
+has stdout "DIR /srv: files *.raw are volumes vm-{stem} behind r, class gold, read-only"
+has stdout "VOLUME db: memory:1M behind r, class gold"
+run 0 weir policy show --json volumes.yaml
+python3 - <<'END' || fail "the JSON is wrong: $(cat stdout)"
+import json
+j = json.load(open("stdout"))
+assert j["folders"] == [{"resource": "r", "dir": "/srv", "match": "*.raw", "name": "vm-{stem}", "class": "gold",
+                         "read_only": True}], j["folders"]
+assert j["classes"] == {"gold": {"weight": "4", "min": "500 iops", "max": "10 iops/GiB"}}, j["classes"]
+assert j["exports"][0]["class"] == "gold"
+END

@@ -5,33 +5,6 @@
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
 
-export WEIR_SOCKET="$here/api.sock"
-
-uri()
-{
-	echo "nbd+unix:///$1?socket=$here/s.sock"
-}
-
-# until_ok COMMAND...: try for up to 20 s.
-until_ok()
-{
-	for i in $(seq 200); do
-		"$@" >tried 2>&1 && return
-		sleep 0.1
-	done
-	fail "never: $* ($(cat tried))"
-}
-
-there()
-{
-	nbdinfo --size "$(uri "$1")"
-}
-
-gone()
-{
-	! nbdinfo --size "$(uri "$1")"
-}
-
 mkdir vm far none
 
 # ---- an empty folder: no export, not even the resource
@@ -47,6 +20,46 @@ truncate -s 1M none/a
 until_ok there a
 serve_stop gate
 rm -r none
+
+# ---- a file that two entries have is one volume, of the first; a second name of a file is named
+
+mkdir two
+truncate -s 1M two/a.raw two/b.img
+ln -s two again
+cat >weir.yaml <<END
+listen: "unix:$here/s.sock"
+resources:
+  - name: nvme0
+    volumes:
+      - {dir: $here/two, match: "*.raw", name: "raw-{stem}"}
+      - {dir: $here/two, name: "any-{stem}"}
+      - {dir: $here/again, name: "again-{stem}"}
+END
+serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
+# names NAME...: the open volumes are these
+names()
+{
+	weir volume list -o json >stdout
+	python3 -c 'import json, sys
+names = sorted(x["name"] for x in json.load(open("stdout"))["volumes"] if x["open"])
+sys.exit(names != sorted(sys.argv[1:]) and f"volumes: {names}")' "$@"
+}
+run 0 names raw-a any-b
+run 0 weir volume list
+hasnt stdout "not served"
+ln two/b.img two/0.img
+until_ok eval 'weir volume list | grep "any-0.*: it is another name of the file of volume .any-b."'
+run 0 names raw-a any-b
+rm two/0.img
+run 0 weir volume create nvme0 raw-c --size 1M
+run 0 names raw-a any-b raw-c
+run 0 weir volume rm --keep raw-c
+run 0 names raw-a any-b
+serve_stop gate
+serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
+run 0 names raw-a any-b
+serve_stop gate
+rm -r two again state
 
 truncate -s 4M vm/1.raw db.raw vm/skipped.img vm/named.raw
 cat >weir.yaml <<END
@@ -97,8 +110,8 @@ ln -s /etc/passwd vm/link.raw
 mkdir vm/folder.raw
 echo x >vm/.hidden.raw
 : >vm/empty.raw
-truncate -s 1M taken.raw "$(printf 'a\nb').raw"
-mv taken.raw a?b.raw vm/
+truncate -s 1M taken.raw "$(printf 'a\n\033b').raw"
+mv taken.raw a??b.raw vm/
 truncate -s 2M 6.raw
 mv 6.raw vm/
 until_ok there vm-6
@@ -112,10 +125,13 @@ text = "\n".join(j["unserved"])
 for why in ("the policy has an export of that name", "contains a control character", "is empty"):
     assert why in text, (why, text)
 END
+run 0 weir volume list
+has stdout "control character"
+hasnt stdout "$(printf '\033')"
 for why in "vm-taken" "control character" "is empty"; do
 	grep -q "volume-refused .*$why" gate.log || fail "the log does not name '$why'"
 done
-rm vm/again.raw vm/pipe.raw vm/link.raw vm/.hidden.raw vm/empty.raw vm/taken.raw vm/a?b.raw
+rm vm/again.raw vm/pipe.raw vm/link.raw vm/.hidden.raw vm/empty.raw vm/taken.raw vm/a??b.raw
 rmdir vm/folder.raw
 
 # ---- files that go; data are flushed

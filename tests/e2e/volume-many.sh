@@ -6,7 +6,6 @@
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
 
-export WEIR_SOCKET="$here/api.sock"
 ulimit -n "$(ulimit -H -n)"
 test "$(ulimit -n)" = unlimited || test "$(ulimit -n)" -ge 2500 || skip "at most $(ulimit -n) descriptors"
 
@@ -37,7 +36,7 @@ serve gate --api "unix:$here/api.sock" --pidfile gate.pid weir.yaml
 before=$(resident)
 serve_stop gate
 serve gate --api "unix:$here/api.sock" --pidfile gate.pid idle.yaml
-run 0 nbdinfo --size "nbd+unix:///idle-2000?socket=$here/s.sock"
+run 0 nbdinfo --size "$(uri idle-2000)"
 each=$((($(resident) - before) * 1024 / 2000))
 echo "an idle volume has $each bytes"
 test "$each" -le 8192 || fail "an idle volume has $each bytes"
@@ -46,7 +45,7 @@ serve_stop gate
 # ---- volumes that come and go under load
 
 serve gate --api "unix:$here/api.sock" --state "$here/state" --pidfile gate.pid weir.yaml
-weir load -t 600s -d 8 --reads 50% --verify "db=nbd+unix:///db?socket=$here/s.sock" >load.out 2>&1 &
+weir load -t 600s -d 8 --reads 50% --verify "db=$(uri db)" >load.out 2>&1 &
 load=$!
 python3 -B - <<'END' || fail "volumes that come and go"
 import json, os, socket, subprocess, time, http.client

@@ -7,25 +7,18 @@
 
 command -v nbdkit >/dev/null || skip "there is no nbdkit"
 
-MODEL="model:server,rate=2k,service=fixed,servers=8"
-
 # policy KIND: 50 volumes; a volume is a file, or an export of an upstream, if its number is odd in a mixed one.
 policy()
 {
-	cat <<-END
-	listen: "unix:$here/s.sock"
-	resources:
-	  - name: disk
-	    depth: 8
-	    volumes:
-	END
+	kind=$1
+	set --
 	for i in $(seq 0 49); do
-		case $1$((i % 2)) in
-		file* | mixed0) back="file:$here/$i.raw" ;;
-		*) back="nbd+unix:///$i?socket=$here/up.sock" ;;
+		case $kind$((i % 2)) in
+		file* | mixed0) set -- "$@" "v$i=file:$here/$i.raw" ;;
+		*) set -- "$@" "v$i=nbd+unix:///$i?socket=$here/up.sock" ;;
 		esac
-		echo "      - {name: v$i, back: \"$MODEL+$back\"}"
 	done
+	volumes_policy "model:server,rate=2k,service=fixed,servers=8" "$@"
 	cat <<-END
 	tenants:
 	  - {name: big, weight: 20, match: {export: v0}}
@@ -55,7 +48,7 @@ for kind in file nbd mixed; do
 	serve gate --api "unix:$here/api.sock" "$kind.yaml"
 	set --
 	for i in $(seq 0 49); do
-		set -- "$@" "v$i=nbd+unix:///v$i?socket=$here/s.sock"
+		set -- "$@" "v$i=$(uri "v$i")"
 	done
 	weir load -t 60s -d 32 "$@" >load.out 2>&1 &
 	load=$!

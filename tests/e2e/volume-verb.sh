@@ -5,13 +5,6 @@
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
 
-export WEIR_SOCKET="$here/api.sock"
-
-uri()
-{
-	echo "nbd+unix:///$1?socket=$here/s.sock"
-}
-
 # api METHOD PATH [BODY]: the reply in stdout, its status behind it.
 api()
 {
@@ -263,4 +256,20 @@ if [ "$(id -u)" -eq 0 ]; then # an immutable folder would need more; a folder in
 	run 0 weir volume rm vm-33
 	test ! -e vm/33.raw || fail "rm left the file that create made"
 fi
+serve_stop gate
+
+# ---- the tenant that a template makes for the first client; "-" if the client's address decides
+
+cat >each.yaml <<END
+listen: "unix:$here/s.sock"
+resources:
+  - {name: r, volumes: [{name: vm-1, back: "memory:1M"}, {name: by-uid, back: "memory:1M"}]}
+tenants:
+  - {name: vms, each: {match: {export: "vm-*"}}}
+  - {name: users, each: {match: {export: "by-*", uid: "*"}}}
+END
+serve gate --api "unix:$here/api.sock" each.yaml
+run 0 weir volume list -o json
+has stdout '"tenant": "vms/vm-1"'
+hasnt stdout others
 serve_stop gate

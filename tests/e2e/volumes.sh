@@ -5,24 +5,14 @@
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
 
-uri()
-{
-	echo "nbd+unix:///$1?socket=$here/s.sock"
-}
-
 # policy VOLUMES: files on a device of 1,000 requests a second, of which a volume has all.
 policy()
 {
-	cat <<-END
-	listen: "unix:$here/s.sock"
-	resources:
-	  - name: disk
-	    depth: 8
-	    volumes:
-	END
 	for name; do
-		echo "      - {name: $name, back: \"model:server,rate=1k,service=fixed,servers=8+file:$name.raw\"}"
+		shift
+		set -- "$@" "$name=file:$name.raw"
 	done
+	volumes_policy "model:server,rate=1k,service=fixed,servers=8" "$@"
 	cat <<-END
 	tenants:
 	  - {name: a, weight: 20, match: {export: a}}
@@ -116,6 +106,22 @@ if command -v nbdkit >/dev/null; then
 	has gate.log "volume-stalled resource=disk volume=up"
 	has gate.log "volume-resumed resource=disk volume=up"
 	run 0 weir policy apply weir.yaml
+
+	# ---- a volume of the API whose upstream does not answer: DELETE is answered at once
+
+	run 0 weir volume add disk hangs "nbd+unix:///?socket=$here/up.sock"
+	run 0 there hangs
+	kill -STOP "$(cat up.pid)"
+	before=$(date +%s%N)
+	run 0 curl -s --unix-socket "$here/api.sock" -X DELETE "http://x/v1/volumes/hangs?force=1"
+	took=$((($(date +%s%N) - before) / 1000000))
+	run 0 gone hangs
+	run 0 there a
+	hasnt gate.log "volume-removed volume=hangs"
+	kill -CONT "$(cat up.pid)"
+	until_ok grep "volume-removed volume=hangs" gate.log
+	[ "$took" -lt 400 ] || fail "DELETE took $took ms while the upstream hangs" # a second is the wait for other changes
+	echo "DELETE of a volume that hangs took $took ms"
 fi
 
 # ---- a bad volume changes nothing

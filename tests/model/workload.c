@@ -11,7 +11,9 @@ static struct workload_config plain(enum workload_arrivals arrivals)
 	return (struct workload_config){.arrivals = arrivals,
 		.outstanding = 4,
 		.rate = 1000,
-		.ca2 = 1,
+		.ca2 = 4,
+		.peak = 5000,
+		.burst = WEIR_SEC,
 		.sizes = {{4096, 1}},
 		.n_sizes = 1,
 		.reads = 1,
@@ -80,6 +82,53 @@ static void hyper_has_its_rate_and_ca2(void)
 		CHECK_NEAR(g.mean, 1e6, 0.02);
 		CHECK_NEAR(g.ca2, ca2[i], 0.03);
 	}
+}
+
+/* Return the most IOs of any second. */
+static double peak_of(const struct trace *t)
+{
+	size_t most = 0;
+
+	for (size_t i = 0, from = 0; i < t->n; i++) {
+		while (t->records[i].at - t->records[from].at >= WEIR_SEC)
+			from++;
+		most = i + 1 - from > most ? i + 1 - from : most;
+	}
+	return (double)most;
+}
+
+/* Judged by the summary that `weir trace info` prints, which knows nothing of the process. */
+static void bursts_have_their_rate_ca2_and_peak(void)
+{
+	static const struct {
+		double rate, ca2, peak, burst;
+	} of[] = {{25, 20, 100, 1}, {25, 40, 100, 1}, {25, 40, 150, 4}, {5, 14, 100, 1},
+		{10, 23, 120, 1}, {110, 145, 400, 2}, {55, 2.2, 100, 1}, {5, 1.3, 60, 1},
+		{1000, 40, 5000, 1}};
+	enum { N = 200000 };
+	struct trace t = {.records = calloc(N, sizeof(*t.records))};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		struct workload_config c = plain(WORKLOAD_BURSTS);
+		struct trace_summary s;
+		struct workload_io io;
+		struct workload *w;
+
+		c.rate = of[i].rate;
+		c.ca2 = of[i].ca2;
+		c.peak = of[i].peak;
+		c.burst = (weir_time)(of[i].burst * 1e9);
+		w = make(&c);
+		for (t.n = 0; t.n < N && workload_next(w, 0, &io); t.n++)
+			t.records[t.n].at = io.at;
+		workload_free(w);
+		trace_summarise(&t, &s);
+		CHECK_INT(t.n, N);
+		CHECK_NEAR(s.rate, of[i].rate, 0.05);
+		CHECK_NEAR(s.ca2, of[i].ca2, 0.05);
+		CHECK_NEAR(peak_of(&t), of[i].peak, 0.05);
+	}
+	free(t.records);
 }
 
 static void uniform_is_exact(void)
@@ -763,6 +812,10 @@ static void errors_name_the_field(void)
 	REFUSED(WORKLOAD_POISSON, rate_end, 5, "stop"); /* a ramp without an end */
 	REFUSED(WORKLOAD_HYPER, ca2, 0.5, "ca2");
 	REFUSED(WORKLOAD_HYPER, ca2, (double)NAN, "ca2");
+	REFUSED(WORKLOAD_BURSTS, ca2, 1, "ca2");
+	REFUSED(WORKLOAD_BURSTS, peak, 1000, "peak"); /* the rate */
+	REFUSED(WORKLOAD_BURSTS, burst, 0, "burst");
+	REFUSED(WORKLOAD_BURSTS, rate_end, 5, "stop");
 	REFUSED(WORKLOAD_CLOSED, on, WEIR_SEC, "off");
 	REFUSED(WORKLOAD_CLOSED, off, WEIR_SEC, "on");
 	REFUSED(WORKLOAD_CLOSED, on, -1, "on");
@@ -799,6 +852,7 @@ int main(void)
 {
 	RUN(poisson_has_its_rate_and_ca2);
 	RUN(hyper_has_its_rate_and_ca2);
+	RUN(bursts_have_their_rate_ca2_and_peak);
 	RUN(uniform_is_exact);
 	RUN(stops_for_good);
 	RUN(ramps_have_exact_counts);

@@ -274,10 +274,12 @@ static const char *const wrong[][2] = {
 		"t.yaml:4:59: hosts[0].workloads[0].outstanding: only a closed workload has this "
 		"key; this one is 'poisson'"},
 	{HEAD "hosts: [{name: h, workloads: [{trace: t, rate: 5 iops}]}]\n",
-		"t.yaml:4:48: hosts[0].workloads[0].rate: only a poisson, hyper or uniform "
+		"t.yaml:4:48: hosts[0].workloads[0].rate: only a poisson, hyper, uniform or bursts "
 		"workload has this key; this one is 'trace'"},
 	{HEAD "hosts: [{name: h, workloads: [{trace: t, think: 5ms}]}]\n", ".think: only a closed"},
 	{HEAD "hosts: [{name: h, workloads: [{rate: 5 iops, ca2: 4}]}]\n", ".ca2: only a hyper"},
+	{HEAD "hosts: [{name: h, workloads: [{arrivals: bursts, rate: 5 iops, ca2: 4}]}]\n",
+		".arrivals: bursts need 'ca2' and 'peak'"},
 	{HEAD "hosts: [{name: h, workloads: [{speed: 2}]}]\n",
 		".speed: only a trace workload has this key; this one is 'closed'"},
 	{HEAD "hosts: [{name: h, workloads: [{on: 0s, off: 0s}]}]\n",

@@ -230,10 +230,13 @@ static int read_seconds(const char *const *values, int option, uint64_t *ret)
 static int read_block(const char *text, uint64_t *ret)
 {
 	struct weir_err err;
+	int64_t bytes;
 
 	if (!text)
 		return -1;
-	if (weir_units_size(text, ret, &err) < 0)
+	if (weir_units_int(text, &bytes, &err) == 0)
+		*ret = bytes < 0 ? 0 : (uint64_t)bytes;
+	else if (weir_units_size(text, ret, &err) < 0)
 		return opts_fail(&verb_attach, "--block-size: %s", err.text);
 	if (*ret < 512 || *ret > 4096 || *ret & (*ret - 1))
 		return opts_fail(&verb_attach, "--block-size: must be 512, 1024, 2048 or 4096");

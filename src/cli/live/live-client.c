@@ -30,6 +30,8 @@ static const char *unsupported(const struct workload_config *c)
 		return "a trace";
 	if (c->arrivals == WORKLOAD_HYPER)
 		return "arrivals: hyper";
+	if (c->arrivals == WORKLOAD_BURSTS)
+		return "arrivals: bursts";
 	if (open && c->rate_end > 0)
 		return "rate_end";
 	if (!open && c->think > 0)

@@ -67,8 +67,7 @@ static int read_profile(const char *path, struct estimate *ret)
 	return rc < 0 ? opts_fail(&verb_trace, "--profile: %s", err.text) : 0;
 }
 
-/* Read a time, a rate of bytes, or both: 100us+500MB/s. */
-static int read_constant(const char *word, struct estimate *ret)
+int trace_read_work(const struct verb *v, const char *word, struct estimate *ret)
 {
 	char *copy = strdup(word), *plus = copy ? strchr(copy, '+') : NULL;
 	bool rate_only = !plus && strstr(word, "/s");
@@ -89,7 +88,7 @@ static int read_constant(const char *word, struct estimate *ret)
 		rc = weir_err_set(&err, -EINVAL, "'%s' is no work", word);
 	free(copy);
 	if (rc < 0)
-		return opts_fail(&verb_trace, "--work: %s", err.text);
+		return opts_fail(v, "--work: %s", err.text);
 	estimate_constant(ret, (double)time, 1e9 / rate.per_second);
 	return 0;
 }
@@ -139,7 +138,7 @@ static int read_stages(const struct trace_stages *s, struct analysis *a)
 	if (s->profile)
 		status = read_profile(s->profile, &a->estimate);
 	else if (s->work)
-		status = read_constant(s->work, &a->estimate);
+		status = trace_read_work(&verb_trace, s->work, &a->estimate);
 	if (s->profile || s->work)
 		a->stage[a->n_stages++] = (struct stage){"storage", STORAGE, 1};
 	if (!status && s->link)

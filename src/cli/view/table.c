@@ -37,6 +37,18 @@ void table_cell(struct table *t, const char *fmt, ...)
 		clean_text(text);
 }
 
+void table_put_text(const char *text, FILE *to)
+{
+	const unsigned char *from = (const unsigned char *)text;
+
+	while (*from) {
+		size_t n = utf8_shown(from);
+
+		fwrite(n ? from : (const unsigned char *)"?", 1, n ? n : 1, to);
+		from += n ? n : 1;
+	}
+}
+
 void table_end(struct table *t, FILE *to)
 {
 	fputc(TABLE_HEAD, to);

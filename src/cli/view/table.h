@@ -23,6 +23,9 @@ void table_begin(struct table *t, const char *const *heads, unsigned right);
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void table_end(struct table *t, FILE *to); /* print and free the table */
 
+/* Print foreign text outside of a table, with a '?' for what must not go to a terminal. */
+void table_put_text(const char *text, FILE *to);
+
 /* Print lines without the marks of headings. */
 void table_print_plain(const char *text);
 

@@ -222,8 +222,11 @@ void view_write_lines(const json_t *j, const char *key, const char *label, FILE 
 {
 	const json_t *list = json_object_get(j, key);
 
-	for (size_t i = 0; i < json_array_size(list); i++)
-		fprintf(to, "%s: %s\n", label, json_string_value(json_array_get(list, i)));
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		fprintf(to, "%s: ", label);
+		table_put_text(json_string_value(json_array_get(list, i)), to);
+		fputc('\n', to);
+	}
 }
 
 void view_write_all(const struct view *v, const json_t *now, bool idle, FILE *to)

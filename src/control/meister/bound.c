@@ -89,8 +89,8 @@ static double distance(const struct queue *q, const struct meister_curve *own, d
 	return t - s;
 }
 
-/* The distance grows after knee i, and no more after the next one, if there is one. */
-static double most_on(const struct queue *q, const struct meister_curve *own, size_t i)
+/* The distance grows after knee i, and no more after the next one, if there is one. Return where it is greatest. */
+static double most_at(const struct queue *q, const struct meister_curve *own, size_t i)
 {
 	const struct meister_knee *k = &own->knee[i];
 	double end = i + 1 < own->n ? k[1].t : HUGE_VAL, s = end;
@@ -99,15 +99,16 @@ static double most_on(const struct queue *q, const struct meister_curve *own, si
 	/* It grows until the service comes to the first piece of g that is as steep. */
 	if (piece_steep(q, k->slope * (1 - ROUNDING), &p) && k->slope > 0)
 		s = fmin(end, fmax(k->t, k->t + (p.value - k->value) / k->slope));
-	return isinf(s) ? HUGE_VAL : distance(q, own, s);
+	return s;
 }
 
-double meister_bound(
-	struct meister_above above, const struct meister_curve *own, double rate, double blocking)
+double meister_bound_at(struct meister_above above, const struct meister_curve *own, double rate,
+	double blocking, double *ret_arrival)
 {
 	const struct queue q = {above, rate, blocking};
 	size_t from = 0, n = own->n;
 
+	*ret_arrival = 0;
 	if (!grows_after(&q, own, 0))
 		return distance(&q, own, 0);
 	while (n > 1) { /* the last knee after which the distance grows */
@@ -116,5 +117,14 @@ double meister_bound(
 		from = grows_after(&q, own, from + half) ? from + half : from;
 		n -= half;
 	}
-	return most_on(&q, own, from);
+	*ret_arrival = most_at(&q, own, from);
+	return isinf(*ret_arrival) ? HUGE_VAL : distance(&q, own, *ret_arrival);
+}
+
+double meister_bound(
+	struct meister_above above, const struct meister_curve *own, double rate, double blocking)
+{
+	double arrival;
+
+	return meister_bound_at(above, own, rate, blocking, &arrival);
 }

@@ -30,5 +30,8 @@ struct meister_above {
 /* Return D in seconds, or INFINITY. `own` has at least one knee and a value above 0. rate > 0, blocking ≥ 0. */
 double meister_bound(
 	struct meister_above above, const struct meister_curve *own, double rate, double blocking);
+/* The same, and s of the request that waits so long: it leaves at s + D, and D = (A(s + D) + L + α(s)) / B − s. */
+double meister_bound_at(struct meister_above above, const struct meister_curve *own, double rate,
+	double blocking, double *ret_arrival);
 
 #endif

@@ -24,10 +24,11 @@ static json_t *volume_json(struct gateway *g, const struct gateway_volume_view *
 	json_t *j = json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"name", api_text(v->name), "resource", api_text(v->resource), "back",
 		api_text(v->back), "class", text_or_null(v->class_), "tenant",
-		text_or_null(v->tenant), "from", v->from, "open", v->open, "trouble",
-		text_or_null(v->trouble), "size", v->size ? api_count(v->size) : json_null(),
-		"clients", api_count(v->clients), "requests", api_count(v->requests), "bytes",
-		api_count(v->bytes), "uri", text_or_null(uri));
+		text_or_null(*v->tenant ? v->tenant : NULL), "from", v->from, "open", v->open,
+		"trouble", text_or_null(v->trouble), "size",
+		v->size ? api_count(v->size) : json_null(), "clients", api_count(v->clients),
+		"requests", api_count(v->requests), "bytes", api_count(v->bytes), "uri",
+		text_or_null(uri));
 
 	free(uri);
 	return j;

@@ -19,8 +19,9 @@ void policy_show_export(const struct weir_policy *p, size_t i, FILE *to)
 	char a[32], b[32];
 
 	if (e->back) {
-		fprintf(to, "%sVOLUME %s: %s behind %s%s\n", i ? "" : "\n", e->name, e->back,
-			p->resources[e->resource].name, e->read_only ? ", read-only" : "");
+		fprintf(to, "%sVOLUME %s: %s behind %s%s%s%s\n", i ? "" : "\n", e->name, e->back,
+			p->resources[e->resource].name, e->class_ ? ", class " : "",
+			e->class_ ? e->class_ : "", e->read_only ? ", read-only" : "");
 		return;
 	}
 	fprintf(to, "%sEXPORT %s: %s from %s, %s%s\n", i ? "" : "\n", e->name,

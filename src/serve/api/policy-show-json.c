@@ -2,7 +2,9 @@
 /* policy-show-json: a policy as JSON; a tenant and an export are a line each. */
 #include "serve/api/json-text.h"
 #include "policy/by-size.h"
+#include "policy/override.h"
 #include "serve/api/policy-show.h"
+#include <string.h>
 
 #define PRECISION JSON_REAL_PRECISION(12)
 
@@ -195,6 +197,10 @@ static void put_export(const struct weir_policy *p, size_t i, FILE *to)
 		fputs(", \"back\": ", to);
 		json_text_string(e->back, to);
 	}
+	if (e->class_) {
+		fputs(", \"class\": ", to);
+		json_text_string(e->class_, to);
+	}
 	if (e->description) {
 		fputs(", \"description\": ", to);
 		json_text_string(e->description, to);
@@ -202,11 +208,54 @@ static void put_export(const struct weir_policy *p, size_t i, FILE *to)
 	fputc('}', to);
 }
 
+static json_t *json_folders(const struct weir_policy *p)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < p->n_folders; i++) {
+		const struct weir_folder *f = &p->folders[i];
+
+		json_array_append_new(list,
+			json_pack("{s:s, s:s, s:s, s:s, s:s*, s:b}", "resource",
+				p->resources[f->resource].name, "dir", f->dir, "match", f->match,
+				"name", f->name, "class", f->class_, "read_only", f->read_only));
+	}
+	return list;
+}
+
+static json_t *json_classes(const struct weir_policy *p)
+{
+	static const char *const keys[] = {"weight", "min", "max", "burst", "slo"};
+	static const unsigned bits[] = {POLICY_GIVEN_WEIGHT, POLICY_GIVEN_MIN, POLICY_GIVEN_MAX,
+		POLICY_GIVEN_MAX, POLICY_GIVEN_SLO};
+	char text[POLICY_OVERRIDE_TEXT];
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < p->n_classes; i++) {
+		json_t *one = json_object();
+
+		for (size_t k = 0; k < sizeof(keys) / sizeof(*keys); k++) {
+			policy_override_show_tenant(&p->classes[i].knobs, keys[k], text);
+			if (p->classes[i].given & bits[k] && strcmp(text, "none") != 0)
+				json_object_set_new(one, keys[k], json_string(text));
+		}
+		json_object_set_new(all, p->classes[i].name, one);
+	}
+	return all;
+}
+
 static void put_end(const struct weir_policy *p, FILE *to)
 {
 	json_t *gateway = policy_show_json_gateway(p);
+	json_t *folders = json_folders(p), *classes = json_classes(p);
 
-	fputs("\n ],\n \"gateway\": ", to);
+	fputs("\n ],\n \"folders\": ", to);
+	json_dumpf(folders, to, JSON_INDENT(2) | PRECISION);
+	json_decref(folders);
+	fputs(",\n \"classes\": ", to);
+	json_dumpf(classes, to, JSON_INDENT(2) | PRECISION);
+	json_decref(classes);
+	fputs(",\n \"gateway\": ", to);
 	json_dumpf(gateway, to, JSON_INDENT(2) | PRECISION);
 	fputs("\n}\n", to);
 	json_decref(gateway);

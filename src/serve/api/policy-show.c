@@ -9,6 +9,7 @@
 #include "serve/api/policy-show.h"
 #include "policy/by-size.h"
 #include "policy/override.h"
+#include "policy/plan.h"
 #include "base/array.h"
 #include <errno.h>
 #include <math.h>
@@ -181,12 +182,10 @@ static void burst_cell(struct row *r, const struct weir_tenant *t)
 
 static void slo_cell(struct row *r, const struct weir_tenant *t)
 {
-	char span[32];
+	char slo[POLICY_SLO_TEXT];
 
-	if (t->slo_percentile > 0) {
-		put_number(r, "p%.12g < ", t->slo_percentile);
-		put_text(r, weir_units_show_time(t->slo_latency, span, sizeof(span)));
-	}
+	if (t->slo_percentile > 0)
+		put_text(r, policy_plan_show_slo(t, slo));
 	cell_end(r);
 }
 
@@ -404,6 +403,15 @@ static void show_resource(const struct weir_resource *r, FILE *to)
 	show_costs(r, to);
 }
 
+static void show_folder(const struct weir_policy *p, size_t i, FILE *to)
+{
+	const struct weir_folder *f = &p->folders[i];
+
+	fprintf(to, "%sDIR %s: files %s are volumes %s behind %s%s%s%s\n", i ? "" : "\n", f->dir,
+		f->match, f->name, p->resources[f->resource].name, f->class_ ? ", class " : "",
+		f->class_ ? f->class_ : "", f->read_only ? ", read-only" : "");
+}
+
 /* Show what follows the tenants and the exports. */
 static void show_end(const struct weir_policy *p, FILE *to)
 {
@@ -428,6 +436,8 @@ bool policy_show_table(struct policy_show *s, size_t lines, FILE *to)
 		show_classes(p, to);
 		for (size_t i = 0; i < p->n_resources; i++)
 			show_resource(&p->resources[i], to);
+		for (size_t i = 0; i < p->n_folders; i++)
+			show_folder(p, i, to);
 		s->at++;
 	}
 	for (; s->at < all && s->at < end; s->at++)

@@ -12,7 +12,8 @@
  *           SWITCH  the same: from here on the resource's clients have the new policy
  *           ENTER   main thread: so have new clients, and readers of the policy
  *           LEAVE   volumes and resources that the new policy lacks are flushed and closed, while the
- *                   next change begins; the request is answered then, or after a second
+ *                   next change begins; the request is answered then, or after LEAVE_TIME, a request for one
+ *                   volume after LEAVE_VOLUME
  *         If a resource refuses (out of memory), the others and the disk are restored (UNDO). The
  *         old version is freed aside, with its last reference.
  *         A client in its handshake meanwhile is matched once more when it joins its resource.
@@ -20,7 +21,8 @@
 #include "base/no-memory.h"
 #include "base/container.h"
 #include "serve/gateway/change.h"
-#include "serve/gateway/folder.h"
+#include "serve/store/folder.h"
+#include "serve/gateway/note.h"
 #include "serve/gateway/volume-edit.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -31,6 +33,8 @@
 #define RETRY      WEIR_MS        /* for the parts to stand still */
 #define STOP_TIME  (50 * WEIR_MS) /* for jobs aside when the gateway ends */
 #define LEAVE_TIME WEIR_SEC
+#define LEAVE_VOLUME                                                                               \
+	(50 * WEIR_MS) /* an orchestrator has its answer within 100 ms, whatever the storage does */
 
 enum stage { MAKE, DIVIDE, STEP, SWITCH, UNDO, UNKEEP, LEAVE, UNLINK };
 enum state { UNTOUCHED, STARTED, SWITCHED }; /* of a resource */
@@ -316,8 +320,8 @@ static void run_aside(struct aside_job *j)
 		gateway_volume_unlink(c->volume.name, c->gone, &c->gone_file, &c->note);
 		break;
 	default:
-		gateway_draft_unkeep(c->gateway, &c->draft);
 		gateway_volume_unmake(c);
+		gateway_draft_unkeep(c->gateway, &c->draft);
 	}
 }
 
@@ -334,7 +338,8 @@ static void give_up(struct gateway_change *c)
 		aside_post(c->gateway->aside, &c->job);
 		return;
 	}
-	gateway_draft_unkeep(c->gateway, &c->draft); /* the end: there is no thread aside */
+	gateway_volume_unmake(c); /* the end: there is no thread aside */
+	gateway_draft_unkeep(c->gateway, &c->draft);
 	finish(c->gateway, c);
 }
 
@@ -379,12 +384,18 @@ void gateway_change_left(struct gateway_change *c)
 
 static void leave_late(struct loop_timer *t, weir_time now)
 {
-	left(container_of(t, struct gateway_change, leave_timer));
+	struct gateway_change *c = container_of(t, struct gateway_change, leave_timer);
+
+	if (c->kind == CHANGE_VOLUME)
+		gateway_note_add(&c->note, "volume '%s' is still being closed", c->volume.name);
+	left(c);
 }
 
 /* The change is in force: begin the next. */
 static void leave(struct gateway *g, struct gateway_change *c)
 {
+	weir_time patience = c->kind == CHANGE_VOLUME ? LEAVE_VOLUME : LEAVE_TIME;
+
 	c->stage = LEAVE;
 	unqueue(g, c);
 	c->next = g->leaves;
@@ -393,7 +404,7 @@ static void leave(struct gateway *g, struct gateway_change *c)
 		c->next->link = &c->next;
 	g->leaves = c;
 	c->leave_timer.due = leave_late;
-	if (!c->leaving || loop_set(g->loop, &c->leave_timer, loop_clock() + LEAVE_TIME) < 0)
+	if (!c->leaving || loop_set(g->loop, &c->leave_timer, loop_clock() + patience) < 0)
 		left(c);
 	begin_next(g);
 }
@@ -553,15 +564,14 @@ static void follow_folders(struct gateway *g)
 		return;
 	loop_change(g->loop, &g->folders_fd, EPOLLIN);
 	loop_set(g->loop, &g->folders_timer,
-		loop_clock() + (gateway_folders_soon(g->folders) ? WEIR_SEC : SCAN));
+		loop_clock() + (folders_soon(g->folders) ? WEIR_SEC : SCAN));
 }
 
 int gateway_folders_start(struct gateway *g)
 {
 	int rc;
 
-	g->folders_fd =
-		(struct loop_fd){.fd = gateway_folders_fd(g->folders), .ready = folders_ready};
+	g->folders_fd = (struct loop_fd){.fd = folders_fd(g->folders), .ready = folders_ready};
 	g->folders_timer.due = folders_due;
 	rc = loop_add(g->loop, &g->folders_fd, EPOLLIN);
 	if (rc < 0)

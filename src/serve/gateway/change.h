@@ -19,8 +19,8 @@ struct gateway_draft { /* a version that is being made; zero it */
 	struct weir_policy *base;
 	struct gateway_version *version;
 	int *was; /* policy_swap_map from the version in force */
-	struct gateway_extras extras;
-	uint64_t folders;            /* gateway_folders_version of its volumes */
+	struct extras extras;
+	uint64_t folders;            /* folders_version of its volumes */
 	struct gateway_note refused; /* volumes that it should have; a line for each */
 	struct gateway_override *overrides;
 	size_t n_overrides;

@@ -135,8 +135,9 @@ bool gateway_override(
 
 /* One volume, for a list. */
 struct gateway_volume_view {
-	const char *name, *resource, *back, *class_,
-		*tenant;  /* class_, tenant: NULL: none, or not by its name alone */
+	const char *name, *resource, *back, *class_; /* class_: NULL: none */
+	/* Of its clients, which a template may have yet to make; "": not by its name alone. 16 names of 63 bytes, each with a separator. */
+	char tenant[16 * 64];
 	const char *from; /* "file", "api" or "dir" */
 	bool open;        /* false: it could not be opened */
 	const char

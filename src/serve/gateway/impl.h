@@ -17,7 +17,7 @@
 #define WEIR_SERVE_GATEWAY_IMPL_H
 
 #include "serve/back/volumes.h"
-#include "serve/gateway/extra.h"
+#include "serve/store/extra.h"
 #include "serve/gateway/gateway.h"
 #include "serve/loop/chunk.h"
 #include "serve/loop/daemon.h"
@@ -31,7 +31,7 @@ struct cluster;            /* cluster.c */
 struct gateway_change;     /* serve/gateway/change.c */
 struct gateway_divide;     /* serve/gateway/divide.c */
 struct gateway_each_table; /* serve/gateway/each.c */
-struct gateway_folders;    /* serve/gateway/folder.c */
+struct folders;            /* serve/store/folder.c */
 struct gateway_ledger;     /* serve/gateway/ledger.c */
 struct gateway_slo;        /* serve/gateway/slo.c */
 struct record;             /* record.c */
@@ -143,7 +143,7 @@ struct gateway {
 	char *state;              /* folder for overrides; NULL: nothing is kept */
 	weir_policy_reader *reader;
 	void *reader_arg;
-	struct gateway_extras extras; /* volumes of the API */
+	struct extras extras; /* volumes of the API */
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	struct gateway_divide *divide;
@@ -164,7 +164,7 @@ struct gateway {
 	struct gateway_volume *volumes_leaving; /* removed, and not freed yet … */
 	pthread_mutex_t leaving_lock;           /* … from any thread */
 	atomic_bool volumes_wait;               /* some volume was not opened before one has left */
-	struct gateway_folders *folders;        /* the thread's that makes drafts */
+	struct folders *folders;                /* the thread's that makes drafts */
 	uint64_t folders_version;               /* of the policy in force */
 	struct gateway_note unserved;           /* volumes that it should have; a line for each */
 	struct loop_fd folders_fd;
@@ -307,6 +307,9 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 	struct gateway_resource *const *list, struct gateway_volumes *ret_new,
 	struct gateway_note *refused, struct weir_err *err);
+/* Return true if the volume of a policy is open, at its resource. */
+bool gateway_volume_is_open(
+	struct gateway *g, const struct weir_export *e, const struct gateway_resource *at);
 /* Check the files of volumes and resources that a policy adds and that came through the API: they must be in folders in which
  * the gateway has some already, or that are folders of its volumes, and no links. 0, or -EINVAL with a message. Any thread, as
  * above. */

@@ -13,7 +13,7 @@ void gateway_layers_free(struct gateway_layers *v)
 {
 	weir_policy_free(v->base);
 	weir_policy_free(v->policy);
-	gateway_extras_free(&v->extras);
+	extras_free(&v->extras);
 	gateway_note_free(&v->refused);
 	gateway_note_free(&v->remarks);
 	gateway_state_free(v->overrides, v->n_overrides);

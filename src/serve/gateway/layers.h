@@ -18,7 +18,7 @@
 
 struct gateway_layers { /* of a version that is not complete yet; zero it */
 	struct weir_policy *base, *policy;
-	struct gateway_extras extras;
+	struct extras extras;
 	struct gateway_note refused; /* volumes that do not fit */
 	struct gateway_note remarks; /* gateway_version */
 	struct gateway_override *overrides;

@@ -16,10 +16,10 @@
 #include "base/container.h"
 #include "serve/gateway/impl.h"
 #include "serve/gateway/ledger.h"
-#include "serve/gateway/state.h"
 #include "serve/api/facts-json.h"
 #include "serve/resource/control.h"
 #include "serve/loop/log.h"
+#include "serve/store/store.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
@@ -178,7 +178,7 @@ static void write_file(struct gateway_ledger *l, const char *text, size_t len)
 {
 	const char *folder = l->gateway->state;
 	weir_time begin = loop_clock();
-	int rc = len > LARGEST ? -EFBIG : gateway_state_put(folder, NAME, text, len);
+	int rc = len > LARGEST ? -EFBIG : store_put(folder, NAME, text, len);
 
 	pthread_mutex_lock(&l->lock);
 	l->took = loop_clock() - begin;
@@ -367,7 +367,7 @@ static void read_file(struct gateway_ledger *l)
 	if (rc == 0 && text)
 		rc = restore_text(l, text, len, &why);
 	if (rc < 0)
-		gateway_state_aside(folder, NAME, rc == -EINVAL && why ? why : strerror(-rc));
+		store_aside(folder, NAME, rc == -EINVAL && why ? why : strerror(-rc));
 	free(text);
 }
 
@@ -398,7 +398,7 @@ int gateway_ledger_restore(struct gateway *g, struct gateway_resource *r)
 		if (rc == 0)
 			say_restored(l, &l->kept[i]);
 		else if (rc == -EINVAL)
-			gateway_state_aside(g->state, NAME, "the books do not balance");
+			store_aside(g->state, NAME, "the books do not balance");
 		else
 			return rc;
 	}

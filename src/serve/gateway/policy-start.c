@@ -9,11 +9,12 @@
 #include "policy/by-size.h"
 #include "policy/copy.h"
 #include "serve/gateway/change.h"
-#include "serve/gateway/folder.h"
+#include "serve/store/folder.h"
 #include "serve/gateway/layers.h"
 #include "serve/gateway/state.h"
 #include "serve/gateway/volume-edit.h"
 #include "serve/loop/log.h"
+#include "serve/store/store.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,19 +67,19 @@ static int make_first_draft(
 	int rc;
 
 	v->base = p;
-	rc = gateway_folders_new(&g->folders);
+	rc = folders_new(&g->folders);
 	if (rc < 0)
 		return weir_err_set(err, rc, "cannot watch folders: %s", strerror(-rc));
 	if (policy_copy_everybody(p) < 0)
 		return no_memory(err);
 	if (g->state) {
-		gateway_state_check(g->state);
+		store_check(g->state);
 		rc = gateway_state_read(g->state, &v->overrides, &v->n_overrides, err);
 		if (rc == 0)
-			rc = gateway_extras_read(g->state, &v->extras, err);
+			rc = extras_read(g->state, &v->extras, err);
 	}
 	if (rc == 0)
-		rc = gateway_folders_look(g->folders, NULL, p, true, err);
+		rc = folders_look(g->folders, NULL, p, true, err);
 	if (rc < 0)
 		return rc;
 	gateway_volume_unlink_all(&v->extras); /* as a crash has left them */
@@ -136,9 +137,9 @@ void gateway_policy_stop(struct gateway *g)
 {
 	weir_policy_free(g->base);
 	gateway_version_drop(g->in_force);
-	gateway_extras_free(&g->extras);
+	extras_free(&g->extras);
 	gateway_note_free(&g->unserved);
-	gateway_folders_free(g->folders);
+	folders_free(g->folders);
 	g->folders = NULL;
 	gateway_state_free(g->overrides, g->n_overrides);
 	free(g->file);

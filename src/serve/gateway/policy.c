@@ -22,7 +22,7 @@
 #include "serve/gateway/note.h"
 #include "serve/gateway/slo.h"
 #include "serve/gateway/state.h"
-#include "serve/gateway/folder.h"
+#include "serve/store/folder.h"
 #include "serve/gateway/volume-edit.h"
 #include "serve/loop/log.h"
 #include "serve/loop/tls.h"
@@ -34,7 +34,7 @@ void gateway_draft_free(struct gateway_draft *d)
 {
 	weir_policy_free(d->base);
 	gateway_version_drop(d->version);
-	gateway_extras_free(&d->extras);
+	extras_free(&d->extras);
 	gateway_note_free(&d->refused);
 	gateway_state_free(d->overrides, d->n_overrides);
 	tls_free(d->tls);
@@ -145,7 +145,7 @@ static int fit(struct gateway *g, struct gateway_layers *v, struct weir_err *err
 static int copy_layers(
 	const struct gateway *g, const char *key, const char *value, struct gateway_layers *v)
 {
-	int rc = gateway_extras_copy(&g->extras, &v->extras);
+	int rc = extras_copy(&g->extras, &v->extras);
 
 	return rc < 0 ? rc
 		      : gateway_state_copy(g->overrides, g->n_overrides, key, value, &v->overrides,
@@ -155,7 +155,7 @@ static int copy_layers(
 static int look_at_folders(
 	struct gateway *g, struct gateway_layers *v, bool scan, struct weir_err *err)
 {
-	int rc = gateway_folders_look(g->folders, g->base, v->base, scan, err);
+	int rc = folders_look(g->folders, g->base, v->base, scan, err);
 
 	if (rc == 0)
 		gateway_volume_prune(g, &v->extras);
@@ -241,7 +241,7 @@ static int make_refreshed(struct gateway *g, struct gateway_change *c, struct ga
 	int rc = copy_sources(g, c, v);
 
 	if (rc == 0)
-		c->same = !c->forced && gateway_folders_version(g->folders) == g->folders_version;
+		c->same = !c->forced && folders_version(g->folders) == g->folders_version;
 	return rc < 0 || c->same ? rc : gateway_layers_build(g, v, &c->note, &c->err);
 }
 
@@ -285,12 +285,12 @@ int gateway_draft_finish(
 	d.base = v->base;
 	d.extras = v->extras;
 	d.refused = v->refused;
-	d.folders = gateway_folders_version(g->folders);
+	d.folders = folders_version(g->folders);
 	d.overrides = v->overrides;
 	d.n_overrides = v->n_overrides;
 	d.tls = v->tls;
 	v->base = NULL;
-	v->extras = (struct gateway_extras){0};
+	v->extras = (struct extras){0};
 	v->refused = (struct gateway_note){0};
 	v->overrides = NULL;
 	v->n_overrides = 0;
@@ -321,8 +321,8 @@ static int keep(struct gateway *g, struct gateway_change *c)
 		rc = gateway_state_write(g->state, d->overrides, d->n_overrides, &c->err);
 		d->kept = rc == 0;
 	}
-	if (rc == 0 && !gateway_extras_same(&g->extras, &d->extras)) {
-		rc = gateway_extras_write(g->state, &d->extras, &c->err);
+	if (rc == 0 && !d->kept_extras && !extras_same(&g->extras, &d->extras)) {
+		rc = extras_write(g->state, &d->extras, &c->err);
 		d->kept_extras = rc == 0;
 	}
 	return rc;
@@ -335,7 +335,7 @@ void gateway_draft_unkeep(struct gateway *g, struct gateway_draft *d)
 	if (d->kept)
 		gateway_state_write(g->state, g->overrides, g->n_overrides, &ignored);
 	if (d->kept_extras)
-		gateway_extras_write(g->state, &g->extras, &ignored);
+		extras_write(g->state, &g->extras, &ignored);
 	d->kept = d->kept_extras = false;
 }
 
@@ -395,8 +395,10 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 	c->draft.tls_set = c->kind == CHANGE_APPLY || c->kind == CHANGE_RELOAD;
 	if (rc == 0 && !c->dry)
 		rc = keep(g, c);
-	if (rc < 0)
+	if (rc < 0) {
 		gateway_volume_unmake(c);
+		gateway_draft_unkeep(g, &c->draft);
+	}
 	gateway_layers_free(&v);
 	c->rc = rc;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/container.h"
+#include "policy/plan.h"
 #include "serve/gateway/slo.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -165,12 +166,11 @@ void gateway_slo_take(struct gateway *g, struct gateway_resource *r)
 static void say(const struct gateway_slo *s, const struct entry *e, enum slo_window w, bool missed)
 {
 	const struct weir_tenant *t = &s->gateway->policy->tenants[e->tenant];
-	char want[48], bound[32], value[32] = "", good[24], total[24], wait[32];
+	char want[POLICY_SLO_TEXT], value[32] = "", good[24], total[24], wait[32];
 	struct slo_view v;
 
 	slo_look(e->slo, s->now, w, &v);
-	snprintf(want, sizeof(want), "p%.12g < %s", t->slo_percentile,
-		weir_units_show_time(t->slo_latency, bound, sizeof(bound)));
+	policy_plan_show_slo(t, want);
 	if (v.value >= 0)
 		weir_units_show_time(v.value, value, sizeof(value));
 	log_event(missed ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, missed ? "slo-missed" : "slo-met",

@@ -1,87 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* state: write state files. They are small and changes rare: the main thread waits for the disk. */
-#include "base/no-memory.h"
+/* state: a list, and its file. */
 #include "serve/gateway/state.h"
-#include "serve/loop/log.h"
+#include "serve/store/store.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define NAME "set.json"
-
-/* ---- files */
-
-/* Write the new file to disk. 0 or a negative errno. */
-static int write_new(int dir, const char *name, const char *text, size_t len)
-{
-	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), rc = 0;
-
-	if (fd < 0)
-		return -errno;
-	while (len && rc == 0) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno != EINTR)
-			rc = -errno;
-		if (n > 0) {
-			text += n;
-			len -= (size_t)n;
-		}
-	}
-	if (rc == 0 && fsync(fd) < 0)
-		rc = -errno;
-	if (close(fd) < 0 && rc == 0)
-		rc = -errno;
-	return rc;
-}
-
-int gateway_state_put(const char *folder, const char *name, const char *text, size_t len)
-{
-	char new[NAME_MAX + 1];
-	int dir, rc;
-
-	if (snprintf(new, sizeof(new), "%s.new", name) >= (int)sizeof(new))
-		return -ENAMETOOLONG;
-	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return -errno;
-	rc = write_new(dir, new, text, len);
-	if (rc == 0 && (renameat(dir, new, dir, name) < 0 || fsync(dir) < 0))
-		rc = -errno;
-	if (rc < 0)
-		unlinkat(dir, new, 0);
-	close(dir);
-	return rc;
-}
-
-void gateway_state_check(const char *folder)
-{
-	if ((mkdir(folder, 0700) < 0 && errno != EEXIST) ||
-		faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0)
-		log_event(LOG_LEVEL_WARNING, "state-unwritable", "folder", folder, "why",
-			strerror(errno), NULL);
-}
-
-void gateway_state_aside(const char *folder, const char *name, const char *why)
-{
-	char from[PATH_MAX], to[PATH_MAX];
-	const char *now = "left where it is";
-
-	if (snprintf(from, sizeof(from), "%s/%s", folder, name) < (int)sizeof(from) &&
-		snprintf(to, sizeof(to), "%s/%s.damaged", folder, name) < (int)sizeof(to) &&
-		rename(from, to) == 0)
-		now = strrchr(to, '/') + 1;
-	log_event(LOG_LEVEL_WARNING, "state-damaged", "folder", folder, "file", name, "why", why,
-		"now", now, NULL);
-}
 
 /* ---- lists */
 
@@ -158,47 +84,11 @@ static int read_overrides(json_t *root, void *arg)
 	return rc;
 }
 
-static int load_from(const char *folder, const char *name, int fd, const char *what,
-	gateway_state_reader *reader, void *arg)
-{
-	json_error_t fault = {.text = ""};
-	json_t *root = json_loadfd(fd, JSON_REJECT_DUPLICATES, &fault);
-	int rc = root ? reader(root, arg) : -EINVAL;
-
-	if (rc == -EINVAL) {
-		if (root)
-			snprintf(fault.text, sizeof(fault.text), "not a list of %s", what);
-		gateway_state_aside(folder, name, fault.text);
-		rc = 0;
-	}
-	json_decref(root);
-	return rc;
-}
-
-int gateway_state_load(const char *folder, const char *name, const char *what,
-	gateway_state_reader *reader, void *arg, struct weir_err *err)
-{
-	int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int fd = dir >= 0 ? openat(dir, name, O_RDONLY | O_CLOEXEC) : -1;
-	int rc = 0;
-
-	if (fd >= 0) {
-		rc = load_from(folder, name, fd, what, reader, arg);
-		close(fd);
-	} else if (errno != ENOENT) {
-		log_event(LOG_LEVEL_WARNING, "state-unreadable", "folder", folder, "why",
-			strerror(errno), NULL);
-	}
-	if (dir >= 0)
-		close(dir);
-	return rc < 0 ? no_memory(err) : 0;
-}
-
 int gateway_state_read(
 	const char *folder, struct gateway_override **ret_list, size_t *ret_n, struct weir_err *err)
 {
 	struct gateway_state s = {0};
-	int rc = gateway_state_load(folder, NAME, "overrides", read_overrides, &s, err);
+	int rc = store_load(folder, NAME, "overrides", read_overrides, &s, err);
 
 	if (rc < 0)
 		return rc;
@@ -222,25 +112,8 @@ static json_t *make(const struct gateway_override *list, size_t n)
 	return json_pack("{s:o}", "set", set);
 }
 
-int gateway_state_save(const char *folder, const char *name, const char *what, struct json_t *root,
-	struct weir_err *err)
-{
-	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-	int rc;
-
-	json_decref(root);
-	if (!text)
-		return no_memory(err);
-	rc = gateway_state_put(folder, name, text, strlen(text));
-	free(text);
-	if (rc < 0) /* -ENOENT would suggest a missing key */
-		return weir_err_set(
-			err, -EIO, "cannot write %s to %s: %s", what, folder, strerror(-rc));
-	return 0;
-}
-
 int gateway_state_write(
 	const char *folder, const struct gateway_override *list, size_t n, struct weir_err *err)
 {
-	return gateway_state_save(folder, NAME, "overrides", make(list, n), err);
+	return store_save(folder, NAME, "overrides", make(list, n), err);
 }

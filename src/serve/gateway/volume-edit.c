@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * METHOD  A request is compared with the volume of that name in the policy in force: the same request twice is one change. A file
- *         is made under a hidden name, and gets its own by a link, which fails where a file is: after a crash there is the
- *         whole volume, which its folder finds, or none. A file that is to be deleted is written down first (EXTRA_GONE),
- *         so that its folder does not find it as a volume after a crash.
+ *         is made without a name, written down (EXTRA_MADE), and gets its name by a link, which fails where a file is: after a
+ *         crash there is the whole volume, or none, as an entry without its file is dropped at the start. A file that is to be
+ *         deleted is written down first (EXTRA_GONE), so that its folder does not find it as a volume after a crash.
  */
 #include "base/arena.h"
 #include "base/no-memory.h"
 #include "policy/folder.h"
 #include "policy/index.h"
-#include "serve/gateway/folder.h"
+#include "serve/store/folder.h"
 #include "serve/gateway/note.h"
 #include "serve/gateway/volume-edit.h"
 #include "serve/loop/log.h"
@@ -23,6 +23,17 @@
 
 #define MODE 0600
 
+/* Enter a volume in the list. */
+static int put(struct extras *list, const struct gateway_volume_request *q, const char *resource,
+	const char *back, const char *class_, enum extra_kind kind, struct policy_file file,
+	struct weir_err *err)
+{
+	struct extra one = {(char *)q->name, (char *)resource, (char *)back, (char *)class_, kind,
+		{.ino = file.ino, .born = file.born}};
+
+	return extras_put(list, &one) < 0 ? no_memory(err) : 0;
+}
+
 /* ---- files */
 
 static int fail(struct weir_err *err, const char *path)
@@ -32,35 +43,59 @@ static int fail(struct weir_err *err, const char *path)
 	return weir_err_set(err, e == EEXIST ? -EBUSY : -EINVAL, "%s: %s", path, strerror(e));
 }
 
-static int fill_new(int dir, const char *hidden, uint64_t size)
+/* A file without a name; where the file system has none, with a hidden one, which is no volume. */
+static int open_new(int dir, const char *hidden)
 {
-	int fd, rc;
+	int fd = openat(dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, MODE);
 
+	if (fd >= 0)
+		return fd;
 	unlinkat(dir, hidden, 0); /* of a crash */
-	fd = openat(dir, hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE);
-	if (fd < 0)
-		return -1;
-	rc = ftruncate(fd, (off_t)size) < 0 || fsync(fd) < 0 ? -1 : 0;
-	close(fd);
-	return rc;
+	return openat(dir, hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE);
 }
 
-/* Make a sparse file. */
-static int create_file(const char *dir, const char *file, uint64_t size,
-	struct policy_file *ret_file, struct weir_err *err)
+/* Give the file its name, which fails where a file is. */
+static int link_new(int dir, int fd, const char *hidden, const char *file)
 {
-	char hidden[POLICY_FOLDER_NAME + 8], path[4096];
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+	char open_[32];
 
-	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	snprintf(open_, sizeof(open_), "/proc/self/fd/%d", fd);
+	if (linkat(dir, hidden, dir, file, 0) < 0 &&
+		(errno != ENOENT || linkat(AT_FDCWD, open_, dir, file, AT_SYMLINK_FOLLOW) < 0))
+		return -1;
+	return fsync(dir);
+}
+
+/* Make a sparse file; first write down the volume that it is. */
+static int create_file(struct gateway *g, struct gateway_change *c, const struct weir_folder *f,
+	const char *file, struct extras *list)
+{
+	const struct gateway_volume_request *q = &c->volume;
+	char hidden[POLICY_FOLDER_NAME + 8], back[4096 + 8];
+	int dir = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+	int fd;
+
+	snprintf(back, sizeof(back), "file:%s", c->made);
 	snprintf(hidden, sizeof(hidden), ".%s.new", file);
-	if (fd < 0)
-		return fail(err, path);
-	if (fill_new(fd, hidden, size) < 0 || !gateway_file_of(fd, hidden, ret_file) ||
-		linkat(fd, hidden, fd, file, 0) < 0 || fsync(fd) < 0)
-		rc = fail(err, path);
-	unlinkat(fd, hidden, 0);
-	close(fd);
+	fd = dir >= 0 ? open_new(dir, hidden) : -1;
+	if (fd < 0 || ftruncate(fd, (off_t)q->size) < 0 || fsync(fd) < 0 ||
+		!folder_file_of(fd, "", &c->made_file))
+		rc = fail(&c->err, c->made);
+	if (rc == 0)
+		rc = put(list, q, q->resource, back, q->class_ ? q->class_ : f->class_, EXTRA_MADE,
+			c->made_file, &c->err);
+	if (rc == 0 && g->state) {
+		rc = extras_write(g->state, list, &c->err);
+		c->draft.kept_extras = rc == 0;
+	}
+	if (rc == 0 && link_new(dir, fd, hidden, file) < 0)
+		rc = fail(&c->err, c->made);
+	if (fd >= 0) {
+		unlinkat(dir, hidden, 0);
+		close(fd);
+	}
+	if (dir >= 0)
+		close(dir);
 	return rc;
 }
 
@@ -86,7 +121,7 @@ void gateway_volume_unlink(const char *name, const char *path, const struct poli
 	struct policy_file is;
 	const char *why = NULL;
 
-	if (file->ino && gateway_file_of(AT_FDCWD, path, &is) && !policy_file_same(&is, file))
+	if (file->ino && folder_file_of(AT_FDCWD, path, &is) && !policy_file_same(&is, file))
 		why = "it is another file than the one that was created";
 	else if (unlink(path) < 0 && errno != ENOENT)
 		why = strerror(errno);
@@ -106,11 +141,11 @@ void gateway_volume_unmake(struct gateway_change *c)
 	c->made = NULL;
 }
 
-void gateway_volume_unlink_all(const struct gateway_extras *list)
+void gateway_volume_unlink_all(const struct extras *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
-		const struct gateway_extra *e = &list->all[i];
-		char *path = e->kind == EXTRA_GONE ? gateway_path_of(e->back) : NULL;
+		const struct extra *e = &list->all[i];
+		char *path = e->kind == EXTRA_GONE ? folder_path_of(e->back) : NULL;
 
 		if (path)
 			gateway_volume_unlink(e->name, path, &e->file, NULL);
@@ -134,24 +169,12 @@ static int check_class(
 	return q->class_ && *q->class_ ? policy_volume_class(g->base, q->class_, err) : 0;
 }
 
-static int put(struct gateway_extras *list, const struct gateway_volume_request *q,
-	const char *resource, const char *back, const char *class_, enum gateway_extra_kind kind,
-	struct policy_file file, struct weir_err *err)
-{
-	struct gateway_extra one = {(char *)q->name, (char *)resource, (char *)back, (char *)class_,
-		kind, {.ino = file.ino, .born = file.born}};
-
-	return gateway_extras_put(list, &one) < 0 ? no_memory(err) : 0;
-}
-
 /* In the first folder of the resource that would give a file that name. */
-static int create(
-	struct gateway *g, struct gateway_change *c, int resource, struct gateway_extras *list)
+static int create(struct gateway *g, struct gateway_change *c, int resource, struct extras *list)
 {
 	const struct gateway_volume_request *q = &c->volume;
-	char file[POLICY_FOLDER_NAME], back[4096 + 8];
+	char file[POLICY_FOLDER_NAME], path[4096];
 	struct weir_err *err = &c->err;
-	struct policy_file made;
 
 	for (size_t i = 0; i < g->base->n_folders; i++) {
 		const struct weir_folder *f = &g->base->folders[i];
@@ -159,29 +182,25 @@ static int create(
 
 		if (f->resource != resource || policy_folder_file(f, q->name, file) < 0)
 			continue;
-		snprintf(back, sizeof(back), "file:%s/%s", f->dir, file);
-		if (strchr(back, '?')) /* what follows would be options of the back end */
-			return weir_err_set(err, -EINVAL, "%s: a path with '?' cannot be served",
-				back + strlen("file:"));
-		c->made = strdup(back + strlen("file:"));
-		rc = c->made ? create_file(f->dir, file, q->size, &made, err) : no_memory(err);
+		snprintf(path, sizeof(path), "%s/%s", f->dir, file);
+		if (strchr(path, '?')) /* the rest would be options of the back end */
+			return weir_err_set(
+				err, -EINVAL, "%s: a path with '?' cannot be served", path);
+		c->made = strdup(path);
+		rc = c->made ? create_file(g, c, f, file, list) : no_memory(err);
 		if (rc < 0) {
 			free(c->made);
 			c->made = NULL;
 			return rc;
 		}
-		c->made_file = made;
-		if (gateway_folders_touch(g->folders, f->dir, file) < 0)
-			return no_memory(err);
-		return put(list, q, q->resource, back, q->class_ ? q->class_ : f->class_,
-			EXTRA_MADE, made, err);
+		return folders_touch(g->folders, f->dir, file) < 0 ? no_memory(err) : 0;
 	}
 	return weir_err_set(err, -EINVAL,
 		"no dir of resource '%s' has a file for a volume called '%s'", q->resource,
 		q->name);
 }
 
-static int add(struct gateway *g, struct gateway_change *c, struct gateway_extras *list)
+static int add(struct gateway *g, struct gateway_change *c, struct extras *list)
 {
 	const struct gateway_volume_request *q = &c->volume;
 	const char *bad = policy_volume_name_bad(q->name);
@@ -252,9 +271,9 @@ static int compare(const struct there *t, struct gateway_change *c)
 }
 
 static int set_class(const struct there *t, const struct gateway_volume_request *q,
-	struct gateway_extras *list, struct weir_err *err)
+	struct extras *list, struct weir_err *err)
 {
-	const struct gateway_extra *e = gateway_extras_find(list, q->name);
+	const struct extra *e = extras_find(list, q->name);
 	const char *class_ = *q->class_ ? q->class_ : NULL;
 
 	if (t->export_->from == POLICY_EXPORT_FILE)
@@ -266,7 +285,7 @@ static int set_class(const struct there *t, const struct gateway_volume_request 
 
 static int grow(const struct there *t, const struct gateway_volume_request *q, struct weir_err *err)
 {
-	char *path = gateway_path_of(t->export_->back);
+	char *path = folder_path_of(t->export_->back);
 	int rc;
 
 	if (!t->volume || !t->volume->known)
@@ -286,7 +305,7 @@ static int grow(const struct there *t, const struct gateway_volume_request *q, s
 	return rc;
 }
 
-static int change(struct gateway *g, struct gateway_change *c, struct gateway_extras *list)
+static int change(struct gateway *g, struct gateway_change *c, struct extras *list)
 {
 	const struct gateway_volume_request *q = &c->volume;
 	struct there t;
@@ -304,16 +323,16 @@ static int change(struct gateway *g, struct gateway_change *c, struct gateway_ex
 	if (rc == 0 && q->class_)
 		rc = set_class(&t, q, list, &c->err);
 	c->grows = rc == 0 && q->size ? t.volume : NULL;
-	c->same = rc == 0 && !q->size && gateway_extras_same(list, &g->extras);
+	c->same = rc == 0 && !q->size && extras_same(list, &g->extras);
 	return rc;
 }
 
 /* ---- removed */
 
-static int remove_one(struct gateway *g, struct gateway_change *c, struct gateway_extras *list)
+static int remove_one(struct gateway *g, struct gateway_change *c, struct extras *list)
 {
 	const struct gateway_volume_request *q = &c->volume;
-	const struct gateway_extra *e = gateway_extras_find(list, q->name);
+	const struct extra *e = extras_find(list, q->name);
 	struct there t;
 	bool there = find(g, q->name, &t);
 
@@ -328,7 +347,7 @@ static int remove_one(struct gateway *g, struct gateway_change *c, struct gatewa
 	if (there && !q->force)
 		c->idle = t.volume;
 	if (there && e && e->kind == EXTRA_MADE && !q->keep &&
-		!(c->gone = gateway_path_of(t.export_->back)))
+		!(c->gone = folder_path_of(t.export_->back)))
 		return no_memory(&c->err);
 	if (c->gone)
 		c->gone_file = e->file;
@@ -336,13 +355,13 @@ static int remove_one(struct gateway *g, struct gateway_change *c, struct gatewa
 		return put(list, q, t.resource, t.export_->back, NULL,
 			q->keep ? EXTRA_HIDDEN : EXTRA_GONE, c->gone_file, &c->err);
 	if (e && (e->kind == EXTRA_ADDED || e->kind == EXTRA_MADE))
-		gateway_extras_drop(list, q->name);
+		extras_drop(list, q->name);
 	else
 		c->same = true;
 	return 0;
 }
 
-int gateway_volume_edit(struct gateway *g, struct gateway_change *c, struct gateway_extras *list)
+int gateway_volume_edit(struct gateway *g, struct gateway_change *c, struct extras *list)
 {
 	struct there t;
 
@@ -355,20 +374,20 @@ int gateway_volume_edit(struct gateway *g, struct gateway_change *c, struct gate
 
 /* ---- the layer */
 
-void gateway_volume_prune(const struct gateway *g, struct gateway_extras *list)
+void gateway_volume_prune(const struct gateway *g, struct extras *list)
 {
 	for (size_t i = list->n; i-- > 0;) {
-		struct gateway_extra *e = &list->all[i];
-		char *path = e->kind == EXTRA_ADDED ? NULL : gateway_path_of(e->back);
-		bool lacks = path && gateway_folders_lacks(g->folders, path, NULL);
-		bool other = !lacks && path && e->file.ino &&
-			     gateway_folders_lacks(g->folders, path, &e->file);
+		struct extra *e = &list->all[i];
+		char *path = e->kind == EXTRA_ADDED ? NULL : folder_path_of(e->back);
+		bool lacks = path && folders_lacks(g->folders, path, NULL);
+		bool other =
+			!lacks && path && e->file.ino && folders_lacks(g->folders, path, &e->file);
 
 		if (other && e->kind == EXTRA_MADE) {
 			e->kind = EXTRA_FOUND;
 			e->file = (struct policy_file){0};
 		} else if (lacks || other) {
-			gateway_extras_drop(list, e->name);
+			extras_drop(list, e->name);
 		}
 		free(path);
 	}
@@ -380,7 +399,7 @@ static void refuse(void *arg, const struct policy_volume *v, const char *why)
 }
 
 static int add_extras(
-	struct weir_policy *p, const struct gateway_extras *extras, struct gateway_note *refused)
+	struct weir_policy *p, const struct extras *extras, struct gateway_note *refused)
 {
 	struct policy_volume *list = calloc(extras->n + 1, sizeof(*list));
 	size_t n = 0;
@@ -389,7 +408,7 @@ static int add_extras(
 	if (!list)
 		return -ENOMEM;
 	for (size_t i = 0; i < extras->n; i++) {
-		const struct gateway_extra *e = &extras->all[i];
+		const struct extra *e = &extras->all[i];
 
 		if (e->kind == EXTRA_ADDED || e->kind == EXTRA_MADE)
 			list[n++] = (struct policy_volume){.name = e->name,
@@ -436,9 +455,21 @@ static void note_classes(const struct weir_policy *p, struct gateway_note *remar
 	}
 }
 
+static void note_folders(const struct folders *f, struct gateway_note *remarks)
+{
+	for (size_t i = 0; i < folders_count(f); i++) {
+		const char *dir, *why = folders_away(f, i, &dir);
+
+		if (why)
+			gateway_note_add(remarks,
+				"dir %s is away: %s; its volumes stay, and its files are not "
+				"followed",
+				dir, why);
+	}
+}
+
 int gateway_volume_layer(const struct gateway *g, struct weir_policy *p,
-	const struct gateway_extras *extras, struct gateway_note *refused,
-	struct gateway_note *remarks)
+	const struct extras *extras, struct gateway_note *refused, struct gateway_note *remarks)
 {
 	struct arena memory = {0};
 	struct policy_volume *list = NULL;
@@ -446,13 +477,12 @@ int gateway_volume_layer(const struct gateway *g, struct weir_policy *p,
 	int rc = add_extras(p, extras, refused);
 
 	if (rc == 0)
-		rc = gateway_folders_volumes(
-			g->folders, p, extras, &memory, &list, &n, refuse, refused);
+		rc = folders_volumes(g->folders, p, extras, &memory, &list, &n, refuse, refused);
 	if (rc == 0)
 		rc = policy_volumes_add(p, list, n, refuse, refused);
 	if (rc == 0) {
 		note_classes(p, remarks);
-		gateway_folders_remark(g->folders, remarks);
+		note_folders(g->folders, remarks);
 	}
 	free(list);
 	arena_free(&memory);

@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* volume-view: volumes for a list, and the URIs at which clients reach them. */
+#include "policy/each.h"
 #include "policy/index.h"
 #include "serve/gateway/impl.h"
 #include "serve/gateway/version.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Return the tenant that every client of an export has; NULL: it depends on the client. */
-static const char *tenant_of(const struct weir_policy *p, const char *export_)
+/* Write the tenant that every client of an export has, or will have once the template made it; "": it depends on the client. */
+static void name_tenant(const struct weir_policy *p, const char *export_, char *ret, size_t room)
 {
 	struct weir_who who = {.export_ = export_};
-	int tenant = weir_policy_match(p, &who);
+	char name[POLICY_EACH_NAME];
+	int of, tenant = policy_each_match(p, &who, &of);
+	const struct weir_tenant *t = tenant >= 0 ? &p->tenants[tenant] : NULL;
 
-	return tenant < 0 ? NULL : p->tenants[tenant].path;
+	*ret = '\0';
+	if (tenant == -EAGAIN && policy_each_name(p->tenants[of].each, &who, name))
+		snprintf(ret, room, "%s/%s", p->tenants[of].path, name);
+	else if (t && (!t->others || policy_each_name(p->tenants[t->parent].each, &who, name)))
+		snprintf(ret, room, "%s", t->path);
 }
 
 static void view(
@@ -27,9 +35,9 @@ static void view(
 		.resource = g->policy->resources[e->resource].name,
 		.back = e->back,
 		.class_ = e->class_,
-		.tenant = tenant_of(g->policy, e->name),
 		.from = from[e->from],
 		.open = v != NULL};
+	name_tenant(g->policy, e->name, to->tenant, sizeof(to->tenant));
 	if (!v)
 		return;
 	to->trouble = atomic_load(&back_real(v->back)->shrunk) ? BACK_SHRUNK : NULL;

@@ -15,14 +15,12 @@
 #include "serve/back/volumes.h"
 #include "serve/gateway/change.h"
 #include "serve/gateway/each.h"
-#include "serve/gateway/folder.h"
+#include "serve/store/folder.h"
 #include "serve/gateway/note.h"
 #include "serve/loop/log.h"
 #include <errno.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define LEAST (10 * WEIR_MS)
 /* All files that other processes have locked together delay a start by half a second, and a later change not at all. */
@@ -31,7 +29,11 @@
 /* Return true if a resource that leaves with the next policy has the storage open. */
 static bool is_left(struct gateway *g, const char *back)
 {
-	for (size_t i = 0; i < g->volumes.n; i++)
+	bool parts = false;
+
+	for (size_t i = 0; !parts && i < g->n_resources; i++)
+		parts = g->resources[i]->parts;
+	for (size_t i = 0; parts && i < g->volumes.n; i++)
 		if (g->volumes.all[i]->resource->parts &&
 			gateway_same_storage(g->volumes.all[i]->back_name, back))
 			return true;
@@ -76,26 +78,18 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 
 /* ---- the list, by name */
 
-static size_t place_of(const struct gateway_volumes *list, const char *name)
+static int by_name(const void *name, const void *element)
 {
-	size_t from = 0, to = list->n;
+	const struct gateway_volume *const *v = element;
 
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (strcmp(list->all[middle]->name, name) < 0)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
+	return strcmp(name, (*v)->name);
 }
 
 static struct gateway_volume *find(const struct gateway_volumes *list, const char *name)
 {
-	size_t at = place_of(list, name);
+	size_t at;
 
-	return at < list->n && strcmp(list->all[at]->name, name) == 0 ? list->all[at] : NULL;
+	return array_find(list->all, list->n, name, by_name, &at) ? list->all[at] : NULL;
 }
 
 const struct gateway_volume *gateway_volumes_find(
@@ -109,12 +103,12 @@ const struct gateway_volume *gateway_volume_find(const struct gateway *g, const 
 	return find(&g->volumes, name);
 }
 
-static void put(struct gateway_volumes *list, struct gateway_volume *v)
+static int put(struct gateway_volumes *list, struct gateway_volume *v)
 {
-	size_t at = place_of(list, v->name);
+	size_t at;
 
-	memmove(list->all + at + 1, list->all + at, (list->n++ - at) * sizeof(*list->all));
-	list->all[at] = v;
+	array_find(list->all, list->n, v->name, by_name, &at);
+	return array_insert(&list->all, &list->n, &list->room, at, &v);
 }
 
 static void free_volume(struct gateway_volume *v)
@@ -143,8 +137,7 @@ static bool is_volume(const struct weir_export *e, const struct gateway_resource
 	       policy_file_same(&v->file, &e->file);
 }
 
-/* Return true if the volume of a policy is open, at its resource. */
-static bool is_open(
+bool gateway_volume_is_open(
 	struct gateway *g, const struct weir_export *e, const struct gateway_resource *at)
 {
 	const struct gateway_volume *v = find(&g->volumes, e->name);
@@ -159,119 +152,6 @@ static bool is_wanted(const struct weir_policy *p, struct gateway_resource *cons
 	int found = policy_index_export(p, v->name);
 
 	return found >= 0 && is_volume(&p->exports[found], list[p->exports[found].resource], v);
-}
-
-/* ---- files that an API's client may name */
-
-/* Return the folder of a path, without links, malloc'ed; NULL: there is none. */
-static char *folder_of(const char *path)
-{
-	char *copy = strdup(path), *folder = copy ? realpath(dirname(copy), NULL) : NULL;
-
-	free(copy);
-	return folder;
-}
-
-static bool has_dir(const struct gateway *g, const char *folder)
-{
-	bool found = false;
-
-	for (size_t i = 0; !found && i < g->base->n_folders; i++) {
-		char *there = realpath(g->base->folders[i].dir, NULL);
-
-		found = there && strcmp(there, folder) == 0;
-		free(there);
-	}
-	return found;
-}
-
-static bool is_file_in(const char *back, const char *folder)
-{
-	char *path = gateway_path_of(back);
-	char *there = path ? folder_of(path) : NULL;
-	bool is_in = there && strcmp(there, folder) == 0;
-
-	free(there);
-	free(path);
-	return is_in;
-}
-
-/* Return true if the gateway has a file in the folder, or every file of it. */
-static bool has_file_in(const struct gateway *g, const char *folder)
-{
-	for (size_t i = 0; i < g->volumes.n; i++)
-		if (is_file_in(g->volumes.all[i]->back_name, folder))
-			return true;
-	for (size_t i = 0; i < g->n_resources; i++)
-		if (is_file_in(g->resources[i]->back_name, folder))
-			return true;
-	return has_dir(g, folder);
-}
-
-static bool is_link(const char *path)
-{
-	struct stat st;
-
-	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
-}
-
-static bool may_name(const struct gateway *g, const char *back)
-{
-	char *path = gateway_path_of(back);
-	char *folder = path ? folder_of(path) : NULL;
-	bool may = !path || (folder && has_file_in(g, folder) && !is_link(path));
-
-	free(folder);
-	free(path);
-	return may;
-}
-
-static int refuse_file(struct weir_place at, const char *what, const char *name, const char *back,
-	struct weir_err *err)
-{
-	return weir_err_at(err, -EINVAL, at,
-		"%s '%s': %s: only the gateway's own policy file may name a link, or a file in a "
-		"folder in which it has no %s yet",
-		what, name, back, what);
-}
-
-static bool has_back(const struct gateway *g, const char *back)
-{
-	for (size_t i = 0; i < g->n_resources; i++)
-		if (strcmp(g->resources[i]->back_name, back) == 0)
-			return true;
-	return false;
-}
-
-int gateway_volumes_allowed(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
-{
-	for (size_t i = 0; i < p->n_folders; i++) {
-		const struct weir_folder *f = &p->folders[i];
-		char *dir = realpath(f->dir, NULL);
-		bool may = dir && has_file_in(g, dir);
-
-		free(dir);
-		if (!may)
-			return weir_err_at(err, -EINVAL, f->at,
-				"dir %s: only the gateway's own policy file may name a folder in "
-				"which it has no volume yet",
-				f->dir);
-	}
-	for (size_t i = 0; i < p->n_exports; i++) {
-		const struct weir_export *e = &p->exports[i];
-		const char *resource = p->resources[e->resource].name;
-
-		if (e->back && e->from != POLICY_EXPORT_FOUND &&
-			!is_open(g, e, gateway_resource(g, resource)) && !may_name(g, e->back))
-			return refuse_file(e->at, "volume", e->name, e->back, err);
-	}
-	for (size_t i = 0; i < p->n_resources; i++) {
-		const struct weir_resource *r = &p->resources[i];
-
-		if (r->back && !has_back(g, r->back) && !may_name(g, r->back))
-			return refuse_file(r->at, "resource", r->name, r->back, err);
-	}
-	return 0;
 }
 
 /* ---- open */
@@ -330,6 +210,39 @@ static bool may_miss(const struct gateway *g, const struct weir_export *e,
 	return true;
 }
 
+/* Volumes that are open, by the inode of their files. */
+struct open_files {
+	const struct gateway_volume **all;
+	size_t n;
+};
+
+static int by_inode(const void *key, const void *element)
+{
+	const struct gateway_volume *const *v = element;
+	const uint64_t *inode = key;
+
+	return *inode < (*v)->file.ino ? -1 : *inode > (*v)->file.ino;
+}
+
+static int in_order(const void *a, const void *b)
+{
+	const struct gateway_volume *const *v = a;
+
+	return by_inode(&(*v)->file.ino, b);
+}
+
+static int list_files(const struct gateway_volumes *from, struct open_files *ret)
+{
+	ret->all = calloc(from->n + 1, sizeof(*ret->all));
+	if (!ret->all)
+		return -ENOMEM;
+	for (size_t i = 0; i < from->n; i++)
+		if (from->all[i]->file.ino)
+			ret->all[ret->n++] = from->all[i];
+	qsort(ret->all, ret->n, sizeof(*ret->all), in_order);
+	return 0;
+}
+
 static bool has_file(const struct gateway_volume *v, const struct weir_export *e)
 {
 	return e->file.ino && policy_file_same(&v->file, &e->file);
@@ -339,12 +252,18 @@ static bool has_file(const struct gateway_volume *v, const struct weir_export *e
  * those of the new one. Then the policy is made anew when it has left. */
 static bool must_wait(struct gateway *g, const struct weir_policy *p,
 	struct gateway_resource *const *list, const struct weir_export *e,
-	struct gateway_note *refused)
+	const struct open_files *files, struct gateway_note *refused)
 {
 	bool must = false;
+	size_t at;
 
-	for (size_t i = 0; !must && i < g->volumes.n; i++)
-		must = has_file(g->volumes.all[i], e) && !is_wanted(p, list, g->volumes.all[i]);
+	if (!e->file.ino)
+		return false;
+	array_find(files->all, files->n, &e->file.ino, by_inode, &at);
+	while (at > 0 && by_inode(&e->file.ino, &files->all[at - 1]) == 0)
+		at--;
+	for (; !must && at < files->n && by_inode(&e->file.ino, &files->all[at]) == 0; at++)
+		must = has_file(files->all[at], e) && !is_wanted(p, list, files->all[at]);
 	pthread_mutex_lock(&g->leaving_lock);
 	for (const struct gateway_volume *v = g->volumes_leaving; !must && v; v = v->next)
 		must = has_file(v, e);
@@ -363,23 +282,26 @@ int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 	struct gateway_note *refused, struct weir_err *err)
 {
 	struct gateway_volumes fresh = {0};
-	int rc = 0;
+	struct open_files files = {0};
+	int rc = list_files(&g->volumes, &files) < 0 ? no_memory(err) : 0;
 
 	for (size_t i = 0; rc == 0 && i < p->n_exports; i++) {
 		const struct weir_export *e = &p->exports[i];
 		struct gateway_resource *r = list[e->resource];
-		struct gateway_volume *v;
+		struct gateway_volume *v = NULL;
 
-		if (!e->back || is_open(g, e, r) || must_wait(g, p, list, e, refused))
+		if (!e->back || gateway_volume_is_open(g, e, r) ||
+			must_wait(g, p, list, e, &files, refused))
 			continue;
-		rc = array_grow(&fresh.all, &fresh.room, fresh.n + 1) < 0
-			     ? no_memory(err)
-			     : open_one(g, &p->resources[e->resource], r, e, &v, err);
-		if (rc == 0)
-			put(&fresh, v);
-		else if (may_miss(g, e, refused, err))
+		rc = open_one(g, &p->resources[e->resource], r, e, &v, err);
+		if (rc == 0 && put(&fresh, v) < 0) {
+			free_volume(v);
+			rc = no_memory(err);
+		} else if (rc < 0 && may_miss(g, e, refused, err)) {
 			rc = 0;
+		}
 	}
+	free(files.all);
 	if (rc < 0)
 		gateway_volumes_free(&fresh);
 	*ret_new = fresh;

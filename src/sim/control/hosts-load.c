@@ -39,7 +39,7 @@ static double leaf_min(const struct weir_tenant *t, enum weir_unit unit)
 static struct site_load load_of(const struct host *h, uint32_t i)
 {
 	const struct world_tenant *t = &h->world->tenants[i];
-	const struct weir_policy *policy = &h->world->gate->policy;
+	const struct weir_policy *policy = h->world->gate->policy;
 	struct seen *was = &h->seen[i];
 	struct weir_gate_stats st;
 	struct site_load load;

@@ -135,7 +135,7 @@ static int shares_of(const struct controller_version *v, double *ret)
 
 static struct controller_version version_of(struct sim_site *s, bool next)
 {
-	return (struct controller_version){.n = s->gate->policy.n_tenants,
+	return (struct controller_version){.n = s->gate->policy->n_tenants,
 		.next = next,
 		.settings = s->settings,
 		.capacity = {s->capacity[0], s->capacity[1]},
@@ -145,7 +145,7 @@ static struct controller_version version_of(struct sim_site *s, bool next)
 		.tenant = tenant_of,
 		.tokens = no_tokens,
 		.shares = shares_of,
-		.of = &s->gate->policy};
+		.of = s->gate->policy};
 }
 
 /* ---- life */
@@ -182,7 +182,7 @@ int sim_site_begin(struct sim_site *s, struct weir_err *err)
 	s->site.audits = true;
 	s->due = WEIR_NEVER;
 	if (!s->rules)
-		s->rules = calloc(s->gate->policy.n_tenants + 1, sizeof(*s->rules));
+		s->rules = calloc(s->gate->policy->n_tenants + 1, sizeof(*s->rules));
 	v = version_of(s, true);
 	if (!s->rules || (kind->new && kind->new (&s->site, &s->instance)) ||
 		(kind->prepare && kind->prepare(s->instance, &v, 0, v.n)))
@@ -224,7 +224,7 @@ struct naming { /* of tenants */
 static const char *path_of(void *arg, size_t i)
 {
 	const struct naming *n = arg;
-	const char *path = n->site->gate->policy.tenants[i].path;
+	const char *path = n->site->gate->policy->tenants[i].path;
 	size_t len = n->host ? strlen(n->host) + strlen(path) + 2 : 0;
 	char *text = len ? arena_take(n->memory, len, 1) : NULL;
 

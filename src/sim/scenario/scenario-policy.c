@@ -331,6 +331,7 @@ void scenario_gate_clear(struct scenario_gate *g)
 	for (size_t i = 0; g->tenants && i < g->policy->n_tenants; i++)
 		scenario_workloads_free(g->tenants[i].workloads, g->tenants[i].n_workloads);
 	free(g->tenants);
+	free(g->estimate);
 	weir_policy_free(g->whole);
 	yamldoc_free(g->doc);
 }

@@ -10,8 +10,8 @@
 /* The region without `region:`: large enough that random offsets on the disk models really seek. */
 #define REGION_DEFAULT (UINT64_C(16) << 30)
 
-static const char *const arrival_words[] = {
-	"closed", "poisson", "hyper", "uniform", "trace", NULL}; /* enum workload_arrivals */
+static const char *const arrival_words[] = {"closed", "poisson", "hyper", "uniform", "bursts",
+	"trace", NULL}; /* enum workload_arrivals */
 
 #define AT(member)  .help = NULL, .offset = offsetof(struct scenario_workload, member)
 #define ANY(member) AT(member), .otherwise = 0
@@ -20,6 +20,7 @@ static const struct key workload_keys[] = {
 	{"outstanding", KEY_WHOLE, AT(config.outstanding), 1, 1, 1 << 20},
 	{"think", KEY_TIME, ANY(config.think)}, {"rate", KEY_IOPS, ANY(config.rate)},
 	{"rate_end", KEY_IOPS, ANY(config.rate_end)}, {"ca2", KEY_NUMBER, ANY(config.ca2)},
+	{"peak", KEY_IOPS, ANY(config.peak)}, {"burst", KEY_TIME, AT(config.burst), 1},
 	{"on", KEY_TIME, ANY(config.on)}, {"off", KEY_TIME, ANY(config.off)},
 	{"random_phases", KEY_FLAG, ANY(config.on_off_random)},
 	{"start", KEY_TIME, ANY(config.start)}, {"stop", KEY_TIME, ANY(config.stop)},
@@ -40,17 +41,18 @@ _Static_assert(
 static int check_kind(yamldoc_node map, enum workload_arrivals kind, struct weir_err *err)
 {
 #define OF(kind) (1u << WORKLOAD_##kind)
-#define OPEN     (OF(POISSON) | OF(HYPER) | OF(UNIFORM))
+#define OPEN     (OF(POISSON) | OF(HYPER) | OF(UNIFORM) | OF(BURSTS))
 	static const struct {
 		const char *key;
 		unsigned kinds;
 		const char *named;
 	} only[] = {{"outstanding", OF(CLOSED), "closed"}, {"think", OF(CLOSED), "closed"},
-		{"rate", OPEN, "poisson, hyper or uniform"},
-		{"rate_end", OPEN, "poisson, hyper or uniform"}, {"ca2", OF(HYPER), "hyper"},
-		{"format", OF(TRACE), "trace"}, {"skip_bad", OF(TRACE), "trace"},
-		{"speed", OF(TRACE), "trace"}, {"loop", OF(TRACE), "trace"},
-		{"rate_most", OF(TRACE), "trace"}};
+		{"rate", OPEN, "poisson, hyper, uniform or bursts"},
+		{"rate_end", OPEN & ~OF(BURSTS), "poisson, hyper or uniform"},
+		{"ca2", OF(HYPER) | OF(BURSTS), "hyper or bursts"}, {"peak", OF(BURSTS), "bursts"},
+		{"burst", OF(BURSTS), "bursts"}, {"format", OF(TRACE), "trace"},
+		{"skip_bad", OF(TRACE), "trace"}, {"speed", OF(TRACE), "trace"},
+		{"loop", OF(TRACE), "trace"}, {"rate_most", OF(TRACE), "trace"}};
 #undef OPEN
 #undef OF
 
@@ -86,6 +88,10 @@ static int check_arrivals(yamldoc_node map, struct workload_config *c, struct we
 		c->outstanding = 0;
 	if (c->arrivals == WORKLOAD_HYPER && !yamldoc_get(map, "ca2").id)
 		return yamldoc_error(yamldoc_get(map, "arrivals"), err, "hyper needs 'ca2'");
+	if (c->arrivals == WORKLOAD_BURSTS &&
+		!(yamldoc_get(map, "ca2").id && yamldoc_get(map, "peak").id))
+		return yamldoc_error(
+			yamldoc_get(map, "arrivals"), err, "bursts need 'ca2' and 'peak'");
 	return check_phases(map, c, err);
 }
 

@@ -374,21 +374,57 @@ void scenario_free(struct scenario *s)
 	free(s);
 }
 
+static int load_profile(
+	struct scenario_gate *g, scenario_read *read, void *arg, struct weir_err *err)
+{
+	const char *path = g->resource.lab.profile;
+	struct weir_err why = {""};
+	char *text;
+	size_t len;
+	int r;
+
+	if (!path || g->estimate)
+		return 0;
+	g->estimate = malloc(sizeof(*g->estimate));
+	if (!g->estimate)
+		return no_memory(err);
+	r = read(path, arg, &text, &len, &why);
+	if (r == 0) {
+		r = estimate_read(text, len, path, g->estimate, &why);
+		free(text);
+	}
+	if (r) {
+		free(g->estimate);
+		g->estimate = NULL;
+		return weir_err_at(err, r, g->resource.lab.at, "%s", why.text);
+	}
+	return 0;
+}
+
 int scenario_load(struct scenario *s, scenario_read *read, void *arg, struct weir_err *err)
 {
 	for (uint32_t i = 0; i < s->n_groups; i++) {
 		struct scenario_gate *g = &s->groups[i].gate;
+		int r = load_profile(g, read, arg, err);
+
+		if (r)
+			return r;
 		for (size_t t = 0; t < g->policy->n_tenants; t++) {
 			for (size_t w = 0; w < g->tenants[t].n_workloads; w++) {
 				struct scenario_workload *load = &g->tenants[t].workloads[w];
-				int r = load->folder
-						? scenario_traces_draw(load, s->groups[i].count,
-							  s->seed, read, arg, err)
-						: scenario_workload_load(load, read, arg, err);
+				r = load->folder ? scenario_traces_draw(load, s->groups[i].count,
+							   s->seed, read, arg, err)
+						 : scenario_workload_load(load, read, arg, err);
 				if (r)
 					return r;
 			}
 		}
+	}
+	for (uint32_t i = 0; i < s->n_devices; i++) {
+		int r = s->stations[i].gate ? load_profile(s->stations[i].gate, read, arg, err) : 0;
+
+		if (r)
+			return r;
 	}
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include "base/yamldoc.h"
 #include "policy/policy.h"
 #include <weir/gate.h>
+#include "model/estimate.h"
 #include "model/trace.h"
 #include "model/workload.h"
 #include "sim/sim.h"
@@ -68,6 +69,7 @@ struct scenario_gate {
 	struct weir_policy *policy;      /* the same, for its tree; NULL: one leaf per host */
 	struct scenario_tenant *tenants; /* policy->n_tenants of them */
 	unsigned given;                  /* keys that were given, enum scenario_gate_given */
+	struct estimate *estimate;       /* of the lab's profile, set by scenario_load; or NULL */
 };
 enum scenario_gate_given {
 	SCENARIO_GATE_WINDOW = 1 << 0,

@@ -2,8 +2,8 @@
 /* extra: a sorted list, and its file. */
 #include "base/array.h"
 #include "base/no-memory.h"
-#include "serve/gateway/extra.h"
-#include "serve/gateway/state.h"
+#include "serve/store/extra.h"
+#include "serve/store/store.h"
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define FILE_NAME "volumes.json"
 
-static void free_one(struct gateway_extra *e)
+static void free_one(struct extra *e)
 {
 	free(e->name);
 	free(e->resource);
@@ -19,40 +19,29 @@ static void free_one(struct gateway_extra *e)
 	free(e->class_);
 }
 
-void gateway_extras_free(struct gateway_extras *list)
+void extras_free(struct extras *list)
 {
 	for (size_t i = 0; i < list->n; i++)
 		free_one(&list->all[i]);
 	free(list->all);
-	*list = (struct gateway_extras){0};
+	*list = (struct extras){0};
 }
 
-/* Return the place of a name, or where it would be. */
-static size_t place_of(const struct gateway_extras *list, const char *name)
+static int by_name(const void *name, const void *element)
 {
-	size_t from = 0, to = list->n;
-
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (strcmp(list->all[middle].name, name) < 0)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	return from;
+	return strcmp(name, ((const struct extra *)element)->name);
 }
 
-const struct gateway_extra *gateway_extras_find(const struct gateway_extras *list, const char *name)
+const struct extra *extras_find(const struct extras *list, const char *name)
 {
-	size_t at = place_of(list, name);
+	size_t at;
 
-	return at < list->n && strcmp(list->all[at].name, name) == 0 ? &list->all[at] : NULL;
+	return array_find(list->all, list->n, name, by_name, &at) ? &list->all[at] : NULL;
 }
 
-static int copy_one(const struct gateway_extra *from, struct gateway_extra *ret)
+static int copy_one(const struct extra *from, struct extra *ret)
 {
-	struct gateway_extra to = {.name = strdup(from->name),
+	struct extra to = {.name = strdup(from->name),
 		.resource = strdup(from->resource),
 		.back = strdup(from->back),
 		.class_ = from->class_ ? strdup(from->class_) : NULL,
@@ -67,44 +56,45 @@ static int copy_one(const struct gateway_extra *from, struct gateway_extra *ret)
 	return 0;
 }
 
-int gateway_extras_put(struct gateway_extras *list, const struct gateway_extra *one)
+int extras_put(struct extras *list, const struct extra *one)
 {
-	struct gateway_extra copy;
+	struct extra copy;
+	size_t at;
+	int rc = copy_one(one, &copy);
+
+	if (rc < 0)
+		return rc;
+	if (array_find(list->all, list->n, copy.name, by_name, &at)) {
+		free_one(&list->all[at]);
+		list->all[at] = copy;
+		return 0;
+	}
+	rc = array_insert(&list->all, &list->n, &list->room, at, &copy);
+	if (rc < 0)
+		free_one(&copy);
+	return rc;
+}
+
+void extras_drop(struct extras *list, const char *name)
+{
 	size_t at;
 
-	if (copy_one(one, &copy) < 0)
-		return -ENOMEM;
-	gateway_extras_drop(list, one->name);
-	if (array_grow(&list->all, &list->room, list->n + 1) < 0) {
-		free_one(&copy);
-		return -ENOMEM;
-	}
-	at = place_of(list, copy.name);
-	memmove(list->all + at + 1, list->all + at, (list->n++ - at) * sizeof(*list->all));
-	list->all[at] = copy;
-	return 0;
-}
-
-void gateway_extras_drop(struct gateway_extras *list, const char *name)
-{
-	size_t at = place_of(list, name);
-
-	if (!gateway_extras_find(list, name))
+	if (!array_find(list->all, list->n, name, by_name, &at))
 		return;
 	free_one(&list->all[at]);
-	memmove(list->all + at, list->all + at + 1, (--list->n - at) * sizeof(*list->all));
+	array_remove(list->all, &list->n, at);
 }
 
-int gateway_extras_copy(const struct gateway_extras *from, struct gateway_extras *ret)
+int extras_copy(const struct extras *from, struct extras *ret)
 {
-	struct gateway_extras to = {0};
+	struct extras to = {0};
 	int rc = array_grow(&to.all, &to.room, from->n);
 
 	for (; rc == 0 && to.n < from->n; to.n++)
 		rc = copy_one(&from->all[to.n], &to.all[to.n]);
 	if (rc < 0) {
 		to.n -= to.n > 0; /* the last was not copied */
-		gateway_extras_free(&to);
+		extras_free(&to);
 		return rc;
 	}
 	*ret = to;
@@ -116,10 +106,10 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-bool gateway_extras_same(const struct gateway_extras *a, const struct gateway_extras *b)
+bool extras_same(const struct extras *a, const struct extras *b)
 {
 	for (size_t i = 0; i < a->n && i < b->n; i++) {
-		const struct gateway_extra *x = &a->all[i], *y = &b->all[i];
+		const struct extra *x = &a->all[i], *y = &b->all[i];
 
 		if (strcmp(x->name, y->name) != 0 || strcmp(x->resource, y->resource) != 0 ||
 			strcmp(x->back, y->back) != 0 || !same_text(x->class_, y->class_) ||
@@ -134,7 +124,7 @@ bool gateway_extras_same(const struct gateway_extras *a, const struct gateway_ex
 static const char *const kinds[] = {"added", "made", "found", "hidden", "gone"};
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
 
-static int read_one(json_t *from, struct gateway_extras *list)
+static int read_one(json_t *from, struct extras *list)
 {
 	const char *class_ = NULL, *name, *resource, *back, *kind;
 	json_int_t inode = 0, born = 0;
@@ -148,40 +138,38 @@ static int read_one(json_t *from, struct gateway_extras *list)
 		k++;
 	if (k == KINDS)
 		return -EINVAL;
-	return gateway_extras_put(
-		list, &(struct gateway_extra){(char *)name, (char *)resource, (char *)back,
-			      (char *)class_, (enum gateway_extra_kind)k,
-			      {.ino = (uint64_t)inode, .born = (uint64_t)born}});
+	return extras_put(list,
+		&(struct extra){(char *)name, (char *)resource, (char *)back, (char *)class_,
+			(enum extra_kind)k, {.ino = (uint64_t)inode, .born = (uint64_t)born}});
 }
 
 static int read_list(json_t *root, void *arg)
 {
-	struct gateway_extras *list = arg;
+	struct extras *list = arg;
 	json_t *all = json_object_get(root, "volumes"), *one;
 	int rc = json_is_array(all) ? 0 : -EINVAL;
 	size_t i;
 
 	json_array_foreach(all, i, one) if (rc == 0) rc = read_one(one, list);
 	if (rc < 0)
-		gateway_extras_free(list);
+		extras_free(list);
 	return rc;
 }
 
-int gateway_extras_read(const char *folder, struct gateway_extras *ret, struct weir_err *err)
+int extras_read(const char *folder, struct extras *ret, struct weir_err *err)
 {
-	*ret = (struct gateway_extras){0};
-	return gateway_state_load(folder, FILE_NAME, "volumes", read_list, ret, err);
+	*ret = (struct extras){0};
+	return store_load(folder, FILE_NAME, "volumes", read_list, ret, err);
 }
 
-static json_t *make_one(const struct gateway_extra *e)
+static json_t *make_one(const struct extra *e)
 {
 	return json_pack("{s:s, s:s, s:s, s:s*, s:s, s:I, s:I}", "name", e->name, "resource",
 		e->resource, "back", e->back, "class", e->class_, "kind", kinds[e->kind], "inode",
 		(json_int_t)e->file.ino, "born", (json_int_t)e->file.born);
 }
 
-int gateway_extras_write(
-	const char *folder, const struct gateway_extras *list, struct weir_err *err)
+int extras_write(const char *folder, const struct extras *list, struct weir_err *err)
 {
 	json_t *all = json_array();
 	int rc = 0;
@@ -192,6 +180,5 @@ int gateway_extras_write(
 		json_decref(all);
 		return no_memory(err);
 	}
-	return gateway_state_save(
-		folder, FILE_NAME, "volumes", json_pack("{s:o}", "volumes", all), err);
+	return store_save(folder, FILE_NAME, "volumes", json_pack("{s:o}", "volumes", all), err);
 }

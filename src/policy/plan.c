@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plan: an slo, and the keys that only a planner uses: links of the network, a tenant's trace and path.
+ *
+ *   slo     pN [reads | writes] < time [over time]
+ *   links   [{name, rate, levels, overhead, mtu}, …]
+ *   path    names of one resource and of links: those before the resource carry requests, those after it replies
+ */
+#include "policy/impl.h"
+#include "policy/plan.h"
+#include <stdio.h>
+#include <string.h>
+
+static const char *const link_keys[] = {"name", "rate", "levels", "overhead", "mtu", NULL};
+
+/* ---- slo */
+
+#define SLO_FORM "must be a percentile and a time, as in p99.9 < 10ms"
+
+/* Cut the spaces at both ends of a word of `len` bytes. */
+static const char *trimmed(const char *text, size_t *len)
+{
+	size_t skip = strspn(text, " ");
+
+	skip = skip < *len ? skip : *len;
+	text += skip;
+	*len -= skip;
+	while (*len && text[*len - 1] == ' ')
+		--*len;
+	return text;
+}
+
+/* Take " reads" or " writes" off the end of the left side. */
+static uint8_t slo_ops(const char *text, size_t *len)
+{
+	static const char *const words[] = {" reads", " writes"};
+	static const uint8_t ops[] = {WEIR_OPS_READS, WEIR_OPS_WRITES};
+
+	for (int i = 0; i < 2; i++) {
+		size_t n = strlen(words[i]);
+
+		if (*len > n && memcmp(text + *len - n, words[i], n) == 0) {
+			*len -= n;
+			trimmed(text, len);
+			return ops[i];
+		}
+	}
+	return 0;
+}
+
+static bool slo_percentile(
+	struct policy_reading *r, yamldoc_node n, const char *text, size_t len, double *ret)
+{
+	char number[24];
+	struct weir_err err;
+
+	if (len == 3 && memcmp(text, "max", 3) == 0) {
+		policy_refuse(r, n,
+			"no finite time can be promised for the maximum; write a high "
+			"percentile, as in p99.99 < 10ms");
+		return false;
+	}
+	if (len < 2 || text[0] != 'p' || len > sizeof(number) || text[1] < '0' || text[1] > '9') {
+		policy_refuse(r, n, SLO_FORM);
+		return false;
+	}
+	memcpy(number, text + 1, len - 1);
+	number[len - 1] = '\0';
+	if (weir_units_count(number, ret, &err) < 0) {
+		policy_refuse(r, n, "%s", err.text);
+		return false;
+	}
+	if (!(*ret > 0 && *ret < 100)) {
+		policy_refuse(r, n, "the percentile must be between 0 and 100, both excluded");
+		return false;
+	}
+	return true;
+}
+
+/* Read a time of `len` bytes, which is `what` in messages. */
+static bool slo_time(struct policy_reading *r, yamldoc_node n, const char *text, size_t len,
+	const char *what, weir_time *ret)
+{
+	struct weir_err err;
+	char word[64];
+
+	text = trimmed(text, &len);
+	snprintf(word, sizeof(word), "%.*s", (int)(len < sizeof(word) ? len : sizeof(word)), text);
+	if (weir_units_time(word, ret, &err) < 0) {
+		policy_refuse(r, n, "%s", err.text);
+		return false;
+	}
+	if (*ret <= 0) {
+		policy_refuse(r, n, "the %s must be more than 0", what);
+		return false;
+	}
+	return true;
+}
+
+void policy_plan_read_slo(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
+{
+	const char *text = yamldoc_text(n), *less = text ? strchr(text, '<') : NULL, *over;
+	struct weir_tenant to = {.slo_at = policy_place(r, n)};
+	size_t left = less ? (size_t)(less - text) : 0, right;
+
+	if (!n.id)
+		return;
+	text = less ? trimmed(text, &left) : text;
+	if (!left) {
+		policy_refuse(r, n, SLO_FORM);
+		return;
+	}
+	to.slo_ops = slo_ops(text, &left);
+	if (!slo_percentile(r, n, text, left, &to.slo_percentile))
+		return;
+	over = strstr(++less, " over ");
+	right = over ? (size_t)(over - less) : strlen(less);
+	if (!slo_time(r, n, less, right, "time", &to.slo_latency))
+		return;
+	if (over && !slo_time(r, n, over + 6, strlen(over + 6), "window", &to.slo_window))
+		return;
+	policy_class_lay(t, &to, POLICY_GIVEN_SLO);
+}
+
+char *policy_plan_show_slo(const struct weir_tenant *t, char buf[POLICY_SLO_TEXT])
+{
+	const char *kind = t->slo_ops == WEIR_OPS_READS    ? " reads"
+			   : t->slo_ops == WEIR_OPS_WRITES ? " writes"
+							   : "";
+	char latency[32], window[32];
+
+	weir_units_show_time(t->slo_latency, latency, sizeof(latency));
+	weir_units_show_time(t->slo_window, window, sizeof(window));
+	snprintf(buf, POLICY_SLO_TEXT, "p%.12g%s < %s%s%s", t->slo_percentile, kind, latency,
+		t->slo_window ? " over " : "", t->slo_window ? window : "");
+	return buf;
+}
+
+/* ---- links */
+
+static bool name_taken(const struct weir_policy *p, const char *name)
+{
+	return policy_plan_stage(p, name, &(struct policy_stage){0});
+}
+
+/* Return false if it was refused. */
+static bool read_link(struct policy_reading *r, yamldoc_node n, struct policy_link *to)
+{
+	size_t errors = r->remarks->n_errors;
+	int64_t levels = POLICY_LINK_LEVELS;
+	struct weir_rate rate = {0, WEIR_UNIT_BYTES};
+
+	*to = (struct policy_link){.overhead = POLICY_LINK_OVERHEAD, .at = policy_place(r, n)};
+	if (!policy_keys(r, n, link_keys))
+		return false;
+	to->name = policy_get_string(r, n, "name");
+	if (!yamldoc_has(n, "name"))
+		policy_refuse(r, n, "a link needs a name");
+	else if (to->name && name_taken(r->policy, to->name))
+		policy_refuse(r, yamldoc_get(n, "name"),
+			"a second stage '%s': links and resources have names of their own",
+			to->name);
+	if (policy_took(r, yamldoc_rate(n, "rate", &rate, &r->err)) == -ENOENT)
+		policy_refuse(r, n, "a link needs a rate");
+	else if (rate.unit != WEIR_UNIT_BYTES || !(rate.per_second >= 1))
+		policy_refuse(r, yamldoc_get(n, "rate"),
+			"must be a rate of bytes or bits, at least 1 B/s");
+	to->rate = rate.per_second;
+	policy_took(r, yamldoc_int(n, "levels", 1, 64, &levels, &r->err));
+	to->levels = (unsigned)levels;
+	policy_took(r, yamldoc_size_of(n, "overhead", &to->overhead, &r->err));
+	if (policy_took(r, yamldoc_size_of(n, "mtu", &to->mtu, &r->err)) == 0 && !to->mtu)
+		policy_refuse(r, yamldoc_get(n, "mtu"), "must be more than 0");
+	return r->remarks->n_errors == errors && !r->no_memory;
+}
+
+void policy_plan_read_links(struct policy_reading *r, yamldoc_node links)
+{
+	struct weir_policy *p = r->policy;
+
+	if (!links.id || policy_took(r, yamldoc_list(links, &r->err)) != 0)
+		return;
+	p->links = policy_alloc(r, yamldoc_size(links) * sizeof(*p->links));
+	for (size_t i = 0; p->links && i < yamldoc_size(links); i++)
+		p->n_links += read_link(r, yamldoc_at(links, i), &p->links[p->n_links]);
+}
+
+bool policy_plan_stage(const struct weir_policy *p, const char *name, struct policy_stage *ret)
+{
+	for (size_t i = 0; i < p->n_resources; i++)
+		if (strcmp(p->resources[i].name, name) == 0) {
+			*ret = (struct policy_stage){false, (uint32_t)i};
+			return true;
+		}
+	for (size_t i = 0; i < p->n_links; i++)
+		if (strcmp(p->links[i].name, name) == 0) {
+			*ret = (struct policy_stage){true, (uint32_t)i};
+			return true;
+		}
+	return false;
+}
+
+/* ---- tenants */
+
+static bool read_stage(struct policy_reading *r, yamldoc_node n,
+	const struct policy_planned *before, struct policy_stage *ret)
+{
+	const char *name = NULL;
+
+	if (policy_took(r, yamldoc_as_string(n, &name, &r->err)) != 0)
+		return false;
+	if (!policy_plan_stage(r->policy, name, ret)) {
+		policy_refuse(r, n, "no resource or link '%s'", name);
+		return false;
+	}
+	for (unsigned i = 0; i < before->n_path; i++)
+		if (before->path[i].link == ret->link && before->path[i].index == ret->index) {
+			policy_refuse(r, n, "'%s' stands twice", name);
+			return false;
+		}
+	return true;
+}
+
+static void read_path(struct policy_reading *r, yamldoc_node n, struct policy_planned *to)
+{
+	struct policy_stage *path;
+	unsigned storage = 0;
+
+	to->path_at = policy_place(r, n);
+	if (policy_took(r, yamldoc_list(n, &r->err)) != 0)
+		return;
+	to->path = path = policy_alloc(r, yamldoc_size(n) * sizeof(*path));
+	for (size_t i = 0; path && i < yamldoc_size(n); i++) {
+		if (!read_stage(r, yamldoc_at(n, i), to, &path[to->n_path]))
+			return;
+		storage += !path[to->n_path++].link;
+	}
+	if (storage != 1)
+		policy_refuse(r, n, "must have one resource; links may stand before and after it");
+}
+
+void policy_plan_read_tenant(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
+{
+	yamldoc_node trace = yamldoc_get(n, "trace"), path = yamldoc_get(n, "path");
+	struct policy_planned *to;
+
+	if (!trace.id && !path.id)
+		return;
+	if (yamldoc_has(n, "children") || t->each) {
+		policy_refuse(r, trace.id ? trace : path,
+			"only a tenant that takes requests has a trace and a path");
+		return;
+	}
+	to = policy_alloc(r, sizeof(*to));
+	if (!to)
+		return;
+	*to = (struct policy_planned){.trace = policy_get_string(r, n, "trace")};
+	to->trace_at = policy_place(r, trace.id ? trace : n);
+	if (path.id)
+		read_path(r, path, to);
+	t->planned = to;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* plan: what a planner asks of a policy. */
+#ifndef WEIR_POLICY_PLAN_H
+#define WEIR_POLICY_PLAN_H
+
+#include "policy/policy.h"
+
+/* Find a resource or a link by its name; false: there is none. */
+bool policy_plan_stage(const struct weir_policy *p, const char *name, struct policy_stage *ret);
+
+/* Write an slo as it is read: "p99.9 reads < 10ms over 5m". Return buf. */
+#define POLICY_SLO_TEXT 128
+char *policy_plan_show_slo(const struct weir_tenant *t, char buf[POLICY_SLO_TEXT]);
+
+#endif

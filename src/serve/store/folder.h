@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * folder: the files of the folders that a policy names as `dir` of volumes, kept up to date.
+ *
+ * A file counts once it was closed after writing, or moved in; a block device when it appears. Other kinds of files never do.
+ * Symbolic links are followed in /dev only. At the first look all files of a folder count.
+ *
+ * No function here waits for another thread; all but folders_fd and folders_soon are for one thread at a time:
+ * that which makes drafts (aside).
+ */
+#ifndef WEIR_SERVE_STORE_FOLDER_H
+#define WEIR_SERVE_STORE_FOLDER_H
+
+#include "policy/policy.h"
+#include "policy/volume.h"
+#include <stdint.h>
+#include <sys/types.h>
+
+struct arena;
+struct extras;
+struct folders;
+
+int folders_new(struct folders **ret); /* 0 or a negative errno */
+void folders_free(struct folders *f);  /* NULL is fine */
+
+/* Return a descriptor that is readable when a folder has changed. */
+int folders_fd(const struct folders *f);
+/* Return true if the folders should be scanned again soon: one of them is not there. Any thread. */
+bool folders_soon(const struct folders *f);
+
+/* Bring the folders of both policies (`old` may be NULL) up to date, and forget all others. scan: read them whole, as some file
+ * systems do not report changes. -ENOMEM; or -EINVAL with a message and its place: a folder of `next` that `old` does not
+ * name cannot be read. A folder that vanishes later keeps its files. */
+int folders_look(struct folders *f, const struct weir_policy *old, const struct weir_policy *next,
+	bool scan, struct weir_err *err);
+size_t folders_count(const struct folders *f);
+/* Return why folder i is not there; NULL: it is. */
+const char *folders_away(const struct folders *f, size_t i, const char **ret_dir);
+/* Return a number that is another one if any list of files is, or another folder is away. */
+uint64_t folders_version(const struct folders *f);
+/* A file was made, or deleted: take note before the system reports it. */
+int folders_touch(struct folders *f, const char *dir, const char *file);
+/* Return true if the folder of a path is watched and there, and has no such file; file: or another one. */
+bool folders_lacks(const struct folders *f, const char *path, const struct policy_file *file);
+
+/* List the volumes that the folders of a policy have: the files that no volume of the policy or of `extras` is. A file
+ * that several entries have is a volume of the first; of several names of a file in one folder the first that came is one.
+ * Strings are in `memory`, the list is malloc'ed. skipped: a file with a name that cannot be a volume's, and another name of a
+ * file. 0 or -ENOMEM. */
+int folders_volumes(const struct folders *f, const struct weir_policy *p,
+	const struct extras *extras, struct arena *memory, struct policy_volume **ret_list,
+	size_t *ret_n, policy_volume_skipped *skipped, void *arg);
+
+/* Get the identity of a file, with a link not followed; at: as in fstatat(2), path "": the file that is open there. false: there is none. */
+bool folder_file_of(int at, const char *path, struct policy_file *ret);
+/* Return the path in the name of a back end that is, or models, a file; malloc'ed. NULL: it is none. */
+char *folder_path_of(const char *back);
+
+#endif
