@@ -168,8 +168,8 @@ static size_t count_bursts(const struct resource *r)
 	return n;
 }
 
-int resource_divide(
-	struct resource *r, const double *rows, double *tokens, size_t n, struct weir_err *err)
+int resource_divide(struct resource *r, const double *rows, struct joint *const *joints,
+	double *tokens, size_t n, struct weir_err *err)
 {
 	struct resource_part *t = r->policy_of ? &r->policy_of->part : NULL;
 	struct burst *bursts = NULL;
@@ -189,6 +189,8 @@ int resource_divide(
 	rc = set_buckets(r, &new, err);
 	if (rc == 0)
 		memcpy(t->rows, rows, n * sizeof(*rows));
+	if (rc == 0 && joints && resource_joint_set(r, joints, n) < 0)
+		rc = no_memory(err);
 	for (size_t i = 0; rc == 0 && i < n_bursts; i++)
 		move_tokens(r, &bursts[i], tokens);
 	free(bursts);
