@@ -196,6 +196,8 @@ enum weir_knob_kind {
 	                           a near one. Root */
 	WEIR_KNOB_CREDIT,       /* value: burst credit in the gate's cost unit. Root */
 	WEIR_KNOB_WINDOW_BYTES, /* value: bytes in flight at once, whole, 0: no such window. Root */
+	WEIR_KNOB_LEVEL, /* value: level of the hold bucket with the index `n_buckets`; may be
+	                    negative, or above its size */
 };
 
 struct weir_knob {
@@ -203,7 +205,7 @@ struct weir_knob {
 	enum weir_knob_kind kind;
 	double value;
 	const struct weir_bucket_spec *buckets; /* for WEIR_KNOB_BUCKETS; copied */
-	uint32_t n_buckets;                     /* ≤ 64 */
+	uint32_t n_buckets;                     /* ≤ 64; for WEIR_KNOB_LEVEL an index */
 };
 
 /* Set knobs, all or none: on error (-EINVAL, -ENOMEM) no knob has changed. The change takes effect at once, not

@@ -85,6 +85,11 @@ static const char *knob_check_value(
 			return "a grant needs a token bucket of its kind";
 		return fabs(v) <= (double)BUCKET_SIZE_MAX ? NULL
 							  : "grant must be within 2^52 tokens";
+	case WEIR_KNOB_LEVEL:
+		if (k->n_buckets >= g->nodes[k->node].limits.n_hold)
+			return "no such hold bucket";
+		return fabs(v) <= (double)BUCKET_SIZE_MAX ? NULL
+							  : "level must be within 2^52 units";
 	case WEIR_KNOB_RUN:
 		return v >= 0 && v <= 65536 ? NULL : "run must be between 0 and 65536";
 	case WEIR_KNOB_DISTANCE:
@@ -108,6 +113,8 @@ static int knob_check(
 	switch (k->kind) {
 	case WEIR_KNOB_BUCKETS:
 		return knob_check_buckets(g, k, err);
+	case WEIR_KNOB_LEVEL:
+		break;
 	case WEIR_KNOB_WEIGHT:
 		if (k->node == WEIR_ROOT)
 			return knob_refuse(err, k, "the root has no weight");
@@ -303,6 +310,17 @@ static void knob_grant(struct limits *l, enum weir_knob_kind kind, double value,
 	limits_pair(l);
 }
 
+/* The levels are those of `late` ns ago: the bucket has this level now. */
+static void knob_level(struct limits *l, unsigned at, double level, weir_time now)
+{
+	struct bucket *b = &l->b[at];
+
+	limits_fill(l, limits_late(l->stamp, now));
+	b->lack = bucket_units(b->size) - (bucket_parts)(level * (double)BUCKET_UNIT) +
+		  (bucket_parts)b->rate * (now - l->stamp);
+	limits_pair(l);
+}
+
 /* Change the tags of node n for its new weight. The node keeps its place among its siblings, scaled to the new
  * weight; so the levels above do not change. If it waits, it is in no group now. */
 static void knob_reweigh(struct weir_gate *g, uint32_t n, double before)
@@ -360,6 +378,9 @@ static void knob_turn(
 	case WEIR_KNOB_RGRANT:
 	case WEIR_KNOB_LGRANT:
 		knob_grant(&g->nodes[k->node].limits, k->kind, k->value, now);
+		break;
+	case WEIR_KNOB_LEVEL:
+		knob_level(&g->nodes[k->node].limits, k->n_buckets, k->value, now);
 		break;
 	case WEIR_KNOB_RUN:
 		g->run = (uint32_t)k->value;
