@@ -172,7 +172,9 @@ struct weir_bucket_spec {
 	enum weir_bucket_kind kind;
 	enum weir_unit unit;
 	uint8_t ops; /* operations that it counts; 0: all */
-	double rate; /* units per second, ≥ 0. To 1/1024 of a unit. 0 with R or L: granted only */
+	double rate; /* units per second, ≥ 0. To 1/1024 of a unit; of a profile bucket that holds
+	                more than 2^21 units, or gets more a second, to 2^-17 of the rate. 0 with R
+	                or L: granted only */
 	double size; /* units, ≥ 1: the most it holds, and its level when new. An R-bucket should
 	                hold the tokens that come in while a request waits for a slot, else that
 	                much of the min is lost: 2 requests more than 20 ms at its rate is a good

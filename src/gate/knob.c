@@ -258,8 +258,10 @@ static void knob_take_over(
 	tree_limits_free(g, old, node->profile);
 	node->limits = new->l;
 	node->profile = new->profile;
-	if (node->profile)
+	if (node->profile) {
+		profile_round(node->profile);
 		profile_changed(node->profile);
+	}
 	if (limits_own(&new->l)) {
 		memcpy(node->own, new->own, sizeof node->own);
 		node->limits.b = node->own;
