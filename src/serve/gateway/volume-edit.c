@@ -358,7 +358,7 @@ static int remove_one(struct gateway *g, struct gateway_change *c, struct extras
 		c->gone_file = e->file;
 	if (there && (t.export_->from == POLICY_EXPORT_FOUND || (e && e->kind == EXTRA_MADE)))
 		return put(list, q, t.resource, t.export_->back, NULL,
-			q->keep ? EXTRA_HIDDEN : EXTRA_GONE, c->gone_file, &c->err);
+			q->keep ? EXTRA_HIDDEN : EXTRA_GONE, t.export_->file, &c->err);
 	if (e && (e->kind == EXTRA_ADDED || e->kind == EXTRA_MADE))
 		extras_drop(list, q->name);
 	else
