@@ -53,5 +53,9 @@ int policy_each_fit(struct weir_policy *p, const struct policy_instance *list, s
 
 /* Return true if the path is that of a tenant that a template may make and has not made. */
 bool policy_each_absent(const struct weir_policy *p, const char *path);
+/* Make those of the paths that policy_each_absent says, as if their first clients had come; other paths are left. Limits by size
+ * hold where the policy states the export's size. 0, -ENOMEM; or -EINVAL with a message: no sender has such a tenant. */
+int policy_each_make(
+	struct weir_policy *p, const char *const *paths, size_t n, struct weir_err *err);
 
 #endif

@@ -33,7 +33,7 @@ const char *policy_volume_name_bad(const char *name)
 			return "contains a control character";
 	for (const char *c = name; *c; c += utf8_shown((const unsigned char *)c))
 		if (!utf8_shown((const unsigned char *)c))
-			return "is not UTF-8";
+			return "is not UTF-8, or has a character that cannot be shown";
 	return NULL;
 }
 
