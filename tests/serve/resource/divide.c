@@ -428,6 +428,51 @@ static void test_small_moves(void)
 	stop(&w);
 }
 
+/* ---- a gateway that does not run */
+
+/* Stop the gateway for `ms` in each of 20 halves of a second. Return the loss of a stop, in ms of the max. */
+static double lost(unsigned depth, weir_time ms)
+{
+	struct rig_client *c;
+	weir_time begin;
+	double span;
+
+	start(&w,
+		"resources: [{name: a, back: \"memory:1G\"}]\n"
+		"tenants: [{name: t, max: 20k iops, match: {export: x}}]\n",
+		NULL);
+	c = rig_join(&w, 0, "x",
+		(struct rig_client){
+			.depth = depth, .length = 4096, .think = 20 * WEIR_US, .even = true});
+	rig_run(&w, WEIR_SEC);
+	rig_clear(&w);
+	begin = w.now;
+	for (int i = 0; i < 20; i++) {
+		rig_run(&w, (500 - ms) * WEIR_MS);
+		w.now += ms * WEIR_MS;
+	}
+	rig_run(&w, 500 * WEIR_MS);
+	span = (double)(w.now - begin) / WEIR_MS;
+	span -= (double)c->done / 20;
+	stop(&w);
+	return span / 20;
+}
+
+/* What a stop exceeds 25 ms by is lost, less as much as waits, up to 20 ms of the max. */
+static void test_stops(void)
+{
+	static const unsigned depths[] = {8, 32, 256, 2048};
+
+	for (size_t d = 0; d < 4; d++)
+		for (weir_time ms = 10; ms <= 100; ms += 15) {
+			double waits = fmin(depths[d] / 20.0, 20);
+			double is = lost(depths[d], ms);
+
+			if (fabs(is - fmax((double)ms - 25 - waits, 0)) > 3)
+				FAIL("depth %u, %jd ms: %g ms lost", depths[d], (intmax_t)ms, is);
+		}
+}
+
 /* ---- gates come and go */
 
 /* Gates that stay keep their parts, wherever they are now; new ones have a little, and no limit is exceeded. */
@@ -559,5 +604,6 @@ int main(void)
 	RUN(test_small);
 	RUN(test_small_parts);
 	RUN(test_small_moves);
+	RUN(test_stops);
 	return 0;
 }
