@@ -18,7 +18,6 @@
 #define WEIR_MODEL_ESTIMATE_H
 
 #include <weir/err.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #define ESTIMATE_OPS   2 /* reads, writes; other operations cost as a write of 0 bytes */

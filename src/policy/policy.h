@@ -232,7 +232,6 @@ enum weir_policy_log_level {
 };
 enum weir_policy_log_form { WEIR_POLICY_LOG_TEXT, WEIR_POLICY_LOG_JSON };
 
-struct policy_index;
 
 struct weir_policy {
 	struct weir_tenant *tenants; /* parents before children */

@@ -8,7 +8,6 @@
 #include "serve/api/facts-json.h"
 #include "sim/measure-facts.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -18,7 +18,6 @@
 #include "serve/back/overlap.h"
 #include "serve/loop/threads.h"
 #include <liburing.h>
-#include <stddef.h>
 
 enum file_step { /* one system call */
 	FILE_READ,
@@ -61,7 +60,6 @@ struct file_cached {        /* private to serve/back/file-cached.c */
 	uint8_t *map;       /* of the whole file, for mincore only; NULL: none */
 };
 
-struct file;
 #define FILE_FIXED 1024 /* files of a ring that are registered with it */
 
 struct file_hub { /* of all files of a loop; serve/back/file-hub.c */

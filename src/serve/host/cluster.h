@@ -10,7 +10,6 @@
 #ifndef WEIR_SERVE_HOST_CLUSTER_H
 #define WEIR_SERVE_HOST_CLUSTER_H
 
-#include <weir/err.h>
 #include "policy/policy.h"
 
 struct gateway;

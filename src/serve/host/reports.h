@@ -10,7 +10,6 @@
 #ifndef WEIR_SERVE_HOST_REPORTS_H
 #define WEIR_SERVE_HOST_REPORTS_H
 
-#include <weir/err.h>
 #include "policy/policy.h"
 #include "serve/host/peer.h"
 

@@ -4,7 +4,6 @@
 #include "sim/experiment/report.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 char *experiment_value(
 	const struct experiment_claim *c, const struct experiment_outcome *o, char *buf, size_t len)
