@@ -10,8 +10,7 @@
  *   serve/back/file-call.c   the system calls by threads: all of them, or those that io_uring lacks
  *   serve/back/file-hub.c    what the files of a loop share
  */
-#ifndef WEIR_SERVE_BACK_FILE_H
-#define WEIR_SERVE_BACK_FILE_H
+#pragma once
 
 #include "base/container.h"
 #include "serve/back/back.h"
@@ -169,5 +168,3 @@ static inline void file_kick(struct file_hub *h)
 		file_ring_kick(h);
 	file_call_kick(h);
 }
-
-#endif
