@@ -58,7 +58,7 @@ const char *gateway_policy_text(const struct gateway *g)
 	return g->text;
 }
 
-struct tls *gateway_tls(const struct gateway *g, bool *ret_required)
+static struct tls *gateway_tls(const struct gateway *g, bool *ret_required)
 {
 	*ret_required = g->tls && g->policy->tls.required;
 	return g->tls;
