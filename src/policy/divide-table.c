@@ -28,7 +28,6 @@
 #include "policy/impl.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define FOLLOW (1.0 / 8) /* of the difference, per interval */
 #define FALL   0.8       /* of a rate wanted of min, per interval */

@@ -9,8 +9,7 @@
  *
  * Pure: times are arguments.
  */
-#ifndef WEIR_CONTROL_DIVIDE_TABLE_H
-#define WEIR_CONTROL_DIVIDE_TABLE_H
+#pragma once
 
 #include "control/joint.h"
 #include "policy/policy.h"
@@ -61,5 +60,3 @@ void divide_table_confirm(struct divide_table *t, size_t gate, bool done, const 
 /* Return how many tenants have a limit and clients at two or more gates; *ret_idle: none of them
  * has demand. */
 size_t divide_table_shared(const struct divide_table *t, bool *ret_idle);
-
-#endif

@@ -19,8 +19,7 @@
  * After that they are tenants as any other. A sender for which there is no tenant (the template has max_tenants, or
  * the sender lacks the field by which they differ) shares `others`.
  */
-#ifndef WEIR_POLICY_EACH_H
-#define WEIR_POLICY_EACH_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -57,5 +56,3 @@ bool policy_each_absent(const struct weir_policy *p, const char *path);
  * hold where the policy states the export's size. 0, -ENOMEM; or -EINVAL with a message: no sender has such a tenant. */
 int policy_each_make(
 	struct weir_policy *p, const char *const *paths, size_t n, struct weir_err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * impl: what the policy's own files share. Others include weir/policy.h; a reader of another
  * format that contains policies (the scenario) may call policy_node_parse below.
  */
-#ifndef WEIR_POLICY_IMPL_H
-#define WEIR_POLICY_IMPL_H
+#pragma once
 
 #include "base/yamldoc.h"
 #include "control/controller.h"
@@ -283,5 +282,3 @@ bool policy_key_is_resources(const char *key);
  * Return 0, or -EINVAL / -ENOMEM with the first error. */
 int policy_part_read(void (*read)(struct policy_reading *r, yamldoc_node n, void *to),
 	yamldoc_node n, void *to, struct weir_err *err);
-
-#endif

@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define VECTORS 128 /* per send */
 #define RUN     16  /* requests (or 16 KiB of data) for one connection before the next one's turn */
