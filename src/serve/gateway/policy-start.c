@@ -97,6 +97,9 @@ int gateway_policy_start(struct gateway *g, struct weir_policy *p, const char *t
 	struct gateway_draft d = {0};
 	int rc = make_first_draft(g, p, &v, err);
 
+	if (rc == 0)
+		rc = gateway_profiles_make(v.policy, &(struct gateway_profiles){0}, true, true,
+			&v.profiles, err);
 	g->file = strdup(name);
 	if (rc == 0 && (!g->file || gateway_draft_finish(g, &v, &d) < 0))
 		rc = no_memory(err);
@@ -125,6 +128,8 @@ int gateway_policy_sizes(struct gateway *g, struct weir_err *err)
 	}
 	version->remarks = g->in_force->remarks; /* no reader has it yet */
 	g->in_force->remarks = (struct gateway_note){0};
+	version->profiles = g->in_force->profiles;
+	g->in_force->profiles = (struct gateway_profiles){0};
 	gateway_version_drop(g->in_force);
 	g->in_force = version;
 	g->policy = version->policy;

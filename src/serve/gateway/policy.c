@@ -281,6 +281,8 @@ int gateway_draft_finish(
 	v->policy = NULL;
 	d.version->remarks = v->remarks;
 	v->remarks = (struct gateway_note){0};
+	d.version->profiles = v->profiles;
+	v->profiles = (struct gateway_profiles){0};
 	policy_swap_map(g->policy, d.version->policy, d.was);
 	d.base = v->base;
 	d.extras = v->extras;
@@ -381,6 +383,9 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 		c->rc = rc;
 		return;
 	}
+	if (rc == 0)
+		rc = gateway_profiles_make(v.policy, &g->in_force->profiles, c->own,
+			c->kind == CHANGE_APPLY || c->kind == CHANGE_RELOAD, &v.profiles, &c->err);
 	if (rc == 0)
 		rc = open_all(g, c, &v);
 	if (rc == 0 && c->draft.volumes.n && policy_size_used(v.policy))

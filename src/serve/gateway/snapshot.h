@@ -84,6 +84,7 @@ struct snapshot_resource {
 	uint64_t window_bytes, in_flight_bytes; /* window_bytes 0: no limit */
 	double window, capacity[2];             /* per second: requests, bytes; 0: not known yet */
 	bool capacity_stated;
+	double drift; /* of its profile; NAN: not known, or it has none */
 	uint64_t submitted, dispatched, served, errors, lost;
 	uint32_t queued, in_flight, clients;
 	double weights;         /* of the tenants without a parent that have clients here */

@@ -13,6 +13,7 @@ static void version_free(struct gateway_version *v)
 	free(v->text);
 	free(v->name);
 	gateway_note_free(&v->remarks);
+	gateway_profiles_free(&v->profiles);
 	free(v);
 }
 
@@ -60,4 +61,15 @@ void gateway_version_drop(struct gateway_version *v)
 {
 	if (v && atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) == 1)
 		version_free(v);
+}
+
+struct resource_change gateway_version_change(const struct gateway_version *v, const char *resource)
+{
+	struct resource_change c = {.to = v->policy, .bounds = v->bounds};
+
+	for (size_t i = 0; i < v->policy->n_resources; i++)
+		if (strcmp(v->policy->resources[i].name, resource) == 0 && v->profiles.all &&
+			v->profiles.all[i])
+			c.estimate = &v->profiles.all[i]->table;
+	return c;
 }

@@ -24,6 +24,7 @@
 #include "policy/swap.h"
 #include "control/shadow-sender.h"
 #include "control/slo.h"
+#include "model/estimate.h"
 #include "policy/impl.h"
 #include "serve/resource/control.h"
 #include "serve/resource/resource.h"
@@ -172,6 +173,16 @@ struct resource {
 	struct capacity capacity;           /* learned; only if the spec states none */
 	weir_time min_looked;   /* last comparison with the mins (serve/resource/load.c) */
 	double device_ns[5][8]; /* cost: time: device ns per request, by operation and size */
+	const struct estimate *estimate; /* of its profile, borrowed; NULL: it has none */
+	struct estimate_past *pasts;     /* by node, n_pasts of them, if it had a profile */
+	size_t n_pasts;
+	uint64_t served_work; /* ns, by the profile, of requests that passed the gate */
+	struct resource_drift {
+		weir_time at, full; /* as of the last look */
+		uint64_t served, full_served, work;
+		double measured, table; /* ns, lately */
+		bool said;
+	} drift;
 	weir_time drained;      /* when histograms were last brought up to date */
 	uint32_t undrained;     /* served since */
 
@@ -314,6 +325,22 @@ void resource_reads_free(struct resource *r);
 
 uint32_t resource_time(struct resource *r, const struct weir_req *q);                 /* ns */
 void resource_time_learn(struct resource *r, weir_time now, const struct request *q); /* at done */
+
+/* ---- serve/resource/estimate.c: a resource with a profile */
+
+/* Return the work of a request, in ns. */
+static inline uint32_t resource_estimate(struct resource *r, const struct weir_req *q)
+{
+	double work =
+		estimate_work(r->estimate, &r->pasts[q->tenant], q->op, q->offset, q->bytes);
+
+	return work < UINT32_MAX ? (uint32_t)work : UINT32_MAX;
+}
+int resource_estimate_room(struct resource *r, size_t nodes); /* 0 or -ENOMEM */
+/* The table in force is this one; there is room for all nodes. */
+void resource_estimate_swap(struct resource *r, const struct estimate *e);
+void resource_drift_look(struct resource *r, weir_time now); /* now and then, with a profile */
+double resource_drift(const struct resource *r);             /* NAN: not known */
 
 /* ---- serve/resource/shadow.c */
 

@@ -305,6 +305,7 @@ static void add_self(struct resource *r, struct snapshot *s, struct snapshot_res
 	for (int u = 0; u < 2; u++)
 		to->capacity[u] =
 			to->capacity_stated ? r->spec.capacity[u].per_second : r->capacity.rate[u];
+	to->drift = resource_drift(r);
 	to->submitted = r->submitted;
 	to->dispatched = r->dispatched;
 	to->served = r->served;

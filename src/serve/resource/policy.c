@@ -158,6 +158,7 @@ static void take_spec(struct resource *r, const struct weir_resource *spec)
 	r->spec.flush_cost = spec->flush_cost;
 	r->spec.trim_cost = spec->trim_cost;
 	r->spec.stall = spec->stall;
+	r->spec.profile = spec->profile; /* of the policy in force */
 }
 
 /* ---- clients */
@@ -382,6 +383,8 @@ static int start_gate(struct resource *r, struct weir_err *err)
 		return rc;
 	/* A gate uses the lowest free numbers first. */
 	rc = resource_room(r, 1 + s->n_nodes + s->n_leaving + policy_swap_new(s));
+	if (rc == 0 && next->change.estimate)
+		rc = resource_estimate_room(r, r->n_counts);
 	if (rc < 0) {
 		policy_swap_undo(s, r->gate, resource_policy_now(r), 1);
 		return no_memory(err);
@@ -551,6 +554,7 @@ static int finish_gate(struct resource *r, struct weir_err *err)
 	o->part = next->part;
 	next->part = (struct resource_part){0};
 	take_spec(r, next->spec);
+	resource_estimate_swap(r, next->change.estimate);
 	r->policy = p;
 	r->nodes = o->swap.nodes;
 	r->n_nodes = o->swap.n_nodes;
@@ -576,9 +580,9 @@ int resource_swap_finish(struct resource *r, struct weir_err *err)
 	return 0;
 }
 
-int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_err *err)
+int resource_swap_all(struct resource *r, const struct resource_change *c, struct weir_err *err)
 {
-	int rc = resource_swap_start(r, &(struct resource_change){.to = p}, err);
+	int rc = resource_swap_start(r, c, err);
 
 	if (rc < 0)
 		return rc;
@@ -589,4 +593,9 @@ int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_e
 	while (rc < 0 && resource_swap_undo(r))
 		;
 	return rc;
+}
+
+int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_err *err)
+{
+	return resource_swap_all(r, &(struct resource_change){.to = p}, err);
 }
