@@ -146,11 +146,12 @@ enum { BATCH = 64 };
 struct batch {
 	struct weir_knob knobs[BATCH * POLICY_KNOBS];
 	struct weir_bucket_spec buckets[BATCH * POLICY_BUCKETS];
-	size_t n; /* tenants */
+	size_t n;    /* tenants */
+	size_t used; /* knobs */
 };
 
 /* Make the knobs of tenant i of the new policy, or of its predecessor. */
-static void make_knobs(const struct policy_swap *s, size_t i, bool old, struct weir_knob *knobs,
+static size_t make_knobs(const struct policy_swap *s, size_t i, bool old, struct weir_knob *knobs,
 	struct weir_bucket_spec *buckets)
 {
 	const struct policy_swap_how *how = &s->how;
@@ -160,24 +161,24 @@ static void make_knobs(const struct policy_swap *s, size_t i, bool old, struct w
 	if (how->refresh)
 		how->refresh(how->refresh_arg, i);
 	if (old)
-		policy_install_knobs(how->from, was, node, &how->from_bounds[was], how->from_part,
-			knobs, buckets);
-	else
-		policy_install_knobs(how->to, i, node, &how->bounds[i], how->part, knobs, buckets);
+		return policy_install_knobs(how->from, was, node, &how->from_bounds[was],
+			how->from_part, knobs, buckets);
+	return policy_install_knobs(how->to, i, node, &how->bounds[i], how->part, knobs, buckets);
 }
 
 static void batch_add(const struct policy_swap *s, struct batch *b, size_t i, bool old)
 {
-	make_knobs(s, i, old, &b->knobs[b->n * POLICY_KNOBS], &b->buckets[b->n * POLICY_BUCKETS]);
+	b->used += make_knobs(
+		s, i, old, &b->knobs[b->used], &b->buckets[b->n * POLICY_BUCKETS]);
 	b->n++;
 }
 
 static int batch_set(struct batch *b, struct weir_gate *g, weir_time now, struct weir_err *err)
 {
-	size_t n = b->n;
+	size_t n = b->used;
 
-	b->n = 0;
-	return n ? weir_gate_set(g, now, b->knobs, n * POLICY_KNOBS, err) : 0;
+	b->n = b->used = 0;
+	return n ? weir_gate_set(g, now, b->knobs, n, err) : 0;
 }
 
 static bool same_bucket(const struct weir_bucket_spec *a, const struct weir_bucket_spec *b)
@@ -192,10 +193,11 @@ static bool differs(const struct policy_swap *s, size_t i)
 	struct weir_knob new[POLICY_KNOBS], old[POLICY_KNOBS];
 	struct weir_bucket_spec a[POLICY_BUCKETS], b[POLICY_BUCKETS];
 	bool same;
+	size_t n = make_knobs(s, i, false, new, a); /* a leaf has stayed one */
 
-	make_knobs(s, i, false, new, a);
 	make_knobs(s, i, true, old, b);
-	same = new[0].value == old[0].value &&new[1].n_buckets == old[1].n_buckets;
+	same = new[0].value == old[0].value &&new[1].n_buckets == old[1].n_buckets &&
+	       (n < 3 || new[2].value == old[2].value);
 	for (uint32_t k = 0; same && k < new[1].n_buckets; k++)
 		same = same_bucket(&a[k], &b[k]);
 	return !same;
@@ -262,7 +264,7 @@ int policy_swap_step(
 	struct batch b;
 	int rc;
 
-	b.n = 0;
+	b.n = b.used = 0;
 	if (s->added == 0)
 		/* If this fails, each node allocates. */
 		(void)weir_gate_reserve(g, (uint32_t)policy_swap_new(s));
@@ -295,7 +297,7 @@ bool policy_swap_undo(struct policy_swap *s, struct weir_gate *g, weir_time now,
 {
 	struct batch b;
 
-	b.n = 0;
+	b.n = b.used = 0;
 	if (s->set > 0) {
 		unset_knobs(s, &b, g, now, n);
 		return true;

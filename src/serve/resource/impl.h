@@ -62,12 +62,18 @@ struct resource_part { /* data of a version, one per tenant; replaced by a swap 
 	double *rows;    /* this gate's part of each limit, 0 … 1 */
 	struct controller_rule
 		*rules; /* of a controller, as of the swap or a later resource_divide; or NULL */
+	const struct policy_claim *claims; /* of a plan, borrowed; or NULL */
 	struct resource_seen { /* at the last resource_demand */
 		struct resource_flow out[2];
 		weir_time held;
 		bool waiting; /* a tenant without clients and waiting requests stays so */
 	} * seen;
 };
+
+static inline struct policy_part resource_part_all(const struct resource_part *t)
+{
+	return (struct policy_part){t->first, t->rows, t->rules, t->claims};
+}
 
 /* ---- serve/resource/part.c */
 /* bounds: weir_policy_bounds, borrowed; NULL: computed. rules: a controller may set some. 0 or

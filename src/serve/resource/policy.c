@@ -369,8 +369,8 @@ static int start_gate(struct resource *r, struct weir_err *err)
 	const struct weir_policy *p = next->change.to;
 	struct policy_swap_how how = {.from = r->policy,
 		.to = p,
-		.part = {next->part.first, next->part.rows, next->part.rules},
-		.from_part = {o->part.first, o->part.rows, o->part.rules},
+		.part = resource_part_all(&next->part),
+		.from_part = resource_part_all(&o->part),
 		.bounds = next->part.bounds,
 		.from_bounds = o->part.bounds,
 		.was = next->change.was,
@@ -414,6 +414,7 @@ int resource_swap_start(struct resource *r, const struct resource_change *c, str
 		    c->to, c->bounds, o->next.control && o->next.control->prepare, &part) < 0)
 		return no_memory(err);
 	o->next.part = part;
+	o->next.part.claims = c->claims;
 	rc = start_gate(r, err);
 	if (rc < 0) {
 		resource_part_free(&o->next.part);

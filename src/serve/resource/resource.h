@@ -26,6 +26,8 @@
 #include "serve/front/request.h"
 #include "serve/loop/loop.h"
 
+struct estimate;
+struct policy_claim;
 struct resource;
 struct snapshot;
 struct tap;
@@ -94,6 +96,8 @@ struct resource_change { /* borrowed until finish or undo has returned */
 	const int *was;                   /* policy_swap_map; NULL: computed */
 	/* Borrowed for as long as `to`: the work of requests, from the resource's profile; NULL: it has none. */
 	const struct estimate *estimate;
+	/* The same: a plan's claims, by tenant of `to`; NULL: there is no plan. */
+	const struct policy_claim *claims;
 };
 /* resource_swap with all of these. */
 int resource_swap_all(struct resource *r, const struct resource_change *c, struct weir_err *err);

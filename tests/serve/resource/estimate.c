@@ -148,12 +148,12 @@ static void test_speed(void)
 
 	start("requests", 4000);
 	give(200e3, 10, 4);
-	clock_gettime(CLOCK_MONOTONIC, &a);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
 	for (int i = 0; i < 1000000; i++) {
 		q.offset = (uint64_t)i * 12345 * 4096;
 		sum += resource_estimate(w.resource[0], &q);
 	}
-	clock_gettime(CLOCK_MONOTONIC, &b);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
 	printf("  %.1f ns a request\n",
 		((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) / 1e6);
 	CHECK(sum > 0);
