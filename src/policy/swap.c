@@ -168,8 +168,7 @@ static size_t make_knobs(const struct policy_swap *s, size_t i, bool old, struct
 
 static void batch_add(const struct policy_swap *s, struct batch *b, size_t i, bool old)
 {
-	b->used += make_knobs(
-		s, i, old, &b->knobs[b->used], &b->buckets[b->n * POLICY_BUCKETS]);
+	b->used += make_knobs(s, i, old, &b->knobs[b->used], &b->buckets[b->n * POLICY_BUCKETS]);
 	b->n++;
 }
 

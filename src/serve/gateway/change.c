@@ -95,6 +95,21 @@ struct gateway_change *gateway_change_set(const char *key, const char *value)
 	return c;
 }
 
+struct gateway_change *gateway_change_plan(char *text, size_t len, bool dry)
+{
+	struct gateway_change *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		free(text);
+		return NULL;
+	}
+	c->kind = CHANGE_PLAN;
+	c->text = text;
+	c->len = len;
+	c->dry = dry;
+	return c;
+}
+
 struct gateway_change *gateway_change_reload(void)
 {
 	struct gateway_change *c = calloc(1, sizeof(*c));

@@ -63,7 +63,7 @@ struct resource_part { /* data of a version, one per tenant; replaced by a swap 
 	struct controller_rule
 		*rules; /* of a controller, as of the swap or a later resource_divide; or NULL */
 	const struct policy_claim *claims; /* of a plan, borrowed; or NULL */
-	struct resource_seen { /* at the last resource_demand */
+	struct resource_seen {             /* at the last resource_demand */
 		struct resource_flow out[2];
 		weir_time held;
 		bool waiting; /* a tenant without clients and waiting requests stays so */
@@ -189,8 +189,8 @@ struct resource {
 		double measured, table; /* ns, lately */
 		bool said;
 	} drift;
-	weir_time drained;      /* when histograms were last brought up to date */
-	uint32_t undrained;     /* served since */
+	weir_time drained;  /* when histograms were last brought up to date */
+	uint32_t undrained; /* served since */
 
 	struct loop_turn turn;
 	struct loop_timer timer;
@@ -337,8 +337,7 @@ void resource_time_learn(struct resource *r, weir_time now, const struct request
 /* Return the work of a request, in ns. */
 static inline uint32_t resource_estimate(struct resource *r, const struct weir_req *q)
 {
-	double work =
-		estimate_work(r->estimate, &r->pasts[q->tenant], q->op, q->offset, q->bytes);
+	double work = estimate_work(r->estimate, &r->pasts[q->tenant], q->op, q->offset, q->bytes);
 
 	return work < UINT32_MAX ? (uint32_t)work : UINT32_MAX;
 }

@@ -75,15 +75,17 @@ static void test_any_cost(void)
 /* A request that continues one of the tenant's is sequential, whatever others do in between. */
 static void test_sequence_of_a_tenant(void)
 {
-	const char text[] = "resources: [{name: d, back: \"memory:1G\"}]\n"
-			    "tenants: [{name: a, match: {export: a}}, {name: b, match: {export: b}}]\n";
+	const char text[] =
+		"resources: [{name: d, back: \"memory:1G\"}]\n"
+		"tenants: [{name: a, match: {export: a}}, {name: b, match: {export: b}}]\n";
 	struct rig_client *a, *b;
 
 	rig_new(&w, text, NULL);
 	give(100e3, 0, 4);
 	table.n_rows[0] = 2;
 	table.row[0][1] = table.row[0][0];
-	estimate_fill(&(struct estimate_measured){.distance = 0, .n = 1, .size = {4096}, .work = {7e3}},
+	estimate_fill(
+		&(struct estimate_measured){.distance = 0, .n = 1, .size = {4096}, .work = {7e3}},
 		&table.row[0][0]);
 	a = rig_join(&w, 0, "a", (struct rig_client){.rate = 1, .length = 4096});
 	b = rig_join(&w, 0, "b", (struct rig_client){.rate = 1, .length = 4096});
@@ -111,7 +113,8 @@ static void test_drift(void)
 	static const struct {
 		double work, drift;
 		bool said;
-	} of[] = {{250e3, 0, false}, {225e3, 0.111, false}, {200e3, 0.25, true}, {500e3, -0.5, true}};
+	} of[] = {
+		{250e3, 0, false}, {225e3, 0.111, false}, {200e3, 0.25, true}, {500e3, -0.5, true}};
 
 	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
 		start("requests", 4000);
