@@ -15,6 +15,10 @@
 struct reading {
 	struct gateway_plan *plan;
 	struct weir_err *err;
+	/* room that is left: for names, of which a file has more than their bytes; stages; and buckets */
+	char *names;
+	struct gateway_plan_stage *stages, *first;
+	struct weir_bucket_spec *specs;
 };
 
 static int refuse(struct reading *r, const char *what, const char *why)
@@ -31,15 +35,39 @@ static void *take(struct reading *r, size_t n, size_t size)
 	return p;
 }
 
-/* Copy a text that is not empty; NULL with a message. */
-static const char *read_text(struct reading *r, const json_t *j, const char *what)
+/* Make room for all that the tenants have. 0 or -ENOMEM. */
+static int make_room(struct reading *r, const json_t *tenants, size_t len)
 {
-	const char *text = json_string_value(j), *copy = NULL;
+	size_t stages = 0, specs = 0;
 
-	if (!text || !*text || strlen(text) != json_string_length(j))
+	for (size_t i = 0; i < json_array_size(tenants); i++) {
+		const json_t *list = json_object_get(json_array_get(tenants, i), "stages");
+
+		stages += json_array_size(list);
+		for (size_t k = 0; k < json_array_size(list); k++)
+			specs += json_array_size(
+				json_object_get(json_array_get(list, k), "buckets"));
+	}
+	r->names = take(r, len, 1);
+	r->stages = take(r, stages, sizeof(*r->stages));
+	r->specs = take(r, specs, sizeof(*r->specs));
+	r->first = r->stages;
+	return r->names && r->stages && r->specs ? 0 : -ENOMEM;
+}
+
+/* Copy a text that is not empty; NULL with a message. like: the same text may be used, or NULL. */
+static const char *read_text(
+	struct reading *r, const json_t *j, const char *what, const char *like)
+{
+	const char *text = json_string_value(j), *copy = r->names;
+
+	if (!text || !*text || strlen(text) != json_string_length(j)) {
 		refuse(r, what, "must be a text");
-	else if (!(copy = arena_text(&r->plan->memory, text)))
-		no_memory(r->err);
+		return NULL;
+	}
+	if (like && strcmp(like, text) == 0)
+		return like;
+	r->names = stpcpy(r->names, text) + 1;
 	return copy;
 }
 
@@ -84,11 +112,12 @@ static int read_stage(struct reading *r, const json_t *j, struct gateway_plan_st
 	const json_t *priority = json_object_get(j, "priority"),
 		     *list = json_object_get(j, "buckets");
 	const char *unit = json_string_value(json_object_get(j, "unit"));
-	struct weir_bucket_spec *specs;
+	struct weir_bucket_spec *specs = r->specs;
 	size_t n = json_array_size(list);
 	int rc = 0;
 
-	to->name = read_text(r, json_object_get(j, "name"), "name of a stage");
+	to->name = read_text(r, json_object_get(j, "name"), "name of a stage",
+		to > r->first ? to[-1].name : NULL);
 	if (!to->name)
 		return -EINVAL;
 	if (!unit || (strcmp(unit, "time") != 0 && strcmp(unit, "bytes") != 0))
@@ -100,11 +129,11 @@ static int read_stage(struct reading *r, const json_t *j, struct gateway_plan_st
 		return weir_err_set(r->err, -EINVAL,
 			"plan: buckets: must be 1 to %d pairs at a stage", POLICY_CLAIM_PAIRS);
 	to->time = unit[0] == 't';
-	specs = take(r, n, sizeof(*specs));
-	for (size_t i = 0; specs && rc == 0 && i < n; i++)
+	r->specs += n;
+	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = read_bucket(r, json_array_get(list, i), to->time, &specs[i]);
 	to->claim = (struct policy_claim){(int)json_integer_value(priority), (unsigned)n, specs};
-	return specs ? rc : -ENOMEM;
+	return rc;
 }
 
 static int read_stages(struct reading *r, const json_t *list, struct gateway_plan_tenant *to)
@@ -114,14 +143,15 @@ static int read_stages(struct reading *r, const json_t *list, struct gateway_pla
 	to->n_stages = json_array_size(list);
 	if (to->n_stages < 1 || to->n_stages > STAGES_MAX)
 		return refuse(r, "stages", "must be a list of 1 to 64");
-	to->stages = take(r, to->n_stages, sizeof(*to->stages));
-	for (size_t i = 0; to->stages && rc == 0 && i < to->n_stages; i++) {
+	to->stages = r->stages;
+	r->stages += to->n_stages;
+	for (size_t i = 0; rc == 0 && i < to->n_stages; i++) {
 		rc = read_stage(r, json_array_get(list, i), &to->stages[i]);
 		for (size_t k = 0; rc == 0 && k < i; k++)
 			if (strcmp(to->stages[k].name, to->stages[i].name) == 0)
 				rc = refuse(r, to->stages[i].name, "stands twice in one path");
 	}
-	return to->stages ? rc : -ENOMEM;
+	return rc;
 }
 
 /* ---- tenants */
@@ -132,7 +162,7 @@ static int read_tenant(struct reading *r, const json_t *j, struct gateway_plan_t
 	const json_t *percentile = json_object_get(slo, "percentile");
 	const json_t *latency = json_object_get(slo, "latency");
 
-	to->path = read_text(r, json_object_get(j, "name"), "name of a tenant");
+	to->path = read_text(r, json_object_get(j, "name"), "name of a tenant", NULL);
 	if (!to->path)
 		return -EINVAL;
 	if (!within(percentile, 0, 100) || !within(latency, 0, TIME_MAX))
@@ -210,7 +240,7 @@ static int read_profiles(struct reading *r, json_t *map)
 	return rc;
 }
 
-static int read_root(struct reading *r, const json_t *root)
+static int read_root(struct reading *r, const json_t *root, size_t len)
 {
 	const json_t *version = json_object_get(root, "version");
 	const json_t *made = json_object_get(root, "made");
@@ -220,19 +250,21 @@ static int read_root(struct reading *r, const json_t *root)
 		return weir_err_set(r->err, -EINVAL, "plan: must be an object in JSON");
 	if (json_integer_value(version) != 1)
 		return refuse(r, "version", "must be 1");
-	rc = read_digest(r, json_object_get(root, "policy"), "policy", r->plan->policy);
+	rc = make_room(r, json_object_get(root, "tenants"), len);
+	if (rc == 0)
+		rc = read_digest(r, json_object_get(root, "policy"), "policy", r->plan->policy);
 	if (rc == 0)
 		rc = read_profiles(r, json_object_get(root, "profiles"));
-	if (rc == 0 && made && !(r->plan->made = read_text(r, made, "made")))
+	if (rc == 0 && made && !(r->plan->made = read_text(r, made, "made", NULL)))
 		rc = -EINVAL;
 	return rc < 0 ? rc : read_tenants(r, json_object_get(root, "tenants"));
 }
 
-int gateway_plan_read(
-	const char *text, size_t len, struct gateway_plan **ret_plan, struct weir_err *err)
+int gateway_plan_read(const char *text, size_t len, struct gateway_plan **ret_plan,
+	struct json_t **ret_json, struct weir_err *err)
 {
 	struct gateway_plan *p = calloc(1, sizeof(*p));
-	struct reading r = {p, err};
+	struct reading r = {.plan = p, .err = err};
 	json_error_t fault;
 	json_t *root = p ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &fault) : NULL;
 	int rc;
@@ -248,8 +280,9 @@ int gateway_plan_read(
 		rc = weir_err_set(
 			err, -EINVAL, "plan:%d:%d: %s", fault.line, fault.column, fault.text);
 	else
-		rc = read_root(&r, root);
-	json_decref(root);
+		rc = read_root(&r, root, len);
+	if (rc < 0 || !ret_json)
+		json_decref(root);
 	if (rc < 0) {
 		gateway_plan_drop(p);
 		return rc;
@@ -258,6 +291,8 @@ int gateway_plan_read(
 	p->text[len] = 0;
 	p->len = len;
 	*ret_plan = p;
+	if (ret_json)
+		*ret_json = root;
 	return 0;
 }
 
