@@ -56,8 +56,7 @@ static int make_room(struct reading *r, const json_t *tenants, size_t len)
 }
 
 /* Copy a text that is not empty; NULL with a message. like: the same text may be used, or NULL. */
-static const char *read_text(
-	struct reading *r, const json_t *j, const char *what, const char *like)
+static const char *read_text(struct reading *r, const json_t *j, const char *what, const char *like)
 {
 	const char *text = json_string_value(j), *copy = r->names;
 

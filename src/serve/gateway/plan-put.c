@@ -110,6 +110,11 @@ static double now_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+double gateway_plan_age(const struct gateway_plan *p)
+{
+	return p && now_s() > p->applied ? now_s() - p->applied : 0;
+}
+
 /* Refuse a plan that was not made for the version. */
 static int check(const struct gateway_version *v, struct weir_err *err)
 {

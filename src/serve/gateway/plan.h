@@ -79,6 +79,8 @@ void gateway_claims_free(struct gateway_claims *c);
 
 /* ---- plan-put.c */
 
+double gateway_plan_age(const struct gateway_plan *p); /* s since it was applied; NULL: 0 */
+
 /* Give a version that is being made the plan in force (taken; NULL: none). 0 or -ENOMEM. */
 int gateway_plan_give(struct gateway_version *v, struct gateway_plan *plan);
 /* Make the draft of a change of the plan alone: it shares the policy in force. Sets rc, note and err of the change. */

@@ -23,6 +23,7 @@
 #include <weir/hist.h>
 #include "policy/swap.h"
 #include "control/shadow-sender.h"
+#include "control/meister/meter.h"
 #include "control/slo.h"
 #include "model/estimate.h"
 #include "policy/impl.h"
@@ -47,6 +48,7 @@ struct resource_count {
 	uint64_t skipped;    /* shadow mode: requests without a shadow of their own */
 	uint32_t shadows[3]; /* in the gate or inside, now; by kind, as in gate/kind.h */
 	uint32_t slo : 30;   /* index in serve/resource/slo.c; 0: no slo */
+	uint32_t claim;      /* index in serve/resource/claim.c; 0: no claim */
 	uint32_t marked : 1; /* false, except while nodes of several clients are collected */
 	uint32_t late : 1;   /* its long wait was logged */
 	struct resource_bypassed bypassed;
@@ -110,6 +112,7 @@ struct resource_retired { /* counters of leaves that a group had */
 	struct resource_count count;
 };
 
+struct resource_claims;
 struct resource_joints;
 struct resource_loads;
 struct resource_reads;
@@ -198,6 +201,7 @@ struct resource {
 	struct tap *tap;
 	struct resource_shadows *shadows; /* NULL until shadow mode was on once */
 	struct resource_totals *ring;     /* latencies on their way to `totals` */
+	struct resource_claims *claims;   /* serve/resource/claim.c's; NULL: no tenant has one */
 	struct resource_slos *slos;       /* serve/resource/slo.c's; NULL: no tenant has an slo */
 	bool late;         /* serve/resource/slo.c: some count may have its `late` set */
 	weir_time late_at; /* its next look for long waits; WEIR_NEVER: no request waits */
@@ -346,6 +350,17 @@ int resource_estimate_room(struct resource *r, size_t nodes); /* 0 or -ENOMEM */
 void resource_estimate_swap(struct resource *r, const struct estimate *e);
 void resource_drift_look(struct resource *r, weir_time now); /* now and then, with a profile */
 double resource_drift(const struct resource *r);             /* NAN: not known */
+
+/* ---- serve/resource/claim.c */
+
+void resource_claims_swap(struct resource *r); /* nodes and claims are the new ones */
+/* A request arrives; claim: counts[node].claim, not 0. */
+void resource_claim_note(struct resource *r, uint32_t claim, const struct weir_req *q);
+/* Once a second: log tenants that came out of their profile, or into it. Return true if one is out. */
+bool resource_claims_tick(struct resource *r);
+struct snapshot_tenant;
+void resource_claim_look(
+	struct resource *r, uint32_t claim, struct snapshot *s, struct snapshot_tenant *to);
 
 /* ---- serve/resource/shadow.c */
 

@@ -178,6 +178,8 @@ static bool add_leaf(struct resource *r, struct snapshot *s, size_t i)
 		add_counters(t, &st, &r->counts[node]);
 	}
 	add_hists(r, node, s->tenants[i]);
+	if (r->counts[node].claim)
+		resource_claim_look(r, r->counts[node].claim, s, s->tenants[i]);
 	return true;
 }
 

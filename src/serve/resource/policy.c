@@ -560,6 +560,7 @@ static int finish_gate(struct resource *r, struct weir_err *err)
 	r->nodes = o->swap.nodes;
 	r->n_nodes = o->swap.n_nodes;
 	resource_slo_swap(r);
+	resource_claims_swap(r);
 	resource_loads_free(r);
 	v = resource_policy_version(r, false);
 	resource_control_switch(r, next->control, &v);

@@ -78,6 +78,8 @@ void resource_submit(struct resource *r, struct request *q)
 		q->gate.time = resource_estimate(r, &q->gate);
 	else if (r->spec.cost == WEIR_UNIT_TIME)
 		q->gate.time = resource_time(r, &q->gate);
+	if (n->claim)
+		resource_claim_note(r, n->claim, &q->gate);
 	n->reads += q->io.op == BACK_READ;
 	n->writes += q->io.op == BACK_WRITE;
 	n->others += q->io.op > BACK_WRITE;
@@ -571,6 +573,7 @@ void resource_free(struct resource *r)
 	free(r->totals);
 	free(r->counts);
 	free(r->pasts);
+	free(r->claims);
 	free(r->ring);
 	resource_slo_free(r);
 	resource_stall_free(r);
