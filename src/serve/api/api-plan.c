@@ -50,8 +50,7 @@ static const char *const names[] = {
 	"weir_tenant_plan_in_total", "weir_tenant_plan_out_total", "weir_tenant_plan_excess_ratio"};
 static const char *const helps[] = {"Requests within the profile of the plan.",
 	"Requests beyond the profile of the plan, which went as best effort.",
-	"By how much the tenant exceeds its planned curve since it is out of profile; 0: it is in "
-	"it."};
+	"By how much the tenant exceeds its planned curve; 0: it does not."};
 
 static size_t count(const struct metrics_cursor *c)
 {

@@ -17,6 +17,7 @@ static const char *const kinds[] = {
 	"controller: adaptbf",
 	"controller: adaptbf, adaptbf: {tokens: hold}",
 	"controller: tbf, tbf: {depth: 3, default: 900 iops}",
+	"controller: pshift",
 };
 enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
 
@@ -30,6 +31,16 @@ static const char tenants[] = "tenants:\n"
 			      "      - {name: d, weight: 3, match: {export: d}}\n"
 			      "  - {name: e, match: {export: e}}\n"
 			      "  - {name: f, max: {reads: 600 iops}, match: {export: f}}\n";
+/* In a cluster only leaves have limits, of all operations. */
+static const char tenants_of_cluster[] = "tenants:\n"
+					 "  - {name: a, max: 500 iops, match: {export: a}}\n"
+					 "  - {name: b, min: 800 iops, match: {export: b}}\n"
+					 "  - name: g\n"
+					 "    children:\n"
+					 "      - {name: c, max: 350 iops, match: {export: c}}\n"
+					 "      - {name: d, max: 350 iops, match: {export: d}}\n"
+					 "  - {name: e, match: {export: e}}\n"
+					 "  - {name: f, max: 600 iops, match: {export: f}}\n";
 static const struct {
 	const char *export_;
 	uint8_t op;
@@ -98,8 +109,12 @@ static void start(const char *kind)
 	memset(sent, 0, sizeof(sent));
 	memset(passed, 0, sizeof(passed));
 	memset(done, 0, sizeof(done));
-	snprintf(text, sizeof(text), "resources: [{name: s, depth: 4, capacity: 4k iops, %s}]\n%s",
-		kind, tenants);
+	snprintf(text, sizeof(text),
+		"%sresources: [{name: s, depth: 4, capacity: 4k iops, %s}]\n%s",
+		strstr(kind, "pshift") ? "cluster: {key: k, controller: \"tcp:c:1\", servers: [s], "
+					 "period: 100ms}\n"
+				       : "",
+		kind, strstr(kind, "pshift") ? tenants_of_cluster : tenants);
 	world_new(&w, text, false);
 	w.fake->back.ops = &checked;
 	estimate_constant(&table, (double)WORK, 0);
@@ -254,7 +269,10 @@ static void drain(void)
 	for (int i = 0; i < CLIENTS; i++)
 		for (int k = 0; k < DEPTH; k++)
 			requests[i][k].request.done = stop;
-	run_world(&w, 10 * WEIR_SEC);
+	for (int i = 0; i < 100; i++) { /* a controller grants tokens meanwhile */
+		run_world(&w, 100 * WEIR_MS);
+		step();
+	}
 	for (int i = 0; i < CLIENTS; i++)
 		for (int k = 0; k < DEPTH; k++)
 			CHECK(requests[i][k].client == NULL);
@@ -269,7 +287,7 @@ static void test_any_controller(void)
 
 		start(kinds[k]);
 		since = w.now;
-		run_plans(25000, WEIR_MS);
+		run_plans(20000, WEIR_MS);
 		g = rate(2, 0, since) + rate(3, 0, since);
 		printf("  %s: a %.0f, g %.0f, reads of f %.0f a second\n", kinds[k],
 			rate(0, 0, since), g, rate(6, 0, since));
