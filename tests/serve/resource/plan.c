@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 enum { CLIENTS = 8, DEPTH = 12, PAIRS = 4, LEAVES = 6 };
 #define WORK (250 * WEIR_US) /* of a request: 4 inside, each for 1 ms */
@@ -243,6 +244,14 @@ static void run_plans(unsigned n, weir_time between)
 	}
 }
 
+static double cpu_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
 static double rate(unsigned client, uint64_t before, weir_time since)
 {
 	return (double)(done[client] - before) / ((double)(w.now - since) / WEIR_SEC);
@@ -347,10 +356,59 @@ static void test_priority(void)
 	world_free(&w);
 }
 
+/* A plan of 10,000 tenants goes into the gate in steps, between which requests pass. */
+static void test_many(void)
+{
+	enum { N = 10000 };
+	char *text = malloc(60 * N + 1000);
+	struct policy_claim *claims[2] = {
+		calloc(N, sizeof(*claims[0])), calloc(N, sizeof(*claims[1]))};
+	struct weir_bucket_spec pairs[PAIRS];
+	size_t n = (size_t)sprintf(text, "resources: [{name: s, depth: 4}]\ntenants:\n");
+	double most = 0, all = 0;
+	struct weir_err err;
+
+	for (unsigned k = 0; k < PAIRS; k++)
+		pairs[k] = (struct weir_bucket_spec){.kind = WEIR_PROFILE,
+			.unit = WEIR_UNIT_TIME,
+			.rate = 1e8 / (k + 1),
+			.size = (double)WORK * (k + 4)};
+	for (int i = 0; i < N; i++) {
+		n += (size_t)sprintf(text + n, "  - {name: t%d, match: {export: t%d}}\n", i, i);
+		claims[0][i] = (struct policy_claim){i % 64, PAIRS, pairs};
+		claims[1][i] = (struct policy_claim){(i + 1) % 64, PAIRS - 1, pairs};
+	}
+	world_new(&w, text, false);
+	for (int plan = 0; plan < 4; plan++) {
+		struct resource_change c = {.to = w.policy, .claims = claims[plan % 2]};
+		double from = cpu_ms(), to;
+		int rc = resource_swap_start(w.resource, &c, &err);
+
+		while (rc >= 0) {
+			to = cpu_ms();
+			most = to - from > most ? to - from : most;
+			all += to - from;
+			from = to;
+			if (w.resource->policy_of->part.claims == c.claims)
+				break;
+			rc = resource_swap_step(w.resource, &err);
+			if (rc == 0)
+				rc = resource_swap_finish(w.resource, &err);
+		}
+		CHECK(rc >= 0);
+	}
+	printf("  10,000 tenants: %.2f ms of CPU time, at most %.2f ms at once\n", all / 4, most);
+	world_free(&w);
+	free(claims[0]);
+	free(claims[1]);
+	free(text);
+}
+
 int main(void)
 {
 	RUN(test_any_controller);
 	RUN(test_min);
 	RUN(test_priority);
+	RUN(test_many);
 	return 0;
 }
