@@ -60,12 +60,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!p)
 		MUST(weir_policy_parse(text, strlen(text), "policy", &p, &err) == 0);
-	if (gateway_plan_read((const char *)data, size, &plan, NULL, &err) < 0) {
+	if (gateway_plan_read((const char *)data, size, &plan, &err) < 0) {
 		MUST(err.text[0]);
 		return 0;
 	}
 	use(plan, p);
-	MUST(gateway_plan_read(plan->text, plan->len, &again, NULL, &err) == 0);
+	MUST(gateway_plan_read(plan->text, plan->len, &again, &err) == 0);
 	MUST(again->n_tenants == plan->n_tenants);
 	gateway_plan_drop(again);
 	gateway_plan_drop(plan);

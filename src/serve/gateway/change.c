@@ -26,7 +26,6 @@
 #include "serve/gateway/volume-edit.h"
 #include "serve/loop/log.h"
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -48,7 +47,6 @@ void gateway_change_free(struct gateway_change *c)
 	gateway_note_free(&c->note);
 	gateway_instances_free(&c->instances);
 	free(c->states);
-	json_decref(c->json);
 	free(c->text);
 	free(c->name);
 	free(c->key);

@@ -46,7 +46,6 @@ struct gateway_change {
 	enum gateway_change_kind kind;
 	/* apply, reload; plan: its file, NULL: none */
 	char *text;
-	struct json_t *json;     /* of a plan's file, to be freed later; NULL: none */
 	size_t len, tenants_len; /* the last bytes of the text are the tenants' file */
 	char *name;
 	bool keep, dry;

@@ -15,11 +15,17 @@
 struct reading {
 	struct gateway_plan *plan;
 	struct weir_err *err;
-	/* room that is left: for names, of which a file has more than their bytes; stages; and buckets */
+	const char *text, *at, *end; /* at: what is not read yet */
+	unsigned given;              /* members, as in member_names */
+	/* room that is left; a file has more bytes than there are names, stages and buckets in it */
 	char *names;
 	struct gateway_plan_stage *stages, *first;
 	struct weir_bucket_spec *specs;
 };
+/* The least bytes of a tenant, a stage and a pair: [1,1], */
+#define TENANT_LEAST 64
+#define STAGE_LEAST  48
+#define PAIR_LEAST   6
 
 static int refuse(struct reading *r, const char *what, const char *why)
 {
@@ -35,24 +41,58 @@ static void *take(struct reading *r, size_t n, size_t size)
 	return p;
 }
 
-/* Make room for all that the tenants have. 0 or -ENOMEM. */
-static int make_room(struct reading *r, const json_t *tenants, size_t len)
+/* Make room for all that so many bytes can have; pages that are not used cost nothing. 0 or -ENOMEM. */
+static int make_room(struct reading *r, size_t len)
 {
-	size_t stages = 0, specs = 0;
-
-	for (size_t i = 0; i < json_array_size(tenants); i++) {
-		const json_t *list = json_object_get(json_array_get(tenants, i), "stages");
-
-		stages += json_array_size(list);
-		for (size_t k = 0; k < json_array_size(list); k++)
-			specs += json_array_size(
-				json_object_get(json_array_get(list, k), "buckets"));
-	}
 	r->names = take(r, len, 1);
-	r->stages = take(r, stages, sizeof(*r->stages));
-	r->specs = take(r, specs, sizeof(*r->specs));
-	r->first = r->stages;
-	return r->names && r->stages && r->specs ? 0 : -ENOMEM;
+	r->stages = r->first = take(r, len / STAGE_LEAST + 1, sizeof(*r->stages));
+	r->specs = take(r, len / PAIR_LEAST + POLICY_CLAIM_PAIRS, sizeof(*r->specs));
+	r->plan->tenants = take(r, len / TENANT_LEAST + 1, sizeof(*r->plan->tenants));
+	return r->names && r->stages && r->specs && r->plan->tenants ? 0 : -ENOMEM;
+}
+
+/* ---- the text */
+
+static int refuse_here(struct reading *r, const char *why)
+{
+	int line = 1;
+
+	for (const char *c = r->text; c < r->at; c++)
+		line += *c == '\n';
+	return weir_err_set(r->err, -EINVAL, "plan:%d: %s", line, why);
+}
+
+/* Return the next character that is no space; 0: the end, or a NUL. */
+static char next(struct reading *r)
+{
+	while (r->at < r->end && memchr(" \t\r\n", *r->at, 4))
+		r->at++;
+	return r->at < r->end ? *r->at : 0;
+}
+
+/* Read one value; NULL with a message. */
+static json_t *value(struct reading *r)
+{
+	json_error_t fault;
+	json_t *j = json_loadb(r->at, (size_t)(r->end - r->at),
+		JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &fault);
+
+	if (j)
+		r->at += fault.position;
+	else
+		refuse_here(r, fault.text);
+	return j;
+}
+
+/* After an element: return 1 if another one follows, 0 at the end, or -EINVAL. */
+static int more(struct reading *r, char end)
+{
+	char c = next(r);
+
+	if (c != ',' && c != end)
+		return refuse_here(r, "',' or the end of a list or map expected");
+	r->at++;
+	return c == ',';
 }
 
 /* Copy a text that is not empty; NULL with a message. like: the same text may be used, or NULL. */
@@ -181,19 +221,36 @@ static int by_path(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-static int read_tenants(struct reading *r, const json_t *list)
+/* One after the other: the whole as one value would be ten times as large as its text. */
+static int read_list(struct reading *r)
 {
 	struct gateway_plan *p = r->plan;
-	int rc = 0;
+	int rc = 1;
 
-	if (!json_is_array(list) || json_array_size(list) > POLICY_TENANTS_MAX)
+	if (next(r) != '[')
 		return refuse(r, "tenants", "must be a list");
-	p->n_tenants = json_array_size(list);
-	p->tenants = take(r, p->n_tenants, sizeof(*p->tenants));
-	if (!p->tenants)
-		return -ENOMEM;
-	for (size_t i = 0; rc == 0 && i < p->n_tenants; i++)
-		rc = read_tenant(r, json_array_get(list, i), &p->tenants[i]);
+	r->at++;
+	if (next(r) == ']') {
+		r->at++;
+		return 0;
+	}
+	while (rc > 0) {
+		json_t *j = value(r);
+
+		rc = j ? read_tenant(r, j, &p->tenants[p->n_tenants]) : -EINVAL;
+		json_decref(j);
+		p->n_tenants += rc == 0;
+		if (rc == 0)
+			rc = more(r, ']');
+	}
+	return rc;
+}
+
+static int read_tenants(struct reading *r)
+{
+	struct gateway_plan *p = r->plan;
+	int rc = read_list(r);
+
 	if (rc < 0)
 		return rc;
 	qsort(p->tenants, p->n_tenants, sizeof(*p->tenants), by_path);
@@ -239,33 +296,80 @@ static int read_profiles(struct reading *r, json_t *map)
 	return rc;
 }
 
-static int read_root(struct reading *r, const json_t *root, size_t len)
-{
-	const json_t *version = json_object_get(root, "version");
-	const json_t *made = json_object_get(root, "made");
-	int rc;
+static const char *const member_names[] = {
+	"version", "policy", "profiles", "tenants", "made", NULL};
+enum { VERSION, POLICY, PROFILES, TENANTS, MADE };
 
-	if (!json_is_object(root))
-		return weir_err_set(r->err, -EINVAL, "plan: must be an object in JSON");
-	if (json_integer_value(version) != 1)
-		return refuse(r, "version", "must be 1");
-	rc = make_room(r, json_object_get(root, "tenants"), len);
-	if (rc == 0)
-		rc = read_digest(r, json_object_get(root, "policy"), "policy", r->plan->policy);
-	if (rc == 0)
-		rc = read_profiles(r, json_object_get(root, "profiles"));
-	if (rc == 0 && made && !(r->plan->made = read_text(r, made, "made", NULL)))
-		rc = -EINVAL;
-	return rc < 0 ? rc : read_tenants(r, json_object_get(root, "tenants"));
+static int read_value(struct reading *r, unsigned member, json_t *j)
+{
+	switch (member) {
+	case VERSION:
+		return json_integer_value(j) == 1 ? 0 : refuse(r, "version", "must be 1");
+	case POLICY:
+		return read_digest(r, j, "policy", r->plan->policy);
+	case PROFILES:
+		return read_profiles(r, j);
+	case MADE:
+		r->plan->made = read_text(r, j, "made", NULL);
+		return r->plan->made ? 0 : -EINVAL;
+	default:
+		return 0;
+	}
 }
 
-int gateway_plan_read(const char *text, size_t len, struct gateway_plan **ret_plan,
-	struct json_t **ret_json, struct weir_err *err)
+static int read_member(struct reading *r)
+{
+	json_t *key = value(r), *j;
+	const char *name = json_string_value(key);
+	unsigned member = 0;
+	int rc = 0;
+
+	while (name && member_names[member] && strcmp(member_names[member], name) != 0)
+		member++;
+	json_decref(key);
+	if (!key)
+		return -EINVAL;
+	if (!name || next(r) != ':')
+		return refuse_here(r, "a name and ':' expected");
+	r->at++;
+	next(r);
+	if (member <= MADE && r->given >> member & 1)
+		return refuse(r, member_names[member], "stands twice");
+	r->given |= 1u << member;
+	if (member == TENANTS)
+		return read_tenants(r);
+	j = value(r);
+	rc = j ? read_value(r, member, j) : -EINVAL;
+	json_decref(j);
+	return rc;
+}
+
+static int read_root(struct reading *r)
+{
+	int rc = 1;
+
+	if (next(r) != '{')
+		return refuse_here(r, "must be an object in JSON");
+	r->at++;
+	for (next(r); rc > 0;) {
+		rc = read_member(r);
+		if (rc == 0)
+			rc = more(r, '}');
+		next(r);
+	}
+	if (rc == 0 && r->at != r->end)
+		return refuse_here(r, "the end expected");
+	for (unsigned i = 0; rc == 0 && i < MADE; i++)
+		if (!(r->given >> i & 1))
+			rc = refuse(r, member_names[i], "is missing");
+	return rc;
+}
+
+int gateway_plan_read(
+	const char *text, size_t len, struct gateway_plan **ret_plan, struct weir_err *err)
 {
 	struct gateway_plan *p = calloc(1, sizeof(*p));
-	struct reading r = {.plan = p, .err = err};
-	json_error_t fault;
-	json_t *root = p ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &fault) : NULL;
+	struct reading r = {.plan = p, .err = err, .text = text, .at = text, .end = text + len};
 	int rc;
 
 	if (!p)
@@ -273,15 +377,9 @@ int gateway_plan_read(const char *text, size_t len, struct gateway_plan **ret_pl
 	atomic_init(&p->references, 1);
 	p->made = "";
 	p->text = malloc(len + 1);
-	if (!p->text)
-		rc = no_memory(err);
-	else if (!root)
-		rc = weir_err_set(
-			err, -EINVAL, "plan:%d:%d: %s", fault.line, fault.column, fault.text);
-	else
-		rc = read_root(&r, root, len);
-	if (rc < 0 || !ret_json)
-		json_decref(root);
+	rc = p->text ? make_room(&r, len) : no_memory(err);
+	if (rc == 0)
+		rc = read_root(&r);
 	if (rc < 0) {
 		gateway_plan_drop(p);
 		return rc;
@@ -290,8 +388,6 @@ int gateway_plan_read(const char *text, size_t len, struct gateway_plan **ret_pl
 	p->text[len] = 0;
 	p->len = len;
 	*ret_plan = p;
-	if (ret_json)
-		*ret_json = root;
 	return 0;
 }
 

@@ -82,7 +82,7 @@ static int load(json_t *root, void *arg)
 	if (json_is_null(plan))
 		return 0;
 	text = json_dumps(plan, JSON_REAL_PRECISION(15));
-	rc = text ? gateway_plan_read(text, strlen(text), &l->plan, NULL, &err) : -ENOMEM;
+	rc = text ? gateway_plan_read(text, strlen(text), &l->plan, &err) : -ENOMEM;
 	free(text);
 	if (rc < 0)
 		return rc;
@@ -150,7 +150,7 @@ static void say_links(const struct gateway_version *v, struct gateway_note *note
 static int make(struct gateway *g, struct gateway_change *c, struct gateway_draft *d)
 {
 	struct gateway_plan *plan = NULL;
-	int rc = c->text ? gateway_plan_read(c->text, c->len, &plan, &c->json, &c->err) : 0;
+	int rc = c->text ? gateway_plan_read(c->text, c->len, &plan, &c->err) : 0;
 
 	if (rc == 0 && !c->text && !g->in_force->plan)
 		rc = weir_err_set(&c->err, -ENOENT, "no plan is in force");

@@ -54,11 +54,9 @@ struct gateway_plan {
 	struct arena memory;
 };
 
-/* Read a plan's file. 0; -EINVAL with a message; -ENOMEM. ret_json: gets the parsed text, to be freed when there is time for that;
- * NULL: it is freed at once. */
-struct json_t;
-int gateway_plan_read(const char *text, size_t len, struct gateway_plan **ret_plan,
-	struct json_t **ret_json, struct weir_err *err);
+/* Read a plan's file. 0; -EINVAL with a message; -ENOMEM. */
+int gateway_plan_read(
+	const char *text, size_t len, struct gateway_plan **ret_plan, struct weir_err *err);
 struct gateway_plan *gateway_plan_hold(struct gateway_plan *p); /* NULL is fine, here and there */
 void gateway_plan_drop(struct gateway_plan *p);
 const struct gateway_plan_tenant *gateway_plan_tenant(

@@ -12,25 +12,45 @@
 
 struct resource_claims {
 	size_t n;
+	struct meister_meter *meters; /* memory that is used by the first request of each */
 	struct resource_claim {
 		size_t tenant;
 		weir_node node;
-		struct meister_meter meter;
-	} of[]; /* counts[node].claim is the index plus 1 */
+		bool started; /* its meter is */
+	} of[];               /* counts[node].claim is the index plus 1 */
 };
 
-static bool same(const struct policy_claim *c, const struct meister_meter *m)
+static struct resource_claims *claims_new(size_t n)
 {
-	return c->n == m->n && memcmp(c->profile, m->pairs, c->n * sizeof(*c->profile)) == 0;
+	struct resource_claims *c = calloc(1, sizeof(*c) + n * sizeof(*c->of));
+
+	if (c && !(c->meters = calloc(n, sizeof(*c->meters)))) {
+		free(c);
+		return NULL;
+	}
+	return c;
 }
 
-/* The profile is the same: keep what was counted. */
-static void inherit(struct meister_meter *m, const struct meister_meter *old)
+void resource_claims_free(struct resource_claims *c)
 {
-	const struct weir_bucket_spec *pairs = m->pairs;
+	if (c)
+		free(c->meters);
+	free(c);
+}
 
+/* Keep what was counted if the profile is the same. */
+static void inherit(struct resource_claims *to, const struct policy_claim *claim,
+	const struct resource_claims *from, uint32_t was)
+{
+	const struct meister_meter *old = &from->meters[was];
+	struct meister_meter *m = &to->meters[to->n];
+
+	if (!from->of[was].started || claim->n != old->n ||
+		memcmp(claim->profile, old->pairs, old->n * sizeof(*old->pairs)) != 0)
+		return;
 	*m = *old;
-	m->pairs = pairs;
+	m->pairs = claim->profile;
+	to->of[to->n].started = true;
 }
 
 void resource_claims_swap(struct resource *r)
@@ -42,40 +62,42 @@ void resource_claims_swap(struct resource *r)
 	for (size_t i = 0; claims && i < r->n_nodes; i++)
 		n += claims[i].n > 0;
 	if (n)
-		new = calloc(1, sizeof(*new) + n * sizeof(*new->of));
+		new = claims_new(n); /* without memory they are not watched */
 	for (size_t i = 0; new &&i < r->n_nodes; i++) {
-		struct resource_claim *to = &new->of[new->n];
 		uint32_t was = r->counts[r->nodes[i]].claim;
 
 		if (!claims[i].n)
 			continue;
+		new->of[new->n] = (struct resource_claim){.tenant = i, .node = r->nodes[i]};
+		if (was)
+			inherit(new, &claims[i], old, was - 1);
 		new->n++;
-		to->tenant = i;
-		to->node = r->nodes[i];
-		meister_meter_start(&to->meter, claims[i].profile, claims[i].n, r->now);
-		if (was && same(&claims[i], &old->of[was - 1].meter))
-			inherit(&to->meter, &old->of[was - 1].meter);
 	}
 	for (size_t i = 0; old && i < old->n; i++)
 		r->counts[old->of[i].node].claim = 0;
 	for (size_t i = 0; new &&i < new->n; i++)
 		r->counts[new->of[i].node].claim = (uint32_t)i + 1;
-	free(old);
+	resource_claims_free(old);
 	r->claims = new;
 }
 
 void resource_claim_note(struct resource *r, uint32_t claim, const struct weir_req *q)
 {
-	struct meister_meter *m = &r->claims->of[claim - 1].meter;
+	struct resource_claim *c = &r->claims->of[claim - 1];
+	struct meister_meter *m = &r->claims->meters[claim - 1];
+	const struct policy_claim *of = &r->policy_of->part.claims[c->tenant];
 
+	if (!c->started)
+		meister_meter_start(m, of->profile, of->n, r->now);
+	c->started = true;
 	meister_meter_add(m, r->now, m->pairs->unit == WEIR_UNIT_TIME ? q->time : q->bytes);
 }
 
 /* ---- the log */
 
-static void say(const struct resource *r, const struct resource_claim *c, int how)
+static void say(const struct resource *r, const struct resource_claim *c,
+	const struct meister_meter *m, int how)
 {
-	const struct meister_meter *m = &c->meter;
 	char text[120], over[32], pair[64], for_[32];
 	double unit = m->pairs->unit == WEIR_UNIT_TIME ? 1e9 : 1;
 
@@ -100,11 +122,12 @@ bool resource_claims_tick(struct resource *r)
 
 	for (size_t i = 0; r->claims && i < r->claims->n; i++) {
 		struct resource_claim *c = &r->claims->of[i];
-		int how = c->meter.since ? meister_meter_tick(&c->meter, r->now) : 0;
+		struct meister_meter *m = &r->claims->meters[i];
+		int how = c->started && m->since ? meister_meter_tick(m, r->now) : 0;
 
 		if (how)
-			say(r, c, how);
-		out |= c->meter.since != 0;
+			say(r, c, m, how);
+		out |= c->started && m->since;
 	}
 	return out;
 }
@@ -115,9 +138,9 @@ void resource_claim_look(
 	struct resource *r, uint32_t claim, struct snapshot *s, struct snapshot_tenant *to)
 {
 	struct resource_claim *c = &r->claims->of[claim - 1];
-	struct meister_meter *m = &c->meter;
+	const struct meister_meter *m = &r->claims->meters[claim - 1];
 	struct snapshot_claim *v = snapshot_take(s, 1, sizeof(*v));
-	double unit = m->pairs->unit == WEIR_UNIT_TIME ? 1e9 : 1;
+	double unit;
 
 	if (!v)
 		return;
@@ -129,8 +152,9 @@ void resource_claim_look(
 	v->priority = r->policy_of->part.claims[c->tenant].priority;
 	v->in = m->in;
 	v->out = m->out;
-	if (!m->since)
+	if (!c->started || !m->since)
 		return;
+	unit = m->pairs->unit == WEIR_UNIT_TIME ? 1e9 : 1;
 	v->out_for = r->now - m->since;
 	v->excess = m->excess;
 	v->over = m->over;

@@ -354,6 +354,7 @@ double resource_drift(const struct resource *r);             /* NAN: not known *
 /* ---- serve/resource/claim.c */
 
 void resource_claims_swap(struct resource *r); /* nodes and claims are the new ones */
+void resource_claims_free(struct resource_claims *c);
 /* A request arrives; claim: counts[node].claim, not 0. */
 void resource_claim_note(struct resource *r, uint32_t claim, const struct weir_req *q);
 /* Once a second: log tenants that came out of their profile, or into it. Return true if one is out. */

@@ -573,7 +573,7 @@ void resource_free(struct resource *r)
 	free(r->totals);
 	free(r->counts);
 	free(r->pasts);
-	free(r->claims);
+	resource_claims_free(r->claims);
 	free(r->ring);
 	resource_slo_free(r);
 	resource_stall_free(r);

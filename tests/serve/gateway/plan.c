@@ -24,7 +24,7 @@ static struct gateway_plan *read_plan(const char *text)
 	struct gateway_plan *p;
 	struct weir_err err;
 
-	if (gateway_plan_read(text, strlen(text), &p, NULL, &err) < 0)
+	if (gateway_plan_read(text, strlen(text), &p, &err) < 0)
 		FAIL("%s", err.text);
 	return p;
 }
@@ -34,7 +34,7 @@ static void refused(const char *text, const char *why)
 	struct gateway_plan *p;
 	struct weir_err err = {""};
 
-	CHECK_INT(gateway_plan_read(text, strlen(text), &p, NULL, &err), -EINVAL);
+	CHECK_INT(gateway_plan_read(text, strlen(text), &p, &err), -EINVAL);
 	if (!strstr(err.text, why))
 		FAIL("%s: not: %s", err.text, why);
 }
