@@ -9,7 +9,7 @@
  *         and system, of all its threads, over the requests that it answered. Ours are `weir serve
  *         --bare`, which is the loop without a gate, and `weir serve` with a policy of 50 tenants
  *         that each have a weight, a min and a max; four of them are busy, or, in the row that says
- *         so, all 50. Debian's nbdkit and qemu-nbd run with their defaults; one that is not
+ *         so, all 50. With a plan every request is in profile, and charged to four buckets. Debian's nbdkit and qemu-nbd run with their defaults; one that is not
  *         installed has no row. A proxy makes three processes for two cores, so none is pinned,
  *         neither there nor where the same load goes to the upstream directly. The gate's window is
  *         the number of requests that the back end serves at once. So the victim's device of 8 x
@@ -320,6 +320,12 @@ static const struct scene scenes[] = {
 		.n = 2,
 		.rows = {{"4 KiB reads, 50 x QD4: gate, all 50 busy", IOPS, 1, "bare loop", 0,
 			NULL}}},
+	/* With and without a plan, at the window of a back end in memory. */
+	{.entries = {{.server = SITE_GATED}, {.server = SITE_PLANNED}},
+		.n = 2,
+		.rows = {{"4 KiB reads, 4 x QD32: a plan of 50 tenants", IOPS, 1, "without", 0,
+				 ">= 0.95x"},
+			{"  CPU a request", CPU, 1, "without", 0, NULL}}},
 	/* The same connections to one volume and tenant, or each to its own. */
 	{.plan = {.jobs = SITE_MOST, .depth = 1},
 		.entries = {{.server = SITE_VOLUME}, {.server = SITE_VOLUMES}},

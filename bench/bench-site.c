@@ -36,6 +36,8 @@ static const struct server {
 } servers[SITE_SERVERS] = {
 	[SITE_BARE] = {SERVE("bare", "--bare", "%s/gated.yaml"), .back = NULL},
 	[SITE_GATED] = {GATED("gated"), "memory:4G", "auto", SITE_TENANTS, false},
+	[SITE_PLANNED] = {GATED("planned"), "memory:4G", "128, profile: planned.profile",
+		SITE_TENANTS, false},
 	[SITE_NBDKIT] = {NBDKIT("nbdkit", "memory", "4G"), .back = NULL},
 	/* a rate that is never reached: the cost of the filter itself */
 	[SITE_NBDKIT_RATE] = {NBDKIT("rate", "--filter=rate", "memory", "4G", "rate=1000G"),
@@ -97,6 +99,8 @@ static int write_policy(const struct site *s, const struct server *v, struct wei
 	r = files_create(path, &f, err);
 	if (r < 0)
 		return r;
+	if (v == &servers[SITE_PLANNED])
+		fprintf(f, "state: \"%s\"\n", s->dir);
 	write_exports(v, back, f);
 	fputs("tenants:\n", f);
 	for (unsigned i = 0; i < v->tenants; i++)
@@ -104,6 +108,39 @@ static int write_policy(const struct site *s, const struct server *v, struct wei
 			"  - {name: t%u, weight: %u, min: 1k iops, max: 10M iops, match: {export: "
 			"e%u}}\n",
 			i, v->tenants > 2 ? 1 + i % 4 : 1, i);
+	return files_close(f, path, 0, err);
+}
+
+static const char profile[] = "profile: 1\ndepth: 128\nsizes: [4 KiB, 1 MiB]\n"
+			      "read: {work: [{work: [2us, 200us]}]}\n"
+			      "write: {work: [{work: [2us, 200us]}]}\n";
+static const char no_digest[] = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/* Write the state of SITE_PLANNED: a plan whose profiles every request fits, so that each is charged to four buckets. */
+static int write_plan(const struct site *s, struct weir_err *err)
+{
+	char path[128];
+	FILE *f;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/planned.profile", s->dir);
+	r = files_write(path, profile, strlen(profile), err);
+	snprintf(path, sizeof(path), "%s/plan.json", s->dir);
+	if (r == 0)
+		r = files_create(path, &f, err);
+	if (r < 0)
+		return r;
+	fprintf(f,
+		"{\"number\": 1, \"applied\": 0, \"plan\": {\"version\": 1, \"policy\": \"%s\", "
+		"\"profiles\": {}, \"tenants\": [",
+		no_digest);
+	for (unsigned i = 0; i < SITE_TENANTS; i++)
+		fprintf(f,
+			"%s{\"name\": \"t%u\", \"slo\": {\"percentile\": 99, \"latency\": 1}, "
+			"\"bound\": 1, \"stages\": [{\"name\": \"r\", \"unit\": \"time\", "
+			"\"priority\": %u, \"buckets\": [[100, 0.1], [50, 1], [20, 2], [10, 4]]}]}",
+			i ? ", " : "", i, i);
+	fputs("]}}\n", f);
 	return files_close(f, path, 0, err);
 }
 
@@ -165,5 +202,5 @@ int site_new(struct site *s, struct weir_err *err)
 	for (size_t i = 0; r == 0 && i < SITE_SERVERS; i++)
 		if (servers[i].back)
 			r = write_policy(s, &servers[i], err);
-	return r;
+	return r < 0 ? r : write_plan(s, err);
 }

@@ -74,11 +74,15 @@ static uint64_t distance_of(struct estimate_past *past, uint64_t offset, uint64_
 double estimate_work(const struct estimate *e, struct estimate_past *past, unsigned op,
 	uint64_t offset, uint32_t bytes)
 {
-	uint64_t distance = past ? distance_of(past, offset, offset + bytes) : UINT64_MAX;
+	uint64_t distance = 0;
 	unsigned kind = op ? 1 : 0, last = e->n_rows[kind] - 1, r = 0, i;
 	const struct estimate_row *row;
 	double work;
 
+	if (op > 1) /* it moves no data, and no head */
+		bytes = 0;
+	else
+		distance = past ? distance_of(past, offset, offset + bytes) : UINT64_MAX;
 	while (r < last && e->row[kind][r].distance < distance)
 		r++;
 	row = &e->row[kind][r];

@@ -95,8 +95,11 @@ static void check_slos(struct policy_reading *r)
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->n_tenants; i++) {
-		if (p->tenants[i].slo_percentile <= 0 || p->tenants[i].first_child >= 0)
-			continue;
+		const struct weir_tenant *t = &p->tenants[i];
+
+		if (t->slo_percentile <= 0 || t->first_child >= 0 ||
+			(t->planned && t->planned->trace && !t->slo_ops))
+			continue; /* with a trace a plan can keep it */
 		kinds |= p->tenants[i].slo_ops != 0;
 		if (!n++)
 			first = &p->tenants[i];

@@ -231,20 +231,29 @@ int policy_match_compare(const struct weir_match *a, const struct weir_match *b)
 /* Return true if a request can match both. */
 bool policy_match_overlap(const struct weir_match *a, const struct weir_match *b);
 
+/* A plan's part of a tenant's knobs at one gate; n 0: none. */
+#define POLICY_CLAIM_PAIRS 16 /* profile buckets, at most */
+struct policy_claim {
+	int priority; /* 0 … 63 */
+	unsigned n;
+	const struct weir_bucket_spec *profile;
+};
+
 /* policy/install.c: get a tenant's buckets: for each slot of max two hold buckets, for each of min
- * one of R-tokens; then, in a part, a controller's. Return their number; ret has room for
+ * one of R-tokens; then, in a part, a plan's and a controller's. Return their number; ret has room for
  * POLICY_BUCKETS. */
-#define POLICY_BUCKETS (WEIR_LIMITS * 3 + 2)
+#define POLICY_BUCKETS (WEIR_LIMITS * 3 + POLICY_CLAIM_PAIRS + 2)
 unsigned policy_install_buckets(const struct weir_tenant *t, const struct weir_bounds *bounds,
 	struct weir_bucket_spec *ret);
 /* One gate's part of every tenant: the part of each of its limits, 0 … 1, if there are several
- * gates, and the controller's rule. NULL: all of it, and none. Tenant i's limits are rows
+ * gates, the controller's rule and the plan's claim. NULL: all of it, and none. Tenant i's limits are rows
  * first[i] … first[i + 1]: its max in the policy's order, then, for a leaf, the slots of min in its
  * bounds. The part of a max that is not divided is 0. */
 struct policy_part {
 	const uint32_t *first;
 	const double *rows;
 	const struct controller_rule *rules; /* by tenant */
+	const struct policy_claim *claims;   /* by tenant */
 };
 #define POLICY_ROWS (2 * WEIR_LIMITS)
 /* Return how many rows a tenant has. ret_slots: weir_limit_slot of each, of min WEIR_LIMITS
@@ -254,9 +263,9 @@ unsigned policy_install_rows(const struct weir_tenant *t, const struct weir_boun
 /* Return the first row of each tenant; [n_tenants]: the number of all rows. NULL: no memory. Free
  * it. */
 uint32_t *policy_install_first(const struct weir_policy *p, const struct weir_bounds *bounds);
-/* The same with rates and sizes of tenant i's part, and its rule's buckets last, so that the others
+/* The same with rates and sizes of tenant i's part, its claim's, and its rule's buckets last, so that the others
  * keep their places and so their levels. In a cluster the controller sets the limits: there are
- * only the rule's. */
+ * only the claim's and the rule's. */
 unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
 	const struct weir_bounds *bounds, struct policy_part part, struct weir_bucket_spec *ret);
 /* Return true if so many gates share a bucket for this limit, rather than divide it. */
@@ -264,10 +273,10 @@ bool policy_install_is_joint(const struct weir_limit *max, size_t gates);
 struct joint_size policy_install_joint(const struct weir_limit *max);
 /* Return tenant i's weight in the gate. */
 double policy_install_weight(const struct weir_policy *p, size_t i, struct policy_part part);
-/* Get both knobs of tenant i: its weight, and its buckets, which are in ret_buckets
- * (POLICY_BUCKETS). */
-#define POLICY_KNOBS 2
-void policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
+/* Get the knobs of tenant i: its weight, its buckets, which are in ret_buckets (POLICY_BUCKETS), and, of a leaf, its
+ * priority. Return how many there are. */
+#define POLICY_KNOBS 3
+size_t policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
 	const struct weir_bounds *bounds, struct policy_part part,
 	struct weir_knob ret_knobs[POLICY_KNOBS], struct weir_bucket_spec *ret_buckets);
 

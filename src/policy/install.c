@@ -22,6 +22,7 @@
  *                Its size is the amount of g in 100 ms: longer than a device keeps a full window
  *                waiting, so that a tenant that waits for that loses no token; and the most that a
  *                tenant may claim at once after a pause.
+ *         A plan's claim → the priority of a leaf, and a profile bucket for each of its pairs.
  *         A request costs ⌈bytes / io_unit⌉ requests, at least 1, and its bytes; a flush costs
  *         flush_cost requests and a trim trim_cost, whatever its length, and no bytes.
  * METHOD  Nodes first, then one weir_gate_set, which takes all or nothing. O(tenants).
@@ -178,6 +179,8 @@ unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
 	if (!p->cluster.n_servers)
 		n = buckets_of(
 			&p->tenants[i], bounds, part.rows ? part.rows + part.first[i] : NULL, ret);
+	for (unsigned k = 0; part.claims && k < part.claims[i].n; k++)
+		ret[n++] = part.claims[i].profile[k];
 	if (part.rules && part.rules[i].bucket.size > 0)
 		ret[n++] = part.rules[i].bucket;
 	if (part.rules && part.rules[i].second.size > 0)
@@ -193,7 +196,7 @@ double policy_install_weight(const struct weir_policy *p, size_t i, struct polic
 			  : weight;
 }
 
-void policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
+size_t policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
 	const struct weir_bounds *bounds, struct policy_part part,
 	struct weir_knob ret_knobs[POLICY_KNOBS], struct weir_bucket_spec *ret_buckets)
 {
@@ -203,9 +206,15 @@ void policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
 		.kind = WEIR_KNOB_BUCKETS,
 		.buckets = ret_buckets,
 		.n_buckets = policy_install_buckets_part(p, i, bounds, part, ret_buckets)};
+	if (p->tenants[i].first_child >= 0)
+		return 2;
+	ret_knobs[2] = (struct weir_knob){.node = node,
+		.kind = WEIR_KNOB_PRIORITY,
+		.value = part.claims && part.claims[i].n ? part.claims[i].priority : -1};
+	return 3;
 }
 
-/* Set weights and buckets of all tenants at once. 0 or an error; then nothing has changed. */
+/* Set the knobs of all tenants at once. 0 or an error; then nothing has changed. */
 static int set_all(const struct weir_policy *p, struct weir_gate *g, weir_time now,
 	const weir_node *nodes, struct weir_err *err)
 {
@@ -214,12 +223,13 @@ static int set_all(const struct weir_policy *p, struct weir_gate *g, weir_time n
 	struct weir_knob *knobs = calloc(n + 1, POLICY_KNOBS * sizeof(*knobs));
 	struct weir_bucket_spec *buckets = calloc(n + 1, POLICY_BUCKETS * sizeof(*buckets));
 	int rc = bounds && knobs && buckets ? weir_policy_bounds(p, bounds) : -ENOMEM;
+	size_t used = 0;
 
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		policy_install_knobs(p, i, nodes[i], &bounds[i], (struct policy_part){0},
-			&knobs[POLICY_KNOBS * i], &buckets[POLICY_BUCKETS * i]);
+		used += policy_install_knobs(p, i, nodes[i], &bounds[i], (struct policy_part){0},
+			&knobs[used], &buckets[POLICY_BUCKETS * i]);
 	if (rc == 0)
-		rc = weir_gate_set(g, now, knobs, POLICY_KNOBS * n, err);
+		rc = weir_gate_set(g, now, knobs, used, err);
 	else
 		no_memory(err);
 	free(bounds);

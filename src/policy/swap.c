@@ -26,6 +26,15 @@ static bool is_leaf(const struct weir_tenant *t)
 	return t->first_child < 0;
 }
 
+/* Knobs of some tenants. */
+enum { BATCH = 256 };
+struct policy_swap_batch {
+	struct weir_knob knobs[BATCH * POLICY_KNOBS];
+	struct weir_bucket_spec buckets[BATCH * POLICY_BUCKETS];
+	size_t n;    /* tenants */
+	size_t used; /* knobs */
+};
+
 /* ---- which stay */
 
 void policy_swap_map(const struct weir_policy *from, const struct weir_policy *to, int *ret_was)
@@ -87,6 +96,8 @@ static void forget_next(struct policy_swap *s)
 	free(s->room_leaving);
 	free(s->own_bounds[0]);
 	free(s->own_bounds[1]);
+	free(s->batch);
+	s->batch = NULL;
 	s->stays = NULL;
 	s->next_nodes = s->next_leaving = s->room_leaving = NULL;
 	s->own_bounds[0] = s->own_bounds[1] = NULL;
@@ -114,7 +125,8 @@ int policy_swap_start(
 	s->added = s->set = 0;
 	s->stays = calloc(n + 1, sizeof(*s->stays));
 	s->next_nodes = calloc(n + 1, sizeof(*s->next_nodes));
-	rc = s->stays && s->next_nodes ? 0 : -ENOMEM;
+	s->batch = malloc(sizeof(*s->batch));
+	rc = s->stays && s->next_nodes && s->batch ? 0 : -ENOMEM;
 	if (rc == 0)
 		rc = compute_bounds(how->to, &s->own_bounds[0], &s->how.bounds);
 	if (rc == 0)
@@ -141,15 +153,8 @@ size_t policy_swap_new(const struct policy_swap *s)
 
 /* ---- knobs of some tenants */
 
-enum { BATCH = 64 };
-struct batch {
-	struct weir_knob knobs[BATCH * POLICY_KNOBS];
-	struct weir_bucket_spec buckets[BATCH * POLICY_BUCKETS];
-	size_t n; /* tenants */
-};
-
 /* Make the knobs of tenant i of the new policy, or of its predecessor. */
-static void make_knobs(const struct policy_swap *s, size_t i, bool old, struct weir_knob *knobs,
+static size_t make_knobs(const struct policy_swap *s, size_t i, bool old, struct weir_knob *knobs,
 	struct weir_bucket_spec *buckets)
 {
 	const struct policy_swap_how *how = &s->how;
@@ -159,24 +164,24 @@ static void make_knobs(const struct policy_swap *s, size_t i, bool old, struct w
 	if (how->refresh)
 		how->refresh(how->refresh_arg, i);
 	if (old)
-		policy_install_knobs(how->from, was, node, &how->from_bounds[was], how->from_part,
-			knobs, buckets);
-	else
-		policy_install_knobs(how->to, i, node, &how->bounds[i], how->part, knobs, buckets);
+		return policy_install_knobs(how->from, was, node, &how->from_bounds[was],
+			how->from_part, knobs, buckets);
+	return policy_install_knobs(how->to, i, node, &how->bounds[i], how->part, knobs, buckets);
 }
 
-static void batch_add(const struct policy_swap *s, struct batch *b, size_t i, bool old)
+static void batch_add(const struct policy_swap *s, struct policy_swap_batch *b, size_t i, bool old)
 {
-	make_knobs(s, i, old, &b->knobs[b->n * POLICY_KNOBS], &b->buckets[b->n * POLICY_BUCKETS]);
+	b->used += make_knobs(s, i, old, &b->knobs[b->used], &b->buckets[b->n * POLICY_BUCKETS]);
 	b->n++;
 }
 
-static int batch_set(struct batch *b, struct weir_gate *g, weir_time now, struct weir_err *err)
+static int batch_set(
+	struct policy_swap_batch *b, struct weir_gate *g, weir_time now, struct weir_err *err)
 {
-	size_t n = b->n;
+	size_t n = b->used;
 
-	b->n = 0;
-	return n ? weir_gate_set(g, now, b->knobs, n * POLICY_KNOBS, err) : 0;
+	b->n = b->used = 0;
+	return n ? weir_gate_set(g, now, b->knobs, n, err) : 0;
 }
 
 static bool same_bucket(const struct weir_bucket_spec *a, const struct weir_bucket_spec *b)
@@ -191,10 +196,11 @@ static bool differs(const struct policy_swap *s, size_t i)
 	struct weir_knob new[POLICY_KNOBS], old[POLICY_KNOBS];
 	struct weir_bucket_spec a[POLICY_BUCKETS], b[POLICY_BUCKETS];
 	bool same;
+	size_t n = make_knobs(s, i, false, new, a); /* a leaf has stayed one */
 
-	make_knobs(s, i, false, new, a);
 	make_knobs(s, i, true, old, b);
-	same = new[0].value == old[0].value &&new[1].n_buckets == old[1].n_buckets;
+	same = new[0].value == old[0].value &&new[1].n_buckets == old[1].n_buckets &&
+	       (n < 3 || new[2].value == old[2].value);
 	for (uint32_t k = 0; same && k < new[1].n_buckets; k++)
 		same = same_bucket(&a[k], &b[k]);
 	return !same;
@@ -216,8 +222,8 @@ static int add_node(struct policy_swap *s, struct weir_gate *g, size_t i, struct
 	return rc < 0 ? weir_err_set(err, rc, "no room for tenant '%s' in the gate", t->path) : 0;
 }
 
-static int add_nodes(struct policy_swap *s, struct batch *b, struct weir_gate *g, weir_time now,
-	size_t n, struct weir_err *err)
+static int add_nodes(struct policy_swap *s, struct policy_swap_batch *b, struct weir_gate *g,
+	weir_time now, size_t n, struct weir_err *err)
 {
 	for (; n > 0 && s->added < s->n_next; n--) {
 		size_t i = s->added;
@@ -234,8 +240,8 @@ static int add_nodes(struct policy_swap *s, struct batch *b, struct weir_gate *g
 	return batch_set(b, g, now, err);
 }
 
-static int set_knobs(struct policy_swap *s, struct batch *b, struct weir_gate *g, weir_time now,
-	size_t n, struct weir_err *err)
+static int set_knobs(struct policy_swap *s, struct policy_swap_batch *b, struct weir_gate *g,
+	weir_time now, size_t n, struct weir_err *err)
 {
 	size_t left = n > SIZE_MAX / SCAN ? SIZE_MAX : n * SCAN;
 	int rc;
@@ -258,17 +264,17 @@ static int set_knobs(struct policy_swap *s, struct batch *b, struct weir_gate *g
 int policy_swap_step(
 	struct policy_swap *s, struct weir_gate *g, weir_time now, size_t n, struct weir_err *err)
 {
-	struct batch b;
+	struct policy_swap_batch *b = s->batch;
 	int rc;
 
-	b.n = 0;
+	b->n = b->used = 0;
 	if (s->added == 0)
 		/* If this fails, each node allocates. */
 		(void)weir_gate_reserve(g, (uint32_t)policy_swap_new(s));
 	if (s->added < s->n_next)
-		rc = add_nodes(s, &b, g, now, n, err);
+		rc = add_nodes(s, b, g, now, n, err);
 	else
-		rc = set_knobs(s, &b, g, now, n, err);
+		rc = set_knobs(s, b, g, now, n, err);
 	if (rc < 0)
 		return rc;
 	return s->added < s->n_next || s->set < s->n_next;
@@ -276,8 +282,8 @@ int policy_swap_step(
 
 /* A gate refuses nothing that it has had before, except for lack of memory; then a knob keeps the
  * next policy's value until the next change. */
-static void unset_knobs(
-	struct policy_swap *s, struct batch *b, struct weir_gate *g, weir_time now, size_t n)
+static void unset_knobs(struct policy_swap *s, struct policy_swap_batch *b, struct weir_gate *g,
+	weir_time now, size_t n)
 {
 	for (; n > 0 && s->set > 0; n--) {
 		size_t i = --s->set;
@@ -292,11 +298,11 @@ static void unset_knobs(
 
 bool policy_swap_undo(struct policy_swap *s, struct weir_gate *g, weir_time now, size_t n)
 {
-	struct batch b;
+	struct policy_swap_batch *b = s->batch;
 
-	b.n = 0;
+	b->n = b->used = 0;
 	if (s->set > 0) {
-		unset_knobs(s, &b, g, now, n);
+		unset_knobs(s, b, g, now, n);
 		return true;
 	}
 	for (; n > 0 && s->added > 0; n--) {

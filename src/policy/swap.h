@@ -17,7 +17,8 @@
  *   policy_swap_finish   hands back requests that must move. Cannot fail
  *   policy_swap_sweep    now and then: removes leaving nodes that are empty
  *
- * The knobs are set whether the policy is enforced or not.
+ * The knobs are set whether the policy is enforced or not. Those of up to 256 tenants that stay change at once, in one
+ * weir_gate_set, if all tenants and 15 for each that changes are no more than 4,096.
  */
 #pragma once
 
@@ -51,6 +52,7 @@ struct policy_swap {      /* one gate's; zero it */
 	weir_node *room_leaving; /* for `leaving` after it */
 	size_t n_next, n_next_leaving;
 	size_t added, set; /* tenants that have a node; that have their new knobs */
+	struct policy_swap_batch *batch;
 };
 
 /* ret_was[i]: the index in `from` of the tenant with the path of to's tenant i, or -1; from may be

@@ -124,7 +124,7 @@ def change(own, scope, key, kind, line):
         check("only the gateway's own policy file may name" in said, name, "is of the own file:", said)
         done, log = reload(own, new)
         check(done, name, "changes by SIGHUP:", log)
-        check(alive(s) == (scope == "top"), name, "and the client")
+        check(alive(s) == (scope == "top" or key == "profile"), name, "and the client")
         if key == "listen":
             nbdraw.client("a", path="t.sock").close()
     else:
@@ -140,6 +140,8 @@ def change(own, scope, key, kind, line):
 def main(verb, own):
     open("keys.psk", "w").write("bob:" + "12" * 32 + "\n")
     open("peer.key", "w").write("34" * 32 + "\n")
+    work = "{work: [{work: [100us]}]}"
+    open("a.profile", "w").write(f"profile: 1\ndepth: 8\nsizes: [4 KiB]\nread: {work}\nwrite: {work}\n")
     for file in "keys.psk", "peer.key":
         os.chmod(file, 0o600)
     if verb == "write":

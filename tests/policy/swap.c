@@ -217,7 +217,7 @@ static void test_part(void)
 		"tenants: [{name: x, max: 1000 iops, min: 100 iops, burst: 3k iops for 10s}]");
 	double rows[2] = {0.25, 0.5};
 	uint32_t first[2] = {0, 2};
-	struct policy_part part = {first, rows, NULL};
+	struct policy_part part = {.first = first, .rows = rows};
 	struct weir_bounds bounds;
 	struct weir_bucket_spec b[POLICY_BUCKETS];
 
@@ -239,7 +239,7 @@ static void test_rows(void)
 	double rows[] = {1, 0.25, 0.5, 1, 0.75};
 	struct weir_bounds bounds[2];
 	struct weir_bucket_spec b[POLICY_BUCKETS];
-	struct policy_part part = {NULL, rows, NULL};
+	struct policy_part part = {.rows = rows};
 	uint32_t *first;
 
 	CHECK_INT(weir_policy_bounds(p, bounds), 0);

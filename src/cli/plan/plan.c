@@ -2,6 +2,8 @@
 /* plan: `weir plan`, priorities and token buckets that keep latency SLOs, and whether they will hold. */
 #include "cli/plan/plan.h"
 #include "cli/common/files.h"
+#include "cli/common/remote.h"
+#include "cli/plan/apply.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,16 +11,18 @@
 #include <string.h>
 #include <time.h>
 
-enum { JSON, ADMIT, OUT, BEST, WORK, INSIDE, PAIRS, N_OPTIONS };
+enum { JSON, ADMIT, OUT, APPLY, BEST, WORK, INSIDE, PAIRS, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
 	[JSON] = {"json", 0, NULL, "JSON instead of a table"},
 	[ADMIT] = {"admit", 0, "FILE", "would the tenants of FILE fit as well? All or none"},
 	[OUT] = {"out", 'o', "FILE", "write the plan to FILE, for a gateway"},
-	[BEST] = {"best", 0, NULL, "--out: also if an slo is missed"},
+	[APPLY] = {"apply", 0, NULL, "put the plan in force in a running gateway"},
+	[BEST] = {"best", 0, NULL, "--out, --apply: also if an slo is missed"},
 	[WORK] = {"work", 0, "WORK",
 		"of resources without a profile: 100us, 500MB/s, 100us+500MB/s"},
 	[INSIDE] = {"inside", 0, "PERCENTILE", "time in the device: max, p99.9, p99 or p50 (max)"},
 	[PAIRS] = {"pairs", 0, "N", "token buckets of a tenant at a stage (4)"},
+	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
@@ -113,14 +117,15 @@ int planning_remedies(const struct planning *p, struct planning_remedies *ret)
 
 /* ---- output */
 
-static int write_file(const struct planning *p, const char *path)
+/* Write the plan to a file, and send it to a gateway, as the options say. */
+static int write_plan(const struct planning *p, const char *const *values)
 {
 	time_t now = time(NULL);
 	struct tm tm;
 	struct weir_err err;
 	char made[32], *text;
 	json_t *file;
-	int rc;
+	int status = 0;
 
 	strftime(made, sizeof(made), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
 	file = planning_file(p, made);
@@ -128,9 +133,12 @@ static int write_file(const struct planning *p, const char *path)
 	json_decref(file);
 	if (!text)
 		return opts_no_memory(&verb_plan);
-	rc = files_write(path, text, strlen(text), &err);
+	if (values[OUT] && files_write(values[OUT], text, strlen(text), &err) < 0)
+		status = opts_fail(&verb_plan, "%s", err.text);
+	if (status == 0 && values[APPLY])
+		status = plan_apply(values + SOCKET, text, strlen(text));
 	free(text);
-	return rc < 0 ? opts_fail(&verb_plan, "%s", err.text) : 0;
+	return status;
 }
 
 static int print_json(const struct planning *p, const struct planning_remedies *r)
@@ -179,14 +187,16 @@ static int show_all(const struct planning *p, const char *const *values)
 static int plan_main(const char *const *values, char **operands, int n)
 {
 	struct planning p;
+	bool wanted = values[OUT] || values[APPLY];
 	int status;
 
 	if (n != 1)
 		return opts_fail(&verb_plan, "needs one POLICY");
-	if (values[ADMIT] && values[OUT])
-		return opts_fail(&verb_plan, "--admit changes nothing, and --out needs a plan");
-	if (values[BEST] && !values[OUT])
-		return opts_fail(&verb_plan, "--best goes with --out");
+	if (values[ADMIT] && wanted)
+		return opts_fail(
+			&verb_plan, "--admit changes nothing, and --out and --apply need a plan");
+	if (values[BEST] && !wanted)
+		return opts_fail(&verb_plan, "--best goes with --out or --apply");
 	status = planning_read(&(struct planning_options){operands[0], values[ADMIT], values[WORK],
 				       values[INSIDE], values[PAIRS]},
 		&p);
@@ -194,10 +204,12 @@ static int plan_main(const char *const *values, char **operands, int n)
 		status = show_all(&p, values);
 	if (status == 0)
 		status = p.plan.feasible ? 0 : 1;
-	if (values[OUT] && (status == 0 || (status == 1 && values[BEST]))) {
-		int failed = write_file(&p, values[OUT]);
+	if (wanted && (status == 0 || (status == 1 && values[BEST]))) {
+		int failed = write_plan(&p, values);
 
 		status = failed ? failed : status;
+	} else if (wanted && status == 1) {
+		fputs("The plan is not used: give --best to use it all the same.\n", stderr);
 	}
 	planning_free(&p);
 	return status;

@@ -27,3 +27,8 @@ void api_write(json_t *j, FILE *to); /* on one line; takes j */
 /* Write the list of resources: about `items` of them and of rows of their controllers. Return true
  * if there is more. */
 bool api_resources_more(struct api_status *s, size_t items, FILE *to);
+
+/* ---- api-plan.c */
+
+json_t *api_plan(const struct snapshot *s);         /* the plan in force, or null */
+json_t *api_claims(const struct snapshot_claim *c); /* of a tenant, or null */

@@ -40,6 +40,10 @@ static const struct fact facts[] = {
 	{"in_flight_bytes", "in_flight_bytes", "Bytes of the requests inside now.",
 		AT(in_flight_bytes)},
 	{"clients", "clients", "Connections now.", AT(clients)},
+	{"drift", "profile_drift_ratio",
+		"Time that requests take while the device is full, over what the profile says, "
+		"minus 1.",
+		.unit = FACTS_NUMBER, AT(drift)},
 	{"thread", AT(thread)},
 	{"controller", AT(controller)},
 };

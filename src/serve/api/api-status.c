@@ -221,6 +221,7 @@ static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 		j, "waits_for", t->queued ? api_text(cause_names[t->cause]) : json_null());
 	json_object_set_new(j, "held_by", api_text(t->queued ? t->held_by : NULL));
 	json_object_set_new(j, "slo", slo(t->slo));
+	json_object_set_new(j, "plan", api_claims(t->claims));
 	json_object_set_new(j, "shadow", shadow(&t->shadow));
 	json_object_set_new(j, "latency", latency(t->total, histograms));
 	json_object_set_new(j, "gate", latency(t->wait, false));
@@ -372,8 +373,8 @@ static void write_middle(const struct api_status *s, FILE *to)
 
 static void write_tail(const struct snapshot *s, FILE *to)
 {
-	json_t *remarks = json_array(),
-	       *j = json_pack("{s:o, s:o}", "peers", peers(s), "remarks", remarks);
+	json_t *remarks = json_array(), *j = json_pack("{s:o, s:o, s:o}", "peers", peers(s), "plan",
+						api_plan(s), "remarks", remarks);
 
 	for (size_t i = 0; s->of && i < s->of->remarks.n; i++)
 		json_array_append_new(remarks, api_text(s->of->remarks.lines[i]));

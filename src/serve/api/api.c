@@ -8,6 +8,7 @@
 #include "base/no-memory.h"
 #include "serve/api/api-impl.h"
 #include "serve/gateway/ledger.h"
+#include "serve/gateway/version.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -125,6 +126,53 @@ static void put_policy(struct api *a, struct http_request *q, struct http_reply 
 		     : NULL);
 }
 
+/* ---- the plan */
+
+static void put_plan(struct api *a, struct http_request *q, struct http_reply *ret)
+{
+	size_t length = q->length;
+	char *text = http_take_body(q);
+
+	if (!text)
+		http_json_fail(ret, 400, "the body must be a plan, as weir plan --out writes it");
+	else
+		change(a, q, gateway_change_plan(text, length, api_flag(q, "dry")));
+}
+
+static void delete_plan(struct api *a, struct http_request *q, struct http_reply *ret)
+{
+	change(a, q, gateway_change_plan(NULL, 0, false));
+}
+
+static void get_plan(struct api *a, struct http_request *q, struct http_reply *ret)
+{
+	const struct gateway_version *v = gateway_in_force(a->gateway);
+	const struct gateway_plan *p = v->plan;
+	json_t *j;
+	char *head;
+	int len;
+
+	if (!p) {
+		http_json_fail(ret, 404, "no plan is in force");
+		return;
+	}
+	j = json_pack("{s:I, s:f, s:o}", "number", (json_int_t)p->number, "applied", p->applied,
+		"untrue", note_json(&v->untrue));
+	head = j ? json_dumps(j, JSON_REAL_PRECISION(13)) : NULL;
+	json_decref(j);
+	if (!head)
+		return; /* 500 */
+	len = asprintf(&ret->body, "%.*s, \"plan\": %s}\n", (int)strlen(head) - 1, head, p->text);
+	free(head);
+	if (len < 0) {
+		ret->body = NULL;
+		return;
+	}
+	ret->length = (size_t)len;
+	ret->type = HTTP_JSON;
+	ret->status = 200;
+}
+
 /* ---- set */
 
 static void put_set(struct api *a, struct http_request *q, struct http_reply *ret)
@@ -204,6 +252,9 @@ static const struct route {
 	{"GET", "/v1/ledger", false, get_ledger, NO_KEYS},
 	{"GET", "/v1/policy", false, api_get_policy, KEYS("show")},
 	{"PUT", "/v1/policy", false, put_policy, KEYS("keep", "dry", "name", "tenants")},
+	{"GET", "/v1/plan", false, get_plan, NO_KEYS},
+	{"PUT", "/v1/plan", false, put_plan, KEYS("dry")},
+	{"DELETE", "/v1/plan", false, delete_plan, NO_KEYS},
 	{"PUT", "/v1/set/", true, put_set, NO_KEYS},
 	{"DELETE", "/v1/set/", true, delete_set, NO_KEYS},
 	{"GET", "/v1/bypass", false, get_bypass, NO_KEYS},
@@ -233,8 +284,9 @@ static bool leads(const struct route *r, const char *path)
 static const char *allowed(const char *path)
 {
 	static const char *const sets[][2] = {{"/v1/policy", "GET, PUT"},
-		{"/v1/record", "GET, POST, DELETE"}, {"/v1/set/", "PUT, DELETE"},
-		{"/v1/bypass/", "PUT, DELETE"}, {"/v1/volumes/", "GET, PUT, PATCH, DELETE"}};
+		{"/v1/plan", "GET, PUT, DELETE"}, {"/v1/record", "GET, POST, DELETE"},
+		{"/v1/set/", "PUT, DELETE"}, {"/v1/bypass/", "PUT, DELETE"},
+		{"/v1/volumes/", "GET, PUT, PATCH, DELETE"}};
 
 	for (size_t i = 0; i < sizeof(sets) / sizeof(*sets); i++)
 		if (strncmp(path, sets[i][0], strlen(sets[i][0])) == 0)

@@ -37,6 +37,7 @@ struct metrics_rows {
 	bool (*row)(const struct metrics_cursor *c, size_t i, size_t family, FILE *to);
 };
 extern const struct metrics_rows metrics_slos[2]; /* metrics-slo.c */
+extern const struct metrics_rows metrics_plan;    /* api-plan.c */
 
 /* ---- metrics-facts.c */
 

@@ -17,6 +17,7 @@
  */
 #include "serve/api/api-json.h"
 #include "serve/api/metrics-impl.h"
+#include "serve/gateway/version.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -151,6 +152,15 @@ static void write_process(const struct snapshot *s, const struct metrics_process
 		(double)(s->now - s->started) / 1e9);
 	metrics_single(to, "weir_policy_version", "gauge",
 		"Version of the policy in force; 1 at the start.", (double)s->version);
+	if (s->of && s->of->plan) {
+		metrics_single(to, "weir_plan_number", "gauge", "The number of the plan in force.",
+			(double)s->of->plan->number);
+		metrics_single(to, "weir_plan_age_seconds", "gauge",
+			"Time since the plan in force was applied.", s->plan_age);
+		metrics_single(to, "weir_plan_untrue", "gauge",
+			"Things that are not as they were when the plan was made.",
+			(double)s->of->untrue.n);
+	}
 	metrics_single(to, "weir_enforce", "gauge", "1: the policy is enforced; 0: shadow mode.",
 		s->enforce);
 	metrics_single(to, "weir_connections_total", "counter", "Clients that were accepted.",
@@ -429,7 +439,7 @@ static const struct metrics_rows tenant_rows[] = {
 };
 /* After those of controllers. */
 static const struct metrics_rows *const parts[] = {&metrics_slos[0], &metrics_slos[1],
-	&tenant_rows[0], &tenant_rows[1], &tenant_rows[2], &tenant_rows[3]};
+	&metrics_plan, &tenant_rows[0], &tenant_rows[1], &tenant_rows[2], &tenant_rows[3]};
 
 /* Write the lines of one family, from c->at on. */
 static void write_rows(struct metrics_cursor *c, size_t n, FILE *to)

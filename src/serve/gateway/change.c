@@ -95,6 +95,21 @@ struct gateway_change *gateway_change_set(const char *key, const char *value)
 	return c;
 }
 
+struct gateway_change *gateway_change_plan(char *text, size_t len, bool dry)
+{
+	struct gateway_change *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		free(text);
+		return NULL;
+	}
+	c->kind = CHANGE_PLAN;
+	c->text = text;
+	c->len = len;
+	c->dry = dry;
+	return c;
+}
+
 struct gateway_change *gateway_change_reload(void)
 {
 	struct gateway_change *c = calloc(1, sizeof(*c));
@@ -132,17 +147,15 @@ struct gateway_change *gateway_change_volume(const struct gateway_volume_request
 /* 1: there is more to do; 0; or a negative errno with a message. */
 static int step_there(struct gateway_change *c, struct gateway_resource *r, uint8_t *state)
 {
-	const struct gateway_version *v = c->draft.version;
+	struct resource_change to = gateway_version_change(c->draft.version, r->name);
 	int rc;
 
 	if (*state == STARTED)
 		return resource_swap_step(r->resource, &c->err);
+	to.was = r->entered ? c->draft.was : NULL;
 	rc = gateway_resource_start(r, &c->err);
 	if (rc == 0)
-		rc = resource_swap_start(r->resource,
-			&(struct resource_change){
-				v->policy, v->bounds, r->entered ? c->draft.was : NULL},
-			&c->err);
+		rc = resource_swap_start(r->resource, &to, &c->err);
 	if (rc < 0)
 		return rc;
 	*state = STARTED;
@@ -171,15 +184,15 @@ static int switch_there(struct gateway_change *c, struct gateway_resource *r, ui
 
 static int undo_there(struct gateway_change *c, struct gateway_resource *r, uint8_t *state)
 {
-	const struct weir_policy *old = c->gateway->policy;
+	struct resource_change old = gateway_version_change(c->gateway->in_force, r->name);
 	struct weir_err why;
 
 	gateway_volumes_undo(&c->draft.volumes, r);
 	if (*state == STARTED && resource_swap_undo(r->resource))
 		return 1;
 	if (*state == SWITCHED && r->entered &&
-		(resource_swap(r->resource, old, &why) < 0 ||
-			gateway_divide_swapped(c->gateway, r, old, &why) < 0))
+		(resource_swap_all(r->resource, &old, &why) < 0 ||
+			gateway_divide_swapped(c->gateway, r, old.to, &why) < 0))
 		log_event(LOG_LEVEL_ERROR, "swap-back-failed", "resource", r->name, "why", why.text,
 			NULL);
 	*state = UNTOUCHED;

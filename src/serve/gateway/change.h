@@ -12,7 +12,14 @@
 #include "serve/gateway/each.h"
 #include "serve/gateway/impl.h"
 
-enum gateway_change_kind { CHANGE_APPLY, CHANGE_SET, CHANGE_RELOAD, CHANGE_REFRESH, CHANGE_VOLUME };
+enum gateway_change_kind {
+	CHANGE_APPLY,
+	CHANGE_SET,
+	CHANGE_RELOAD,
+	CHANGE_REFRESH,
+	CHANGE_VOLUME,
+	CHANGE_PLAN
+};
 
 struct gateway_draft { /* a version that is being made; zero it */
 	struct weir_policy *base;
@@ -24,8 +31,9 @@ struct gateway_draft { /* a version that is being made; zero it */
 	struct gateway_override *overrides;
 	size_t n_overrides;
 	struct tls *tls;
-	bool tls_set;                       /* tls replaces the gateway's, even by NULL */
-	bool kept, kept_extras;             /* the state folder has its overrides; its extras */
+	bool tls_set; /* tls replaces the gateway's, even by NULL */
+	bool kept, kept_extras,
+		kept_plan; /* the state folder has its overrides; its extras; its plan */
 	struct gateway_volumes volumes;     /* opened, and not in force yet */
 	struct gateway_listeners listeners; /* the same; none: unchanged */
 	/* of its policy, in its order; NULL: not opened, or in force */
@@ -35,7 +43,7 @@ struct gateway_draft { /* a version that is being made; zero it */
 
 struct gateway_change {
 	enum gateway_change_kind kind;
-	/* apply, reload: */
+	/* apply, reload; plan: its file, NULL: none */
 	char *text;
 	size_t len, tenants_len; /* the last bytes of the text are the tenants' file */
 	char *name;

@@ -155,11 +155,13 @@ struct starting {
 static int start_resource(void *arg, struct gateway_resource *r)
 {
 	struct starting *s = arg;
+	struct resource_change c;
 	int rc = gateway_resource_start(r, s->err);
 
 	if (rc < 0)
 		return rc;
-	rc = resource_swap(r->resource, s->gateway->policy, s->err);
+	c = gateway_version_change(s->gateway->in_force, r->name);
+	rc = resource_swap_all(r->resource, &c, s->err);
 	if (rc < 0)
 		return rc;
 	rc = gateway_ledger_restore(s->gateway, r);

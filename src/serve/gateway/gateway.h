@@ -97,6 +97,9 @@ struct gateway_change *gateway_change_apply(
 /* "prod/db.max" "5k iops"; value NULL: back to what the policy says. Kept across a restart. */
 struct gateway_change *gateway_change_set(const char *key, const char *value);
 struct gateway_change *gateway_change_reload(void); /* SIGHUP */
+/* A plan's file (serve/gateway/plan.h), malloc'ed and taken; NULL: no plan. It is refused (-EINVAL) unless it was made for the policy
+ * and the profiles in force. Kept across a restart. dry: say whether it would be taken. */
+struct gateway_change *gateway_change_plan(char *text, size_t len, bool dry);
 /* A request about a volume that the file does not state. The same request twice is one change. -EBUSY: the name exists with
  * other parameters, or the file states the volume, or it has clients; -ENOENT: there is no such volume to change, or no such
  * resource; -EINVAL. Kept across a restart. */

@@ -145,6 +145,7 @@ struct gateway {
 	struct extras extras; /* volumes of the API */
 	struct gateway_override *overrides;
 	size_t n_overrides;
+	uint64_t plan_number; /* of the last plan; 0: there was none */
 	struct gateway_divide *divide;
 	struct gateway_each_table *each; /* NULL: not started yet */
 	struct reports *reports;         /* NULL: no controllers that have peers */

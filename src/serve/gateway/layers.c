@@ -18,6 +18,7 @@ void gateway_layers_free(struct gateway_layers *v)
 	gateway_note_free(&v->remarks);
 	gateway_state_free(v->overrides, v->n_overrides);
 	tls_free(v->tls);
+	gateway_profiles_free(&v->profiles);
 }
 
 /* Set the value; that of a tenant that its template has not made is kept until it is. */

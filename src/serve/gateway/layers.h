@@ -14,6 +14,7 @@
 #include "serve/gateway/each.h"
 #include "serve/gateway/impl.h"
 #include "serve/gateway/note.h"
+#include "serve/gateway/profile.h"
 
 struct gateway_layers { /* of a version that is not complete yet; zero it */
 	struct weir_policy *base, *policy;
@@ -24,6 +25,7 @@ struct gateway_layers { /* of a version that is not complete yet; zero it */
 	size_t n_overrides;
 	const char *text, *name; /* borrowed */
 	struct tls *tls;
+	struct gateway_profiles profiles;
 	struct gateway *gateway;
 	struct gateway_instances *instances; /* of the change; NULL: none */
 };

@@ -95,13 +95,23 @@ int gateway_policy_start(struct gateway *g, struct weir_policy *p, const char *t
 {
 	struct gateway_layers v = {.text = text, .name = name, .gateway = g};
 	struct gateway_draft d = {0};
+	struct gateway_plan *plan;
 	int rc = make_first_draft(g, p, &v, err);
 
+	if (rc == 0)
+		rc = gateway_profiles_make(
+			v.policy, &(struct gateway_profiles){0}, true, true, &v.profiles, err);
 	g->file = strdup(name);
 	if (rc == 0 && (!g->file || gateway_draft_finish(g, &v, &d) < 0))
 		rc = no_memory(err);
 	if (rc == 0)
+		rc = gateway_plan_load(g, &plan, err);
+	if (rc == 0 && gateway_plan_give(d.version, plan) < 0)
+		rc = no_memory(err);
+	if (rc == 0) {
 		gateway_draft_exchange(g, &d);
+		gateway_plan_log(g, NULL);
+	}
 	gateway_draft_free(&d);
 	gateway_layers_free(&v);
 	return rc;
@@ -125,6 +135,14 @@ int gateway_policy_sizes(struct gateway *g, struct weir_err *err)
 	}
 	version->remarks = g->in_force->remarks; /* no reader has it yet */
 	g->in_force->remarks = (struct gateway_note){0};
+	version->profiles = g->in_force->profiles;
+	version->plan = g->in_force->plan;
+	version->claims = g->in_force->claims;
+	version->untrue = g->in_force->untrue;
+	g->in_force->profiles = (struct gateway_profiles){0};
+	g->in_force->plan = NULL;
+	g->in_force->claims = (struct gateway_claims){0};
+	g->in_force->untrue = (struct gateway_note){0};
 	gateway_version_drop(g->in_force);
 	g->in_force = version;
 	g->policy = version->policy;

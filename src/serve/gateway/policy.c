@@ -280,6 +280,8 @@ int gateway_draft_finish(
 	v->policy = NULL;
 	d.version->remarks = v->remarks;
 	v->remarks = (struct gateway_note){0};
+	d.version->profiles = v->profiles;
+	v->profiles = (struct gateway_profiles){0};
 	policy_swap_map(g->policy, d.version->policy, d.was);
 	d.base = v->base;
 	d.extras = v->extras;
@@ -335,7 +337,9 @@ void gateway_draft_unkeep(struct gateway *g, struct gateway_draft *d)
 		gateway_state_write(g->state, g->overrides, g->n_overrides, &ignored);
 	if (d->kept_extras)
 		extras_write(g->state, &g->extras, &ignored);
-	d->kept = d->kept_extras = false;
+	if (d->kept_plan)
+		gateway_plan_unkeep(g);
+	d->kept = d->kept_extras = d->kept_plan = false;
 }
 
 /* Open the new resources and volumes, unless nothing is to be changed. */
@@ -351,6 +355,23 @@ static int open_all(struct gateway *g, struct gateway_change *c, struct gateway_
 		rc = gateway_volumes_open(
 			g, p, c->draft.resources, &c->draft.volumes, &v->refused, &c->err);
 	return rc;
+}
+
+/* Note what is new among the reasons by which the plan is not true any more. */
+static void say_plan(const struct gateway *g, struct gateway_change *c)
+{
+	const struct gateway_note *is = &c->draft.version->untrue, *was = &g->in_force->untrue;
+	size_t n = 0;
+
+	for (size_t i = 0; i < is->n; i++)
+		if (!gateway_note_has(was, is->lines[i])) {
+			gateway_note_add(&c->note, "%s", is->lines[i]);
+			n++;
+		}
+	if (n)
+		gateway_note_add(&c->note,
+			"plan: its bounds may not hold any more; plan again (the claims of tenants "
+			"that remain stay in force)");
 }
 
 static void say_changes(
@@ -373,13 +394,22 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 		[CHANGE_VOLUME] = make_volume,
 	};
 	struct gateway_layers v = {.gateway = g, .instances = &c->instances};
-	int rc = make[c->kind](g, c, &v);
+	int rc;
+
+	if (c->kind == CHANGE_PLAN) {
+		gateway_plan_draft(g, c);
+		return;
+	}
+	rc = make[c->kind](g, c, &v);
 
 	if (c->same) {
 		gateway_layers_free(&v);
 		c->rc = rc;
 		return;
 	}
+	if (rc == 0)
+		rc = gateway_profiles_make(v.policy, &g->in_force->profiles, c->own,
+			c->kind == CHANGE_APPLY || c->kind == CHANGE_RELOAD, &v.profiles, &c->err);
 	if (rc == 0)
 		rc = open_all(g, c, &v);
 	if (rc == 0 && c->draft.volumes.n && policy_size_used(v.policy))
@@ -388,8 +418,13 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 		if (c->kind != CHANGE_REFRESH)
 			say_changes(g, c, &v);
 		rc = gateway_draft_finish(g, &v, &c->draft);
+		if (rc == 0)
+			rc = gateway_plan_give(
+				c->draft.version, gateway_plan_hold(g->in_force->plan));
 		if (rc < 0)
 			no_memory(&c->err);
+		else
+			say_plan(g, c);
 	}
 	c->draft.tls_set = c->kind == CHANGE_APPLY || c->kind == CHANGE_RELOAD;
 	if (rc == 0 && !c->dry)
@@ -434,13 +469,16 @@ void gateway_draft_exchange(struct gateway *g, struct gateway_draft *d)
 
 void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 {
-	static const char *const how[] = {"apply", "set", "apply", "refresh", "volume"};
-	char version[24];
+	static const char *const how[] = {"apply", "set", "apply", "refresh", "volume", "plan"};
+	char version[24], number[24];
 
+	if (c->kind == CHANGE_PLAN)
+		gateway_plan_borrow(g, &c->draft);
 	gateway_draft_exchange(g, &c->draft);
 	gateway_resources_enter(g, c->draft.resources, g->policy->n_resources, c->draft.version, c);
 	c->draft.resources = NULL;
-	gateway_note_news(&c->draft.refused, &g->unserved, "volume-refused");
+	if (c->kind != CHANGE_PLAN)
+		gateway_note_news(&c->draft.refused, &g->unserved, "volume-refused");
 	gateway_note_news(&c->draft.version->remarks, &g->in_force->remarks, "remark");
 	gateway_volumes_enter(g, &c->draft.volumes, c);
 	if (c->draft.listeners.all && !g->stopping &&
@@ -456,7 +494,19 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	reports_policy(g);
 	cluster_policy(g);
 	record_policy(g);
-	gateway_each_entered(g, &c->instances);
+	if (c->kind == CHANGE_PLAN) /* the tenants are the same */
+		gateway_each_failed(g, false);
+	else
+		gateway_each_entered(g, &c->instances);
 	log_event(LOG_LEVEL_INFO, "policy", "how", how[c->kind], "name", g->name, "version",
 		log_number(version, (double)g->version), NULL);
+	if (c->kind == CHANGE_PLAN && g->in_force->plan) {
+		g->plan_number = g->in_force->plan->number;
+		log_event(LOG_LEVEL_INFO, "plan", "number",
+			log_number(number, (double)g->plan_number), "made", g->in_force->plan->made,
+			NULL);
+	} else if (c->kind == CHANGE_PLAN) {
+		log_event(LOG_LEVEL_INFO, "plan-removed", NULL);
+	}
+	gateway_plan_log(g, c->draft.version);
 }

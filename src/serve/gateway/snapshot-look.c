@@ -98,6 +98,7 @@ static void gather_own(struct gateway *g, struct snapshot *s)
 	}
 	gateway_slo_look(g, s);
 	s->now = loop_clock();
+	s->plan_age = gateway_plan_age(g->in_force->plan);
 }
 
 /* ---- in steps */

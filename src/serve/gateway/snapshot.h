@@ -50,6 +50,18 @@ struct snapshot_place { /* a resource at which a tenant, or one below it, has cl
 /* Return the part of the resource that is due to the tenant while all that have clients there are busy, 0 to 1. */
 double snapshot_due(const struct snapshot_place *at);
 
+/* A tenant's claim at a resource, and whether the tenant keeps to it. */
+struct snapshot_claim {
+	struct snapshot_claim *next; /* of the tenant */
+	const char *resource;
+	int priority;
+	uint64_t in, out; /* requests within its profile and beyond it */
+	/* 0, unless it is out of it: since when, by how much (control/meister/meter.h), and the pair that broke first, in seconds
+	 * or bytes */
+	weir_time out_for, over;
+	double excess, rate, size;
+};
+
 struct snapshot_tenant {
 	const char *path;    /* of the policy */
 	const char *held_by; /* cause MAX or ABOVE: the path whose max it is; else NULL */
@@ -66,6 +78,7 @@ struct snapshot_tenant {
 	struct shadow_estimate shadow;               /* shadow mode; a group: of all its clients */
 	struct snapshot_hist *wait, *device, *total; /* ns; owned by the snapshot; NULL: none yet */
 	const struct snapshot_slo *slo;              /* NULL: it has none */
+	struct snapshot_claim *claims;               /* NULL: the plan has none, or it is idle */
 	bool min_off; /* its min does not fit beside the others', and is not in force */
 	/* a group: the counters of leaves that it had, part of its own; NULL: it lost none */
 	struct snapshot_tenant *gone;
@@ -84,6 +97,7 @@ struct snapshot_resource {
 	uint64_t window_bytes, in_flight_bytes; /* window_bytes 0: no limit */
 	double window, capacity[2];             /* per second: requests, bytes; 0: not known yet */
 	bool capacity_stated;
+	double drift; /* of its profile; NAN: not known, or it has none */
 	uint64_t submitted, dispatched, served, errors, lost;
 	uint32_t queued, in_flight, clients;
 	double weights;         /* of the tenants without a parent that have clients here */
@@ -104,6 +118,7 @@ struct snapshot {
 	weir_time now, started; /* CLOCK_MONOTONIC */
 	uint64_t version;       /* of the policy: 1 at the start */
 	bool enforce;
+	double plan_age; /* s since the plan was applied */
 	/* As in the policy; a group: the sum of its leaves. NULL: idle: it never had a request and
 	 * has no client. Use snapshot_tenant to read. */
 	struct snapshot_tenant **tenants;

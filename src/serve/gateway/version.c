@@ -6,6 +6,14 @@
 
 static void version_free(struct gateway_version *v)
 {
+	gateway_claims_free(&v->claims);
+	gateway_plan_drop(v->plan);
+	gateway_note_free(&v->untrue);
+	if (v->owner) {
+		gateway_version_drop(v->owner);
+		free(v);
+		return;
+	}
 	weir_policy_free(v->policy);
 	free(v->bounds);
 	free(v->of_parent);
@@ -13,6 +21,7 @@ static void version_free(struct gateway_version *v)
 	free(v->text);
 	free(v->name);
 	gateway_note_free(&v->remarks);
+	gateway_profiles_free(&v->profiles);
 	free(v);
 }
 
@@ -50,6 +59,27 @@ int gateway_version_new(struct weir_policy *p, const char *text, const char *nam
 	return 0;
 }
 
+int gateway_version_share(struct gateway_version *v, struct gateway_version **ret_version)
+{
+	struct gateway_version *to = malloc(sizeof(*to));
+
+	if (!to)
+		return -ENOMEM;
+	*to = (struct gateway_version){.owner = gateway_version_hold(v->owner ? v->owner : v),
+		.policy = v->policy,
+		.bounds = v->bounds,
+		.of_parent = v->of_parent,
+		.of_all = v->of_all,
+		.show = v->show,
+		.text = v->text,
+		.name = v->name,
+		.remarks = v->remarks,
+		.profiles = v->profiles};
+	atomic_init(&to->references, 1);
+	*ret_version = to;
+	return 0;
+}
+
 struct gateway_version *gateway_version_hold(struct gateway_version *v)
 {
 	atomic_fetch_add_explicit(&v->references, 1, memory_order_relaxed);
@@ -60,4 +90,17 @@ void gateway_version_drop(struct gateway_version *v)
 {
 	if (v && atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) == 1)
 		version_free(v);
+}
+
+struct resource_change gateway_version_change(const struct gateway_version *v, const char *resource)
+{
+	struct resource_change c = {.to = v->policy, .bounds = v->bounds};
+
+	for (size_t i = 0; i < v->policy->n_resources; i++)
+		if (strcmp(v->policy->resources[i].name, resource) == 0) {
+			if (v->profiles.n && v->profiles.all[i])
+				c.estimate = &v->profiles.all[i]->table;
+			c.claims = v->claims.n ? v->claims.of[i] : NULL;
+		}
+	return c;
 }

@@ -10,6 +10,7 @@
 #include "policy/policy.h"
 #include "serve/api/policy-show.h"
 #include "serve/gateway/gateway.h"
+#include "serve/gateway/plan.h"
 #include <stdatomic.h>
 
 struct gateway_version {
@@ -21,11 +22,23 @@ struct gateway_version {
 	char *text, *name;             /* of the file */
 	/* A line for each thing that is not as the policy says, and stops no volume. Filled before it is in force. */
 	struct gateway_note remarks;
+	struct gateway_profiles profiles; /* by resource. Filled before it is in force */
+	/* The same: the plan, NULL: none; its claims; and a line for each thing by which it is not true any more. */
+	struct gateway_plan *plan;
+	struct gateway_claims claims;
+	struct gateway_note untrue;
+	struct gateway_version *
+		owner; /* held: the version that owns all of the above but the plan; NULL: itself */
 };
 
 /* Take the policy on success; text and name are copied. The caller has one reference. O(tenants):
  * not for a thread that must not pause. 0 or -ENOMEM. */
 int gateway_version_new(struct weir_policy *p, const char *text, const char *name,
 	struct gateway_version **ret_version);
+/* Make a version of the same policy, without a plan. Any thread. 0 or -ENOMEM. */
+int gateway_version_share(struct gateway_version *v, struct gateway_version **ret_version);
 struct gateway_version *gateway_version_hold(struct gateway_version *v);
 void gateway_version_drop(struct gateway_version *v); /* NULL is fine */
+/* Return the change of the resource of that name to this version. */
+struct resource_change gateway_version_change(
+	const struct gateway_version *v, const char *resource);

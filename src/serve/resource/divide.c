@@ -17,6 +17,7 @@ static unsigned part_buckets(
 
 	resource_policy_rule(r, i);
 	part.rules = t->rules;
+	part.claims = t->claims;
 	return policy_install_buckets_part(r->policy, i, &t->bounds[i], part, ret);
 }
 
@@ -24,8 +25,8 @@ unsigned resource_divide_own(struct resource *r, size_t i, struct weir_bucket_sp
 {
 	const struct resource_part *t = &r->policy_of->part;
 
-	return policy_install_buckets_part(
-		r->policy, i, &t->bounds[i], (struct policy_part){t->first, t->rows, NULL}, ret);
+	return policy_install_buckets_part(r->policy, i, &t->bounds[i],
+		(struct policy_part){.first = t->first, .rows = t->rows, .claims = t->claims}, ret);
 }
 
 static bool differs(const struct resource_part *t, const double *rows, size_t i)
@@ -158,7 +159,7 @@ int resource_divide(struct resource *r, const double *rows, struct joint *const 
 		return 0;
 	if (!t || n != t->first[r->n_nodes])
 		return weir_err_set(err, -EINVAL, "%s has another policy", r->name);
-	new = (struct policy_part){t->first, rows, NULL};
+	new = (struct policy_part){.first = t->first, .rows = rows};
 	if (tokens && (n_bursts = count_bursts(r)) > 0) {
 		bursts = calloc(n_bursts, sizeof(*bursts));
 		n_bursts = bursts ? read_bursts(r, rows, tokens, bursts, n_bursts) : 0;

@@ -23,7 +23,9 @@
 #include <weir/hist.h>
 #include "policy/swap.h"
 #include "control/shadow-sender.h"
+#include "control/meister/meter.h"
 #include "control/slo.h"
+#include "model/estimate.h"
 #include "policy/impl.h"
 #include "serve/resource/control.h"
 #include "serve/resource/resource.h"
@@ -46,6 +48,7 @@ struct resource_count {
 	uint64_t skipped;    /* shadow mode: requests without a shadow of their own */
 	uint32_t shadows[3]; /* in the gate or inside, now; by kind, as in gate/kind.h */
 	uint32_t slo : 30;   /* index in serve/resource/slo.c; 0: no slo */
+	uint32_t claim;      /* index in serve/resource/claim.c; 0: no claim */
 	uint32_t marked : 1; /* false, except while nodes of several clients are collected */
 	uint32_t late : 1;   /* its long wait was logged */
 	struct resource_bypassed bypassed;
@@ -61,12 +64,18 @@ struct resource_part { /* data of a version, one per tenant; replaced by a swap 
 	double *rows;    /* this gate's part of each limit, 0 … 1 */
 	struct controller_rule
 		*rules; /* of a controller, as of the swap or a later resource_divide; or NULL */
-	struct resource_seen { /* at the last resource_demand */
+	const struct policy_claim *claims; /* of a plan, borrowed; or NULL */
+	struct resource_seen {             /* at the last resource_demand */
 		struct resource_flow out[2];
 		weir_time held;
 		bool waiting; /* a tenant without clients and waiting requests stays so */
 	} * seen;
 };
+
+static inline struct policy_part resource_part_all(const struct resource_part *t)
+{
+	return (struct policy_part){t->first, t->rows, t->rules, t->claims};
+}
 
 /* ---- serve/resource/part.c */
 /* bounds: weir_policy_bounds, borrowed; NULL: computed. rules: a controller may set some. 0 or
@@ -103,6 +112,7 @@ struct resource_retired { /* counters of leaves that a group had */
 	struct resource_count count;
 };
 
+struct resource_claims;
 struct resource_joints;
 struct resource_loads;
 struct resource_reads;
@@ -172,8 +182,18 @@ struct resource {
 	struct capacity capacity;           /* learned; only if the spec states none */
 	weir_time min_looked;   /* last comparison with the mins (serve/resource/load.c) */
 	double device_ns[5][8]; /* cost: time: device ns per request, by operation and size */
-	weir_time drained;      /* when histograms were last brought up to date */
-	uint32_t undrained;     /* served since */
+	const struct estimate *estimate; /* of its profile, borrowed; NULL: it has none */
+	struct estimate_past *pasts;     /* by node, n_pasts of them, if it had a profile */
+	size_t n_pasts;
+	uint64_t served_work; /* ns, by the profile, of requests that passed the gate */
+	struct resource_drift {
+		weir_time at, full; /* as of the last look */
+		uint64_t served, full_served, work;
+		double measured, table; /* ns, lately */
+		bool said;
+	} drift;
+	weir_time drained;  /* when histograms were last brought up to date */
+	uint32_t undrained; /* served since */
 
 	struct loop_turn turn;
 	struct loop_timer timer;
@@ -181,6 +201,7 @@ struct resource {
 	struct tap *tap;
 	struct resource_shadows *shadows; /* NULL until shadow mode was on once */
 	struct resource_totals *ring;     /* latencies on their way to `totals` */
+	struct resource_claims *claims;   /* serve/resource/claim.c's; NULL: no tenant has one */
 	struct resource_slos *slos;       /* serve/resource/slo.c's; NULL: no tenant has an slo */
 	bool late;         /* serve/resource/slo.c: some count may have its `late` set */
 	weir_time late_at; /* its next look for long waits; WEIR_NEVER: no request waits */
@@ -314,6 +335,33 @@ void resource_reads_free(struct resource *r);
 
 uint32_t resource_time(struct resource *r, const struct weir_req *q);                 /* ns */
 void resource_time_learn(struct resource *r, weir_time now, const struct request *q); /* at done */
+
+/* ---- serve/resource/estimate.c: a resource with a profile */
+
+/* Return the work of a request, in ns. */
+static inline uint32_t resource_estimate(struct resource *r, const struct weir_req *q)
+{
+	double work = estimate_work(r->estimate, &r->pasts[q->tenant], q->op, q->offset, q->bytes);
+
+	return work < UINT32_MAX ? (uint32_t)work : UINT32_MAX;
+}
+int resource_estimate_room(struct resource *r, size_t nodes); /* 0 or -ENOMEM */
+/* The table in force is this one; there is room for all nodes. */
+void resource_estimate_swap(struct resource *r, const struct estimate *e);
+void resource_drift_look(struct resource *r, weir_time now); /* now and then, with a profile */
+double resource_drift(const struct resource *r);             /* NAN: not known */
+
+/* ---- serve/resource/claim.c */
+
+void resource_claims_swap(struct resource *r); /* nodes and claims are the new ones */
+void resource_claims_free(struct resource_claims *c);
+/* A request arrives; claim: counts[node].claim, not 0. */
+void resource_claim_note(struct resource *r, uint32_t claim, const struct weir_req *q);
+/* Once a second: log tenants that came out of their profile, or into it. Return true if one is out. */
+bool resource_claims_tick(struct resource *r);
+struct snapshot_tenant;
+void resource_claim_look(
+	struct resource *r, uint32_t claim, struct snapshot *s, struct snapshot_tenant *to);
 
 /* ---- serve/resource/shadow.c */
 

@@ -178,6 +178,8 @@ static bool add_leaf(struct resource *r, struct snapshot *s, size_t i)
 		add_counters(t, &st, &r->counts[node]);
 	}
 	add_hists(r, node, s->tenants[i]);
+	if (r->counts[node].claim)
+		resource_claim_look(r, r->counts[node].claim, s, s->tenants[i]);
 	return true;
 }
 
@@ -305,6 +307,7 @@ static void add_self(struct resource *r, struct snapshot *s, struct snapshot_res
 	for (int u = 0; u < 2; u++)
 		to->capacity[u] =
 			to->capacity_stated ? r->spec.capacity[u].per_second : r->capacity.rate[u];
+	to->drift = resource_drift(r);
 	to->submitted = r->submitted;
 	to->dispatched = r->dispatched;
 	to->served = r->served;

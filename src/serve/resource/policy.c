@@ -158,6 +158,7 @@ static void take_spec(struct resource *r, const struct weir_resource *spec)
 	r->spec.flush_cost = spec->flush_cost;
 	r->spec.trim_cost = spec->trim_cost;
 	r->spec.stall = spec->stall;
+	r->spec.profile = spec->profile; /* of the policy in force */
 }
 
 /* ---- clients */
@@ -368,8 +369,8 @@ static int start_gate(struct resource *r, struct weir_err *err)
 	const struct weir_policy *p = next->change.to;
 	struct policy_swap_how how = {.from = r->policy,
 		.to = p,
-		.part = {next->part.first, next->part.rows, next->part.rules},
-		.from_part = {o->part.first, o->part.rows, o->part.rules},
+		.part = resource_part_all(&next->part),
+		.from_part = resource_part_all(&o->part),
 		.bounds = next->part.bounds,
 		.from_bounds = o->part.bounds,
 		.was = next->change.was,
@@ -382,6 +383,8 @@ static int start_gate(struct resource *r, struct weir_err *err)
 		return rc;
 	/* A gate uses the lowest free numbers first. */
 	rc = resource_room(r, 1 + s->n_nodes + s->n_leaving + policy_swap_new(s));
+	if (rc == 0 && next->change.estimate)
+		rc = resource_estimate_room(r, r->n_counts);
 	if (rc < 0) {
 		policy_swap_undo(s, r->gate, resource_policy_now(r), 1);
 		return no_memory(err);
@@ -411,6 +414,7 @@ int resource_swap_start(struct resource *r, const struct resource_change *c, str
 		    c->to, c->bounds, o->next.control && o->next.control->prepare, &part) < 0)
 		return no_memory(err);
 	o->next.part = part;
+	o->next.part.claims = c->claims;
 	rc = start_gate(r, err);
 	if (rc < 0) {
 		resource_part_free(&o->next.part);
@@ -551,10 +555,12 @@ static int finish_gate(struct resource *r, struct weir_err *err)
 	o->part = next->part;
 	next->part = (struct resource_part){0};
 	take_spec(r, next->spec);
+	resource_estimate_swap(r, next->change.estimate);
 	r->policy = p;
 	r->nodes = o->swap.nodes;
 	r->n_nodes = o->swap.n_nodes;
 	resource_slo_swap(r);
+	resource_claims_swap(r);
 	resource_loads_free(r);
 	v = resource_policy_version(r, false);
 	resource_control_switch(r, next->control, &v);
@@ -576,9 +582,9 @@ int resource_swap_finish(struct resource *r, struct weir_err *err)
 	return 0;
 }
 
-int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_err *err)
+int resource_swap_all(struct resource *r, const struct resource_change *c, struct weir_err *err)
 {
-	int rc = resource_swap_start(r, &(struct resource_change){.to = p}, err);
+	int rc = resource_swap_start(r, c, err);
 
 	if (rc < 0)
 		return rc;
@@ -589,4 +595,9 @@ int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_e
 	while (rc < 0 && resource_swap_undo(r))
 		;
 	return rc;
+}
+
+int resource_swap(struct resource *r, const struct weir_policy *p, struct weir_err *err)
+{
+	return resource_swap_all(r, &(struct resource_change){.to = p}, err);
 }

@@ -74,8 +74,12 @@ void resource_submit(struct resource *r, struct request *q)
 	q->gate.deadline = 0;
 	q->gate.time = 0;
 	q->inside = (struct shadow_work){0};
-	if (r->spec.cost == WEIR_UNIT_TIME)
+	if (r->estimate)
+		q->gate.time = resource_estimate(r, &q->gate);
+	else if (r->spec.cost == WEIR_UNIT_TIME)
 		q->gate.time = resource_time(r, &q->gate);
+	if (n->claim)
+		resource_claim_note(r, n->claim, &q->gate);
 	n->reads += q->io.op == BACK_READ;
 	n->writes += q->io.op == BACK_WRITE;
 	n->others += q->io.op > BACK_WRITE;
@@ -268,7 +272,9 @@ static void count_done(struct resource *r, weir_time now, struct request *q)
 		r->errors++;
 		r->counts[q->gate.tenant].errors++;
 	}
-	if (r->spec.cost == WEIR_UNIT_TIME && !ignored)
+	if (r->estimate && !q->gate.user)
+		r->served_work += q->gate.time;
+	else if (r->spec.cost == WEIR_UNIT_TIME && !ignored)
 		resource_time_learn(r, now, q);
 	if (q->gate.user == resource_bypass_mark(r))
 		resource_bypass_done(r, now, q);
@@ -381,6 +387,8 @@ static void housekeep(struct resource *r, weir_time now)
 	r->drained = now;
 	resource_drain(r);
 	learn(r, now);
+	if (r->estimate && r->gate && !r->shadow && !r->bypass)
+		resource_drift_look(r, now);
 }
 
 /* Return true if a request may pass right now. */
@@ -564,6 +572,8 @@ void resource_free(struct resource *r)
 		free(r->totals[i]);
 	free(r->totals);
 	free(r->counts);
+	free(r->pasts);
+	resource_claims_free(r->claims);
 	free(r->ring);
 	resource_slo_free(r);
 	resource_stall_free(r);

@@ -26,6 +26,8 @@
 #include "serve/front/request.h"
 #include "serve/loop/loop.h"
 
+struct estimate;
+struct policy_claim;
 struct resource;
 struct snapshot;
 struct tap;
@@ -92,7 +94,13 @@ struct resource_change { /* borrowed until finish or undo has returned */
 	const struct weir_policy *to;
 	const struct weir_bounds *bounds; /* of it; NULL: computed */
 	const int *was;                   /* policy_swap_map; NULL: computed */
+	/* Borrowed for as long as `to`: the work of requests, from the resource's profile; NULL: it has none. */
+	const struct estimate *estimate;
+	/* The same: a plan's claims, by tenant of `to`; NULL: there is no plan. */
+	const struct policy_claim *claims;
 };
+/* resource_swap with all of these. */
+int resource_swap_all(struct resource *r, const struct resource_change *c, struct weir_err *err);
 int resource_swap_start(struct resource *r, const struct resource_change *c, struct weir_err *err);
 int resource_swap_step(
 	struct resource *r, struct weir_err *err); /* 1: more; 0: finish; < 0: undo */

@@ -270,5 +270,5 @@ bool resource_watch(struct resource *r, resource_watch_fn *fn, void *arg)
 	}
 	if (r->slos)
 		r->slos->active = NULL;
-	return resource_busy(r) || waiting;
+	return resource_claims_tick(r) || resource_busy(r) || waiting;
 }

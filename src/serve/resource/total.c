@@ -32,7 +32,8 @@ int resource_room(struct resource *r, size_t nodes)
 		return -ENOMEM;
 	if (nodes <= r->n_counts)
 		return 0;
-	if (array_resize(&r->counts, room) < 0 || array_resize(&r->totals, room) < 0)
+	if (array_resize(&r->counts, room) < 0 || array_resize(&r->totals, room) < 0 ||
+		(r->pasts && resource_estimate_room(r, room) < 0))
 		return -ENOMEM;
 	for (; r->n_counts < room; r->n_counts++) {
 		r->counts[r->n_counts] = (struct resource_count){0};
@@ -48,6 +49,8 @@ void resource_room_reset(struct resource *r, weir_node node)
 	free(r->totals[node]);
 	r->totals[node] = NULL;
 	r->counts[node] = (struct resource_count){0};
+	if (r->pasts)
+		r->pasts[node] = (struct estimate_past){0};
 }
 
 static struct weir_hist *hist_of(struct resource *r, weir_node node)

@@ -84,7 +84,7 @@ static void check_tenant(struct world *w, size_t i)
 	struct resource *r = w->resource;
 	struct resource_part *t = &r->policy_of->part;
 	struct weir_bucket_spec want[POLICY_BUCKETS], have[64];
-	struct policy_part part = {t->first, t->rows, t->rules};
+	struct policy_part part = resource_part_all(t);
 	int n = weir_gate_get_buckets(r->gate, w->now, r->nodes[i], have, NULL, 64), m;
 	double weight;
 

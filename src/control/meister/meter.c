@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/meister/meter.h"
+#include <math.h>
+#include <string.h>
+
+#define SECONDS 64
+static const weir_time spans[2] = {10 * WEIR_MS, 100 * WEIR_MS};
+
+void meister_meter_start(
+	struct meister_meter *m, const struct weir_bucket_spec *pairs, unsigned n, weir_time now)
+{
+	*m = (struct meister_meter){.pairs = pairs, .n = n, .last = now, .second = now / WEIR_SEC};
+	for (unsigned i = 0; i < n; i++)
+		m->level[i] = pairs[i].size;
+}
+
+/* Compare the work of a span with the planned curve. */
+static void compare(struct meister_meter *m, double work, weir_time span)
+{
+	double planned = INFINITY, ratio;
+
+	for (unsigned i = 0; i < m->n; i++)
+		planned = fmin(
+			planned, m->pairs[i].rate * ((double)span / WEIR_SEC) + m->pairs[i].size);
+	ratio = work / planned;
+	if (ratio > m->excess) {
+		m->excess = ratio;
+		m->over = span;
+	}
+}
+
+/* The seconds before the one of `now` are complete. */
+static void roll_seconds(struct meister_meter *m, weir_time now)
+{
+	static const unsigned lengths[] = {1, 10, 60};
+	int64_t second = now / WEIR_SEC;
+	double work = 0;
+	unsigned k = 0;
+
+	if (second <= m->second)
+		return;
+	for (unsigned i = 1; i <= 60 && m->since; i++) {
+		work += m->seconds[(uint64_t)(m->second - i + 1) % SECONDS];
+		if (i == lengths[k])
+			compare(m, work, lengths[k++] * WEIR_SEC);
+	}
+	if (second - m->second >= SECONDS)
+		memset(m->seconds, 0, sizeof(m->seconds));
+	else
+		while (m->second < second)
+			m->seconds[(uint64_t)++m->second % SECONDS] = 0;
+	m->second = second;
+}
+
+static void add_work(struct meister_meter *m, weir_time now, double cost)
+{
+	roll_seconds(m, now);
+	m->seconds[(uint64_t)m->second % SECONDS] += (float)cost;
+	for (unsigned i = 0; i < 2; i++) {
+		struct meter_bin *b = &m->bins[i];
+		int64_t at = now / spans[i];
+
+		if (at != b->at) {
+			if (m->since)
+				compare(m, b->work, spans[i]);
+			*b = (struct meter_bin){at, 0};
+		}
+		b->work += cost;
+	}
+}
+
+void meister_meter_add(struct meister_meter *m, weir_time now, double cost)
+{
+	double span = now > m->last ? (double)(now - m->last) / WEIR_SEC : 0;
+	unsigned broke = m->n;
+
+	m->last = now > m->last ? now : m->last;
+	for (unsigned i = 0; i < m->n; i++) {
+		const struct weir_bucket_spec *p = &m->pairs[i];
+
+		m->level[i] = fmin(p->size, m->level[i] + p->rate * span);
+		if (broke == m->n && m->level[i] < fmin(cost, p->size))
+			broke = i;
+	}
+	for (unsigned i = 0; broke == m->n && i < m->n; i++)
+		m->level[i] -= cost;
+	if (broke == m->n) {
+		m->in++;
+	} else {
+		m->out++;
+		m->out_at = m->last;
+		if (!m->since) {
+			m->since = m->last;
+			m->broke = broke;
+			m->excess = 1;
+			m->over = 0;
+			m->said = false;
+		}
+	}
+	add_work(m, m->last, cost);
+}
+
+int meister_meter_tick(struct meister_meter *m, weir_time now)
+{
+	bool said = m->said;
+
+	roll_seconds(m, now);
+	if (!m->since)
+		return 0;
+	if (now - m->out_at >= METER_CALM) {
+		m->since = 0;
+		m->said = false;
+		return said ? -1 : 0;
+	}
+	/* not before a whole second of it is known */
+	m->said |= now / WEIR_SEC > m->since / WEIR_SEC + 1;
+	return m->said && !said;
+}

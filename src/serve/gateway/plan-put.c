@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plan-put: put a plan in force, and keep it across a restart.
+ *
+ * METHOD  A plan is a change as that of a policy (serve/gateway/change.c), of a version that shares the policy in force: nothing is
+ *         parsed, copied or checked but the plan. The plan is in FOLDER/plan.json of the state folder, as it came:
+ *         {"number": 3, "applied": 1763467200, "plan": {…}}, or with null after a plan was removed.
+ */
+#include "base/no-memory.h"
+#include "policy/swap.h"
+#include "serve/gateway/change.h"
+#include "serve/gateway/note.h"
+#include "serve/gateway/plan.h"
+#include "serve/loop/log.h"
+#include "serve/store/store.h"
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NAME "plan.json"
+
+/* ---- a version's plan */
+
+int gateway_plan_give(struct gateway_version *v, struct gateway_plan *plan)
+{
+	char digest[GATEWAY_DIGEST];
+
+	v->plan = plan;
+	if (!plan)
+		return 0;
+	gateway_digest(v->text, strlen(v->text), digest);
+	gateway_plan_untrue(plan, v->policy, digest, &v->profiles, &v->untrue);
+	return gateway_claims_make(plan, v->policy, &v->profiles, &v->claims);
+}
+
+/* ---- kept across a restart */
+
+static int keep(
+	struct gateway *g, const struct gateway_plan *plan, uint64_t number, struct weir_err *err)
+{
+	char *text;
+	int len, rc;
+
+	len = asprintf(&text, "{\"number\": %llu, \"applied\": %.3f, \"plan\": %s}\n",
+		(unsigned long long)number, plan ? plan->applied : 0, plan ? plan->text : "null");
+	if (len < 0)
+		return no_memory(err);
+	rc = store_put(g->state, NAME, text, (size_t)len);
+	free(text);
+	return rc < 0 ? weir_err_set(err, -EIO, "cannot write the plan to %s: %s", g->state,
+				strerror(-rc))
+		      : 0;
+}
+
+void gateway_plan_unkeep(struct gateway *g)
+{
+	struct weir_err ignored;
+
+	keep(g, g->in_force->plan, g->plan_number, &ignored);
+}
+
+struct loading {
+	struct gateway *gateway;
+	struct gateway_plan *plan;
+};
+
+static int load(json_t *root, void *arg)
+{
+	struct loading *l = arg;
+	json_t *plan = json_object_get(root, "plan");
+	json_int_t number = json_integer_value(json_object_get(root, "number"));
+	char *text;
+	struct weir_err err;
+	int rc;
+
+	if (number < 0 || !plan)
+		return -EINVAL;
+	l->gateway->plan_number = (uint64_t)number;
+	if (json_is_null(plan))
+		return 0;
+	text = json_dumps(plan, JSON_REAL_PRECISION(15));
+	rc = text ? gateway_plan_read(text, strlen(text), &l->plan, &err) : -ENOMEM;
+	free(text);
+	if (rc < 0)
+		return rc;
+	l->plan->number = (uint64_t)number;
+	l->plan->applied = json_number_value(json_object_get(root, "applied"));
+	return 0;
+}
+
+int gateway_plan_load(struct gateway *g, struct gateway_plan **ret_plan, struct weir_err *err)
+{
+	struct loading l = {.gateway = g};
+	int rc = g->state ? store_load(g->state, NAME, "plan", load, &l, err) : 0;
+
+	*ret_plan = rc == 0 ? l.plan : NULL;
+	return rc;
+}
+
+/* ---- a change */
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+double gateway_plan_age(const struct gateway_plan *p)
+{
+	return p && now_s() > p->applied ? now_s() - p->applied : 0;
+}
+
+/* Refuse a plan that was not made for the version. */
+static int check(const struct gateway_version *v, struct weir_err *err)
+{
+	char all[1024] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < v->untrue.n && used < sizeof(all); i++)
+		used += (size_t)snprintf(
+			all + used, sizeof(all) - used, "; %s", v->untrue.lines[i]);
+	return v->untrue.n ? weir_err_set(err, -EINVAL,
+				     "the plan does not fit the policy in force%s; plan again", all)
+			   : 0;
+}
+
+static void say_links(const struct gateway_version *v, struct gateway_note *note)
+{
+	for (size_t i = 0; i < v->policy->n_links; i++)
+		for (size_t k = 0; k < v->plan->n_tenants; k++)
+			for (size_t s = 0; s < v->plan->tenants[k].n_stages; s++)
+				if (strcmp(v->plan->tenants[k].stages[s].name,
+					    v->policy->links[i].name) == 0) {
+					gateway_note_add(note,
+						"plan: %s is a link: no gate stands before it, and "
+						"its "
+						"priorities are for the network to keep",
+						v->policy->links[i].name);
+					k = v->plan->n_tenants - 1;
+					break;
+				}
+}
+
+/* Make the version: the plan in c->text, or none. */
+static int make(struct gateway *g, struct gateway_change *c, struct gateway_draft *d)
+{
+	struct gateway_plan *plan = NULL;
+	int rc = c->text ? gateway_plan_read(c->text, c->len, &plan, &c->err) : 0;
+
+	if (rc == 0 && !c->text && !g->in_force->plan)
+		rc = weir_err_set(&c->err, -ENOENT, "no plan is in force");
+	if (rc < 0)
+		return rc;
+	if (plan) {
+		plan->number = g->plan_number + 1;
+		plan->applied = now_s();
+	}
+	if (gateway_version_share(g->in_force, &d->version) < 0) {
+		gateway_plan_drop(plan);
+		return no_memory(&c->err);
+	}
+	if (gateway_plan_give(d->version, plan) < 0)
+		return no_memory(&c->err);
+	rc = plan ? check(d->version, &c->err) : 0;
+	if (rc == 0 && plan) {
+		say_links(d->version, &c->note);
+		gateway_note_add(&c->note, "plan %llu, with %zu tenant%s",
+			(unsigned long long)plan->number, plan->n_tenants,
+			plan->n_tenants == 1 ? "" : "s");
+	}
+	return rc;
+}
+
+void gateway_plan_draft(struct gateway *g, struct gateway_change *c)
+{
+	struct gateway_draft *d = &c->draft;
+	const struct weir_policy *p = g->policy;
+	int rc = make(g, c, d);
+
+	d->was = calloc(p->n_tenants + 1, sizeof(*d->was));
+	if (rc == 0 && !d->was)
+		rc = no_memory(&c->err);
+	for (size_t i = 0; rc == 0 && i < p->n_tenants; i++)
+		d->was[i] = (int)i;
+	if (rc == 0 && !c->dry)
+		rc = gateway_resources_open(g, p, &d->resources, &c->err);
+	d->n_resources = p->n_resources;
+	if (rc == 0 && !c->dry && g->state) {
+		rc = keep(
+			g, d->version->plan, g->plan_number + (d->version->plan != NULL), &c->err);
+		d->kept_plan = rc == 0;
+	} else if (rc == 0 && !c->dry && d->version->plan) {
+		gateway_note_add(&c->note, "not kept across a restart: there is no state folder");
+	}
+	c->rc = rc;
+}
+
+void gateway_plan_borrow(struct gateway *g, struct gateway_draft *d)
+{
+	d->base = g->base;
+	d->extras = g->extras;
+	d->refused = g->unserved;
+	d->folders = g->folders_version;
+	d->overrides = g->overrides;
+	d->n_overrides = g->n_overrides;
+	g->base = NULL;
+	g->extras = (struct extras){0};
+	g->unserved = (struct gateway_note){0};
+	g->overrides = NULL;
+	g->n_overrides = 0;
+}
+
+void gateway_plan_log(const struct gateway *g, const struct gateway_version *was)
+{
+	const struct gateway_note *is = &g->in_force->untrue;
+
+	for (size_t i = 0; i < is->n; i++)
+		if (!was || !gateway_note_has(&was->untrue, is->lines[i]))
+			log_event(LOG_LEVEL_WARNING, "plan-untrue", "why", is->lines[i], NULL);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plan: a plan (weir-plan(1), PLAN FILE) in force: priorities and profile buckets of tenants, kept beside the policy.
+ *
+ *   plan-file.c   reads one
+ *   plan.c        compares it with a policy, and turns it into claims (policy/impl.h)
+ *   plan-put.c    puts one in force, and keeps it across a restart
+ *
+ * A plan never changes once it is read, and is freed with its last reference; each version of the policy has one. A plan is taken
+ * only by the policy and the profiles for which it was made. It stays when the policy changes: a tenant that remains keeps its
+ * claim, and the lines of gateway_plan_untrue say what is not as it was.
+ */
+#pragma once
+
+#include "policy/impl.h"
+#include "serve/gateway/profile.h"
+#include <stdatomic.h>
+
+struct gateway;
+struct gateway_change;
+struct gateway_draft;
+struct gateway_note;
+struct gateway_version;
+
+struct gateway_plan_stage {
+	const char *name;
+	bool time; /* its buckets are of device time; else of bytes */
+	struct policy_claim claim;
+};
+
+struct gateway_plan_tenant {
+	const char *path;
+	double percentile;
+	double latency, bound; /* s; bound: INFINITY: there is none */
+	struct gateway_plan_stage *stages;
+	size_t n_stages;
+};
+
+struct gateway_plan {
+	atomic_uint references;
+	uint64_t number; /* counts the plans of a gateway, from 1 on */
+	double applied;  /* s since 1970 */
+	char policy[GATEWAY_DIGEST];
+	const char *made; /* as the file has it; "": it does not say */
+	struct gateway_plan_profile {
+		const char *resource;
+		char digest[GATEWAY_DIGEST];
+	} * profiles;
+	size_t n_profiles;
+	struct gateway_plan_tenant *tenants; /* in the order of their paths */
+	size_t n_tenants;
+	char *text; /* the file's */
+	size_t len;
+	struct arena memory;
+};
+
+/* Read a plan's file. 0; -EINVAL with a message; -ENOMEM. */
+int gateway_plan_read(
+	const char *text, size_t len, struct gateway_plan **ret_plan, struct weir_err *err);
+struct gateway_plan *gateway_plan_hold(struct gateway_plan *p); /* NULL is fine, here and there */
+void gateway_plan_drop(struct gateway_plan *p);
+const struct gateway_plan_tenant *gateway_plan_tenant(
+	const struct gateway_plan *p, const char *path); /* or NULL */
+
+/* Note what is not as it was when the plan was made: a line each, at most some. digest: of the policy. */
+void gateway_plan_untrue(const struct gateway_plan *plan, const struct weir_policy *p,
+	const char *digest, const struct gateway_profiles *profiles, struct gateway_note *note);
+
+/* A version's claims, by resource and tenant; NULL: the plan has no stage there. */
+struct gateway_claims {
+	struct policy_claim **of;
+	size_t n;
+};
+int gateway_claims_make(const struct gateway_plan *plan, const struct weir_policy *p,
+	const struct gateway_profiles *profiles, struct gateway_claims *ret); /* 0 or -ENOMEM */
+void gateway_claims_free(struct gateway_claims *c);
+
+/* ---- plan-put.c */
+
+double gateway_plan_age(const struct gateway_plan *p); /* s since it was applied; NULL: 0 */
+
+/* Give a version that is being made the plan in force (taken; NULL: none). 0 or -ENOMEM. */
+int gateway_plan_give(struct gateway_version *v, struct gateway_plan *plan);
+/* Make the draft of a change of the plan alone: it shares the policy in force. Sets rc, note and err of the change. */
+void gateway_plan_draft(struct gateway *g, struct gateway_change *c);
+/* Put the state folder back to the plan in force. */
+void gateway_plan_unkeep(struct gateway *g);
+/* Main thread: give the draft the members of the gateway that it does not change. */
+void gateway_plan_borrow(struct gateway *g, struct gateway_draft *d);
+/* Log what is new among the reasons by which the plan in force is not true any more. was: the version before; NULL: none. */
+void gateway_plan_log(const struct gateway *g, const struct gateway_version *was);
+/* At the start: read the plan that was kept, if there is one; *ret_plan NULL: none. */
+int gateway_plan_load(struct gateway *g, struct gateway_plan **ret_plan, struct weir_err *err);

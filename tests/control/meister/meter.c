@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* meter: in profile or out, since when, by how much and over which span; in virtual time. */
+#include "control/meister/meter.h"
+#include "base/rng.h"
+#include "test.h"
+#include <math.h>
+
+#define S ((double)WEIR_SEC)
+
+static struct meister_meter m;
+
+static void start(const struct weir_bucket_spec *pairs, unsigned n)
+{
+	meister_meter_start(&m, pairs, n, 100 * WEIR_SEC);
+}
+
+/* Send `load` seconds of work a second in requests of 1 ms, evenly; return the sum of the ticks. */
+static int send(weir_time *now, weir_time span, double load)
+{
+	weir_time end = *now + span, gap = (weir_time)((double)WEIR_MS / load), tick = *now;
+	int said = 0;
+
+	for (; *now < end; *now += gap) {
+		meister_meter_add(&m, *now, (double)WEIR_MS);
+		for (; tick <= *now; tick += WEIR_SEC)
+			said += meister_meter_tick(&m, tick);
+	}
+	return said;
+}
+
+static const struct weir_bucket_spec one[] = {{.rate = 0.1 * S, .size = 10 * (double)WEIR_MS}};
+
+static void test_in_profile(void)
+{
+	weir_time now = 100 * WEIR_SEC;
+
+	start(one, 1);
+	CHECK_INT(send(&now, 200 * WEIR_SEC, 0.099), 0);
+	CHECK_INT(m.out, 0);
+	CHECK(m.in > 19000);
+	CHECK_INT(m.since, 0);
+}
+
+/* The example of the header. */
+static void test_three_times(void)
+{
+	weir_time now = 100 * WEIR_SEC, quiet;
+	int said;
+
+	start(one, 1);
+	CHECK_INT(send(&now, 120 * WEIR_SEC, 0.31), 1);
+	CHECK(m.since > 100 * WEIR_SEC && m.since < 101 * WEIR_SEC);
+	CHECK_INT(m.broke, 0);
+	CHECK_NEAR(m.excess, 3.1, 0.02);
+	CHECK_INT(m.over, 60 * WEIR_SEC);
+	/* what the buckets admit is in profile */
+	CHECK_NEAR((double)m.in, 0.1 * 120 * 1000, 200);
+	quiet = now;
+	said = send(&now, 30 * WEIR_SEC, 0.05);
+	CHECK_INT(said, -1);
+	CHECK_INT(m.since, 0);
+	CHECK(m.out_at < quiet + WEIR_SEC);
+}
+
+/* A burst breaks the pair of the highest rate, a long load that of the least. */
+static void test_pairs(void)
+{
+	const struct weir_bucket_spec two[] = {{.rate = 1 * S, .size = 4 * (double)WEIR_MS},
+		{.rate = 0.1 * S, .size = 50 * (double)WEIR_MS}};
+	weir_time now = 100 * WEIR_SEC;
+
+	start(two, 2);
+	for (int i = 0; i < 20; i++)
+		meister_meter_add(&m, now, (double)WEIR_MS);
+	CHECK_INT(m.broke, 0);
+	CHECK_INT(m.in, 4);
+	/* 20 ms of work within 10 ms, where 4 + 10 were planned */
+	meister_meter_add(&m, now + 20 * WEIR_MS, 1);
+	CHECK_NEAR(m.excess, 20.0 / 14, 1e-6);
+	CHECK_INT(m.over, 10 * WEIR_MS);
+	start(two, 2);
+	send(&now, 5 * WEIR_SEC, 0.5);
+	CHECK_INT(m.broke, 1);
+}
+
+/* A request beyond a bucket's size passes when it is full, as in the gate. */
+static void test_large(void)
+{
+	start(one, 1);
+	meister_meter_add(&m, 100 * WEIR_SEC, 30 * (double)WEIR_MS);
+	CHECK_INT(m.in, 1);
+	meister_meter_add(&m, 100 * WEIR_SEC + 200 * WEIR_MS, (double)WEIR_MS);
+	CHECK_INT(m.out, 1);
+	meister_meter_add(&m, 100 * WEIR_SEC + 400 * WEIR_MS, (double)WEIR_MS);
+	CHECK_INT(m.in, 2);
+}
+
+/* Long silence, and time that goes back: nothing is negative or counted twice. */
+static void test_any_time(void)
+{
+	struct rng rng;
+	weir_time now = 100 * WEIR_SEC;
+
+	rng_init(&rng, 1, "meter");
+	start(one, 1);
+	for (int i = 0; i < 200000; i++) {
+		now += (weir_time)(rng_below(&rng, 1000) ? rng_exp(&rng, 1e7)
+							 : 1e12 * rng_double(&rng));
+		meister_meter_add(
+			&m, now - (weir_time)rng_below(&rng, 2) * WEIR_MS, rng_exp(&rng, 1e6));
+		if (rng_below(&rng, 50) == 0)
+			meister_meter_tick(&m, now);
+		CHECK(m.level[0] <= one[0].size && isfinite(m.excess) && m.excess < 1000);
+	}
+	CHECK_INT(m.in + m.out, 200000);
+}
+
+int main(void)
+{
+	RUN(test_in_profile);
+	RUN(test_three_times);
+	RUN(test_pairs);
+	RUN(test_large);
+	RUN(test_any_time);
+	return 0;
+}
