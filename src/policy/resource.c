@@ -2,6 +2,7 @@
 /* resource: resources and exports. */
 #include "policy/impl.h"
 #include <stdlib.h>
+#include <search.h>
 #include <string.h>
 
 static const char *const resource_keys[] = {"name", "back", "depth", "capacity", "cost", "run",
@@ -310,19 +311,28 @@ static bool read_export(struct policy_reading *r, yamldoc_node n, struct weir_ex
 	return r->remarks->n_errors == errors && !r->no_memory;
 }
 
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
 void policy_resource_add_export(
 	struct policy_reading *r, yamldoc_node name, const struct weir_export *one)
 {
 	struct weir_policy *p = r->policy;
+	const char *const *found = tsearch(one->name, &r->export_names, by_text);
 
-	for (size_t i = 0; i < p->n_exports; i++)
-		if (strcmp(p->exports[i].name, one->name) == 0) {
-			if (name.id)
-				policy_refuse(r, name, "a second export '%s'", one->name);
-			else
-				policy_refuse_at(r, one->at, "a second export '%s'", one->name);
-			return;
-		}
+	if (!found) {
+		r->no_memory = true;
+		return;
+	}
+	if (*found != one->name) {
+		if (name.id)
+			policy_refuse(r, name, "a second export '%s'", one->name);
+		else
+			policy_refuse_at(r, one->at, "a second export '%s'", one->name);
+		return;
+	}
 	if (policy_grow(r, (void **)&p->exports, p->n_exports, &r->exports_room, sizeof(*one)))
 		p->exports[p->n_exports++] = *one;
 }
@@ -343,12 +353,8 @@ static void add_whole_resources(struct policy_reading *r)
 					.at = p->resources[i].at});
 }
 
-void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports)
+static void read_exports(struct policy_reading *r, yamldoc_node exports)
 {
-	if (!exports.id) {
-		add_whole_resources(r);
-		return;
-	}
 	if (policy_took(r, yamldoc_list(exports, &r->err)) != 0)
 		return;
 	for (size_t i = 0; i < yamldoc_size(exports); i++) {
@@ -358,4 +364,18 @@ void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports
 			policy_resource_add_export(
 				r, yamldoc_get(yamldoc_at(exports, i), "name"), &one);
 	}
+}
+
+static void keep(void *name)
+{
+}
+
+void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports)
+{
+	if (exports.id)
+		read_exports(r, exports);
+	else
+		add_whole_resources(r);
+	tdestroy(r->export_names, keep);
+	r->export_names = NULL;
 }

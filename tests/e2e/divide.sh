@@ -63,6 +63,19 @@ got=0
 in_rounds try || got=$?
 [ "$got" -eq 0 ] || fail "$(cat s.csv)"
 
+# A small max has one bucket for all threads: three exports together have no more at once than one, and all of it is used. Over a span
+# of t seconds: 20·(t + 45 ms) + 1.
+sed 's/max: 4k iops/max: 20 iops/; s/{export: two}/{export: two}, {export: three}/; /name: y/d' weir.yaml >small.yaml
+weir policy apply --socket "$here/api.sock" small.yaml >apply.out 2>&1 || fail "$(cat apply.out)"
+weir load -t 2s -d 8 --json "one=$(uri one)" "two=$(uri two)" "three=$(uri three)" >small.json 2>load.out || fail "$(cat load.out)"
+python3 - <<'END' || fail "$(cat small.json)"
+import json, sys
+got = sum(j["iops"] * j["elapsed_s"] for j in json.load(open("small.json")))
+print(got, "in 2 s")
+sys.exit(not 36 <= got <= 20 * 2.045 + 1)
+END
+weir policy apply --socket "$here/api.sock" weir.yaml >apply.out 2>&1 || fail "$(cat apply.out)"
+
 # A gate without clients keeps 1/2048 of a max: below the smallest rate of a gate, which must not
 # refuse it.
 weir load -t 1s -d 1 "one=$(uri one)" >load.out 2>&1 &
