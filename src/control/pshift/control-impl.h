@@ -185,11 +185,12 @@ static inline void pshift_note_end(struct pshift_share *b, uint64_t period)
 		b->ended = period;
 }
 
-/* Return true if a server that was last granted tokens in a period, and believes to be in another, has slept through
- * the hold of these: its clock stood still. It will have its static parts as soon as it hears of the present period. */
-static inline bool pshift_slept(const struct pshift_control *c, uint64_t granted, uint64_t period)
+/* Return true if the hold of a server's last grant has ended: by its own law it has no more than its static parts in
+ * this period, even if it is yet to begin it or if its clock stood still. Others may have been told that they have the
+ * rest. */
+static inline bool pshift_is_late(const struct pshift_control *c, uint64_t granted)
 {
-	return granted && period + 1 < c->period && granted + PSHIFT_HOLD < c->period;
+	return granted && granted + PSHIFT_HOLD < c->period;
 }
 
 /* After a takeover the previous controller may still grant, for so many periods at most: pshift.h,
@@ -219,13 +220,11 @@ void pshift_lead_restarted(struct pshift_control *c, struct pshift_member *s);
 /* limits.c. Set how long grants may be held, and which servers count with their static parts: valid
  * until the next call; each period needs one before anything is told. */
 void pshift_limits_reach(struct pshift_control *c);
-/* Return true if the hold of all that the server was granted ends with this period, or has ended: others may have been
- * told already that they have it from the next one on. */
-bool pshift_limits_ended(const struct pshift_control *c, size_t server);
-/* Return the most of the limit that the server may have without being told: in the periods that
- * follow, and (begins) in the one that has begun. */
+/* Return the most of the limit that the server may have without being told: in the periods that follow; in the one
+ * that has just begun; and in this one, with what it was told. */
 int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshift_entry *e);
 int64_t pshift_limits_begins(const struct pshift_control *c, const struct pshift_entry *e);
+int64_t pshift_limits_cap(const struct pshift_control *c, const struct pshift_entry *e);
 /* Return the most that servers without a report may hold of a bucket's limit; and record the first
  * report of one of them, in that period. */
 void pshift_limits_heard(struct pshift_control *c, struct pshift_entry *e, uint64_t period);
@@ -233,10 +232,8 @@ void pshift_limits_turn(struct pshift_control *c, size_t bucket); /* a period be
 void pshift_limits_more(struct pshift_share *b, int64_t tokens);  /* its limit grows */
 /* Record that the server of a known entry reports this limit. */
 void pshift_limits_holds(struct pshift_control *c, struct pshift_entry *e, int64_t limit);
-/* Return true if the hold of unknown grants has ended, in this period or (entitled) in each that
- * follows: those servers have their static parts. */
-bool pshift_limits_over(
-	const struct pshift_control *c, const struct pshift_share *b, bool entitled);
+/* Return true if the hold of unknown grants has ended: those servers have their static parts. */
+bool pshift_limits_over(const struct pshift_control *c, const struct pshift_share *b);
 int64_t pshift_limits_unknown(const struct pshift_control *c, size_t bucket, bool entitled);
 /* Tell servers the wanted limits, as far as the books allow. */
 void pshift_limits_tell(struct pshift_control *c, size_t bucket);
