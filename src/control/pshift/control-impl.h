@@ -85,6 +85,8 @@ struct pshift_share { /* a bucket */
 	uint64_t moved; /* the last period in which demand came to one of its servers, or left it */
 	/* the last period in which a server with a part of it was silent or started, or will not have its part back */
 	uint64_t ended;
+	uint64_t
+		missed; /* the last period in which it missed its reservation, although all its servers were there */
 };
 
 struct pshift_control { /* arrays of entries by place: in the order of buckets */
@@ -185,12 +187,18 @@ static inline void pshift_note_end(struct pshift_share *b, uint64_t period)
 		b->ended = period;
 }
 
-/* Return true if the hold of a server's last grant has ended: by its own law it has no more than its static parts in
- * this period, even if it is yet to begin it or if its clock stood still. Others may have been told that they have the
- * rest. */
+/* Return true if that was so lately that tokens may be missing because of it. */
+static inline bool pshift_just_ended(const struct pshift_control *c, const struct pshift_share *b)
+{
+	return b->ended && c->period <= b->ended + 2;
+}
+
+/* Return true if the hold of a server's last grant has ended (0: it has none): by its own law it has no more than its
+ * static parts in this period, even if it is yet to begin it or if its clock stood still. Others may have been told that
+ * they have the rest. */
 static inline bool pshift_is_late(const struct pshift_control *c, uint64_t granted)
 {
-	return granted && granted + PSHIFT_HOLD < c->period;
+	return !granted || granted + PSHIFT_HOLD < c->period;
 }
 
 /* After a takeover the previous controller may still grant, for so many periods at most: pshift.h,

@@ -196,7 +196,8 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	/* It is told so with its next grant, and has no more without one. */
 	if (c->started && pshift_is_late(c, r->granted)) {
 		limit = lesser(limit, e->static_part);
-		pshift_books_most(&e->cap, e->static_part);
+		if (!under_way)
+			pshift_books_most(&e->cap, e->static_part);
 	}
 	if (c->started && known)
 		pshift_limits_holds(c, e, limit);
