@@ -204,12 +204,12 @@ static void open_round(struct pshift_control *c, weir_time now)
 	}
 }
 
-/* Mark buckets that missed their reservation in the period that ends, to a 16th, while requests waited. */
+/* Mark buckets that missed their reservation in the period that ends, to a twelfth, while requests waited. */
 static void look_for_missed(struct pshift_control *c)
 {
 	for (size_t i = 0; i < c->n_buckets && !c->stale_order; i++) {
 		struct pshift_share *b = &c->buckets[i];
-		int64_t open = b->reservation - b->reservation / 16, queue = 0;
+		int64_t open = b->reservation - b->reservation / 12, queue = 0;
 
 		for (uint32_t p = c->first[i]; p < c->first[i + 1]; p++) {
 			const struct pshift_entry *e = &c->entries[c->place[p]];
