@@ -27,7 +27,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { SERVERS = 8, BUCKETS = 200, ACTIVE = 3 }; /* servers at which a bucket is active */

@@ -20,7 +20,6 @@
 #include "serve/loop/loop.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

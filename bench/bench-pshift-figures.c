@@ -10,7 +10,6 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

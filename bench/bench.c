@@ -32,7 +32,8 @@ weir_time bench_cpu_clock(void)
 	return t.tv_sec * WEIR_SEC + t.tv_nsec;
 }
 
-void bench_pin(void)
+/* Pin this thread to its current core. */
+static void bench_pin(void)
 {
 	cpu_set_t set;
 	int cpu = sched_getcpu();
@@ -62,7 +63,7 @@ double bench_median(const struct bench_samples *s)
 	return (s->v[(s->n - 1) / 2] + s->v[s->n / 2]) / 2;
 }
 
-double bench_spread(const struct bench_samples *s)
+static double bench_spread(const struct bench_samples *s)
 {
 	double median = bench_median(s);
 

@@ -39,7 +39,6 @@ struct bench_samples {
 };
 void bench_sample(struct bench_samples *s, double value);
 double bench_median(const struct bench_samples *s);
-double bench_spread(const struct bench_samples *s);
 
 /* Add a row; show it on standard error if that is a terminal. target: "<= 20 us" compares the value,
  * which has that unit, "> 2x" the ratio to the peer; NULL: none. */
@@ -53,7 +52,6 @@ struct bench_row *bench_add_value(
 
 /* CPU time of this thread, for work that does not wait: other processes do not count. */
 weir_time bench_cpu_clock(void);
-void bench_pin(void); /* pin this thread to its current core */
 
 struct verb;
 extern const struct verb verb_bench;

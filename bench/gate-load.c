@@ -11,7 +11,8 @@
 #define MAX_SPAN   0.005 /* s: a bucket holds what comes in during this time, for max */
 #define MIN_SPAN   0.020 /* s: for min */
 #define DRAWS      65536
-#define DIRT       (64 << 20)              /* bytes: more than caches hold */
+#define TIME       160000     /* ns of device time for a cost of 1: buckets hold more than 2^21 */
+#define DIRT       (64 << 20) /* bytes: more than caches hold */
 #define DIRT_PART  (GATE_LOAD_LATER << 12) /* a payload of 4 KiB per request */
 #define DIRT_LINE  64
 
@@ -128,11 +129,13 @@ static int gate_load_knobs(struct gate_load *l, uint32_t i)
 	};
 	uint32_t n = l->features & GATE_LOAD_LIMITS && !gate_load_floods(l, i) ? 2 : 0;
 
+	const bool time = l->features & GATE_LOAD_TIME;
+
 	for (uint32_t k = 0; l->features & GATE_LOAD_PROFILES && k < 4; k++)
 		b[n++] = (struct weir_bucket_spec){.kind = WEIR_PROFILE,
-			.unit = WEIR_UNIT_REQUESTS,
-			.rate = fair * (1 + k) / 2,
-			.size = 64.0 / (1 + k)};
+			.unit = time ? WEIR_UNIT_TIME : WEIR_UNIT_REQUESTS,
+			.rate = fair * (1 + k) / 2 * (time ? TIME : 1),
+			.size = 64.0 / (1 + k) * (time ? TIME : 1)};
 	struct weir_knob set[3] = {
 		{.node = l->nodes[i], .kind = WEIR_KNOB_WEIGHT, .value = gate_load_weight(l, i)},
 		{.node = l->nodes[i], .kind = WEIR_KNOB_BUCKETS, .buckets = b, .n_buckets = n},
@@ -213,6 +216,7 @@ static int gate_load_requests(struct gate_load *l)
 		r->tenant = l->gate ? l->nodes[i % l->tenants] : 1;
 		r->requests = 1 + (uint32_t)rng_below(&l->rng, l->cost_max);
 		r->bytes = 4096;
+		r->time = r->requests * TIME;
 		if (!(l->features & GATE_LOAD_AT_ONCE))
 			l->now = (weir_time)((double)i * l->per_request);
 		l->target.submit(l->target.object, l->now, &r, 1);

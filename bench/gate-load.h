@@ -46,6 +46,7 @@ enum gate_load_features {
 	GATE_LOAD_ZIPF = 1024,    /* requests draw their tenants by Zipf's law; weights are equal */
 	GATE_LOAD_LATE = 2048,    /* done GATE_LOAD_LATER requests later, with the caches dirtied */
 	GATE_LOAD_SINGLE = 4096,  /* batches of one */
+	GATE_LOAD_TIME = 8192,    /* profile buckets in device time, not in requests */
 };
 
 /* The interface to the gate or the FIFO. */

@@ -172,7 +172,9 @@ struct weir_bucket_spec {
 	enum weir_bucket_kind kind;
 	enum weir_unit unit;
 	uint8_t ops; /* operations that it counts; 0: all */
-	double rate; /* units per second, ≥ 0. To 1/1024 of a unit. 0 with R or L: granted only */
+	double rate; /* units per second, ≥ 0. To 1/1024 of a unit; of a profile bucket that holds
+	                more than 2^21 units, or gets more a second, to 2^-17 of the rate. 0 with R
+	                or L: granted only */
 	double size; /* units, ≥ 1: the most it holds, and its level when new. An R-bucket should
 	                hold the tokens that come in while a request waits for a slot, else that
 	                much of the min is lost: 2 requests more than 20 ms at its rate is a good
@@ -196,6 +198,8 @@ enum weir_knob_kind {
 	                           a near one. Root */
 	WEIR_KNOB_CREDIT,       /* value: burst credit in the gate's cost unit. Root */
 	WEIR_KNOB_WINDOW_BYTES, /* value: bytes in flight at once, whole, 0: no such window. Root */
+	WEIR_KNOB_LEVEL, /* value: level of the hold bucket with the index `n_buckets`; may be
+	                    negative, or above its size */
 };
 
 struct weir_knob {
@@ -203,7 +207,7 @@ struct weir_knob {
 	enum weir_knob_kind kind;
 	double value;
 	const struct weir_bucket_spec *buckets; /* for WEIR_KNOB_BUCKETS; copied */
-	uint32_t n_buckets;                     /* ≤ 64 */
+	uint32_t n_buckets;                     /* ≤ 64; for WEIR_KNOB_LEVEL an index */
 };
 
 /* Set knobs, all or none: on error (-EINVAL, -ENOMEM) no knob has changed. The change takes effect at once, not

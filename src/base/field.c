@@ -22,16 +22,23 @@ char *field_join(const char *const *words, char *buf, size_t len)
 	return buf;
 }
 
+int field_index(const char *const *words, const char *text)
+{
+	for (int i = 0; words[i]; i++)
+		if (strcmp(words[i], text) == 0)
+			return i;
+	return -ENOENT;
+}
+
 int field_word(const char *text, const char *const *words, int *ret_index, struct weir_err *err)
 {
 	const char *near;
 	char list[160];
+	int i = field_index(words, text);
 
-	for (int i = 0; words[i]; i++) {
-		if (strcmp(words[i], text) == 0) {
-			*ret_index = i;
-			return 0;
-		}
+	if (i >= 0) {
+		*ret_index = i;
+		return 0;
 	}
 	near = weir_err_near(text, words);
 	field_join(words, list, sizeof(list));

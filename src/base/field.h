@@ -45,7 +45,9 @@ int field_find(const struct field *fields, const char *key);
 /* Collect the keys of a table. `ret_keys` has room for FIELDS_MOST + 1. Return their number. */
 size_t field_keys(const struct field *fields, const char **ret_keys);
 
-/* Find one of the words. Return 0, or -EINVAL with a message that lists them and suggests the nearest. */
+/* Find one of the words, NULL-terminated. Return its index, or -ENOENT. */
+int field_index(const char *const *words, const char *text);
+/* The same with 0 for success; else -EINVAL with a message that lists them and suggests the nearest. */
 int field_word(const char *text, const char *const *words, int *ret_index, struct weir_err *err);
 
 /* Write the words, separated by commas; cut with "…" if the list does not fit. Return buf. */

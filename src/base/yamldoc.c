@@ -303,13 +303,6 @@ const char *yamldoc_text(yamldoc_node n)
 
 /* ---- maps and lists ---- */
 
-static bool is_word(const char *text, const char *const *words)
-{
-	while (*words && strcmp(*words, text) != 0)
-		words++;
-	return *words;
-}
-
 int yamldoc_map_from(yamldoc_node n, const char *const *keys, size_t *from, struct weir_err *err)
 {
 	const struct yamldoc_value *y = node_of(n);
@@ -320,7 +313,7 @@ int yamldoc_map_from(yamldoc_node n, const char *const *keys, size_t *from, stru
 		yamldoc_node key = {n.doc, key_of(y, i)};
 		const char *near, *text = key_text(n.doc, y, i);
 		char list[160];
-		if (is_word(text, keys))
+		if (field_index(keys, text) >= 0)
 			continue;
 		*from = i + 1;
 		near = weir_err_near(text, keys);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* alloc: `weir alloc`, one step of an allocation algorithm, for other programs to use or check. */
+#include "base/field.h"
 #include "cli/alloc.h"
 #include "cli/common/files.h"
 #include "cli/common/verb.h"
@@ -75,15 +76,16 @@ static int allocate(alloc_step *step, const char *path)
 
 static int alloc_main(const char *const *values, char **operands, int n)
 {
+	int i;
+
 	if (n == 0)
 		return opts_fail(&verb_alloc, "needs an algorithm: adaptbf, meister, parda or "
 					      "pshift; see weir alloc --help");
 	if (n > 2)
 		return opts_fail(&verb_alloc, "one FILE, or none for standard input");
-	for (size_t i = 0; subverbs[i]; i++) {
-		if (strcmp(operands[0], subverbs[i]) == 0)
-			return allocate(steps[i], n == 2 ? operands[1] : "-");
-	}
+	i = field_index(subverbs, operands[0]);
+	if (i >= 0)
+		return allocate(steps[i], n == 2 ? operands[1] : "-");
 	return opts_fail(&verb_alloc,
 		"unknown algorithm '%s'; must be adaptbf, meister, parda or pshift", operands[0]);
 }

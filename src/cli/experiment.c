@@ -9,14 +9,12 @@
 #include "cli/common/verb.h"
 #include "sim/experiment/experiment.h"
 #include "sim/experiment/report.h"
-#include "sim/scenario/scenario.h"
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_MAX_ 256
+#define NAME_LEN 1024
 
 struct load { /* TENANT[@RESOURCE]:KEY=VALUE,... */
 	int tenant;
@@ -148,12 +148,6 @@ static int read_tenant(
 	ret->tenant = weir_policy_find(p, path);
 	if (ret->tenant < 0 && !p->n_tenants)
 		return weir_err_set(err, -EINVAL, "--load: the policy has no tenants");
-	if (policy_each_absent(p, path))
-		return weir_err_set(err, -EINVAL,
-			"--load: '%s' would be made by a template, and the simulator makes none: "
-			"write a "
-			"tenant of that name",
-			path);
 	if (ret->tenant < 0) {
 		const char **names = calloc(p->n_tenants + 1, sizeof(*names)), *near = NULL;
 
@@ -171,31 +165,61 @@ static int read_tenant(
 	return 0;
 }
 
+/* Split a load. Return false if it names no tenant. */
+static bool split_load(
+	const char *text, char name[NAME_LEN], char **ret_resource, const char **ret_keys)
+{
+	size_t len = strcspn(text, ":");
+
+	if (!len || len >= NAME_LEN)
+		return false;
+	memcpy(name, text, len);
+	name[len] = '\0';
+	*ret_keys = text + len + (text[len] == ':');
+	*ret_resource = strrchr(name, '@');
+	if (*ret_resource)
+		*(*ret_resource)++ = '\0';
+	return true;
+}
+
+/* Make the tenants of templates that have loads. */
+static int make_each(const struct sim_policy *a, struct weir_policy *p, struct weir_err *err)
+{
+	char(*names)[NAME_LEN] = calloc(a->n_loads + 1, sizeof(*names)), *resource;
+	const char **paths = calloc(a->n_loads + 1, sizeof(*paths)), *keys;
+	int r = names && paths ? 0 : no_memory(err);
+	struct weir_err why;
+	size_t n = 0;
+
+	for (size_t i = 0; r == 0 && i < a->n_loads; i++)
+		if (split_load(a->loads[i], names[n], &resource, &keys)) {
+			paths[n] = names[n];
+			n++;
+		}
+	if (r == 0 && policy_each_make(p, paths, n, &why) < 0)
+		r = weir_err_set(err, -EINVAL, "--load: %s", why.text);
+	free(names);
+	free(paths);
+	return r;
+}
+
 static int read_load(
 	const struct weir_policy *p, const char *text, struct load *ret, struct weir_err *err)
 {
-	const char *colon = strchr(text, ':');
-	size_t len = colon ? (size_t)(colon - text) : strlen(text);
-	char name[NAME_MAX_ * 4], *at;
+	char name[NAME_LEN], *at;
 	int r;
 
-	if (!len || len >= sizeof(name))
+	if (!split_load(text, name, &at, &ret->keys))
 		return weir_err_set(err, -EINVAL,
 			"--load: give TENANT:KEY=VALUE,..., as in prod/db:outstanding=8,size=4KiB");
-	memcpy(name, text, len);
-	name[len] = '\0';
-	ret->keys = colon ? colon + 1 : "";
-	at = strrchr(name, '@');
-	if (at)
-		*at = '\0';
 	r = read_tenant(p, name, ret, err);
 	if (r)
 		return r;
 	if (at) {
-		const struct weir_resource *found = weir_policy_resource(p, at + 1);
+		const struct weir_resource *found = weir_policy_resource(p, at);
 
 		if (!found)
-			return weir_err_set(err, -EINVAL, "--load: no resource '%s'", at + 1);
+			return weir_err_set(err, -EINVAL, "--load: no resource '%s'", at);
 		ret->resource = (size_t)(found - p->resources);
 		return 0;
 	}
@@ -347,7 +371,9 @@ int sim_policy_text(const struct sim_policy *a, char **ret_text, struct weir_err
 		*err = remarks.errors[0];
 		return r;
 	}
-	r = add_resource(p) ? no_memory(err) : make_text(a, p, ret_text, err);
+	r = add_resource(p) ? no_memory(err) : make_each(a, p, err);
+	if (r == 0)
+		r = make_text(a, p, ret_text, err);
 	weir_policy_free(p);
 	return r;
 }

@@ -7,7 +7,6 @@
 #include "cli/common/verb.h"
 #include <weir/err.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* verbs.inc has one VERB(name) per line, made by the build from the list in cli/meson.build. */

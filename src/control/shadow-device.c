@@ -43,6 +43,10 @@
  *         Disks also serve a newcomer before others, so that a request's time depends on later
  *         arrivals: while a queue grows, times are longer than with that much inside for long. So
  *         the range of disks is never less than DISK_LEAST.
+ *         Other estimators do not do better on arrays, over three seeds of all mixes: the rate of ends by the number inside
+ *         (Little's law per level), levels by the mean number inside during a request, and p = 1 with a line before
+ *         the disks' queues. At a depth of 4 the deviation is 0.13 to 0.14 with each of them, near the 0.11
+ *         above. A range that is too wide to be of use is not shown (SHADOW_TELLS).
  *         A fit takes about half a millisecond, once in RENEW requests.
  * EXAMPLE Four dies of 1 ms, 128 requests inside, 4,000 a second: 32 ms each. With a window of 4
  *         the law gives 1.5 ms: 2,700 a second. One queue for the four: 1 ms, 4,000 a second.

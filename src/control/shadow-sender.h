@@ -43,3 +43,10 @@ struct shadow_estimate {
 	/* factors of every rate between which enforcement is expected; 0: no client */
 	double low, high;
 };
+
+/* A wider range, as the ratio of its ends, is no answer: the device was not seen as the gate would load it. */
+#define SHADOW_TELLS 4.0
+static inline bool shadow_estimate_tells(const struct shadow_estimate *e)
+{
+	return e->high <= SHADOW_TELLS * e->low;
+}

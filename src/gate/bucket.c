@@ -23,8 +23,7 @@ void bucket_init(struct bucket *b, const struct weir_bucket_spec *spec)
 {
 	*b = (struct bucket){
 		.size = (int64_t)ceil(spec->size),
-		.rate = (uint64_t)llround(spec->rate * (double)BUCKET_RATE_ONE) &
-			((UINT64_C(1) << 48) - 1),
+		.rate = (uint64_t)llround(spec->rate * (double)BUCKET_RATE_ONE) & BUCKET_RATE_BITS,
 		.unit = (unsigned)spec->unit & 3,
 		.kind = (unsigned)spec->kind & 3,
 		.ops = (spec->ops ? spec->ops : WEIR_OPS_ALL) & WEIR_OPS_ALL,

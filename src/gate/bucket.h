@@ -40,8 +40,9 @@ struct bucket { /* half a cache line; the owner of several buckets keeps one tim
 #define BUCKET_LOW (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 1) /* index of the low half */
 _Static_assert(sizeof(struct bucket) == 32, "two to a cache line");
 
-#define BUCKET_SIZE_MAX (INT64_C(1) << 52) /* units; 4 PiB of bytes */
-#define BUCKET_RATE_MAX 2.7e11             /* units/s that 48 bits hold */
+#define BUCKET_SIZE_MAX  (INT64_C(1) << 52) /* units; 4 PiB of bytes */
+#define BUCKET_RATE_MAX  2.7e11             /* units/s that 48 bits hold */
+#define BUCKET_RATE_BITS ((UINT64_C(1) << 48) - 1)
 
 /* Make a full bucket; but tokens that only a controller grants (R or L, rate 0) begin at none. The spec must be
  * valid (bucket_check). */
@@ -146,15 +147,20 @@ POOL_HOT bool bucket_narrow_costs(int64_t a, int64_t b)
 	return ((uint64_t)(a - 1) | (uint64_t)(b - 1)) < (uint64_t)BUCKET_NARROW;
 }
 
-/* Return the new lack after `span` ≥ 0 has passed and a cost has been taken. */
-POOL_HOT int64_t bucket_paid_narrow(int64_t lack, uint64_t rate, weir_time span, int64_t cost)
+/* Return the new lack after `span` ≥ 0 has passed, */
+POOL_HOT int64_t bucket_filled_narrow(int64_t lack, uint64_t rate, weir_time span)
 {
 	int64_t more;
 
 	if (__builtin_expect(__builtin_mul_overflow((int64_t)rate, span, &more), 0))
 		more = INT64_MAX;
 	lack -= more;
-	return (lack < 0 ? 0 : lack) + cost * (int64_t)BUCKET_UNIT;
+	return lack < 0 ? 0 : lack;
+}
+/* and a cost has been taken. */
+POOL_HOT int64_t bucket_paid_narrow(int64_t lack, uint64_t rate, weir_time span, int64_t cost)
+{
+	return bucket_filled_narrow(lack, rate, span) + cost * (int64_t)BUCKET_UNIT;
 }
 POOL_HOT int64_t bucket_pay_narrow(struct bucket *b, weir_time span, int64_t cost)
 {

@@ -85,6 +85,11 @@ static const char *knob_check_value(
 			return "a grant needs a token bucket of its kind";
 		return fabs(v) <= (double)BUCKET_SIZE_MAX ? NULL
 							  : "grant must be within 2^52 tokens";
+	case WEIR_KNOB_LEVEL:
+		if (k->n_buckets >= g->nodes[k->node].limits.n_hold)
+			return "no such hold bucket";
+		return fabs(v) <= (double)BUCKET_SIZE_MAX ? NULL
+							  : "level must be within 2^52 units";
 	case WEIR_KNOB_RUN:
 		return v >= 0 && v <= 65536 ? NULL : "run must be between 0 and 65536";
 	case WEIR_KNOB_DISTANCE:
@@ -108,6 +113,8 @@ static int knob_check(
 	switch (k->kind) {
 	case WEIR_KNOB_BUCKETS:
 		return knob_check_buckets(g, k, err);
+	case WEIR_KNOB_LEVEL:
+		break;
 	case WEIR_KNOB_WEIGHT:
 		if (k->node == WEIR_ROOT)
 			return knob_refuse(err, k, "the root has no weight");
@@ -251,8 +258,10 @@ static void knob_take_over(
 	tree_limits_free(g, old, node->profile);
 	node->limits = new->l;
 	node->profile = new->profile;
-	if (node->profile)
+	if (node->profile) {
+		profile_round(node->profile);
 		profile_changed(node->profile);
+	}
 	if (limits_own(&new->l)) {
 		memcpy(node->own, new->own, sizeof node->own);
 		node->limits.b = node->own;
@@ -300,6 +309,17 @@ static void knob_grant(struct limits *l, enum weir_knob_kind kind, double value,
 	limits_fill_r(l, now);
 	for (unsigned i = from; i < from + n; i++)
 		bucket_grant(&l->b[i], llround(value));
+	limits_pair(l);
+}
+
+/* The levels are those of `late` ns ago: the bucket has this level now. */
+static void knob_level(struct limits *l, unsigned at, double level, weir_time now)
+{
+	struct bucket *b = &l->b[at];
+
+	limits_fill(l, limits_late(l->stamp, now));
+	b->lack = bucket_units(b->size) - (bucket_parts)(level * (double)BUCKET_UNIT) +
+		  (bucket_parts)b->rate * (now - l->stamp);
 	limits_pair(l);
 }
 
@@ -360,6 +380,9 @@ static void knob_turn(
 	case WEIR_KNOB_RGRANT:
 	case WEIR_KNOB_LGRANT:
 		knob_grant(&g->nodes[k->node].limits, k->kind, k->value, now);
+		break;
+	case WEIR_KNOB_LEVEL:
+		knob_level(&g->nodes[k->node].limits, k->n_buckets, k->value, now);
 		break;
 	case WEIR_KNOB_RUN:
 		g->run = (uint32_t)k->value;

@@ -9,7 +9,10 @@
 #define PROFILE_PAIRS 0
 #endif
 
-#define PROFILE_SLOW (UINT64_C(1) << 31) /* 1/1024 units/s: times a span of 32 bits it fits in 63 */
+#define PROFILE_SLOW  (UINT64_C(1) << 31) /* rates: times a span of 32 bits it fits in 63 */
+#define PROFILE_EXACT (UINT64_C(1) << 16) /* least rate that may be rounded, by half of one */
+#define PROFILE_MOST  (INT64_C(1) << 30) /* units: the greatest size and cost, 32 bits with a sign */
+#define PROFILE_BITS  19                 /* BUCKET_UNIT is an odd number times 2 to this */
 
 /* Return true if profile_wait_alike and profile_pay_alike can be used. */
 static bool profile_is_alike(const struct profile *p)
@@ -20,27 +23,87 @@ static bool profile_is_alike(const struct profile *p)
 	return PROFILE_PAIRS && p->narrow;
 }
 
+/* Return the greatest size and cost of narrow buckets with this shift. */
+static int64_t profile_most(unsigned shift)
+{
+	int64_t most = BUCKET_NARROW << shift;
+
+	return most < PROFILE_MOST ? most : PROFILE_MOST;
+}
+
+/* Return a rate in 1/1024 · 2^shift units/s, rounded. */
+static uint64_t profile_rate(const struct bucket *b, unsigned shift)
+{
+	return (b->rate + ((UINT64_C(1) << shift) >> 1)) >> shift;
+}
+
+/* Return the least shift with which the buckets are narrow and alike; 0 if there is none that keeps the rates. */
+static unsigned profile_shift(const struct profile *p)
+{
+	unsigned shift = 0;
+
+	for (unsigned i = 0; i < p->n; i++)
+		while (p->b[i].size > profile_most(shift) ||
+			profile_rate(&p->b[i], shift) >= PROFILE_SLOW)
+			if (++shift > PROFILE_BITS)
+				return 0;
+	for (unsigned i = 0; i < p->n; i++)
+		if (profile_rate(&p->b[i], shift) < PROFILE_EXACT)
+			return 0;
+	return shift;
+}
+
+void profile_round(struct profile *p)
+{
+	const bucket_parts one = (bucket_parts)1 << (p->shift = (uint8_t)profile_shift(p));
+
+	p->most = (uint32_t)profile_most(p->shift);
+	for (unsigned i = 0; i < p->n; i++) {
+		struct bucket *b = &p->b[i];
+
+		b->rate = profile_rate(b, p->shift) << p->shift & BUCKET_RATE_BITS;
+		b->lack = (b->lack + one - 1) & -one;
+	}
+}
+
+/* Return true if the bucket can be narrow now. */
+static bool profile_is_narrow(const struct profile *p, const struct bucket *b)
+{
+	return p->shift ? b->lack >= 0 && b->lack <= 3 * bucket_units(p->most) : bucket_narrow(b);
+}
+
 void profile_changed(struct profile *p)
 {
 	p->narrow = p->n <= PROFILE_FEW;
 	for (unsigned i = 0; i < p->n && p->narrow; i++) {
 		const struct bucket *b = &p->b[i];
 
-		p->narrow = bucket_narrow(b) && b->ops == WEIR_OPS_ALL;
-		p->lack[i] = b->low[BUCKET_LOW];
+		p->narrow = profile_is_narrow(p, b) && b->ops == WEIR_OPS_ALL;
+		p->lack[i] = (int64_t)(b->lack >> p->shift);
 		p->unit[i] = b->unit;
-		p->rate[i] = b->rate;
+		p->rate[i] = b->rate >> p->shift;
 		p->size[i] = (uint32_t)b->size;
-		p->per_rate[i] = 1 / (float)b->rate;
+		p->per_rate[i] = 1 / (float)p->rate[i];
 	}
 	p->alike = p->narrow && profile_is_alike(p);
+}
+
+bucket_parts profile_lack(const struct profile *p, unsigned i)
+{
+	return p->narrow ? (bucket_parts)p->lack[i] << p->shift : p->b[i].lack;
 }
 
 /* Copy the levels to the buckets. */
 static void profile_settle(struct profile *p)
 {
-	for (unsigned i = 0; i < p->n && p->narrow; i++)
-		p->b[i].lack = p->lack[i];
+	for (unsigned i = 0; i < p->n; i++)
+		p->b[i].lack = profile_lack(p, i);
+}
+
+/* Return units in 2^shift parts. */
+POOL_HOT int64_t profile_parts(const struct profile *p, int64_t units)
+{
+	return units * (int64_t)(BUCKET_UNIT >> PROFILE_BITS) << (PROFILE_BITS - p->shift);
 }
 
 /* Return the number of parts that bucket i lacks for a cost; none if that is not positive. */
@@ -48,7 +111,7 @@ POOL_HOT int64_t profile_missing(const struct profile *p, unsigned i, int64_t co
 {
 	int64_t slack = p->size[i] - cost;
 
-	return p->lack[i] - (slack < 0 ? 0 : slack) * (int64_t)BUCKET_UNIT;
+	return p->lack[i] - profile_parts(p, slack < 0 ? 0 : slack);
 }
 
 POOL_HOT uint64_t profile_wait_of(const struct profile *p, unsigned i, int64_t missing)
@@ -92,7 +155,7 @@ static weir_time profile_wait_narrow(struct profile *p, const struct weir_req *r
 		missing = t > last ? m : missing;
 		last = t > last ? t : last;
 	}
-	if (costs >= (uint64_t)BUCKET_NARROW)
+	if (costs >= p->most)
 		return -1;
 	p->last = (uint8_t)which;
 	if (second > last * (1 - PROFILE_NEAR))
@@ -107,21 +170,22 @@ POOL_HOT __m128i profile_load(const void *from)
 	return _mm_load_si128(from);
 }
 
-/* Return units, each less than 2^32, in parts: 5^9 · 2^19 each. */
-POOL_HOT __m128i profile_parts(__m128i units)
+/* profile_parts for two numbers, each less than 2^32. */
+POOL_HOT __m128i profile_parts_two(const struct profile *p, __m128i units)
 {
-	_Static_assert(BUCKET_UNIT == UINT64_C(1953125) << 19, "5^9 · 2^19");
-	return _mm_slli_epi64(_mm_mul_epu32(units, _mm_set1_epi64x(1953125)), 19);
+	_Static_assert(BUCKET_UNIT == UINT64_C(1953125) << PROFILE_BITS, "5^9 · 2^19");
+	return _mm_sll_epi64(_mm_mul_epu32(units, _mm_set1_epi64x(1953125)),
+		_mm_cvtsi32_si128(PROFILE_BITS - p->shift));
 }
 
 /* Return the parts that two buckets hold beyond what they need, `wait` after the stamp; `slack` is the most that
  * they may lack. */
-POOL_HOT __m128i profile_over(
-	const int64_t *lack, const uint64_t *rate, __m128i wait, __m128i slack)
+POOL_HOT __m128i profile_over(const struct profile *p, unsigned first, __m128i wait, __m128i slack)
 {
-	__m128i more = _mm_mul_epu32(profile_load(rate), wait);
+	__m128i more = _mm_mul_epu32(profile_load(&p->rate[first]), wait);
 
-	return _mm_sub_epi64(_mm_add_epi64(more, profile_parts(slack)), profile_load(lack));
+	return _mm_sub_epi64(
+		_mm_add_epi64(more, profile_parts_two(p, slack)), profile_load(&p->lack[first]));
 }
 
 /* profile_wait_narrow for buckets that are alike, if the bucket that was the last to admit a request is so again:
@@ -134,9 +198,8 @@ POOL_HOT weir_time profile_wait_alike(const struct profile *p, int64_t cost)
 	__m128i slack = _mm_sub_epi32(profile_load(p->size), _mm_set1_epi32((int)cost));
 
 	slack = _mm_and_si128(slack, _mm_cmpgt_epi32(slack, zero));
-	__m128i over = _mm_or_si128(
-		profile_over(&p->lack[0], &p->rate[0], time, _mm_unpacklo_epi32(slack, zero)),
-		profile_over(&p->lack[2], &p->rate[2], time, _mm_unpackhi_epi32(slack, zero)));
+	__m128i over = _mm_or_si128(profile_over(p, 0, time, _mm_unpacklo_epi32(slack, zero)),
+		profile_over(p, 2, time, _mm_unpackhi_epi32(slack, zero)));
 
 	return _mm_movemask_pd(_mm_castsi128_pd(over)) || wait > UINT32_MAX ? -1 : (weir_time)wait;
 }
@@ -159,7 +222,7 @@ POOL_HOT void profile_pay_alike(struct profile *p, const struct weir_req *r, wei
 	static const _Alignas(16) int64_t used[PROFILE_FEW + 1][PROFILE_FEW] = {
 		{0}, {-1}, {-1, -1}, {-1, -1, -1}, {-1, -1, -1, -1}};
 	const int64_t *mask = used[p->n];
-	__m128i parts = profile_parts(_mm_set1_epi64x(limits_cost(r, p->unit[0])));
+	__m128i parts = profile_parts_two(p, _mm_set1_epi64x(limits_cost(r, p->unit[0])));
 	__m128i time = _mm_set1_epi64x(span);
 
 	profile_pay_two(
@@ -210,7 +273,7 @@ void profile_look(struct profile *p, const struct weir_req *r)
 	int64_t cost = limits_cost(r, p->unit[0]);
 	weir_time wait = -1;
 
-	if (p->alike && bucket_narrow_costs(cost, cost))
+	if (p->alike && (uint64_t)(cost - 1) < p->most)
 		wait = profile_wait_alike(p, cost);
 	p->head = true;
 	if (wait < 0)
@@ -235,8 +298,8 @@ void profile_charge(struct profile *p, const struct weir_req *r)
 		return;
 	}
 	for (unsigned i = 0; i < p->n; i++)
-		p->lack[i] = bucket_paid_narrow(
-			p->lack[i], p->rate[i], span, limits_cost(r, p->unit[i]));
+		p->lack[i] = bucket_filled_narrow(p->lack[i], p->rate[i], span) +
+			     profile_parts(p, limits_cost(r, p->unit[i]));
 }
 
 void profile_fill(struct profile *p, weir_time now)

@@ -11,7 +11,8 @@
  * METHOD  Most profiles have up to four narrow buckets (bucket.h) that count everything. Then a request touches two
  *         cache lines and changes one, and the buckets themselves are updated only for functions that read them. If
  *         all are of one unit, as pairs of a rate and a burst mostly are, and the machine has SSE2, they are
- *         computed two at a time, with the same results.
+ *         computed two at a time, with the same results. Large buckets, of bytes or device time, are made narrow by
+ *         counting in 2^shift parts; their rates are rounded to that (profile_round), and then all sums are exact.
  */
 #pragma once
 
@@ -23,7 +24,7 @@ struct profile {
 	/* changed by dispatches */
 	_Alignas(POOL_LINE) weir_time stamp; /* time for which the levels are valid */
 	weir_time fits;                      /* when the head fits, as of the last check */
-	int64_t lack[PROFILE_FEW];           /* narrow: parts, instead of the buckets' */
+	int64_t lack[PROFILE_FEW];           /* narrow: 2^shift parts, instead of the buckets' */
 	uint8_t n;                           /* buckets */
 	bool narrow; /* they are few, all of them are narrow, and count everything; */
 	bool alike;  /* and all are of one unit, with rates below PROFILE_SLOW */
@@ -31,8 +32,10 @@ struct profile {
 	uint8_t unit[PROFILE_FEW]; /* as the buckets' */
 	uint8_t last;              /* narrow: the bucket that was the last to admit a request: a
 	                              hint */
+	uint8_t shift;             /* of lack and rate; 0 if large buckets are not to be narrow */
+	uint32_t most;             /* narrow: the largest cost in range, units */
 	/* changed by knobs only */
-	_Alignas(POOL_LINE) uint64_t rate[PROFILE_FEW];
+	_Alignas(POOL_LINE) uint64_t rate[PROFILE_FEW]; /* narrow: the buckets' >> shift */
 	uint32_t size[PROFILE_FEW];
 	float per_rate
 		[PROFILE_FEW]; /* about 1/rate: enough to find the last to admit; 0: no bucket */
@@ -51,7 +54,11 @@ static inline size_t profile_lines(uint32_t n)
 void profile_look(struct profile *p, const struct weir_req *r);
 /* Charge r, the head, which passes because it fits. */
 void profile_charge(struct profile *p, const struct weir_req *r);
+/* Return the lack of bucket i, in parts. */
+bucket_parts profile_lack(const struct profile *p, unsigned i);
 /* Bring the levels up to now, if they are not beyond, and update the buckets. */
 void profile_fill(struct profile *p, weir_time now);
-/* Update the fields above after levels or buckets have been changed by other functions. */
+/* Choose the shift for new buckets; round their rates to it, and their levels down. */
+void profile_round(struct profile *p);
+/* Update the other fields above after levels or buckets have been changed by other functions. */
 void profile_changed(struct profile *p);

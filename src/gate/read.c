@@ -128,8 +128,7 @@ static void read_profile(struct read_buckets *to, const struct profile *p, weir_
 	for (unsigned i = 0; i < p->n; i++) {
 		struct bucket b = p->b[i];
 
-		if (p->narrow)
-			b.lack = p->lack[i];
+		b.lack = profile_lack(p, i);
 		read_some(to, &b, 1, span);
 	}
 }

@@ -53,9 +53,18 @@ int load_conn_new(struct load_run *r, struct load_conn *c)
 	return 0;
 }
 
+static void close_conn(struct load_conn *c)
+{
+	if (c->watched)
+		loop_remove(c->run->loop, &c->fd);
+	c->watched = false;
+	if (c->stream.fd >= 0)
+		stream_close(&c->stream);
+}
+
 void load_conn_free(struct load_conn *c)
 {
-	load_conn_close(c);
+	close_conn(c);
 	for (uint32_t i = 0; c->slots && i < c->n_slots; i++) {
 		cover_clear(&c->slots[i].call.cover);
 		free(c->slots[i].data);
@@ -89,15 +98,6 @@ int load_conn_open(struct load_conn *c, struct stream s)
 	reset_out(c);
 	c->blocked = false;
 	return 0;
-}
-
-void load_conn_close(struct load_conn *c)
-{
-	if (c->watched)
-		loop_remove(c->run->loop, &c->fd);
-	c->watched = false;
-	if (c->stream.fd >= 0)
-		stream_close(&c->stream);
 }
 
 void load_conn_dirty(struct load_conn *c)
@@ -303,7 +303,7 @@ void load_conn_lost(struct load_run *r, const char *why)
 	if (r->lost || r->phase == LOAD_DONE)
 		return;
 	for (uint32_t i = 0; i < r->job.connections; i++)
-		load_conn_close(&r->conns[i]);
+		close_conn(&r->conns[i]);
 	if (r->verify)
 		load_verify_lost(r->verify);
 	r->lost = true;
@@ -390,6 +390,6 @@ void load_conn_end(struct load_run *r)
 
 		if (c->watched && c->iov_at == c->out.n)
 			nbd_link_farewell(&c->stream);
-		load_conn_close(c);
+		close_conn(c);
 	}
 }

@@ -173,7 +173,6 @@ int load_dial_start(struct load_run *r); /* on another thread; load_conn_dialled
 int load_conn_new(struct load_run *r, struct load_conn *c);
 void load_conn_free(struct load_conn *c);
 int load_conn_open(struct load_conn *c, struct stream s); /* and watch it */
-void load_conn_close(struct load_conn *c);
 void load_conn_dirty(struct load_conn *c);
 bool load_conn_room(const struct load_conn *c); /* for one more request */
 /* Requires a free slot and room. */

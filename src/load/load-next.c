@@ -15,10 +15,10 @@
 
 __extension__ typedef unsigned __int128 load_u128;
 
-static uint32_t common_divisor(uint32_t a, uint32_t b)
+static uint64_t common_divisor(uint64_t a, uint64_t b)
 {
 	while (b) {
-		uint32_t rest = a % b;
+		uint64_t rest = a % b;
 
 		a = b;
 		b = rest;
@@ -42,7 +42,7 @@ static int check_sizes(struct load_run *r, struct weir_err *err)
 			return weir_err_set(err, -EINVAL,
 				"%s: size %u: the server accepts multiples of %u up to %u",
 				r->job.name, n, r->export_.block_min, most);
-		r->align = common_divisor(n, r->align);
+		r->align = (uint32_t)common_divisor(n, r->align);
 		r->least = n < r->least ? n : r->least;
 		r->most = n > r->most ? n : r->most;
 	}
@@ -149,19 +149,9 @@ int load_next_init(struct load_run *r, struct weir_err *err)
 	if (r->job.order == LOAD_ZIPF) {
 		rng_zipf_init(&r->zipf, r->places, r->job.zipf);
 		/* About 0.618 of the whole, and coprime: adjacent ranks are far apart. */
-		for (r->stride = (uint64_t)((double)r->places * 0.6180339887) | 1; r->stride > 1;
-			r->stride--) {
-			uint64_t a = r->places, b = r->stride;
-
-			while (b) {
-				uint64_t rest = a % b;
-
-				a = b;
-				b = rest;
-			}
-			if (a == 1)
-				break;
-		}
+		r->stride = (uint64_t)((double)r->places * 0.6180339887) | 1;
+		while (r->stride > 1 && common_divisor(r->places, r->stride) != 1)
+			r->stride--;
 	}
 	return 0;
 }

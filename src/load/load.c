@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static void job_over(struct load_run *r);
 

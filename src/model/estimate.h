@@ -14,11 +14,9 @@
  * EXAMPLE  Rows of a disk: sequential 4 KiB 40 us, 1 MiB 10 ms; within 1 GiB 4 KiB 5 ms. A read of 4 KiB that begins where the
  *          last one ended: 40 us; one 10 MiB further: 5 ms.
  */
-#ifndef WEIR_MODEL_ESTIMATE_H
-#define WEIR_MODEL_ESTIMATE_H
+#pragma once
 
 #include <weir/err.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #define ESTIMATE_OPS   2 /* reads, writes; other operations cost as a write of 0 bytes */
@@ -73,5 +71,3 @@ struct estimate_measured {
 };
 /* Turn it into a row. n ≥ 1. */
 void estimate_fill(const struct estimate_measured *m, struct estimate_row *ret);
-
-#endif

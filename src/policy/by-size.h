@@ -6,8 +6,7 @@
  *         name, together. A max is never below the tenant's own min, a min never above its max. A burst that is not
  *         above the rate is none. While the size is not known there is no such limit: no client can use the export yet.
  */
-#ifndef WEIR_POLICY_BY_SIZE_H
-#define WEIR_POLICY_BY_SIZE_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -22,5 +21,3 @@ bool policy_size_used(const struct weir_policy *p);
 /* Write it as in a file: "3 iops/GiB", "{rate: 3 iops/GiB, at_least: 100 iops}". ret has room for POLICY_SIZE_TEXT. */
 #define POLICY_SIZE_TEXT 160
 char *policy_size_show(const struct weir_by_size *s, char *ret);
-
-#endif

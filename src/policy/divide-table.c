@@ -28,7 +28,6 @@
 #include "policy/impl.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define FOLLOW (1.0 / 8) /* of the difference, per interval */
 #define FALL   0.8       /* of a rate wanted of min, per interval */
@@ -63,6 +62,7 @@ struct divide_table {
 	bool *settled;            /* by tenant: it has no client, and its parts are set for that */
 	struct sender *senders;   /* [tenant × gates + gate] */
 	struct divide_part *part; /* [row × gates + gate] */
+	struct joint **joint;     /* by row; NULL: the limit is divided */
 	double *pool;             /* by row: tokens of a burst that no gate has */
 	struct divide_gate *gate; /* scratch: one a gate */
 	struct divide_flow *flow; /* scratch: two a gate */
@@ -74,9 +74,25 @@ void divide_table_free(struct divide_table *t)
 {
 	if (!t)
 		return;
+	for (size_t row = 0; t->joint && t->first && row < t->first[t->n]; row++)
+		joint_unuse(t->joint[row]);
 	arena_free(&t->memory);
 	free(t->first);
 	free(t);
+}
+
+/* (In a cluster the controller divides.) */
+static int make_joints(struct divide_table *t, size_t i)
+{
+	const struct weir_tenant *tenant = &t->policy->tenants[i];
+
+	for (unsigned m = 0; m < tenant->n_max && !t->policy->cluster.n_servers; m++) {
+		struct joint **j = &t->joint[t->first[i] + m];
+
+		if (policy_install_is_joint(&tenant->max[m], t->gates) && !(*j = joint_new()))
+			return -1;
+	}
+	return 0;
 }
 
 static int make_rows(struct divide_table *t)
@@ -93,11 +109,15 @@ static int make_rows(struct divide_table *t)
 	/* policy_install_rows writes up to POLICY_ROWS for a tenant. */
 	t->slot = arena_take(&t->memory, rows + POLICY_ROWS, sizeof(*t->slot));
 	t->part = arena_take(&t->memory, rows * t->gates, sizeof(*t->part));
+	t->joint = arena_take(&t->memory, rows, sizeof(*t->joint));
 	t->pool = arena_take(&t->memory, rows, sizeof(*t->pool));
 	if (t->memory.failed)
 		return -1;
-	for (size_t i = 0; i < t->n; i++)
+	for (size_t i = 0; i < t->n; i++) {
 		policy_install_rows(&t->policy->tenants[i], &t->bounds[i], &t->slot[t->first[i]]);
+		if (make_joints(t, i) < 0)
+			return -1;
+	}
 	for (size_t row = 0; row < rows; row++)
 		divide_start(&t->part[row * t->gates], t->gates);
 	return 0;
@@ -149,10 +169,16 @@ static void inherit_tenant(struct divide_table *t, size_t i, const struct divide
 			t->senders[i * t->gates + g] =
 				old->senders[tenant * old->gates + (size_t)was[g]];
 	for (uint32_t row = t->first[i]; row < t->first[i + 1]; row++)
-		for (uint32_t from = old->first[tenant]; from < old->first[tenant + 1]; from++)
-			if (t->slot[row] == old->slot[from])
-				inherit_row(&t->part[row * t->gates], &old->part[from * old->gates],
-					t, was);
+		for (uint32_t from = old->first[tenant]; from < old->first[tenant + 1]; from++) {
+			if (t->slot[row] != old->slot[from])
+				continue;
+			inherit_row(
+				&t->part[row * t->gates], &old->part[from * old->gates], t, was);
+			if (t->joint[row] && old->joint[from]) {
+				joint_unuse(t->joint[row]);
+				t->joint[row] = joint_use(old->joint[from]);
+			}
+		}
 }
 
 void divide_table_inherit(struct divide_table *t, const struct divide_table *old, const int *was)
@@ -179,10 +205,17 @@ size_t divide_table_rows(const struct divide_table *t)
 	return t->first[t->n];
 }
 
-/* In a cluster the controller divides. */
+struct joint *const *divide_table_joints(const struct divide_table *t)
+{
+	return t->joint;
+}
+
 static bool is_divided(const struct divide_table *t, size_t i)
 {
-	return t->first[i] != t->first[i + 1] && !t->policy->cluster.n_servers;
+	for (uint32_t row = t->first[i]; row < t->first[i + 1]; row++)
+		if (!t->joint[row])
+			return !t->policy->cluster.n_servers;
+	return false;
 }
 
 /* ---- what is wanted */
@@ -388,6 +421,14 @@ void divide_table_targets(struct divide_table *t)
 	}
 }
 
+/* No gate has a part of these. */
+static void confirm_joints(struct divide_table *t, size_t i)
+{
+	for (uint32_t row = t->first[i]; row < t->first[i + 1]; row++)
+		for (size_t g = 0; g < t->gates && t->joint[row]; g++)
+			t->part[row * t->gates + g].applied = t->part[row * t->gates + g].told;
+}
+
 bool divide_table_tell(struct divide_table *t, const bool *busy)
 {
 	bool told = false, waits = false;
@@ -402,6 +443,7 @@ bool divide_table_tell(struct divide_table *t, const bool *busy)
 		if (!is_divided(t, i) || t->settled[i])
 			continue;
 		now = each_problem(t, i, divide_tell);
+		confirm_joints(t, i);
 		t->settled[i] = !now && !waits && !is_wanted(t, i);
 		told |= now;
 	}
@@ -419,8 +461,9 @@ bool divide_table_differs(const struct divide_table *t, size_t gate)
 void divide_table_parts(const struct divide_table *t, size_t gate, double *ret_rows)
 {
 	for (size_t row = 0; row < t->first[t->n]; row++)
-		ret_rows[row] =
-			t->policy->cluster.n_servers ? 1 : t->part[row * t->gates + gate].told;
+		ret_rows[row] = t->policy->cluster.n_servers ? 1
+				: t->joint[row]              ? 0
+							     : t->part[row * t->gates + gate].told;
 }
 
 void divide_table_tokens(struct divide_table *t, size_t gate, const bool *busy, double *ret_rows)

@@ -9,9 +9,9 @@
  *
  * Pure: times are arguments.
  */
-#ifndef WEIR_CONTROL_DIVIDE_TABLE_H
-#define WEIR_CONTROL_DIVIDE_TABLE_H
+#pragma once
 
+#include "control/joint.h"
 #include "policy/policy.h"
 
 struct divide_demand { /* of one tenant at one gate since the last call */
@@ -49,6 +49,8 @@ bool divide_table_tell(struct divide_table *t, const bool *busy);
 bool divide_table_differs(const struct divide_table *t, size_t gate);
 /* Copy the gate's told parts to ret_rows, divide_table_rows of them. */
 void divide_table_parts(const struct divide_table *t, size_t gate, double *ret_rows);
+/* Return the joint buckets of limits that are not divided, whose parts are 0; NULL for the others. One a row. */
+struct joint *const *divide_table_joints(const struct divide_table *t);
 /* Take from the books the tokens of bursts that the gate is given with its told parts; busy: as for divide_table_tell, gates are
  * asked in order. By row. */
 void divide_table_tokens(struct divide_table *t, size_t gate, const bool *busy, double *ret_rows);
@@ -58,5 +60,3 @@ void divide_table_confirm(struct divide_table *t, size_t gate, bool done, const 
 /* Return how many tenants have a limit and clients at two or more gates; *ret_idle: none of them
  * has demand. */
 size_t divide_table_shared(const struct divide_table *t, bool *ret_idle);
-
-#endif

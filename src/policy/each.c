@@ -354,19 +354,3 @@ int weir_policy_match(const struct weir_policy *p, const struct weir_who *who)
 
 	return i == -EAGAIN ? p->tenants[of].first_child : i;
 }
-
-bool policy_each_absent(const struct weir_policy *p, const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char above[POLICY_DEPTH_MAX * 64];
-	size_t len = slash ? (size_t)(slash - path) : 0;
-	int parent;
-
-	if (!slash || len >= sizeof(above) || policy_tenant_name_bad(slash + 1) ||
-		weir_policy_find(p, path) >= 0)
-		return false;
-	memcpy(above, path, len);
-	above[len] = '\0';
-	parent = weir_policy_find(p, above);
-	return parent >= 0 && p->tenants[parent].each;
-}

@@ -19,8 +19,7 @@
  * After that they are tenants as any other. A sender for which there is no tenant (the template has max_tenants, or
  * the sender lacks the field by which they differ) shares `others`.
  */
-#ifndef WEIR_POLICY_EACH_H
-#define WEIR_POLICY_EACH_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -53,5 +52,7 @@ int policy_each_fit(struct weir_policy *p, const struct policy_instance *list, s
 
 /* Return true if the path is that of a tenant that a template may make and has not made. */
 bool policy_each_absent(const struct weir_policy *p, const char *path);
-
-#endif
+/* Make those of the paths that policy_each_absent says, as if their first clients had come; other paths are left. Limits by size
+ * hold where the policy states the export's size. 0, -ENOMEM; or -EINVAL with a message: no sender has such a tenant. */
+int policy_each_make(
+	struct weir_policy *p, const char *const *paths, size_t n, struct weir_err *err);

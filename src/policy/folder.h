@@ -4,8 +4,7 @@
  *
  * EXAMPLE  {dir: /vm, match: "*.raw", name: "vm-{stem}"}: 17.raw is the volume vm-17, and vm-17 is made as 17.raw.
  */
-#ifndef WEIR_POLICY_FOLDER_H
-#define WEIR_POLICY_FOLDER_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -22,5 +21,3 @@ int policy_folder_file(
 bool policy_folder_can(const struct weir_folder *f, const char *pattern);
 /* Return why a template of names is bad; NULL: it is not. */
 const char *policy_folder_bad(const char *name);
-
-#endif

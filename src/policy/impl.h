@@ -3,11 +3,11 @@
  * impl: what the policy's own files share. Others include weir/policy.h; a reader of another
  * format that contains policies (the scenario) may call policy_node_parse below.
  */
-#ifndef WEIR_POLICY_IMPL_H
-#define WEIR_POLICY_IMPL_H
+#pragma once
 
 #include "base/yamldoc.h"
 #include "control/controller.h"
+#include "control/joint.h"
 #include "policy/policy.h"
 
 /* A tree deeper than this is a mistake, and every level costs at each request. */
@@ -240,7 +240,7 @@ unsigned policy_install_buckets(const struct weir_tenant *t, const struct weir_b
 /* One gate's part of every tenant: the part of each of its limits, 0 … 1, if there are several
  * gates, and the controller's rule. NULL: all of it, and none. Tenant i's limits are rows
  * first[i] … first[i + 1]: its max in the policy's order, then, for a leaf, the slots of min in its
- * bounds. */
+ * bounds. The part of a max that is not divided is 0. */
 struct policy_part {
 	const uint32_t *first;
 	const double *rows;
@@ -259,6 +259,9 @@ uint32_t *policy_install_first(const struct weir_policy *p, const struct weir_bo
  * only the rule's. */
 unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
 	const struct weir_bounds *bounds, struct policy_part part, struct weir_bucket_spec *ret);
+/* Return true if so many gates share a bucket for this limit, rather than divide it. */
+bool policy_install_is_joint(const struct weir_limit *max, size_t gates);
+struct joint_size policy_install_joint(const struct weir_limit *max);
 /* Return tenant i's weight in the gate. */
 double policy_install_weight(const struct weir_policy *p, size_t i, struct policy_part part);
 /* Get both knobs of tenant i: its weight, and its buckets, which are in ret_buckets
@@ -279,5 +282,3 @@ bool policy_key_is_resources(const char *key);
  * Return 0, or -EINVAL / -ENOMEM with the first error. */
 int policy_part_read(void (*read)(struct policy_reading *r, yamldoc_node n, void *to),
 	yamldoc_node n, void *to, struct weir_err *err);
-
-#endif

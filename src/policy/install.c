@@ -11,7 +11,10 @@
  *                requests or 8 KiB: with room for one, tokens that arrive while it waits for a slot
  *                would be lost, and a max of 100 iops would give 91.
  *         If gates divide a max, each has its part of the bucket, but one request or 4 KiB at
- *         least: n gates together hold less than n requests more than one gate.
+ *         least: n gates together hold less than n − 1 requests more than one gate. Where that is more than
+ *         0.005·r, or n − 1 requests of 64 KiB are, the max is not divided: its part is 0, each gate has a bucket
+ *         without a rate, and its tokens come from one bucket for all (control/joint.h). The size of that is one
+ *         request or 4 KiB, and the amount of r in 45 ms: a joint bucket is not charged 20 ms late.
  *         burst B for T, B > r → two hold buckets: (rate B, size as for max), and (rate r, size
  *         (B − r)·T). Drained at B from full, the second is empty after T. If gates divide it, its tokens go with the parts
  *         (serve/resource/divide.c).
@@ -31,6 +34,9 @@
 #include <stdlib.h>
 
 #define MAX_SPAN   0.025        /* s */
+#define JOINT_SPAN 0.045        /* s */
+#define JOINT_OVER 0.005        /* part of a max that several buckets may hold more than one */
+#define JOINT_SIZE 65536        /* bytes of a request */
 #define MIN_SPAN   0.100        /* s */
 #define WEIGHT_MIN (1.0 / 1024) /* the gate's */
 #define WEIGHT_MAX 1048576.0
@@ -61,6 +67,18 @@ static double rate_of(double rate, double part)
 	return fmax(rate * part, POLICY_RATE_MIN);
 }
 
+bool policy_install_is_joint(const struct weir_limit *max, size_t gates)
+{
+	double request = max->unit == WEIR_UNIT_BYTES ? JOINT_SIZE : 1;
+
+	return max->burst_rate <= 0 && max->rate * JOINT_OVER < (double)(gates - 1) * request;
+}
+
+struct joint_size policy_install_joint(const struct weir_limit *max)
+{
+	return (struct joint_size){max->rate, max->rate * JOINT_SPAN + one_request(max->unit)};
+}
+
 /* parts: by limit; NULL: all of each. */
 static unsigned max_buckets(
 	const struct weir_tenant *t, const double *parts, struct weir_bucket_spec *ret)
@@ -76,6 +94,8 @@ static unsigned max_buckets(
 
 		b.size = part_size(
 			max->unit, max->burst_rate > 0 ? max->burst_rate : max->rate, part);
+		if (part <= 0)
+			b.rate = 0, b.size = 1;
 		ret[n++] = b;
 		if (max->burst_rate <= 0)
 			continue;

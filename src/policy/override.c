@@ -9,7 +9,6 @@
 #include "policy/by-size.h"
 #include "policy/each.h"
 #include "policy/impl.h"
-#include "policy/index.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

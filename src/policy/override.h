@@ -11,8 +11,7 @@
  *
  * The text before the last dot is a tenant's path or a resource's name, depending on the key.
  */
-#ifndef WEIR_POLICY_OVERRIDE_H
-#define WEIR_POLICY_OVERRIDE_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -45,5 +44,3 @@ void policy_override_show_tenant(
 	const struct weir_tenant *t, const char *key, char ret_text[POLICY_OVERRIDE_TEXT]);
 int policy_override_show(
 	const struct weir_policy *p, const char *key, char ret_text[POLICY_OVERRIDE_TEXT]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* plan: what a planner asks of a policy. */
-#ifndef WEIR_POLICY_PLAN_H
-#define WEIR_POLICY_PLAN_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -11,5 +10,3 @@ bool policy_plan_stage(const struct weir_policy *p, const char *name, struct pol
 /* Write an slo as it is read: "p99.9 reads < 10ms over 5m". Return buf. */
 #define POLICY_SLO_TEXT 128
 char *policy_plan_show_slo(const struct weir_tenant *t, char buf[POLICY_SLO_TEXT]);
-
-#endif

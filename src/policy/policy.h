@@ -3,8 +3,7 @@
  * policy: the structures of a policy, for all rooms of this tree. Programs that use libweir see
  * them as opaque, so that a new key or controller changes no ABI.
  */
-#ifndef WEIR_POLICY_POLICY_H
-#define WEIR_POLICY_POLICY_H
+#pragma once
 
 #include "control/controller.h"
 #include <weir/policy.h>
@@ -232,8 +231,6 @@ enum weir_policy_log_level {
 };
 enum weir_policy_log_form { WEIR_POLICY_LOG_TEXT, WEIR_POLICY_LOG_JSON };
 
-struct policy_index;
-
 struct weir_policy {
 	struct weir_tenant *tenants; /* parents before children */
 	size_t n_tenants;
@@ -312,5 +309,3 @@ void policy_resource_default(const char *name, struct weir_resource *ret_resourc
  * bounds: by tenant; NULL if there is no cluster. All are borrowed. */
 struct controller_version policy_version(const struct weir_policy *p, const struct weir_resource *r,
 	const struct weir_bounds *bounds);
-
-#endif

@@ -180,14 +180,6 @@ static const char *read_name(struct policy_reading *r, yamldoc_node n, const cha
 	return name;
 }
 
-static int find_resource(const struct weir_policy *p, const char *name)
-{
-	for (size_t i = 0; i < p->n_resources; i++)
-		if (strcmp(p->resources[i].name, name) == 0)
-			return (int)i;
-	return -1;
-}
-
 static void read_cost(struct policy_reading *r, yamldoc_node n, struct weir_resource *to)
 {
 	int cost = WEIR_UNIT_REQUESTS;
@@ -219,7 +211,7 @@ static bool read_resource(struct policy_reading *r, yamldoc_node n, struct weir_
 	if (!policy_keys(r, n, policy_controller_keys(resource_keys, keys, KEYS)))
 		return false;
 	name = read_name(r, n, "a resource");
-	if (name && find_resource(r->policy, name) >= 0)
+	if (name && weir_policy_resource(r->policy, name))
 		policy_refuse(r, yamldoc_get(n, "name"), "a second resource '%s'", name);
 	policy_resource_default(name, to);
 	to->at = policy_place(r, n);
@@ -272,10 +264,10 @@ static int export_resource(struct policy_reading *r, yamldoc_node n)
 {
 	const struct weir_policy *p = r->policy;
 	const char *name = policy_get_string(r, n, "resource");
-	int found = name ? find_resource(p, name) : -1;
+	const struct weir_resource *found = name ? weir_policy_resource(p, name) : NULL;
 
-	if (found >= 0)
-		return found;
+	if (found)
+		return (int)(found - p->resources);
 	if (name) {
 		const char **names = calloc(p->n_resources + 1, sizeof(*names)), *near = NULL;
 

@@ -6,7 +6,6 @@
 #include "policy/impl.h"
 #include "wire/address.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const tls_keys[] = {"cert", "key", "ca", "psk", "required", NULL};

@@ -15,7 +15,6 @@
  */
 #include "base/no-memory.h"
 #include "policy/swap.h"
-#include "policy/index.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

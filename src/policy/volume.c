@@ -33,7 +33,7 @@ const char *policy_volume_name_bad(const char *name)
 			return "contains a control character";
 	for (const char *c = name; *c; c += utf8_shown((const unsigned char *)c))
 		if (!utf8_shown((const unsigned char *)c))
-			return "is not UTF-8";
+			return "is not UTF-8, or has a character that cannot be shown";
 	return NULL;
 }
 
@@ -137,14 +137,6 @@ static int by_name(const void *a, const void *b)
 	return order ? order : *x < *y ? -1 : 1; /* both are in one array */
 }
 
-static int resource_named(const struct weir_policy *p, const char *name)
-{
-	for (size_t i = 0; i < p->n_resources; i++)
-		if (strcmp(p->resources[i].name, name) == 0)
-			return (int)i;
-	return -1;
-}
-
 int policy_volume_class(const struct weir_policy *p, const char *class_, struct weir_err *err)
 {
 	char names[256] = "no classes";
@@ -164,11 +156,11 @@ static const char *unfit(const struct weir_policy *p, const struct policy_volume
 	const struct policy_volume *before)
 {
 	const char *bad = policy_volume_name_bad(v->name);
-	int resource = resource_named(p, v->resource);
+	const struct weir_resource *resource = weir_policy_resource(p, v->resource);
 
 	if (bad)
 		return bad;
-	if (resource < 0 || !p->resources[resource].volumes)
+	if (!resource || !resource->volumes)
 		return "there is no such resource with volumes";
 	if (policy_index_export(p, v->name) >= 0)
 		return "the policy has an export of that name";
@@ -178,19 +170,19 @@ static const char *unfit(const struct weir_policy *p, const struct policy_volume
 static void add_volume(struct policy_reading *r, const struct policy_volume *v)
 {
 	struct weir_policy *p = r->policy;
-	int resource = resource_named(p, v->resource);
+	const struct weir_resource *resource = weir_policy_resource(p, v->resource);
 
 	if (!policy_grow(
 		    r, (void **)&p->exports, p->n_exports, &r->exports_room, sizeof(*p->exports)))
 		return;
 	p->exports[p->n_exports++] = (struct weir_export){.name = policy_string(r, v->name),
-		.resource = resource,
+		.resource = (int)(resource - p->resources),
 		.back = policy_string(r, v->back),
 		.class_ = v->class_ ? policy_string(r, v->class_) : NULL,
 		.read_only = v->read_only,
 		.from = v->found ? POLICY_EXPORT_FOUND : POLICY_EXPORT_ADDED,
 		.file = v->file,
-		.at = p->resources[resource].at};
+		.at = resource->at};
 }
 
 int policy_volumes_add(struct weir_policy *p, const struct policy_volume *list, size_t n,

@@ -2,8 +2,7 @@
 /*
  * volume: volumes that a policy's file does not state: files of a folder, and volumes that came through the API.
  */
-#ifndef WEIR_POLICY_VOLUME_H
-#define WEIR_POLICY_VOLUME_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -27,5 +26,3 @@ int policy_volumes_add(struct weir_policy *p, const struct policy_volume *list, 
 int policy_volume_class(const struct weir_policy *p, const char *class_, struct weir_err *err);
 /* Return why a volume may not have that name; NULL: it may. */
 const char *policy_volume_name_bad(const char *name);
-
-#endif

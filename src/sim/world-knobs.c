@@ -43,7 +43,8 @@ static void add_knob(struct set *s, weir_node node, enum weir_knob_kind kind, do
 	s->knobs[s->n++] = (struct weir_knob){.node = node, .kind = kind, .value = value};
 }
 
-const struct scenario_knobs *world_gate_knobs(const struct world_gate *g, size_t tenant)
+/* Return the current settings of a tenant of the gate's policy. */
+static const struct scenario_knobs *knobs_of(const struct world_gate *g, size_t tenant)
 {
 	return g->knobs ? &g->knobs[tenant] : &g->config->tenants[tenant].knobs;
 }
@@ -52,7 +53,7 @@ const struct scenario_knobs *world_gate_knobs(const struct world_gate *g, size_t
  * buckets. */
 static void add_buckets(struct set *s, const struct world_gate *g, size_t tenant)
 {
-	const struct scenario_knobs *k = world_gate_knobs(g, tenant);
+	const struct scenario_knobs *k = knobs_of(g, tenant);
 	struct weir_bucket_spec *b = &s->buckets[BUCKETS * s->n_buckets++];
 	unsigned n = policy_install_buckets(&g->policy->tenants[tenant], &s->bounds[tenant], b);
 
@@ -68,7 +69,7 @@ static void add_buckets(struct set *s, const struct world_gate *g, size_t tenant
 
 static void add_tenant(struct set *s, const struct world_gate *g, size_t tenant, unsigned given)
 {
-	const struct scenario_knobs *k = world_gate_knobs(g, tenant);
+	const struct scenario_knobs *k = knobs_of(g, tenant);
 	weir_node node = g->nodes[tenant];
 
 	if (given & SCENARIO_WEIGHT)
@@ -126,7 +127,7 @@ int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err
 	if (r == 0)
 		r = weir_policy_install(g->policy, g->gate, w->now, g->nodes, err);
 	for (size_t i = 0; r == 0 && i < g->policy->n_tenants; i++)
-		add_tenant(&s, g, i, world_gate_knobs(g, i)->given);
+		add_tenant(&s, g, i, knobs_of(g, i)->given);
 	if (r == 0 && s.n)
 		r = world_gate_set(w, g, s.knobs, s.n, err);
 	set_free(&s);
@@ -292,7 +293,7 @@ void world_link_priorities(struct world *w)
 {
 	for (uint32_t i = 0; i < w->n_tenants; i++) {
 		struct world_tenant *t = &w->tenants[i];
-		int priority = world_gate_knobs(t->host->gate, t->index)->lab.priority;
+		int priority = knobs_of(t->host->gate, t->index)->lab.priority;
 
 		t->link_priority = priority < 0 ? LINK_CLASSES - 1 : (uint8_t)priority;
 	}

@@ -116,7 +116,7 @@ struct world_gate {
 	const struct weir_policy *policy; /* the config's, or `own`; never NULL */
 	struct weir_policy
 		*own; /* the config's with its own tenants; NULL before the first change */
-	struct scenario_knobs *knobs; /* by tenant, allocated with `own`: see world_gate_knobs */
+	struct scenario_knobs *knobs; /* by tenant, allocated with `own` */
 	struct world_host *host;      /* the host of a host gate, else NULL */
 	struct world_station *station;
 	uint32_t event;
@@ -222,8 +222,6 @@ void world_load_sweep(struct world *w, struct world_load *l);
 int world_gate_build(struct world *w, struct world_gate *g, struct weir_err *err);
 int world_gate_set(struct world *w, struct world_gate *g, const struct weir_knob *knobs, size_t n,
 	struct weir_err *err);
-/* Return the current settings of a tenant of the gate's policy. */
-const struct scenario_knobs *world_gate_knobs(const struct world_gate *g, size_t tenant);
 /* Change the settings of a tenant that `from` gives. */
 int world_gate_change(struct world *w, struct world_gate *g, size_t tenant,
 	const struct scenario_knobs *from, struct weir_err *err);

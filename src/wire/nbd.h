@@ -10,8 +10,7 @@
  *   nbd-hello.c    the server's side of the handshake
  *   nbd-greet.c    the client's side of the handshake
  */
-#ifndef WEIR_WIRE_NBD_H
-#define WEIR_WIRE_NBD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -225,5 +224,3 @@ enum nbd_greet_state nbd_greet_input(struct nbd_greet *g, const uint8_t *in, siz
 	uint8_t *out, size_t room, size_t *made);
 /* Call when the TLS handshake is done; writes the first option under TLS. */
 void nbd_greet_secure(struct nbd_greet *g, uint8_t *out, size_t room, size_t *made);
-
-#endif

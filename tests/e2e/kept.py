@@ -78,6 +78,28 @@ class Between:
         return all(x.t[t]["queued"] >= least for t in tenants for x in self.looks)
 
 
+def bucket_s(b):
+    """Return the seconds around which a bucket of a histogram counts."""
+    return (b if b < 128 else (129 + 2 * ((b - 128) % 64)) << (b - 128) // 64) / 1e9
+
+
+def percentile(before, after, tenants, percent):
+    """Return that percentile, in seconds, of the latencies of the tenants together between two replies of
+    /v1/status?histograms=1."""
+    counts = {}
+    for sign, look in ((-1, before), (1, after)):
+        for t in look["tenants"]:
+            of = t["latency"]["buckets"] if t["path"] in tenants and t["latency"] else []
+            for b, n in zip(of[::2], of[1::2]):
+                counts[b] = counts.get(b, 0) + sign * n
+    left = sum(counts.values()) * percent / 100
+    for b in sorted(counts):
+        left -= counts[b]
+        if left <= 0:
+            return bucket_s(b)
+    raise AssertionError("no latencies")
+
+
 def looks(seconds, every=0.05):
     """Take snapshots for so long. A snapshot is calm if no thread of the gateway was delayed for more than 5 ms
     since the one before: a round of its loop has one time, so requests after a delay inside it seem to be

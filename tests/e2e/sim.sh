@@ -202,6 +202,41 @@ refused "which resource does 'v' use? give v@RESOURCE" weir sim -p two.yaml --de
 refused "'t' has limits, which hold over its resources together" weir sim -p two.yaml --device model:ssd \
 	--load t@a: --load t@b:
 
+# ---- the tenants of templates, with their limits; as if they were spelled out
+cat >each.yaml <<END
+classes: {silver: {max: {rate: 10 iops/GiB, at_least: 100 iops}}, gold: {weight: 3}}
+resources: [{name: disk, back: "memory:200G", depth: 8}]
+exports:
+  - {name: vm-1, resource: disk, size: 1GiB}
+  - {name: vm-2, resource: disk, offset: 1GiB, size: 30GiB}
+  - {name: vm-3, resource: disk, offset: 40GiB, size: 30GiB, class: gold}
+  - {name: vm-4, resource: disk, offset: 80GiB, size: 30GiB}
+tenants:
+  - {name: vms, each: {match: {export: "vm-*"}, class: silver, name: "m-{export}"}}
+  - {name: two, each: {match: {export: "x-*", uid: "*"}}}
+END
+run 0 weir sim --json -p each.yaml --device model:server,rate=2k -d 10s --load vms/m-vm-1:outstanding=8 \
+	--load vms/m-vm-2:outstanding=8 --load vms/m-vm-3:outstanding=8
+python3 - stdout <<'END' || fail "tenants of templates are simulated otherwise"
+import json, sys
+v = json.load(open(sys.argv[1]))["values"]
+assert 95 < v["tenant.disk.vms.m-vm-1.iops"] < 105, v
+assert 290 < v["tenant.disk.vms.m-vm-2.iops"] < 310, v
+assert 1550 < v["tenant.disk.vms.m-vm-3.iops"] < 1650, v
+END
+refused "--load: the template of 'vms' makes no tenant 'vms/vm-1'" weir sim -p each.yaml --device model:ssd --load vms/vm-1:
+refused "--load: the template of 'two' makes no tenant 'two/x-1', or its tenants differ in more than one field" \
+	weir sim -p each.yaml --device model:ssd --load two/x-1:
+cat >each-host.yaml <<END
+duration: 10s
+devices: [{name: disk, kind: server, rate: 2k}]
+hosts: [{name: h, policy: each.yaml, clients: {vms/m-vm-4: [{outstanding: 8}]}}]
+END
+run 0 weir sim --json each-host.yaml
+has stdout '"tenant.h.vms.m-vm-4.iops": 30'
+sed -i 's/m-vm-4/n-4/' each-host.yaml
+refused "each-host.yaml:3:47: hosts[0].clients: the template of 'vms' makes no tenant 'vms/n-4'" weir sim each-host.yaml
+
 # ---- keys for experiments
 printf 'resources: [{name: a, back: "memory:1M", depth: 4, lab: {order: fifo}}]\n' >lab.yaml
 run 2 weir policy check lab.yaml

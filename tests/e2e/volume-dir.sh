@@ -51,6 +51,14 @@ ln two/b.img two/0.img
 until_ok eval 'weir volume list | grep "any-0.*: it is another name of the file of volume .any-b."'
 run 0 names raw-a any-b
 rm two/0.img
+sed '/again/d' weir.yaml >one.yaml # one path of the folder less: the other is followed still
+run 0 weir policy apply one.yaml
+truncate -s 1M two/d.raw
+until_ok names raw-a any-b raw-d
+hasnt gate.log "is away"
+hasnt gate.log folder-back
+rm two/d.raw
+run 0 weir policy apply weir.yaml
 run 0 weir volume create nvme0 raw-c --size 1M
 run 0 names raw-a any-b raw-c
 run 0 weir volume rm --keep raw-c

@@ -113,6 +113,16 @@ same vm-w vm/w.raw
 run 0 weir volume list
 hasnt stdout "not served"
 
+# ---- a file that rm --keep hid is no volume; another one in its place is
+
+run 0 weir volume rm --keep vm-w
+cp new.raw vm/w2.raw
+until_ok there vm-w2
+run 0 gone vm-w
+filled new.raw 006 4M
+mv new.raw vm/w.raw
+until_ok holds vm-w 6
+
 # ---- rm deletes only the file that create made, also after a restart
 
 for how in moved copied; do

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Fifty volumes behind one gate, on files, on NBD upstreams, and mixed: 20:1, 1:2:4:8, min and max hold between them; volumes that do not
-# answer (SIGSTOP of one upstream of ten, of three, and of one of two volumes of one tenant) leave the others their rate.
+# answer (SIGSTOP of one upstream of ten, of three, and of one of two volumes of one tenant) leave the others their rate and latency.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
@@ -76,7 +76,7 @@ for kind in file nbd mixed; do
 	serve_stop gate
 done
 
-# ---- upstreams that stop: from 2 s on the others keep their rate
+# ---- upstreams that stop: from 2 s on the others keep their rate and latency
 
 for i in $(seq 0 9); do
 	nbdkit -U "$here/up$i.sock" --pidfile "up$i.pid" --filter=delay memory 4M rdelay=2ms wdelay=2ms
@@ -110,29 +110,37 @@ loads = [start(i) for i in range(10)]
 def counts():
     return {v["name"]: v["requests"] for v in ask("GET", "/v1/volumes")["volumes"]}
 
-def rates(seconds=2.5):
-    a, began = counts(), time.monotonic()
-    time.sleep(seconds)
+def measure(tenants, spans=5):
+    """Return the rate of each volume, and the 99th percentile of the latencies of tenants: the median of those of half
+    seconds, since another program may disturb one of them."""
+    a, began, p99 = counts(), time.monotonic(), []
+    looks = [ask("GET", "/v1/status?histograms=1")]
+    for _ in range(spans):
+        time.sleep(0.5)
+        looks.append(ask("GET", "/v1/status?histograms=1"))
+        p99.append(percentile(*looks[-2:], tenants, 99))
     b, span = counts(), time.monotonic() - began
-    return {v: (b[v] - a[v]) / span for v in a}
+    return {v: (b[v] - a[v]) / span for v in a}, sorted(p99)[spans // 2]
 
 def stop(which, what):
     pids = [int(open(f"up{i}.pid").read()) for i in which]
     others = [f"u{i}" for i in range(10) if i not in which]
-    calm = rates()
+    tenants = [f"t{i}" for i in range(2, 10) if i not in which]
+    calm, calm_p99 = measure(tenants)
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     time.sleep(2)
-    stopped = rates()
+    stopped, p99 = measure(tenants)
     status = ask("GET", "/v1/status")["resources"][0]["stalled"]
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
+    time.sleep(2)
     had, has = (sum(x[v] for v in others) for x in (calm, stopped))
     check(has >= 0.9 * had, f"{what}: the others have {has:.0f} a second, and had {had:.0f}")
+    check(p99 <= 1.2 * calm_p99, f"{what}: the others' p99 is {p99 * 1e3:.1f} ms, and was {calm_p99 * 1e3:.1f} ms")
     check(status == len(which), what, "are counted as stalled:", status)
     if which == [0]: # the other volume of the tenant
         check(stopped["u1"] >= 0.9 * calm["u1"], f"u1 has {stopped['u1']:.0f}, and had {calm['u1']:.0f}")
-    time.sleep(2)
 
 time.sleep(2)
 stop([0], "one of two volumes of a tenant")

@@ -109,6 +109,45 @@ static void granted_beyond_the_size(void)
 	weir_gate_free(b.g);
 }
 
+/* A bucket without a rate passes as much as its level allows, which may be set at any time. */
+static void level_of_a_hold_bucket(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 100});
+	weir_node group = leaf(&b, WEIR_ROOT, 1), n = leaf(&b, group, 1);
+	const struct weir_bucket_spec none = {.rate = 0, .size = 1}, some = {.rate = 10, .size = 4};
+	struct weir_knob set = {.node = n, .kind = WEIR_KNOB_LEVEL, .n_buckets = 0};
+	double level;
+
+	CHECK_INT(weir_gate_set(b.g, b.now, &set, 1, NULL), -EINVAL); /* it has no bucket */
+	buckets(&b, n, &none, 1);
+	buckets(&b, group, &some, 1);
+	CHECK_INT(weir_gate_set(b.g, b.now, &set, 1, NULL), 0);
+	for (unsigned i = 0; i < 8; i++)
+		submit(&b, n, 1);
+	CHECK(pass(&b) == NULL);
+	CHECK_INT(weir_gate_wakeup(b.g, b.now), WEIR_NEVER);
+	set.value = 3;
+	CHECK_INT(weir_gate_set(b.g, b.now, &set, 1, NULL), 0);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(pass(&b) != NULL);
+	CHECK(pass(&b) == NULL);
+	CHECK_INT(weir_gate_set(b.g, b.now, &set, 1, NULL), 0);
+	CHECK(pass(&b) != NULL); /* the group's fourth */
+	CHECK(pass(&b) == NULL);
+	set.node = group;
+	set.value = -1;
+	CHECK_INT(weir_gate_set(b.g, b.now, &set, 1, NULL), 0);
+	b.now += 150 * WEIR_MS;
+	CHECK_INT(weir_gate_get_buckets(b.g, b.now, group, NULL, &level, 1), 1);
+	CHECK_NEAR(level, 0.5, 1e-9);
+	CHECK(pass(&b) == NULL);
+	b.now += 50 * WEIR_MS + 2000; /* (timers are rounded) */
+	CHECK(pass(&b) != NULL);
+	set.n_buckets = 1;
+	CHECK_INT(weir_gate_set(b.g, b.now, &set, 1, NULL), -EINVAL);
+	weir_gate_free(b.g);
+}
+
 /* ---- the window */
 
 /* Setting a window of half a slot again keeps its saved credit: one request was inside for 1 ms,
@@ -210,6 +249,7 @@ int main(void)
 	RUN(first_and_last_buckets);
 	RUN(grants_in_a_set);
 	RUN(granted_beyond_the_size);
+	RUN(level_of_a_hold_bucket);
 	RUN(half_a_slot_is_set_again);
 	RUN(full_from_then_on);
 	RUN(no_longer_for_the_window);

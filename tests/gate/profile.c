@@ -14,6 +14,15 @@ struct plain { /* the buckets of the profile, one by one */
 	weir_time stamp;
 };
 
+/* A bucket of bytes or device time. */
+static struct weir_bucket_spec large_bucket(unsigned unit)
+{
+	return (struct weir_bucket_spec){.kind = WEIR_PROFILE,
+		.unit = unit,
+		.rate = law_log(1e5, 1e10),
+		.size = law_log(1e4, law_chance(0.02) ? 1e11 : 1e9)};
+}
+
 static struct weir_bucket_spec any_bucket(unsigned unit)
 {
 	bool wide = law_chance(0.05); /* more than a narrow bucket can hold */
@@ -24,7 +33,8 @@ static struct weir_bucket_spec any_bucket(unsigned unit)
 		.size = law_log(1, wide ? 1e9 : 2e6)};
 }
 
-static struct profile *any_profile(struct plain *plain, unsigned units)
+/* Make a profile of several units, or of one; large: of bytes. */
+static struct profile *any_profile(struct plain *plain, unsigned units, bool large)
 {
 	uint32_t n = (uint32_t)law_between(1, law_chance(0.1) ? MOST : PROFILE_FEW);
 	size_t size = profile_lines(n) * POOL_LINE;
@@ -34,28 +44,30 @@ static struct profile *any_profile(struct plain *plain, unsigned units)
 	CHECK(p != NULL);
 	memset(p, 0, size);
 	for (uint32_t i = 0; i < n; i++) {
-		struct weir_bucket_spec spec = any_bucket((unsigned)law_below(units));
+		struct weir_bucket_spec spec = large ? large_bucket(WEIR_UNIT_BYTES)
+						     : any_bucket((unsigned)law_below(units));
 
 		bucket_init(&p->b[i], &spec);
 		if (same) {
 			p->b[i] = p->b[0];
 			p->b[i].rate += law_below(3); /* or nearly together */
 		}
-		plain->b[i] = p->b[i];
 	}
 	p->n = (uint8_t)n;
+	profile_round(p);
+	memcpy(plain->b, p->b, n * sizeof *p->b);
 	plain->n = n;
 	p->stamp = plain->stamp = law_chance(0.5) ? 0 : INT64_C(3155760000) * WEIR_SEC;
 	profile_changed(p);
 	return p;
 }
 
-static struct weir_req any_request(weir_time now)
+static struct weir_req any_request(weir_time now, bool large)
 {
 	struct weir_req r = {.submitted = now};
 
 	r.requests = (uint32_t)law_between(1, 20);
-	r.bytes = (uint32_t)law_log(1, law_chance(0.05) ? 4e9 : 2e6);
+	r.bytes = (uint32_t)law_log(1, law_chance(0.05) ? 4e9 : large ? 1e9 : 2e6);
 	r.time = law_chance(0.05) ? 0 : (uint32_t)law_log(1, 2e6);
 	return r;
 }
@@ -94,16 +106,16 @@ static void check_levels(struct profile *p, const struct plain *plain)
 }
 
 /* Submit requests at random times, of which some pass by the profile. */
-static uint64_t run_requests(unsigned units)
+static uint64_t run_requests(unsigned units, bool large)
 {
 	struct plain plain;
-	struct profile *p = any_profile(&plain, units);
+	struct profile *p = any_profile(&plain, units, large);
 	double span = law_log(1, 1e11);
 	weir_time now = plain.stamp;
 	uint64_t alike = 0;
 
 	for (unsigned k = 0; k < 300; k++) {
-		struct weir_req r = any_request(now);
+		struct weir_req r = any_request(now, large);
 		weir_time when = fits(&plain, &r);
 
 		profile_look(p, &r);
@@ -136,11 +148,23 @@ static void as_its_buckets_say(void)
 	uint64_t alike = 0;
 
 	for (unsigned i = 0; i < 2000; i++)
-		alike += run_requests(i % 2 ? 1 : WEIR_UNITS);
+		alike += run_requests(i % 2 ? 1 : WEIR_UNITS, false);
 #ifdef __SSE2__
 	CHECK(alike > 100000);
 #else
 	CHECK_INT(alike, 0);
+#endif
+}
+
+/* Buckets of bytes and device time go the short way, too, unless one is too large or too slow for it. */
+static void large_buckets(void)
+{
+	uint64_t alike = 0;
+
+	for (unsigned i = 0; i < 1000; i++)
+		alike += run_requests(1, true);
+#ifdef __SSE2__
+	CHECK(alike > 200000);
 #endif
 }
 
@@ -181,6 +205,7 @@ int main(int argc, char **argv)
 {
 	law_start(argc, argv, "profile");
 	RUN(as_its_buckets_say);
+	RUN(large_buckets);
 	RUN(nearly_last_together);
 	return law_end(500000);
 }

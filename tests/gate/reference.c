@@ -746,6 +746,40 @@ static weir_time ref_late(const struct ref_node *n, weir_time now)
 	return !has ? now : n->as_of > now - REF_LATE ? n->as_of : now - REF_LATE;
 }
 
+/* Round the rates of a profile with large or fast buckets to multiples of 2^shift/1024 a second, such that each size
+ * is at most 2^(21 + shift) and 2^30, and each rate less than 2^(31 + shift)/1024; and levels down to as many parts of
+ * a unit. But if some rate would be less than 2^16 such multiples, the law's 2^-17, round none. */
+static void ref_round_profile(struct ref_node *n)
+{
+	unsigned shift = 0;
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned i = 0; i < n->n_buckets; i++) {
+		const struct ref_bucket *b = &n->b[i];
+
+		if (b->spec.kind != WEIR_PROFILE)
+			continue;
+		while (shift <= 19 &&
+			(b->spec.size > exp2(21 + shift) ||
+				floor((double)b->rate / exp2(shift) + 0.5) >= exp2(31)))
+			shift++;
+		if (b->spec.size > exp2(30))
+			return;
+		least = b->rate < least ? b->rate : least;
+	}
+	if (shift > 19 || floor((double)least / exp2(shift) + 0.5) < exp2(16))
+		return;
+	for (unsigned i = 0; i < n->n_buckets; i++) {
+		struct ref_bucket *b = &n->b[i];
+		ref_parts part = (ref_parts)1 << shift;
+
+		if (b->spec.kind != WEIR_PROFILE)
+			continue;
+		b->rate = (uint64_t)floor((double)b->rate / exp2(shift) + 0.5) << shift;
+		b->level -= (b->level % part + part) % part;
+	}
+}
+
 static void ref_knob_buckets(struct ref_node *n, weir_time now, const struct weir_knob *k)
 {
 	struct ref_bucket old[REF_BUCKETS];
@@ -788,6 +822,7 @@ static void ref_knob_buckets(struct ref_node *n, weir_time now, const struct wei
 			break;
 		}
 	}
+	ref_round_profile(n);
 }
 
 static void ref_grant(struct ref_node *n, enum weir_bucket_kind kind, double value, weir_time now)

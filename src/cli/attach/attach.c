@@ -154,7 +154,8 @@ int attach_grow(struct attach *a, uint64_t *ret_size, struct weir_err *err)
 	return e;
 }
 
-int attach_start(struct attach *a, bool *ret_again, struct weir_err *err)
+/* Attach the volume to a device, or give the device new connections if it is attached already. *ret_again: which. */
+static int attach_start(struct attach *a, bool *ret_again, struct weir_err *err)
 {
 	struct connections c = {.n = 0};
 	int wanted = a->device.index, e = device_find(a->device.identifier, err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* attach: an export as a block device of this machine; shared by `weir attach`, its watch, and `weir detach`. */
-#ifndef WEIR_CLI_ATTACH_ATTACH_H
-#define WEIR_CLI_ATTACH_ATTACH_H
+#pragma once
 
 #include "cli/attach/netlink.h"
 #include "serve/back/nbd-uri.h"
@@ -17,8 +16,6 @@ struct attach {
 	struct netlink_device device; /* as asked for; .index: once it is attached */
 };
 
-/* Attach the volume to a device, or give the device new connections if it is attached already. *ret_again: which. */
-int attach_start(struct attach *a, bool *ret_again, struct weir_err *err);
 /* Give the attached device new connections instead of dead ones, and the export's size if it grew. */
 int attach_again(struct attach *a, struct weir_err *err);
 /* Set the device's size to the export's if it grew. *ret_size: the new size, 0: as before. -ENOSPC: it shrank. */
@@ -30,11 +27,7 @@ int watch_run(struct attach *a);
 
 /* Parse "/dev/nbd3". Return its number, or -EINVAL. */
 int device_parse(const char *text);
-/* Read the identifier of the volume, "" if the device has none. Return ret. */
-char *device_identifier(int index, char *ret, size_t len);
 /* Find the device of the volume: `name` is its identifier, or the export in it. Return its number, -ENOENT, or -EEXIST
  * and a message: there are several. */
 int device_find(const char *name, struct weir_err *err);
 uint64_t device_size(int index); /* bytes */
-
-#endif

@@ -34,11 +34,6 @@ static char *read_line(int index, const char *name, char *ret, size_t len)
 	return ret;
 }
 
-char *device_identifier(int index, char *ret, size_t len)
-{
-	return read_line(index, "backend", ret, len);
-}
-
 uint64_t device_size(int index)
 {
 	char text[32];
@@ -67,7 +62,7 @@ int device_find(const char *name, struct weir_err *err)
 		snprintf(path, sizeof(path), "/dev/%.16s", e->d_name);
 		index = device_parse(path);
 		if (index < 0 ||
-			!names(device_identifier(index, identifier, sizeof(identifier)), name))
+			!names(read_line(index, "backend", identifier, sizeof(identifier)), name))
 			continue;
 		if (found >= 0)
 			found = weir_err_set(err, -EEXIST,

@@ -4,8 +4,7 @@
  *
  * All functions return 0 or a negative errno with a message. They need CAP_SYS_ADMIN.
  */
-#ifndef WEIR_CLI_ATTACH_NETLINK_H
-#define WEIR_CLI_ATTACH_NETLINK_H
+#pragma once
 
 #include <weir/err.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ int netlink_attached(struct netlink *n, int index, bool *ret, struct weir_err *e
 int netlink_listen(struct netlink *n, int *ret_fd, struct weir_err *err);
 /* Read all messages. Return true if a connection of the device was lost, or messages were. */
 bool netlink_lost(struct netlink *n, int index);
-
-#endif

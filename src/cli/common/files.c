@@ -159,7 +159,7 @@ static int list_into(FILE *to, const char *top, const char *below)
 	return r;
 }
 
-int files_list(const char *folder, char **ret_text, size_t *ret_len, struct weir_err *err)
+static int list_files(const char *folder, char **ret_text, size_t *ret_len, struct weir_err *err)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -181,7 +181,7 @@ int files_read_named(const char *path, char **ret_text, size_t *ret_len, struct 
 {
 	size_t n = strlen(path);
 
-	return n > 0 && path[n - 1] == '/' ? files_list(path, ret_text, ret_len, err)
+	return n > 0 && path[n - 1] == '/' ? list_files(path, ret_text, ret_len, err)
 					   : files_read_trace(path, ret_text, ret_len, err);
 }
 

@@ -34,12 +34,10 @@ int files_read_beside(void *arg, const char *from, const char *name, char **ret_
 int files_read_trace(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err);
 
 /*
- * Return the names of all files in the folder and below it, relative to it, in order, one per line;
- * links to folders are not followed, and names that start with a dot are left out.
+ * For a scenario (scenario_read): where the path ends in '/', the names of all files in the folder and
+ * below it, relative to it, in order, one per line (links to folders are not followed, and names that
+ * start with a dot are left out); else files_read_trace.
  */
-int files_list(const char *folder, char **ret_text, size_t *ret_len, struct weir_err *err);
-
-/* For a scenario (scenario_read): files_list where the path ends in '/', else files_read_trace. */
 int files_read_named(const char *path, char **ret_text, size_t *ret_len, struct weir_err *err);
 
 /*

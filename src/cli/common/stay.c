@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/field.h"
 #include "cli/common/stay.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -48,11 +49,8 @@ int stay_addresses(const struct verb *v, const char *option, const char *text, s
 int stay_level(const struct verb *v, const char *text, int *ret_level)
 {
 	static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
-	int level = -1;
+	int level = text ? field_index(levels, text) : -1;
 
-	for (int i = 0; text && levels[i]; i++)
-		if (strcmp(text, levels[i]) == 0)
-			level = i;
 	if (text && level < 0)
 		return opts_fail(v, "--log-level: must be error, warning, info or debug");
 	*ret_level = level;

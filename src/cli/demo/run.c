@@ -10,7 +10,6 @@
 #include "cli/common/process.h"
 #include "cli/view/view.h"
 #include "load/load.h"
-#include "serve/loop/loop.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

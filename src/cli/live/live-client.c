@@ -9,7 +9,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A gateway divides larger requests into pieces, and counts the pieces (docs/architecture.md). */
 #define PIECE (256u << 10)

@@ -8,7 +8,6 @@
 #include "serve/api/facts-json.h"
 #include "sim/measure-facts.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,7 +19,8 @@
 
 /* ---- which hosts */
 
-bool live_control_moves(
+/* Return true if the controller of hosts moves the host's window. */
+static bool moves_window(
 	const struct scenario *s, const struct scenario_controller *c, uint32_t host)
 {
 	const struct scenario_group *g = &s->groups[s->hosts[host].group];
@@ -61,7 +61,7 @@ static int find_members(
 		struct live_server *v;
 		int r;
 
-		if (!live_control_moves(l->s, c, h) || l->host_server[h] < 0)
+		if (!moves_window(l->s, c, h) || l->host_server[h] < 0)
 			continue;
 		v = &l->servers[l->host_server[h]];
 		r = process_bind_udp(&v->port, &g->fds[g->n]);

@@ -149,8 +149,6 @@ const char *live_text(struct live *l, const char *fmt, ...) __attribute__((forma
 int live_control(struct live *l, struct weir_err *err);
 int live_key(const struct live *l, struct weir_err *err);  /* write DIR/key, which all share */
 bool live_controlled(const struct live *l, uint32_t host); /* a controller moves its window */
-bool live_control_moves(/* a controller of hosts: the host's window */
-	const struct scenario *s, const struct scenario_controller *c, uint32_t host);
 /*
  * Record the controllers' facts in the last status as metrics with the simulator's names: points of
  * series at `t` (s), or, if it is negative, the values at the end.
@@ -158,8 +156,6 @@ bool live_control_moves(/* a controller of hosts: the host's window */
 int live_control_facts(struct live *l, double t);
 
 /* ---- live-policy.c: write the file of each server. */
-/* The gate of a server; NULL: a device without one. */
-const struct scenario_gate *live_gate(const struct live *l, const struct live_server *v);
 int live_policy_write(struct live *l, struct weir_err *err);
 
 /* ---- live-client.c */

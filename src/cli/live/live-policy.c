@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct scenario_gate *live_gate(const struct live *l, const struct live_server *v)
+/* Return the gate of a server; NULL: a device without one. */
+static const struct scenario_gate *gate_of(const struct live *l, const struct live_server *v)
 {
 	return v->host < 0 ? l->s->stations[v->device].gate
 			   : &l->s->groups[l->s->hosts[v->host].group].gate;
@@ -55,7 +56,7 @@ const char *live_depth(const struct live_server *v, char text[LIVE_DEPTH])
 /* Return the map of a server's resource in its policy; id 0: none. */
 static yamldoc_node resource_node(const struct live *l, const struct live_server *v)
 {
-	const struct scenario_gate *g = live_gate(l, v);
+	const struct scenario_gate *g = gate_of(l, v);
 	yamldoc_node list = g ? yamldoc_get(g->node, "resources") : (yamldoc_node){0};
 
 	for (size_t i = 0; i < yamldoc_size(list); i++) {
@@ -177,7 +178,7 @@ static void put_default_tenants(FILE *f, const struct live *l, size_t server)
 
 static void put_tree(FILE *f, const struct live *l, size_t server)
 {
-	const struct scenario_gate *g = live_gate(l, &l->servers[server]);
+	const struct scenario_gate *g = gate_of(l, &l->servers[server]);
 
 	if (!g)
 		return; /* all clients are one tenant */

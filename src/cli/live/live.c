@@ -16,9 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #define BEAT  (100 * WEIR_MS)
 #define ASKED (20 * WEIR_MS) /* between checks whether clients have begun: the error of time 0 */

@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Write the CSV of a series, or (NULL) of all values. */
 static int write_csv(const char *dir, const char *name, const struct metrics *m,

@@ -11,7 +11,6 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ECMA-48 and xterm: alternate screen, no cursor, no line wrap; and back. */

@@ -159,12 +159,14 @@ static void write_why(const struct view_tenant *t, struct table *table)
 	table_cell(table, "%s", *text ? text : "-");
 }
 
-/* In shadow mode a rate is an estimate, with the range in which enforcement is expected. */
+/* In shadow mode a rate is an estimate, with the range in which enforcement is expected, if that is known. */
 static void write_iops(const struct view_tenant *r, struct table *t)
 {
 	char a[SHORT], b[SHORT], c[SHORT];
 
-	if (r->high > 0)
+	if (isnan(r->high))
+		table_cell(t, "?");
+	else if (r->high > 0)
 		table_cell(t, "~%s (%s-%s)", count(r->iops, a), count(r->iops * r->low, b),
 			count(r->iops * r->high, c));
 	else

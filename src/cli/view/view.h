@@ -27,11 +27,12 @@ struct view_tenant { /* text is borrowed from the later status */
 	double got; /* part of the requests served by its resources, 0 … 1; NAN: none was served */
 	double p50, p99; /* s, in the interval; NAN: no request was served */
 	double queued, in_flight, clients, errors;
-	double oldest;            /* s: waiting time of the oldest request that waits */
-	double wait[VIEW_CAUSES]; /* mean number of requests that waited for each cause */
-	double inside;            /* mean number of requests in the device */
-	double low, high;         /* shadow mode: range of the enforced rate, as factors; else 0 */
-	const char *held_by;      /* tenant whose max holds its first request now; or NULL */
+	double oldest;              /* s: waiting time of the oldest request that waits */
+	double wait[VIEW_CAUSES];   /* mean number of requests that waited for each cause */
+	double inside;              /* mean number of requests in the device */
+	double low, high;           /* shadow mode: range of the enforced rate, as factors; else 0.
+	                             NAN: not known */
+	const char *held_by;        /* tenant whose max holds its first request now; or NULL */
 	const json_t *before, *now; /* its two states; before NULL: it is new */
 	size_t place;               /* in the policy */
 };

@@ -181,11 +181,18 @@ static json_t *slo(const struct snapshot_slo *s)
 
 static json_t *shadow(const struct shadow_estimate *e)
 {
+	bool tells = shadow_estimate_tells(e);
+
 	if (!(e->high > 0))
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "low", api_real(e->low), "high",
-		api_real(e->high), "closed", api_count(e->closed), "open", api_count(e->open),
-		"outstanding", api_count(e->outstanding), "think_s",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "low",
+		tells ? api_real(e->low) : json_null(), "high",
+		tells ? api_real(e->high) : json_null(), "why",
+		api_text(tells ? NULL
+			       : "the device was not seen with as little inside as the gate would "
+				 "let in"),
+		"closed", api_count(e->closed), "open", api_count(e->open), "outstanding",
+		api_count(e->outstanding), "think_s",
 		api_seconds(e->closed ? (double)e->think / e->closed : 0));
 }
 

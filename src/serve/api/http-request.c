@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* http-request: one request: authorisation, its body, the handler's reply. */
+#include "base/field.h"
 #include "serve/api/http-impl.h"
 #include "base/array.h"
 #include <errno.h>
@@ -95,9 +96,8 @@ static enum MHD_Result check_key(
 {
 	struct unknown *u = arg;
 
-	for (const char *const *k = u->keys; *k; k++)
-		if (strcmp(*k, key) == 0)
-			return MHD_YES;
+	if (field_index(u->keys, key) >= 0)
+		return MHD_YES;
 	u->found = key;
 	return MHD_NO;
 }

@@ -15,8 +15,7 @@
  *   serve/back/model.c    any of them, with the timing of a device model
  *   serve/back/volumes.c  any number of them, each with its own part of the offsets
  */
-#ifndef WEIR_SERVE_BACK_BACK_H
-#define WEIR_SERVE_BACK_BACK_H
+#pragma once
 
 #include <stdatomic.h>
 #include <weir/clock.h>
@@ -228,5 +227,3 @@ struct back_kind {
 	int (*check)(const char *rest, struct weir_err *err);
 	int (*size)(const char *rest, uint64_t *ret_size); /* NULL: it cannot be told */
 };
-
-#endif

@@ -19,7 +19,6 @@
  */
 #include "serve/back/file.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

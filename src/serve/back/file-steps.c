@@ -25,7 +25,6 @@
  */
 #include "serve/back/file.h"
 #include <errno.h>
-#include <sys/uio.h>
 
 int file_fua(const struct back_io *io, enum file_step step)
 {

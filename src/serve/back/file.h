@@ -10,15 +10,13 @@
  *   serve/back/file-call.c   the system calls by threads: all of them, or those that io_uring lacks
  *   serve/back/file-hub.c    what the files of a loop share
  */
-#ifndef WEIR_SERVE_BACK_FILE_H
-#define WEIR_SERVE_BACK_FILE_H
+#pragma once
 
 #include "base/container.h"
 #include "serve/back/back.h"
 #include "serve/back/overlap.h"
 #include "serve/loop/threads.h"
 #include <liburing.h>
-#include <stddef.h>
 
 enum file_step { /* one system call */
 	FILE_READ,
@@ -61,7 +59,6 @@ struct file_cached {        /* private to serve/back/file-cached.c */
 	uint8_t *map;       /* of the whole file, for mincore only; NULL: none */
 };
 
-struct file;
 #define FILE_FIXED 1024 /* files of a ring that are registered with it */
 
 struct file_hub { /* of all files of a loop; serve/back/file-hub.c */
@@ -171,5 +168,3 @@ static inline void file_kick(struct file_hub *h)
 		file_ring_kick(h);
 	file_call_kick(h);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * nbd-replies: parse the stream of an NBD server's replies. For all clients: the NBD back end and
  * `weir load`.
  */
-#ifndef WEIR_SERVE_BACK_NBD_REPLIES_H
-#define WEIR_SERVE_BACK_NBD_REPLIES_H
+#pragma once
 
 #include "serve/back/cover.h"
 #include "wire/nbd.h"
@@ -50,5 +49,3 @@ struct nbd_replies_ops {
  * 0, a number from `done`, -EPROTO: breach of the protocol, or -ENOMEM. */
 int nbd_replies_input(struct nbd_replies *r, const struct nbd_replies_ops *ops, void *arg,
 	const uint8_t *p, size_t n);
-
-#endif

@@ -169,7 +169,7 @@ static bool send_piece(struct nbd *n)
 	return true;
 }
 
-void back_nbd_replay(struct nbd *n)
+static void replay(struct nbd *n)
 {
 	struct slot *s;
 
@@ -405,7 +405,7 @@ static void change_phase(struct nbd *n, weir_time now)
 	if (n->phase == NBD_PHASE_AWAY && n->ready_conns)
 		begin_replay(n);
 	if (n->phase == NBD_PHASE_REPLAY)
-		back_nbd_replay(n);
+		replay(n);
 }
 
 void back_nbd_attend(struct nbd *n)

@@ -56,8 +56,7 @@
  * Requests of a lost connection may still be inside an upstream that lives on, and take effect
  * late: NBD cannot cancel them. Those of live connections are awaited (DRAIN).
  */
-#ifndef WEIR_SERVE_BACK_NBD_H
-#define WEIR_SERVE_BACK_NBD_H
+#pragma once
 
 #include "base/container.h"
 #include "base/rng.h"
@@ -282,12 +281,9 @@ void back_nbd_flush_own(struct nbd *n);                   /* want one if much is
 /* serve/back/nbd-state.c */
 void back_nbd_dial_drop(struct nbd *n);
 void back_nbd_attend(struct nbd *n);
-void back_nbd_replay(struct nbd *n);         /* continue REPLAY */
 bool back_nbd_abandon(struct back *b);       /* back_ops.abandon */
 bool back_nbd_given_up(const struct nbd *n); /* `leaving`, and the upstream is away */
 void back_nbd_recheck(struct nbd *n);        /* UP, in doubt: DRAIN, then REPLAY */
 void back_nbd_timer(struct nbd *n);          /* set the timer */
 void back_nbd_due(struct loop_timer *t, weir_time now);
 void back_nbd_ready(struct loop_fd *f, uint32_t events); /* of a connection */
-
-#endif

@@ -111,18 +111,35 @@ static void flush_all(struct volumes *v, struct back_io *io)
 }
 
 /* One thread writes. */
-static void count(const struct volume *volume, const struct back_io *io)
+static void count(struct back_volume_counts *c, const struct back_io *io)
 {
-	struct back_volume_counts *c = volume->calls.counts;
+	uint64_t n = atomic_load_explicit(&c->requests, memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed);
 
-	if (!c)
-		return;
-	atomic_store_explicit(&c->requests,
-		atomic_load_explicit(&c->requests, memory_order_relaxed) + 1, memory_order_relaxed);
-	if (io->op == BACK_READ || io->op == BACK_WRITE)
-		atomic_store_explicit(&c->bytes,
-			atomic_load_explicit(&c->bytes, memory_order_relaxed) + io->length,
-			memory_order_relaxed);
+	for (; io; io = io->next) {
+		n++;
+		bytes += io->op == BACK_READ || io->op == BACK_WRITE ? io->length : 0;
+	}
+	atomic_store_explicit(&c->requests, n, memory_order_relaxed);
+	atomic_store_explicit(&c->bytes, bytes, memory_order_relaxed);
+}
+
+/* Volumes may be thousands, and in no cache: all of a batch are fetched together. */
+static void fetch_volumes(const struct volumes *v, const struct back_io *io)
+{
+	for (; io; io = io->next) {
+		const struct volume *volume = volume_at(v, io->offset);
+
+		__builtin_prefetch(volume, 1);
+		__builtin_prefetch((const char *)volume + 64, 1);
+	}
+}
+
+static void fetch_back(const struct volume *volume)
+{
+	__builtin_prefetch(volume->back);
+	__builtin_prefetch(&volume->back->done);
+	__builtin_prefetch(volume->calls.counts, 1);
 }
 
 static void volumes_submit(struct back *b, struct back_io *ios)
@@ -131,6 +148,7 @@ static void volumes_submit(struct back *b, struct back_io *ios)
 	struct volume *touched = NULL, **last = &touched, *volume;
 	struct back_io *next;
 
+	fetch_volumes(v, ios);
 	for (struct back_io *io = ios; io; io = next) {
 		next = io->next;
 		if (io->op == BACK_FLUSH && !io->length && !v->flush_all) {
@@ -147,19 +165,21 @@ static void volumes_submit(struct back *b, struct back_io *ios)
 			volume->next_touched = NULL;
 			*last = volume;
 			last = &volume->next_touched;
+			fetch_back(volume);
 		}
 		io->offset &= BACK_VOLUMES_SIZE - 1;
 		io->next = NULL;
 		*volume->end = io;
 		volume->end = &io->next;
 		volume->inside++;
-		count(volume, io);
 	}
 	while ((volume = touched)) {
 		struct back_io *first = volume->first;
 
 		touched = volume->next_touched;
 		volume->first = NULL;
+		if (volume->calls.counts)
+			count(volume->calls.counts, first);
 		back_submit(volume->back, first);
 	}
 }

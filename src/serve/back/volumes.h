@@ -10,8 +10,7 @@
  *
  * EXAMPLE  slot 2, offset 4096 of the volume: offset 0x0002000000001000 of the whole.
  */
-#ifndef WEIR_SERVE_BACK_VOLUMES_H
-#define WEIR_SERVE_BACK_VOLUMES_H
+#pragma once
 
 #include "serve/back/back.h"
 #include <stdatomic.h>
@@ -64,5 +63,3 @@ int back_volumes_grown(struct back *all, uint32_t slot);
 bool back_is_volumes(const struct back *b);
 /* Return the storage at an offset: a volume, or b itself if it has none. NULL: there is no volume at that offset. */
 const struct back *back_at(const struct back *b, uint64_t offset);
-
-#endif

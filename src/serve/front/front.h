@@ -25,8 +25,7 @@
  *
  * EXAMPLE  tests/serve/front-example/line.c: lines of text, in less than 250 lines.
  */
-#ifndef WEIR_SERVE_FRONT_FRONT_H
-#define WEIR_SERVE_FRONT_FRONT_H
+#pragma once
 
 #include "base/container.h"
 #include "policy/policy.h"
@@ -331,5 +330,3 @@ void front_finish(struct front *f, bool now);
 /* A turn was added to the loop whose requests the front end answers: its own turn goes behind that. On the thread. */
 void front_turn_last(struct front *f);
 size_t front_count(const struct front *f);
-
-#endif

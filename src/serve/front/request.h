@@ -5,8 +5,7 @@
  * Front ends make requests; the gateway's resources take them. Both know only this header of each
  * other.
  */
-#ifndef WEIR_SERVE_FRONT_REQUEST_H
-#define WEIR_SERVE_FRONT_REQUEST_H
+#pragma once
 
 #include <weir/gate.h>
 #include "control/shadow-device.h"
@@ -103,5 +102,3 @@ struct front_gate {
 	void (*answered)(const struct client *c, weir_time received, weir_time finished);
 	void (*held)(struct resource *r, const struct client *c, struct front_held *ret_held);
 };
-
-#endif

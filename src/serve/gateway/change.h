@@ -6,8 +6,7 @@
  *                            overrides
  *   serve/gateway/change.c   puts it in force, without stopping anything
  */
-#ifndef WEIR_SERVE_GATEWAY_CHANGE_H
-#define WEIR_SERVE_GATEWAY_CHANGE_H
+#pragma once
 
 #include "serve/loop/aside.h"
 #include "serve/gateway/each.h"
@@ -102,5 +101,3 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c);
 
 /* End pending changes; the loop does not run. Return false if a thread still uses the policy. */
 bool gateway_changes_stop(struct gateway *g);
-
-#endif

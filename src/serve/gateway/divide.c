@@ -33,6 +33,7 @@ struct seat { /* of one resource; while it is away, it belongs to that thread */
 	bool collect, apply;          /* work of the task */
 	size_t n, rows;               /* tenants; limits of all of them */
 	double *part, *tokens;        /* of the books, one per limit: to be applied */
+	struct joint *const *joints;  /* of the books */
 	struct divide_demand *demand; /* of the books: collected */
 	weir_time at, before;         /* time of the collection, and of the one before */
 	int rc;
@@ -153,7 +154,7 @@ static void seat_there(struct loop_task *task)
 	struct seat *s = container_of(task, struct seat, there);
 	struct resource *r = s->resource->resource;
 
-	s->rc = s->apply ? resource_divide(r, s->part, s->tokens, s->rows, &s->err) : 0;
+	s->rc = s->apply ? resource_divide(r, s->part, s->joints, s->tokens, s->rows, &s->err) : 0;
 	if (s->collect) {
 		resource_demand(r, s->demand, s->n);
 		s->before = s->at;
@@ -171,6 +172,7 @@ static void send(struct gateway_divide *d, struct seat *s, bool collect, bool ap
 	s->n = divide_table_policy(d->now->table)->n_tenants;
 	s->rows = divide_table_rows(d->now->table);
 	s->part = apply ? parts_for(d->now, seat) : NULL;
+	s->joints = divide_table_joints(d->now->table);
 	s->tokens = &d->now->tokens[seat * s->rows];
 	if (apply)
 		divide_table_tokens(d->now->table, seat, d->now->away, s->tokens);
@@ -320,8 +322,9 @@ int gateway_divide_swapped(struct gateway *g, struct gateway_resource *r,
 		b = d->next;
 	seat = b ? seat_of(b, r) : -1;
 	return seat < 0 ? 0
-			: resource_divide(r->resource, parts_for(b, (size_t)seat), NULL,
-				  divide_table_rows(b->table), err);
+			: resource_divide(r->resource, parts_for(b, (size_t)seat),
+				  divide_table_joints(b->table), NULL, divide_table_rows(b->table),
+				  err);
 }
 
 void gateway_divide_policy(struct gateway *g)

@@ -3,8 +3,7 @@
  * each: the tenants that templates have made (policy/each.h): wanted by a client's handshake, made by a refresh, removed by
  * another when their last client has been gone for expire_after. Main thread, unless noted.
  */
-#ifndef WEIR_SERVE_GATEWAY_EACH_H
-#define WEIR_SERVE_GATEWAY_EACH_H
+#pragma once
 
 #include "policy/each.h"
 #include "serve/gateway/impl.h"
@@ -37,5 +36,3 @@ int gateway_admit(struct gateway *g, const struct weir_who *who);
 
 /* A size has changed: limits may follow. */
 void gateway_each_size(struct gateway *g);
-
-#endif

@@ -149,7 +149,7 @@ int gateway_find(struct gateway *g, const struct weir_who *who, struct front_pla
 	return 0;
 }
 
-struct gateway_resource *gateway_resource(struct gateway *g, const char *name)
+struct gateway_resource *gateway_resource(const struct gateway *g, const char *name)
 {
 	for (size_t i = 0; i < g->n_resources; i++)
 		if (strcmp(g->resources[i]->name, name) == 0)

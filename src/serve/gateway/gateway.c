@@ -13,16 +13,13 @@
 #include "serve/host/reports.h"
 #include "serve/gateway/change.h"
 #include "serve/back/back.h"
-#include "serve/back/volumes.h"
 #include "serve/host/cluster.h"
 #include "serve/gateway/ledger.h"
 #include "serve/gateway/note.h"
 #include "serve/gateway/slo.h"
 #include "serve/loop/tls.h"
 #include "base/no-memory.h"
-#include <assert.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +58,7 @@ const char *gateway_policy_text(const struct gateway *g)
 	return g->text;
 }
 
-struct tls *gateway_tls(const struct gateway *g, bool *ret_required)
+static struct tls *gateway_tls(const struct gateway *g, bool *ret_required)
 {
 	*ret_required = g->tls && g->policy->tls.required;
 	return g->tls;

@@ -22,8 +22,7 @@
  *   serve/gateway/fronts.c the front ends, by name
  *   serve/front/           connections of clients, by protocol
  */
-#ifndef WEIR_SERVE_GATEWAY_GATEWAY_H
-#define WEIR_SERVE_GATEWAY_GATEWAY_H
+#pragma once
 
 #include <weir/err.h>
 #include "policy/policy.h"
@@ -188,7 +187,4 @@ int gateway_listen_check(const char *text, struct weir_err *err); /* as stream_l
 extern const struct front_site gateway_site;
 int gateway_find(struct gateway *g, const struct weir_who *who, struct front_place *ret);
 const char *gateway_export(const struct gateway *g, size_t i);
-struct tls *gateway_tls(const struct gateway *g, bool *ret_required);
 void gateway_count(struct gateway *g, int connections, int refused, int broken);
-
-#endif

@@ -13,8 +13,7 @@
  * The main thread calls workers by gateway_each (loop_call: it waits until a worker's next round,
  * tens of µs). A worker never waits for the main thread, only posts.
  */
-#ifndef WEIR_SERVE_GATEWAY_IMPL_H
-#define WEIR_SERVE_GATEWAY_IMPL_H
+#pragma once
 
 #include "serve/back/volumes.h"
 #include "serve/store/extra.h"
@@ -246,7 +245,7 @@ int gateway_tls_read(const struct weir_policy *p, struct tls **ret_tls, struct w
 /* ---- serve/gateway/export.c */
 
 /* Return the resource of that name, or NULL. */
-struct gateway_resource *gateway_resource(struct gateway *g, const char *name);
+struct gateway_resource *gateway_resource(const struct gateway *g, const char *name);
 /* Check that the exports of a policy fit the back ends of its resources, `list` in the policy's order; those that are not
  * open are NULL. -EINVAL with a message. */
 int gateway_fits(struct gateway *g, const struct weir_policy *p,
@@ -406,5 +405,3 @@ void gateway_change_left(struct gateway_change *c);
 /* Follow the folders of volumes, from the loop; and end that. */
 int gateway_folders_start(struct gateway *g);
 void gateway_folders_stop(struct gateway *g);
-
-#endif

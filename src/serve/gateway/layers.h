@@ -9,8 +9,7 @@
  *
  * Each layer is added to a copy of the one below; then limits by size get their values, and the whole is checked.
  */
-#ifndef WEIR_SERVE_GATEWAY_LAYERS_H
-#define WEIR_SERVE_GATEWAY_LAYERS_H
+#pragma once
 
 #include "serve/gateway/each.h"
 #include "serve/gateway/impl.h"
@@ -44,5 +43,3 @@ int gateway_layers_drop_unfit(
 /* Note the overrides in force that are removed, and differ from a new base. */
 void gateway_layers_say_undone(
 	const struct gateway *g, const struct weir_policy *base, struct gateway_note *note);
-
-#endif

@@ -193,19 +193,11 @@ static void process(struct changes *c, bool own)
 		gateway_note_add(next(c), "log: changed");
 }
 
-static const struct weir_resource *resource_in(const struct weir_policy *p, const char *name)
-{
-	for (size_t i = 0; i < p->n_resources; i++)
-		if (strcmp(p->resources[i].name, name) == 0)
-			return &p->resources[i];
-	return NULL;
-}
-
 static void resources(struct changes *c)
 {
 	for (size_t i = 0; i < c->to->n_resources; i++) {
 		const struct weir_resource *r = &c->to->resources[i];
-		const struct weir_resource *was = resource_in(c->from, r->name);
+		const struct weir_resource *was = weir_policy_resource(c->from, r->name);
 
 		if (!was) {
 			gateway_note_add(next(c), "resource %s: new", r->name);
@@ -219,7 +211,7 @@ static void resources(struct changes *c)
 				r->name);
 	}
 	for (size_t i = 0; i < c->from->n_resources; i++)
-		if (!resource_in(c->to, c->from->resources[i].name))
+		if (!weir_policy_resource(c->to, c->from->resources[i].name))
 			gateway_note_add(next(c),
 				"resource %s: removed; its clients are disconnected",
 				c->from->resources[i].name);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* note: the messages of a policy change, line by line. */
-#ifndef WEIR_SERVE_GATEWAY_NOTE_H
-#define WEIR_SERVE_GATEWAY_NOTE_H
+#pragma once
 
 #include "serve/gateway/impl.h"
 
@@ -19,5 +18,3 @@ void gateway_note_news(
  * of others. */
 void gateway_note_changes(struct gateway_note *n, const struct weir_policy *from,
 	const struct weir_policy *to, bool own);
-
-#endif

@@ -13,7 +13,6 @@
 #include "base/no-memory.h"
 #include "policy/by-size.h"
 #include "policy/copy.h"
-#include "policy/override.h"
 #include "policy/swap.h"
 #include "serve/host/reports.h"
 #include "serve/host/cluster.h"

@@ -18,7 +18,6 @@
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 

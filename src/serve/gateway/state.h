@@ -5,8 +5,7 @@
  * They are in FOLDER/set.json: {"set": [{"key": "prod/db.max", "value": "5k iops"}, …]}, written and read as
  * serve/store/store.h says.
  */
-#ifndef WEIR_SERVE_GATEWAY_STATE_H
-#define WEIR_SERVE_GATEWAY_STATE_H
+#pragma once
 
 #include "serve/gateway/impl.h"
 
@@ -24,5 +23,3 @@ void gateway_state_free(struct gateway_override *list, size_t n);
  * added). */
 int gateway_state_copy(const struct gateway_override *list, size_t n, const char *except,
 	const char *value, struct gateway_override **ret_list, size_t *ret_n);
-
-#endif

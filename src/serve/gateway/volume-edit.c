@@ -99,14 +99,19 @@ static int create_file(struct gateway *g, struct gateway_change *c, const struct
 	return rc;
 }
 
-/* Make a file that is open longer; it is never made shorter. */
-static int grow_file(const char *path, uint64_t size, struct weir_err *err)
+/* Make the file of a volume longer; it is never made shorter. */
+static int grow_file(
+	const char *path, const struct policy_file *file, uint64_t size, struct weir_err *err)
 {
 	int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), rc = 0;
+	struct policy_file is;
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0 || fstat(fd, &st) < 0 || !folder_file_of(fd, "", &is))
 		rc = fail(err, path);
+	else if (file->ino && !policy_file_same(&is, file))
+		rc = weir_err_set(
+			err, -EBUSY, "%s: another file than the volume's is there now", path);
 	else if (S_ISREG(st.st_mode) && (uint64_t)st.st_size < size &&
 		 (ftruncate(fd, (off_t)size) < 0 || fsync(fd) < 0))
 		rc = fail(err, path);
@@ -300,7 +305,7 @@ static int grow(const struct there *t, const struct gateway_volume_request *q, s
 			"add it anew",
 			q->name);
 	else
-		rc = grow_file(path, q->size, err);
+		rc = grow_file(path, &t->volume->file, q->size, err);
 	free(path);
 	return rc;
 }
@@ -353,11 +358,11 @@ static int remove_one(struct gateway *g, struct gateway_change *c, struct extras
 		c->gone_file = e->file;
 	if (there && (t.export_->from == POLICY_EXPORT_FOUND || (e && e->kind == EXTRA_MADE)))
 		return put(list, q, t.resource, t.export_->back, NULL,
-			q->keep ? EXTRA_HIDDEN : EXTRA_GONE, c->gone_file, &c->err);
+			q->keep ? EXTRA_HIDDEN : EXTRA_GONE, t.export_->file, &c->err);
 	if (e && (e->kind == EXTRA_ADDED || e->kind == EXTRA_MADE))
 		extras_drop(list, q->name);
 	else
-		c->same = true;
+		c->same = !there; /* its file went, and it goes with the folders' events */
 	return 0;
 }
 

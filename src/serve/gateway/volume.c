@@ -495,11 +495,12 @@ int gateway_volumes_room(struct gateway *g, const struct gateway_volumes *fresh)
 void gateway_volumes_enter(
 	struct gateway *g, struct gateway_volumes *fresh, struct gateway_change *c)
 {
-	remove_unwanted(g, c);
-	if (c->grows) {
-		struct gateway_volume *v = find(&g->volumes, c->volume.name);
+	struct gateway_volume *grown;
 
-		v->size = v->back->info.size;
+	remove_unwanted(g, c);
+	grown = c->grows ? find(&g->volumes, c->volume.name) : NULL;
+	if (grown && grown == c->grows) { /* it may have gone with its file */
+		grown->size = grown->back->info.size;
 		gateway_each_size(g);
 	}
 	for (size_t i = 0; i < fresh->n; i++)

@@ -216,14 +216,6 @@ static int open_links(struct cluster *c, struct cluster_member *s)
 	return 0;
 }
 
-static bool is_ours(const struct gateway *g, const char *server)
-{
-	for (size_t i = 0; i < g->n_resources; i++)
-		if (strcmp(g->resources[i]->name, server) == 0)
-			return true;
-	return false;
-}
-
 /* A server that cannot listen does not stand in; the others may. One that was removed does not either. */
 static void update_stand_ins(struct cluster *c)
 {
@@ -233,7 +225,7 @@ static void update_stand_ins(struct cluster *c)
 		char address[POLICY_CLUSTER_ADDRESS];
 		const char *server =
 			policy_cluster_stand_in(g->policy, k, address, sizeof(address));
-		bool ours = server && is_ours(g, server);
+		bool ours = server && gateway_resource(g, server);
 		struct weir_err err;
 
 		if (!ours) {

@@ -7,10 +7,8 @@
  * (control.c), and have links of every server, too. The links are the main thread's, a server is its resource's
  * (serve/resource/control.c): frames and messages change hands by posted tasks, and no thread waits.
  */
-#ifndef WEIR_SERVE_HOST_CLUSTER_H
-#define WEIR_SERVE_HOST_CLUSTER_H
+#pragma once
 
-#include <weir/err.h>
 #include "policy/policy.h"
 
 struct gateway;
@@ -34,5 +32,3 @@ void cluster_policy(struct gateway *g);
 void cluster_stop(struct gateway *g);
 /* Add the state of the links. Main thread. */
 void cluster_look(const struct gateway *g, struct snapshot *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control-api: what a controller can be asked; weir-api(7), "THE CONTROLLER". It cannot be told anything. */
-#include "serve/api/api.h"
 #include "serve/api/http-json.h"
 #include "serve/host/control-impl.h"
 #include "serve/api/metrics-impl.h"

@@ -7,10 +7,8 @@
  * of peers go to the resources that they are about. Resources of this host with one name among the hosts are each other's
  * peers, too. Threads hand over by posted tasks; none waits.
  */
-#ifndef WEIR_SERVE_HOST_REPORTS_H
-#define WEIR_SERVE_HOST_REPORTS_H
+#pragma once
 
-#include <weir/err.h>
 #include "policy/policy.h"
 #include "serve/host/peer.h"
 
@@ -34,5 +32,3 @@ void reports_policy(struct gateway *g);
 void reports_stop(struct gateway *g);
 /* false: no peers are named. */
 bool reports_stats(const struct gateway *g, struct peer_stats *ret);
-
-#endif

@@ -9,8 +9,7 @@
  * Chunks are reference-counted: code that needs a payload longer (the log of unflushed writes)
  * takes a reference.
  */
-#ifndef WEIR_SERVE_LOOP_CHUNK_H
-#define WEIR_SERVE_LOOP_CHUNK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ void chunk_set_budget(struct chunk_pool *p, size_t budget);
 void chunk_keeps(struct chunk_pool *p, size_t bytes);
 void chunk_keeps_no_more(struct chunk_pool *p, size_t bytes);
 size_t chunk_kept(const struct chunk_pool *p);
-
-#endif

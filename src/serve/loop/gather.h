@@ -3,8 +3,7 @@
  * gather: the vectors of one send: small parts next to each other in a scratch buffer, large ones
  * where they are.
  */
-#ifndef WEIR_SERVE_LOOP_GATHER_H
-#define WEIR_SERVE_LOOP_GATHER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -83,5 +82,3 @@ static inline int gather_skip(struct gather *g, int from, uint64_t n)
 	}
 	return i;
 }
-
-#endif

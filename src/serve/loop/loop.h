@@ -7,8 +7,7 @@
  * wait; ready fds; expired timers; posted tasks; then every turn, in the order in which they were
  * added. So the turns handle all events of a round in one batch.
  */
-#ifndef WEIR_SERVE_LOOP_LOOP_H
-#define WEIR_SERVE_LOOP_LOOP_H
+#pragma once
 
 #include <weir/clock.h>
 #include <stdbool.h>
@@ -81,5 +80,3 @@ int loop_set(struct loop *l, struct loop_timer *t, weir_time at);
 
 void loop_turn_add(struct loop *l, struct loop_turn *t);
 void loop_turn_remove(struct loop *l, struct loop_turn *t);
-
-#endif

@@ -79,29 +79,6 @@ static unsigned burst_place(const struct weir_tenant *t, unsigned m)
 	return at;
 }
 
-/* Set a bucket to a level ≥ 1: a new bucket is full. The others keep theirs. */
-static int set_level(struct resource *r, weir_node node, struct weir_bucket_spec *b, unsigned n,
-	unsigned at, double level)
-{
-	struct weir_bucket_spec others[POLICY_BUCKETS], whole = b[at];
-	struct weir_knob knob = {.node = node, .kind = WEIR_KNOB_BUCKETS, .buckets = others};
-	weir_time now = resource_policy_now(r);
-	struct weir_err err;
-	int rc;
-
-	for (unsigned i = 0; i < n; i++)
-		if (i != at)
-			others[knob.n_buckets++] = b[i];
-	rc = weir_gate_set(r->gate, now, &knob, 1, &err);
-	knob.buckets = b;
-	knob.n_buckets = n;
-	b[at].size = level;
-	if (rc == 0)
-		rc = weir_gate_set(r->gate, now, &knob, 1, &err);
-	b[at] = whole;
-	return rc < 0 ? rc : weir_gate_set(r->gate, now, &knob, 1, &err);
-}
-
 /* A level that was read before the parts changed, and what becomes of it. */
 struct burst {
 	size_t tenant;
@@ -114,17 +91,17 @@ struct burst {
 static void move_tokens(struct resource *r, const struct burst *b, double *tokens)
 {
 	struct weir_bucket_spec specs[POLICY_BUCKETS];
-	unsigned n = resource_divide_own(r, b->tenant, specs);
 	double fall = b->part[1] < b->part[0] ? b->part[1] / b->part[0] : 1;
-	double level = fmax(b->level, 0) * fall + tokens[b->row];
-	double want = fmin(level, specs[b->at].size);
+	double level = fmax(b->level, 0) * fall + tokens[b->row], want;
+	struct weir_knob knob = {
+		.node = r->nodes[b->tenant], .kind = WEIR_KNOB_LEVEL, .n_buckets = b->at};
 
-	if (b->level < 0 || want < 1) { /* a debt stays, and a bucket has room for 1 at least */
+	resource_divide_own(r, b->tenant, specs);
+	want = knob.value = fmin(level, specs[b->at].size);
+	if (b->level < 0) /* a debt stays */
 		tokens[b->row] = fall < 1 ? 0 : tokens[b->row];
-		return;
-	}
-	if (set_level(r, r->nodes[b->tenant], specs, n, b->at, want) == 0)
-		tokens[b->row] = level - want + fmax(b->level, 0) * (1 - fall);
+	else if (weir_gate_set(r->gate, resource_policy_now(r), &knob, 1, NULL) == 0)
+		tokens[b->row] = level - want + b->level * (1 - fall);
 }
 
 /* Read the levels of bursts whose parts will change. A tenant with buckets of a controller is left out: they may be of the same
@@ -168,8 +145,8 @@ static size_t count_bursts(const struct resource *r)
 	return n;
 }
 
-int resource_divide(
-	struct resource *r, const double *rows, double *tokens, size_t n, struct weir_err *err)
+int resource_divide(struct resource *r, const double *rows, struct joint *const *joints,
+	double *tokens, size_t n, struct weir_err *err)
 {
 	struct resource_part *t = r->policy_of ? &r->policy_of->part : NULL;
 	struct burst *bursts = NULL;
@@ -189,6 +166,8 @@ int resource_divide(
 	rc = set_buckets(r, &new, err);
 	if (rc == 0)
 		memcpy(t->rows, rows, n * sizeof(*rows));
+	if (rc == 0 && joints && resource_joint_set(r, joints, n) < 0)
+		rc = no_memory(err);
 	for (size_t i = 0; rc == 0 && i < n_bursts; i++)
 		move_tokens(r, &bursts[i], tokens);
 	free(bursts);

@@ -103,6 +103,7 @@ struct resource_retired { /* counters of leaves that a group had */
 	struct resource_count count;
 };
 
+struct resource_joints;
 struct resource_loads;
 struct resource_reads;
 struct resource_shadows;
@@ -183,6 +184,7 @@ struct resource {
 	struct resource_slos *slos;       /* serve/resource/slo.c's; NULL: no tenant has an slo */
 	bool late;         /* serve/resource/slo.c: some count may have its `late` set */
 	weir_time late_at; /* its next look for long waits; WEIR_NEVER: no request waits */
+	struct resource_joints *joints; /* serve/resource/joint.c's; NULL: no limit is joint */
 	struct resource_stall
 		*stall; /* serve/resource/stall.c's; NULL: it has no volumes, or no gate */
 };
@@ -201,6 +203,16 @@ static inline unsigned resource_flow_of(const struct weir_req *q)
 	return q->op != WEIR_READ && q->op != WEIR_STATUS;
 }
 
+/* ---- serve/resource/joint.c; r->joints is not NULL, unless noted */
+/* A request, or a shadow, enters the gate (1) or leaves it (-1). */
+void resource_joint_count(struct resource *r, const struct weir_req *q, int sign);
+void resource_joint_turn(struct resource *r, weir_time now); /* give the gate its tokens */
+weir_time resource_joint_next(const struct resource *r);     /* when turn has something to do */
+/* Use the joint buckets of a table from now on, one a row, or none; the policy's rows are in force. 0 or -ENOMEM; then there
+ * are none. */
+int resource_joint_set(struct resource *r, struct joint *const *joints, size_t rows);
+void resource_joint_clear(struct resource *r); /* r->joints may be NULL */
+
 /* Count a request, or a shadow, that enters the gate or leaves it, passed or taken back. */
 static inline void resource_queue_in(struct resource *r, const struct weir_req *q)
 {
@@ -209,6 +221,8 @@ static inline void resource_queue_in(struct resource *r, const struct weir_req *
 	f->requests += q->requests;
 	f->bytes += q->bytes;
 	r->queued += !q->user;
+	if (r->joints)
+		resource_joint_count(r, q, 1);
 }
 static inline void resource_queue_out(struct resource *r, const struct weir_req *q)
 {
@@ -217,6 +231,8 @@ static inline void resource_queue_out(struct resource *r, const struct weir_req 
 	f->requests += q->requests;
 	f->bytes += q->bytes;
 	r->queued -= !q->user;
+	if (r->joints)
+		resource_joint_count(r, q, -1);
 }
 
 /* ---- resource.c, for serve/resource/policy.c */

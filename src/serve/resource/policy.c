@@ -541,6 +541,7 @@ static int finish_gate(struct resource *r, struct weir_err *err)
 		return rc;
 	}
 	end_shadows(r, was_shadow, !p->enforce);
+	resource_joint_clear(r); /* of the old nodes */
 	resource_drop_left(r);
 	resource_retire(r, o->swap.stays, o->swap.n_next);
 	match_clients(r, p, &busy);

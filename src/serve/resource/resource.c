@@ -350,6 +350,8 @@ static bool pass(struct resource *r)
 	for (unsigned i = 0; i < PASSES; i++) {
 		size_t n = 0;
 
+		if (r->joints)
+			resource_joint_turn(r, r->now);
 		if (r->queued || (r->shadows && resource_shadow_waiting(r)))
 			n = weir_gate_next(r->gate, r->now, reqs, BATCH);
 		if (n == 0)
@@ -392,6 +394,8 @@ static bool set_timer(struct resource *r, weir_time now)
 		at = resource_shadow_next(r);
 	if (r->stall && resource_stall_next(r) < at)
 		at = resource_stall_next(r);
+	if (r->joints && resource_joint_next(r) < at)
+		at = resource_joint_next(r);
 	if (r->left && r->left_at < at)
 		at = r->left_at;
 	if (!r->queued && !r->late)
@@ -417,7 +421,8 @@ bool resource_turn(struct resource *r, weir_time now)
 		resource_late_look(r);
 	if (!r->finished.first && !r->arrived.first && !r->again.first && !r->queued &&
 		!r->undrained && !(r->shadows && resource_shadow_busy(r)) &&
-		!(r->stall && resource_stall_next(r) <= now))
+		!(r->stall && resource_stall_next(r) <= now) &&
+		!(r->joints && resource_joint_next(r) <= now))
 		return false;
 	finish(r, now);
 	if (r->stall)
@@ -550,6 +555,7 @@ void resource_free(struct resource *r)
 	back_free(r->back);
 	resource_shadow_free(r);
 	resource_control_free(r);
+	resource_joint_clear(r);
 	resource_loads_free(r);
 	resource_reads_free(r);
 	resource_policy_free(r);

@@ -99,11 +99,11 @@ int resource_swap_step(
 int resource_swap_finish(struct resource *r, struct weir_err *err); /* < 0: undo */
 bool resource_swap_undo(struct resource *r);                        /* true: more */
 
-/* Set this gate's part of each limit, 0 … 1, if the process has several resources: 1 until set. By
- * row, see struct policy_part; -EINVAL unless n is the number of the policy in force. tokens: by row, tokens of a burst that
+/* Set this gate's part of each limit, 0 … 1, if the process has several resources: 1 until set. joints: of limits
+ * whose part is 0, else NULL; NULL: as they are. By row, see struct policy_part; -EINVAL unless n is the number of the policy in force. tokens: by row, tokens of a burst that
  * it gets; set to those that it gave up or could not take; NULL: none. */
-int resource_divide(
-	struct resource *r, const double *rows, double *tokens, size_t n, struct weir_err *err);
+int resource_divide(struct resource *r, const double *rows, struct joint *const *joints,
+	double *tokens, size_t n, struct weir_err *err);
 /* Get the demand of each tenant, groups included, since the last call, and what held it. ret:
  * n_tenants. */
 void resource_demand(struct resource *r, struct divide_demand *ret_demand, size_t n);

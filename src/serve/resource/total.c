@@ -13,6 +13,7 @@
 
 #define RING       1024 /* 16 KiB: stays in the second-level cache */
 #define HISTOGRAMS 4096 /* nodes with histograms at once, as in the gate */
+#define AHEAD      12   /* latencies whose histograms are fetched before it is their turn */
 
 struct resource_totals {
 	uint32_t n;    /* in the ring */
@@ -64,6 +65,15 @@ static struct weir_hist *hist_of(struct resource *r, weir_node node)
 	return h;
 }
 
+static void fetch(const struct resource *r, uint32_t i)
+{
+	const struct resource_totals *t = r->ring;
+	const struct weir_hist *h = i < t->n ? r->totals[t->ring[i].node] : NULL;
+
+	if (h)
+		weir_hist_fetch(h, (uint64_t)t->ring[i].ns);
+}
+
 static void empty(struct resource *r)
 {
 	struct resource_totals *t = r->ring;
@@ -71,6 +81,7 @@ static void empty(struct resource *r)
 	for (uint32_t i = 0; i < t->n; i++) {
 		struct weir_hist *h = hist_of(r, t->ring[i].node);
 
+		fetch(r, i + AHEAD);
 		if (h)
 			weir_hist_record(h, (uint64_t)t->ring[i].ns);
 		if (r->slos)

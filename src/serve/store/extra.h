@@ -25,7 +25,7 @@ struct extra {
 	char *name, *resource, *back;
 	char *class_; /* NULL: none of its own */
 	enum extra_kind kind;
-	struct policy_file file; /* made, gone: that was created; dev is 0. ino 0: not known */
+	struct policy_file file; /* made, hidden, gone: which file; dev is 0. ino 0: not known */
 };
 
 struct extras {

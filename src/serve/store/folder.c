@@ -102,15 +102,26 @@ static int read_folder(struct folders *f, struct folder *d, DIR *dir)
 	return rc;
 }
 
+/* Two paths of one folder have one watch. */
+static void unwatch(struct folders *f, struct folder *d)
+{
+	int wd = d->wd;
+
+	d->wd = -1;
+	for (size_t i = 0; i < f->n; i++)
+		if (f->all[i]->wd == wd)
+			return;
+	if (wd >= 0)
+		inotify_rm_watch(f->fd, wd);
+}
+
 static void vanish(struct folders *f, struct folder *d, const char *why)
 {
 	if (!d->why[0]) {
 		snprintf(d->why, sizeof(d->why), "%s", why);
 		f->version++;
 	}
-	if (d->wd >= 0)
-		inotify_rm_watch(f->fd, d->wd);
-	d->wd = -1;
+	unwatch(f, d);
 	d->scanned = false;
 }
 
@@ -128,6 +139,8 @@ static int scan(struct folders *f, struct folder *d, int *ret_why)
 			f->version++;
 		}
 		d->why[0] = '\0';
+		if (d->wd != wd) /* another folder has the path now */
+			unwatch(f, d);
 		d->wd = wd;
 		rc = read_folder(f, d, dir);
 		*ret_why = rc;
@@ -244,6 +257,9 @@ static void forget_unwanted(struct folders *f)
 {
 	size_t kept = 0;
 
+	for (size_t i = 0; i < f->n; i++)
+		if (!f->all[i]->wanted)
+			unwatch(f, f->all[i]);
 	for (size_t i = 0; i < f->n; i++) {
 		struct folder *d = f->all[i];
 
@@ -252,8 +268,6 @@ static void forget_unwanted(struct folders *f)
 			f->all[kept++] = d;
 			continue;
 		}
-		if (d->wd >= 0)
-			inotify_rm_watch(f->fd, d->wd);
 		f->version++;
 		free_folder(d);
 	}

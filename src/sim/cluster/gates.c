@@ -14,7 +14,6 @@
 #include "sim/cluster/cluster.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Requests in the device at once. Fewer than the paper's buckets have outstanding (5), so that the
  * gate, and not the device, decides the order. */

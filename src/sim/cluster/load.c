@@ -9,12 +9,10 @@
  * DIFFERS Requests that wait at a server that a bucket leaves stay, and are served; those of a
  *         closed loop leave with its clients.
  */
-#include "control/ids.h"
 #include "sim/cluster/cluster.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static double weight(uint64_t k, double s)
 {

@@ -190,13 +190,6 @@ int experiment_run(const struct experiment *e, const struct experiment_options *
 	struct experiment_result **ret, struct weir_err *err);
 void experiment_result_free(const struct experiment *e, struct experiment_result *r);
 
-/* Format a band: "2856 … 3864 iops", "≤ 70 ms"; 96 bytes suffice. Return buf. */
-char *experiment_band(const struct experiment_claim *c, const struct experiment_outcome *o,
-	char *buf, size_t len);
-/* Format a value: "3362 iops"; "?" if not known. */
-char *experiment_value(const struct experiment_claim *c, const struct experiment_outcome *o,
-	char *buf, size_t len);
-
 /* Write one line per claim. Return 0 or -ENOMEM. */
 int experiment_text(const struct experiment *e, const struct experiment_result *r, FILE *to);
 /* Write a section of results.md. `pictures`: the folder of the pictures, relative to that file;

@@ -9,14 +9,6 @@
 const char *const expr_functions[EXPR_FUNCTIONS + 1] = {"min", "max", "mean", "sum", "spread",
 	"jain", "last", "abs", "ratio", "median", "below", NULL};
 
-int expr_function_find(const char *name)
-{
-	for (int i = 0; i < EXPR_FUNCTIONS; i++)
-		if (strcmp(expr_functions[i], name) == 0)
-			return i;
-	return -ENOENT;
-}
-
 static int fail(int code, const char **ret_why, const char *why)
 {
 	*ret_why = why;

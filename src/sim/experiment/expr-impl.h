@@ -32,7 +32,6 @@ enum expr_function {
 	EXPR_FUNCTIONS
 };
 extern const char *const expr_functions[EXPR_FUNCTIONS + 1]; /* NULL-terminated */
-int expr_function_find(const char *name);                    /* or -ENOENT */
 /* Apply a function to at least one argument. Return 0, or -EINVAL or -EDOM with *ret_why: what is
  * wrong with the arguments. */
 int expr_function_apply(

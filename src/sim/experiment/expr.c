@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* expr: a recursive-descent parser that computes while it parses. See expr.h. */
+#include "base/field.h"
 #include "base/array.h"
 #include "base/no-memory.h"
 #include "sim/experiment/expr-impl.h"
@@ -309,7 +310,7 @@ static int parse_call(struct parser *p, const char *at, const char *name, struct
 	struct expr_list l = {0};
 	char what[128];
 	const char *near, *why;
-	int fn = expr_function_find(name), r;
+	int fn = field_index(expr_functions, name), r;
 
 	if (fn < 0) {
 		near = weir_err_near(name, expr_functions);

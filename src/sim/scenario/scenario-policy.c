@@ -8,6 +8,7 @@
  */
 #include "base/no-memory.h"
 #include "policy/copy.h"
+#include "policy/each.h"
 #include "policy/impl.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
@@ -293,6 +294,23 @@ static int find_only(const struct weir_policy *p)
 	return found;
 }
 
+/* Make the tenants of templates that have clients. */
+static int make_each(yamldoc_node host, struct scenario_gate *g, struct weir_err *err)
+{
+	yamldoc_node map = yamldoc_get(host, "clients");
+	size_t n = map.id && yamldoc_kind(map) == YAMLDOC_MAP ? yamldoc_map_size(map) : 0;
+	const char **paths = calloc(n + 1, sizeof(*paths));
+	struct weir_err why;
+	int r = paths ? 0 : no_memory(err);
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		yamldoc_map_at(map, i, &paths[i]);
+	if (r == 0 && policy_each_make(g->whole, paths, n, &why) < 0)
+		r = yamldoc_error(map, err, "%s", why.text);
+	free(paths);
+	return r;
+}
+
 static int read_clients(yamldoc_node host, struct scenario_gate *g, struct weir_err *err)
 {
 	yamldoc_node map = yamldoc_get(host, "clients"), only = yamldoc_get(host, "workloads");
@@ -347,7 +365,8 @@ int scenario_host_policy_read(
 	if (r)
 		return r;
 	g->gate.policy = g->gate.whole;
-	if ((r = make_gate(g->gate.policy, device, &g->gate, err)) ||
+	if ((r = make_each(host, &g->gate, err)) ||
+		(r = make_gate(g->gate.policy, device, &g->gate, err)) ||
 		(r = make_tenants(&g->gate, err)))
 		return r;
 	return read_clients(host, &g->gate, err);

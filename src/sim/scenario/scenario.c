@@ -22,7 +22,7 @@ bool scenario_fits(const char *glob, const char *name)
 }
 
 /* Names are part of paths and of the names of metrics. */
-int scenario_name_check(yamldoc_node name, struct weir_err *err)
+static int check_name(yamldoc_node name, struct weir_err *err)
 {
 	const char *text = yamldoc_text(name);
 
@@ -41,7 +41,7 @@ int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err)
 
 	if (r == -ENOENT)
 		return yamldoc_error(map, err, "needs a 'name'");
-	if (r || (r = scenario_name_check(yamldoc_get(map, "name"), err)))
+	if (r || (r = check_name(yamldoc_get(map, "name"), err)))
 		return r;
 	*ret = name;
 	return 0;

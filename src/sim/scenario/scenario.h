@@ -234,8 +234,7 @@ int scenario_station_find(const struct scenario *s, const char *name, uint32_t f
 /* Return true if a change's glob matches the name. */
 bool scenario_fits(const char *glob, const char *name);
 
-/* Check the name of a host, tenant, device …: letters, digits, '-', '_'. */
-int scenario_name_check(yamldoc_node name, struct weir_err *err);
+/* Read the name of a host, tenant, device …: letters, digits, '-', '_'. */
 int scenario_name_read(yamldoc_node map, const char **ret, struct weir_err *err);
 /* Report an error of a model, as "KEY: why" or "KEY, KEY: why" (conflicting keys): `why` at the first of the keys
  * that is in the map; the whole text at the map if none is. */

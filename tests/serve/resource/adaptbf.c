@@ -282,7 +282,7 @@ static void parts_of_a_max_leave_the_rule(void)
 	memset(w.served, 0, sizeof(w.served));
 	for (int i = 0; i < 5000; i++) {
 		if (i % 10 == 0)
-			CHECK_INT(resource_divide(w.r, part[i / 10 % 2], NULL, 2, NULL), 0);
+			CHECK_INT(resource_divide(w.r, part[i / 10 % 2], NULL, NULL, 2, NULL), 0);
 		one_ms();
 	}
 	CHECK_NEAR((double)w.served[0], 165, 0.1); /* between 30 and 36 a second */

@@ -26,8 +26,8 @@ static void tick(struct rig *w)
 		for (size_t i = 0; i < w->n_resources; i++) {
 			divide_table_parts(t, i, rows);
 			divide_table_tokens(t, i, busy, tokens);
-			CHECK_INT(resource_divide(
-					  w->resource[i], rows, tokens, divide_table_rows(t), NULL),
+			CHECK_INT(resource_divide(w->resource[i], rows, divide_table_joints(t),
+					  tokens, divide_table_rows(t), NULL),
 				0);
 			divide_table_confirm(t, i, true, tokens);
 		}
@@ -42,8 +42,8 @@ static void start(struct rig *w, const char *text, struct device *const *devices
 	CHECK(w->user != NULL);
 	for (size_t i = 0; i < w->n_resources; i++) {
 		divide_table_parts(w->user, i, rows);
-		CHECK_INT(resource_divide(
-				  w->resource[i], rows, NULL, divide_table_rows(w->user), NULL),
+		CHECK_INT(resource_divide(w->resource[i], rows, divide_table_joints(w->user), NULL,
+				  divide_table_rows(w->user), NULL),
 			0);
 	}
 	w->tick = tick;
@@ -328,54 +328,149 @@ static uint64_t all_done(void)
 	return n;
 }
 
-/* Return the requests of the first 10 ms, and of the first `seconds` in *ret, after a pause, with 16
- * clients at 16 resources; *ret_later: of 48 s later. */
-static uint64_t after_pause(const char *max, uint64_t seconds, uint64_t *ret, uint64_t *ret_later)
+/* ---- a small max, over many resources */
+
+enum { STEPS = 1200 }; /* of 10 ms */
+
+static void start_many(size_t resources, const char *max)
 {
 	char text[2048] = "resources: [";
-	uint64_t first, before;
 
-	for (int i = 0; i < 16; i++)
-		sprintf(text + strlen(text), "%s{name: r%d, back: \"memory:1G\"}", i ? ", " : "",
+	for (size_t i = 0; i < resources; i++)
+		sprintf(text + strlen(text), "%s{name: r%zu, back: \"memory:1G\"}", i ? ", " : "",
 			i);
 	sprintf(text + strlen(text), "]\ntenants: [{name: t, max: %s, match: {export: \"*\"}}]\n",
 		max);
 	start(&w, text, NULL);
-	for (size_t i = 0; i < 16; i++)
-		rig_join(&w, i, "x", (struct rig_client){.depth = 8, .length = 4096});
-	rig_run(&w, 10 * WEIR_MS);
-	first = all_done();
-	rig_run(&w, (weir_time)seconds * WEIR_SEC - 10 * WEIR_MS);
-	*ret = all_done();
-	before = *ret;
-	rig_run(&w, 48 * WEIR_SEC);
-	*ret_later = all_done() - before;
-	stop(&w);
-	return first;
 }
 
-/* After a pause all gates of a small max together hold less than one request each more than one gate
- * would, and all of the max is used then. */
+static uint64_t all_bytes(void)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < w.n_clients; i++)
+		n += w.client[i].bytes;
+	return n;
+}
+
+/* Run for 12 s. No second has more than 1.05 of the rate and a request, in bytes; all have 0.95 together. */
+static void check_each_second(double rate, uint32_t request)
+{
+	static uint64_t at[STEPS + 1];
+	uint64_t most = 0;
+
+	at[0] = all_bytes();
+	for (size_t i = 1; i <= STEPS; i++) {
+		rig_run(&w, 10 * WEIR_MS);
+		at[i] = all_bytes();
+		most = i >= 100 && at[i] - at[i - 100] > most ? at[i] - at[i - 100] : most;
+	}
+	printf("  %.0f B/s of requests of %u: %.3f at once, at most %.3f in a second, %.3f in "
+	       "all\n",
+		rate, request, (double)(at[1] - at[0]) / rate, (double)most / rate,
+		(double)(at[STEPS] - at[0]) / rate / 12);
+	CHECK((double)most <= 1.05 * rate + request);
+	CHECK((double)(at[STEPS] - at[0]) >= 0.95 * 12 * rate - request);
+}
+
+/* After a pause no more passes at once at 16 resources than at one. */
 static void test_small_parts(void)
 {
 	static const struct {
 		const char *max;
-		double rate;
-		uint64_t seconds;
-	} of[] = {
-		{"1 iops", 1, 10}, {"10 iops", 10, 10}, {"100 iops", 100, 1}, {"1k iops", 1000, 1}};
+		double rate; /* B/s */
+		uint32_t request;
+	} of[] = {{"1 iops", 4096, 4096}, {"10 iops", 40960, 4096}, {"33 iops", 33 * 4096, 4096},
+		{"100 iops", 409600, 4096}, {"1k iops", 4096000, 4096},
+		{"10k iops", 40960000, 4096}, {"[1k iops, 50 KiB/s]", 51200, 4096},
+		{"{reads: 10 iops, writes: 1k iops}", 40960, 4096}, {"1 MiB/s", 1 << 20, 65536},
+		{"10 MiB/s", 10 << 20, 65536}, {"10 MiB/s", 10 << 20, 4096}};
 
-	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
-		uint64_t n, later, first = after_pause(of[i].max, of[i].seconds, &n, &later);
-		double held = fmax(2, 0.025 * of[i].rate);
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		for (size_t n = 2; n <= 16; n *= 2) {
+			start_many(n, of[i].max);
+			rig_run(&w, WEIR_SEC);
+			for (size_t k = 0; k < n; k++)
+				rig_join(&w, k, "x",
+					(struct rig_client){.depth = 8, .length = of[i].request});
+			check_each_second(of[i].rate, of[i].request);
+			stop(&w);
+		}
+}
 
-		printf("  %s: %ju at once, %ju in %ju s, then %.3f\n", of[i].max, (uintmax_t)first,
-			(uintmax_t)n, (uintmax_t)of[i].seconds, (double)later / (48 * of[i].rate));
-		CHECK((double)first <= held + 16 + 0.03 * of[i].rate);
-		CHECK((double)n <= of[i].rate * ((double)of[i].seconds + 0.02) + held + 16);
-		CHECK((double)later >= 0.95 * 48 * of[i].rate - 1);
-		CHECK((double)later <= 1.01 * 48 * of[i].rate + 1);
+/* Demand that moves from one resource to the next, between requests or while some wait, loses nothing, and the first request
+ * after a pause does not wait. */
+static void test_small_moves(void)
+{
+	start_many(4, "20 iops");
+	for (size_t k = 0; k < 4; k++)
+		rig_join(
+			&w, k, "x", (struct rig_client){.rate = 5.3, .even = true, .length = 4096});
+	check_each_second(20 * 4096.0, 4096);
+	stop(&w);
+
+	start_many(4, "20 iops");
+	for (size_t k = 0; k < 4; k++) {
+		uint64_t before = all_done();
+		struct rig_client *c =
+			rig_join(&w, k, "x", (struct rig_client){.depth = 4, .length = 4096});
+
+		rig_run(&w, 0);
+		CHECK(k > 0 || c->done == 1);
+		rig_run(&w, 2 * WEIR_SEC);
+		CHECK(all_done() - before >= 39 && all_done() - before <= 42);
+		rig_leave(c);
 	}
+	rig_run(&w, WEIR_SEC);
+	for (size_t k = 0; k < 4; k++)
+		rig_join(&w, k, "x", (struct rig_client){.depth = 4, .length = 4096});
+	check_each_second(20 * 4096.0, 4096);
+	stop(&w);
+}
+
+/* ---- a gateway that does not run */
+
+/* Stop the gateway for `ms` in each of 20 halves of a second. Return the loss of a stop, in ms of the max. */
+static double lost(unsigned depth, weir_time ms)
+{
+	struct rig_client *c;
+	weir_time begin;
+	double span;
+
+	start(&w,
+		"resources: [{name: a, back: \"memory:1G\"}]\n"
+		"tenants: [{name: t, max: 20k iops, match: {export: x}}]\n",
+		NULL);
+	c = rig_join(&w, 0, "x",
+		(struct rig_client){
+			.depth = depth, .length = 4096, .think = 20 * WEIR_US, .even = true});
+	rig_run(&w, WEIR_SEC);
+	rig_clear(&w);
+	begin = w.now;
+	for (int i = 0; i < 20; i++) {
+		rig_run(&w, (500 - ms) * WEIR_MS);
+		w.now += ms * WEIR_MS;
+	}
+	rig_run(&w, 500 * WEIR_MS);
+	span = (double)(w.now - begin) / WEIR_MS;
+	span -= (double)c->done / 20;
+	stop(&w);
+	return span / 20;
+}
+
+/* What a stop exceeds 25 ms by is lost, less as much as waits, up to 20 ms of the max. */
+static void test_stops(void)
+{
+	static const unsigned depths[] = {8, 32, 256, 2048};
+
+	for (size_t d = 0; d < 4; d++)
+		for (weir_time ms = 10; ms <= 100; ms += 15) {
+			double waits = fmin(depths[d] / 20.0, 20);
+			double is = lost(depths[d], ms);
+
+			if (fabs(is - fmax((double)ms - 25 - waits, 0)) > 3)
+				FAIL("depth %u, %jd ms: %g ms lost", depths[d], (intmax_t)ms, is);
+		}
 }
 
 /* ---- gates come and go */
@@ -508,5 +603,7 @@ int main(void)
 	RUN(test_come_and_go);
 	RUN(test_small);
 	RUN(test_small_parts);
+	RUN(test_small_moves);
+	RUN(test_stops);
 	return 0;
 }

@@ -426,17 +426,17 @@ static void test_parts(void)
 	join(0, "a");
 	run_for(WEIR_SEC);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 1000, 0.01);
-	CHECK_INT(resource_divide(w.r, &quarter, NULL, 1, NULL), 0);
+	CHECK_INT(resource_divide(w.r, &quarter, NULL, NULL, 1, NULL), 0);
 	run_for(100 * WEIR_MS);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 250, 0.02);
 	/* Kept for a tenant that stays. */
 	swap("tenants: [{name: n}, {name: a, max: 2000 iops, match: {export: \"*\"}}]\n");
 	run_for(100 * WEIR_MS);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 500, 0.02);
-	CHECK_INT(resource_divide(w.r, &one, NULL, 1, NULL), 0);
+	CHECK_INT(resource_divide(w.r, &one, NULL, NULL, 1, NULL), 0);
 	run_for(100 * WEIR_MS);
 	CHECK_NEAR((double)run_for(WEIR_SEC), 2000, 0.02);
-	CHECK_INT(resource_divide(w.r, two, NULL, 2, NULL), -EINVAL); /* of another policy */
+	CHECK_INT(resource_divide(w.r, two, NULL, NULL, 2, NULL), -EINVAL); /* of another policy */
 	stop();
 }
 

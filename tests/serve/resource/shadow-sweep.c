@@ -63,8 +63,8 @@ static const struct mix {
 
 struct tally {
 	unsigned n, missed, outside;
-	double wide;   /* the widest range: its ends' ratio */
-	double square; /* of the error of open loops, log; a sum */
+	unsigned untold; /* the range is too wide to be shown */
+	double square;   /* of the error of open loops, log; a sum */
 	unsigned open;
 };
 
@@ -100,7 +100,7 @@ static void count(struct tally *t, bool open, double is, double says, double low
 	t->square += open ? pow(log(says / is), 2) : 0;
 	t->missed += open && off > 0.15 * is && off > 3 * sqrt(is / 2);
 	t->outside += !(low <= is && is <= high);
-	t->wide = fmax(t->wide, high / low);
+	t->untold += high > SHADOW_TELLS * low;
 }
 
 static void compare(struct tally *t, struct shadow_run run, const struct mix *x, bool print)
@@ -133,13 +133,14 @@ static void compare(struct tally *t, struct shadow_run run, const struct mix *x,
 
 /* The error of an array's figures at a depth that was never visited, as a deviation of the log. Ten
  * disks serve one request each before queues grow; their times vary by a third, so that the mean is
- * known to a third over √10, 0.11. The law is off by 0.17 (DISK_ERROR). A mean of squares from eight
+ * known to a third over √10, 0.11, whatever the estimator. A mean of squares from eight
  * runs (four depths, two mixes of open loops) exceeds 26.1 / 8 times its expectation one time in
  * a thousand (chi squared). */
-#define DISKS (sqrt(0.11 * 0.11 + 0.17 * 0.17) * sqrt(26.1 / 8))
+#define DISKS (0.11 * sqrt(26.1 / 8))
 
-/* Enforcement lies in each range. Open loops do not miss on servers and SSDs. On the array, whose
- * time at a depth that was never visited shows in few requests, they may, by no more than that. */
+/* Enforcement lies in each range. Open loops do not miss on servers and SSDs, and all their ranges are narrow enough to be shown.
+ * On the array, whose time at a depth that was never visited shows in few requests, they may, by no more than that; and
+ * one in five figures may not be told. */
 static void test_some(void)
 {
 	for (size_t m = 0; m < N(models); m++) {
@@ -153,11 +154,11 @@ static void test_some(void)
 			for (size_t x = 0; x < N(mixes); x++)
 				if (mixes[x].test)
 					compare(&t, run, &mixes[x], false);
-			printf("  %s, depth %u: %u figures, %u missed, widest %.2f\n",
-				run.model->name, run.depth, t.n, t.missed, t.wide);
+			printf("  %s, depth %u: %u figures, %u missed, %u untold\n",
+				run.model->name, run.depth, t.n, t.missed, t.untold);
 			CHECK_INT(t.outside, 0);
 			CHECK(run.model->rotational || !t.missed);
-			CHECK(t.wide <= (run.model->rotational ? 5 : run.depth < 10 ? 3.2 : 2.3));
+			CHECK(t.untold <= (run.model->rotational ? t.n / 5 : 0));
 			square += t.square;
 			open += t.open;
 		}
@@ -203,8 +204,8 @@ static void print_all(const char *model, const char *mix, unsigned depth, uint64
 					(!depth || depth == depths[d]))
 					compare(&t, run, &mixes[x], true);
 			}
-	printf("%u figures, %u missed, %u outside, widest %.2f\n", t.n, t.missed, t.outside,
-		t.wide);
+	printf("%u figures, %u missed, %u outside, %u untold\n", t.n, t.missed, t.outside,
+		t.untold);
 }
 
 int main(int argc, char **argv)
