@@ -73,6 +73,14 @@ static inline void pshift_books_accept(struct pshift_line *l, uint64_t accepted,
 		l->most = l->least = l->told > used ? l->told : used;
 }
 
+/* Record that the server holds no more than `most`, by its own law. */
+static inline void pshift_books_most(struct pshift_line *l, int64_t most)
+{
+	l->told = l->told < most ? l->told : most;
+	l->most = l->most < most ? l->most : most;
+	l->least = l->least < most ? l->least : most;
+}
+
 /* Record that the server reports to hold `has`; under_way: an unacknowledged message may still
  * change it. */
 static inline void pshift_books_holds(struct pshift_line *l, bool under_way, int64_t has)

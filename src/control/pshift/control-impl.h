@@ -85,6 +85,8 @@ struct pshift_share { /* a bucket */
 	uint64_t moved; /* the last period in which demand came to one of its servers, or left it */
 	/* the last period in which a server with a part of it was silent or started, or will not have its part back */
 	uint64_t ended;
+	uint64_t
+		missed; /* the last period in which it missed its reservation, although all its servers were there */
 };
 
 struct pshift_control { /* arrays of entries by place: in the order of buckets */
@@ -185,11 +187,18 @@ static inline void pshift_note_end(struct pshift_share *b, uint64_t period)
 		b->ended = period;
 }
 
-/* Return true if a server that was last granted tokens in a period, and believes to be in another, has slept through
- * the hold of these: its clock stood still. It will have its static parts as soon as it hears of the present period. */
-static inline bool pshift_slept(const struct pshift_control *c, uint64_t granted, uint64_t period)
+/* Return true if that was so lately that tokens may be missing because of it. */
+static inline bool pshift_just_ended(const struct pshift_control *c, const struct pshift_share *b)
 {
-	return granted && period + 1 < c->period && granted + PSHIFT_HOLD < c->period;
+	return b->ended && c->period <= b->ended + 2;
+}
+
+/* Return true if the hold of a server's last grant has ended (0: it has none): by its own law it has no more than its
+ * static parts in this period, even if it is yet to begin it or if its clock stood still. Others may have been told that
+ * they have the rest. */
+static inline bool pshift_is_late(const struct pshift_control *c, uint64_t granted)
+{
+	return !granted || granted + PSHIFT_HOLD < c->period;
 }
 
 /* After a takeover the previous controller may still grant, for so many periods at most: pshift.h,
@@ -219,13 +228,11 @@ void pshift_lead_restarted(struct pshift_control *c, struct pshift_member *s);
 /* limits.c. Set how long grants may be held, and which servers count with their static parts: valid
  * until the next call; each period needs one before anything is told. */
 void pshift_limits_reach(struct pshift_control *c);
-/* Return true if the hold of all that the server was granted ends with this period, or has ended: others may have been
- * told already that they have it from the next one on. */
-bool pshift_limits_ended(const struct pshift_control *c, size_t server);
-/* Return the most of the limit that the server may have without being told: in the periods that
- * follow, and (begins) in the one that has begun. */
+/* Return the most of the limit that the server may have without being told: in the periods that follow; in the one
+ * that has just begun; and in this one, with what it was told. */
 int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshift_entry *e);
 int64_t pshift_limits_begins(const struct pshift_control *c, const struct pshift_entry *e);
+int64_t pshift_limits_cap(const struct pshift_control *c, const struct pshift_entry *e);
 /* Return the most that servers without a report may hold of a bucket's limit; and record the first
  * report of one of them, in that period. */
 void pshift_limits_heard(struct pshift_control *c, struct pshift_entry *e, uint64_t period);
@@ -233,10 +240,8 @@ void pshift_limits_turn(struct pshift_control *c, size_t bucket); /* a period be
 void pshift_limits_more(struct pshift_share *b, int64_t tokens);  /* its limit grows */
 /* Record that the server of a known entry reports this limit. */
 void pshift_limits_holds(struct pshift_control *c, struct pshift_entry *e, int64_t limit);
-/* Return true if the hold of unknown grants has ended, in this period or (entitled) in each that
- * follows: those servers have their static parts. */
-bool pshift_limits_over(
-	const struct pshift_control *c, const struct pshift_share *b, bool entitled);
+/* Return true if the hold of unknown grants has ended: those servers have their static parts. */
+bool pshift_limits_over(const struct pshift_control *c, const struct pshift_share *b);
 int64_t pshift_limits_unknown(const struct pshift_control *c, size_t bucket, bool entitled);
 /* Tell servers the wanted limits, as far as the books allow. */
 void pshift_limits_tell(struct pshift_control *c, size_t bucket);

@@ -137,7 +137,7 @@ static void hear_unknown(
 	pshift_note_end(b, c->period);
 	/* The previous instance's possible use of this period counts as used: its static part, or
 	 * the unknown; this also in the next period, in which servers may be at a takeover. */
-	if (pshift_limits_over(c, b, false)) {
+	if (pshift_limits_over(c, b)) {
 		b->lost += e->static_part;
 		e->cap = (struct pshift_line){0};
 	} else {
@@ -194,9 +194,11 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 		e->static_part = pshift_static_part(&c->buckets[e->bucket]);
 	limit = d->limit;
 	/* It is told so with its next grant, and has no more without one. */
-	if (c->started &&
-		(pshift_limits_ended(c, e->server) || pshift_slept(c, r->granted, r->period)))
+	if (c->started && pshift_is_late(c, r->granted)) {
 		limit = lesser(limit, e->static_part);
+		if (!under_way)
+			pshift_books_most(&e->cap, e->static_part);
+	}
 	if (c->started && known)
 		pshift_limits_holds(c, e, limit);
 	pshift_books_holds(&e->limit, under_way, limit);
@@ -249,13 +251,16 @@ static void hear_accepted(
 	}
 }
 
-/* While the period is not known: take the newest that a server is in, and its latest end. */
+/* While the period is not known: take the newest that a server is in, and its latest end. No server is ahead of a
+ * controller that counts (pshift.h, LEASES): if one is, another controller has granted since. */
 static void hear_period(struct pshift_control *c, weir_time now, const struct lease_report *r)
 {
 	weir_time left = r->left < c->config.length ? r->left : c->config.length;
 
-	if (c->counts || r->period < c->period || !r->period)
+	if (c->started || !r->period || r->period < c->period ||
+		(c->counts && r->period == c->period))
 		return;
+	c->counts = false;
 	if (r->period > c->period || now + left > c->end)
 		c->end = now + left;
 	c->period = r->period;

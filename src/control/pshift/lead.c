@@ -51,13 +51,29 @@ static bool has_majority(const struct pshift_control *c, unsigned age)
 	return votes >= majority(c) || all == c->n_servers;
 }
 
+/* Return true if that majority has taken grants of the period of these messages: it is in that period, or later. */
+static bool has_ruled(const struct pshift_control *c, unsigned age)
+{
+	size_t votes = 0, all = 0;
+
+	for (size_t i = 0; i < c->n_servers; i++) {
+		const struct pshift_member *s = &c->servers[i];
+
+		if (s->age > age || s->granted + age < c->period)
+			continue;
+		all++;
+		votes += may_vote(s);
+	}
+	return votes >= majority(c) || all == c->n_servers;
+}
+
 static void look_for_rule(struct pshift_control *c)
 {
 	if (!c->started || c->ruled == c->period)
 		return;
-	if (has_majority(c, 0))
+	if (has_ruled(c, 0))
 		c->ruled = c->period;
-	else if (c->ruled + 1 < c->period && has_majority(c, 1))
+	else if (c->ruled + 1 < c->period && has_ruled(c, 1))
 		c->ruled = c->period - 1;
 }
 
@@ -142,7 +158,7 @@ static void forget(struct pshift_control *c)
 
 		b->seen = 0;
 		b->waiting = false;
-		b->renewed = 0;
+		b->renewed = b->missed = 0;
 		b->lost = b->lost_next = b->unknown[0] = b->unknown[1] = 0;
 	}
 	ids_free(&c->pairs);
@@ -187,6 +203,8 @@ bool pshift_lead_follows(struct pshift_control *c, const struct lease_report *r)
 		return true;
 	if (r->generation > c->highest)
 		c->highest = r->generation;
+	if (!c->started && (higher || (r->controller && r->generation == c->generation)))
+		c->counts = false; /* another one may have granted since */
 	if (c->asking && higher) {
 		stand_down(c);
 		c->counts = false;
@@ -382,9 +400,8 @@ static void start(struct pshift_control *c, weir_time now)
 			pshift_note_end(&c->buckets[e->bucket], c->frozen);
 		if (e->cap_of == c->period || is_blind(&c->servers[e->server]))
 			continue;
-		if (pshift_slept(c, c->servers[e->server].granted, e->cap_of) &&
-			e->limit.told > e->static_part)
-			pshift_books_holds(&e->limit, false, e->static_part);
+		if (pshift_is_late(c, c->servers[e->server].granted))
+			pshift_books_most(&e->limit, e->static_part);
 		e->cap = e->limit;
 		e->cap.most = had > entitled ? had : entitled;
 	}

@@ -299,20 +299,21 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 
 /* ---- tokens */
 
-/* The rate, in tokens a ns, at which tokens of a bucket with a limit come in: that of its entitlement, as if it were
- * the max of a gateway of its own, and a little more, which makes up for looks that came late. Entitlements
- * add up to no more than the limit over all servers, at any time, and so do these rates. Faster only where
- * the claim would otherwise be missed, after demand has moved between servers, or had to wait for its turn with tokens
- * at the gate; slower where the cap would be used up before the period ends. Requests that waited for tokens, because these
- * were at another server or because this one had only its static parts, are not made up for: demand has not moved. */
+/* The rate, in tokens a ns, at which tokens of a bucket with a limit come in: that of its cap over the period, as if it
+ * were the max of a gateway of its own, and a little more, which makes up for looks that came late, and in short periods
+ * for the pause between two. Caps add up to no more than the limit over all servers, at any time, and so do these rates.
+ * Faster only where the claim would otherwise be missed, if the controller says so, or if demand has moved here, or had
+ * to wait for its turn with tokens at the gate; slower where the cap would be used up before the period ends. */
 static double rate_of(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
 	/* Early enough to be used. */
 	double left = fmax((double)(s->end - now - PSHIFT_AHEAD), PSHIFT_PACE);
-	double early = fmax(left - (double)s->length / 8, PSHIFT_PACE); /* as due_claim() */
-	double rate = (double)b->limit / (double)s->length * (1 + 1.0 / PSHIFT_CATCH_UP);
+	double length = (double)s->length, spread = length / (1 + 1.0 / PSHIFT_CATCH_UP);
+	double rate = (double)b->cap / fmax(fmin(spread, length - PSHIFT_AHEAD), PSHIFT_PACE);
+	bool moved = now - most(b->moved, b->delayed) < s->length;
+	double early = fmax(left - length / (moved ? 8 : 32), PSHIFT_PACE);
 
-	if ((b->makes_up && s->joined != s->period) || now - most(b->moved, b->delayed) < s->length)
+	if ((b->makes_up && s->joined != s->period) || moved)
 		rate = fmax(rate, (double)(b->claim - b->used) / early);
 	return fmax(0, fmin(rate, (double)(b->cap - b->used) / left));
 }

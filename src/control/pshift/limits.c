@@ -50,19 +50,21 @@ void pshift_limits_reach(struct pshift_control *c)
 	}
 }
 
-bool pshift_limits_ended(const struct pshift_control *c, size_t server)
+/* Return true if the hold of all that the server was granted has ended, and a majority has taken grants since: a
+ * controller that takes over knows of it, too, by its period. */
+static bool has_ended(const struct pshift_control *c, size_t server)
 {
 	uint64_t last = last_told(c, &c->servers[server]);
 
 	/* A live server has its grant renewed, and so keeps its holdings. */
-	return (!last || c->ruled >= last + PSHIFT_HOLD) && !pshift_tell_live(c, server);
+	return (!last || c->ruled > last + PSHIFT_HOLD) && !pshift_tell_live(c, server);
 }
 
 int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshift_entry *e)
 {
 	const struct pshift_member *s = &c->servers[e->server];
 
-	if (pshift_limits_ended(c, e->server))
+	if (has_ended(c, e->server))
 		return e->static_part;
 	return s->apart ? greater(e->limit.most, e->static_part) : e->limit.most;
 }
@@ -70,11 +72,15 @@ int64_t pshift_limits_entitled(const struct pshift_control *c, const struct pshi
 int64_t pshift_limits_begins(const struct pshift_control *c, const struct pshift_entry *e)
 {
 	const struct pshift_member *s = &c->servers[e->server];
-	uint64_t last = last_told(c, s);
 
-	if ((!last || c->ruled > last + PSHIFT_HOLD) && !pshift_tell_live(c, e->server))
+	if (has_ended(c, e->server))
 		return e->static_part;
 	return pshift_may_be_static(c, s) ? greater(e->limit.most, e->static_part) : e->limit.most;
+}
+
+int64_t pshift_limits_cap(const struct pshift_control *c, const struct pshift_entry *e)
+{
+	return has_ended(c, e->server) ? lesser(e->cap.most, e->static_part) : e->cap.most;
 }
 
 void pshift_limits_heard(struct pshift_control *c, struct pshift_entry *e, uint64_t period)
@@ -103,7 +109,7 @@ static int64_t besides(const struct pshift_control *c, const struct pshift_entry
 {
 	const struct pshift_member *s = &c->servers[e->server];
 	uint64_t until = unknown_until(&c->buckets[e->bucket]);
-	int64_t most = entitled ? pshift_limits_entitled(c, e) : e->cap.most;
+	int64_t most = entitled ? pshift_limits_entitled(c, e) : pshift_limits_cap(c, e);
 
 	if (entitled ? !s->apart : !pshift_may_be_static(c, s))
 		return 0;
@@ -140,9 +146,9 @@ static bool is_renewed(const struct pshift_control *c, const struct pshift_share
 	return c->period + entitled <= b->renewed;
 }
 
-bool pshift_limits_over(const struct pshift_control *c, const struct pshift_share *b, bool entitled)
+bool pshift_limits_over(const struct pshift_control *c, const struct pshift_share *b)
 {
-	return c->ruled + entitled > unknown_until(b);
+	return c->ruled > unknown_until(b);
 }
 
 static int64_t parts_of(const struct pshift_share *b)
@@ -155,8 +161,7 @@ int64_t pshift_limits_unknown(const struct pshift_control *c, size_t bucket, boo
 	const struct pshift_share *b = &c->buckets[bucket];
 	int64_t parts = parts_of(b), unknown;
 
-	if (!is_renewed(c, b, entitled) &&
-		(b->parts <= b->seen || pshift_limits_over(c, b, entitled)))
+	if (!is_renewed(c, b, entitled) && (b->parts <= b->seen || pshift_limits_over(c, b)))
 		return parts;
 	unknown = lesser(b->unknown[entitled], b->limit) - all_besides(c, bucket, entitled);
 	return greater(unknown, parts);
@@ -166,7 +171,7 @@ void pshift_limits_turn(struct pshift_control *c, size_t bucket)
 {
 	struct pshift_share *b = &c->buckets[bucket];
 
-	if (pshift_limits_over(c, b, true))
+	if (pshift_limits_over(c, b))
 		b->unknown[1] = lesser(b->unknown[1], parts_of(b));
 	b->unknown[0] = b->unknown[1];
 }
@@ -187,7 +192,7 @@ static int64_t free_of(const struct pshift_control *c, size_t bucket, bool entit
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		const struct pshift_entry *e = &c->entries[c->place[p]];
 
-		free -= entitled ? pshift_limits_entitled(c, e) : e->cap.most;
+		free -= entitled ? pshift_limits_entitled(c, e) : pshift_limits_cap(c, e);
 	}
 	return free - pshift_limits_unknown(c, bucket, entitled);
 }

@@ -79,10 +79,12 @@
  *         controller or two of them count), and counts with max(e_j, s_j). If j still reports, as
  *         all do after a takeover, new grants are held for a shorter time instead, so that r is
  *         before that. The controller raises a cap only by the rest in the books. That suffices:
- *         A silent server counts with s_j from the period on in which its hold has ended, and
- *         others are told so a period before. If it is heard again, it counts with no more than
- *         s_j, whatever it reports, and its next grant says so: it may be in the last period of its
- *         hold, have taken a later grant than was known, or have slept (below).
+ *         A silent server j counts with s_j when, in a period k > a_j + hold, a majority has taken
+ *         grants of k (`ruled`). Here a_j is the last period in which j was sent a grant, taken or
+ *         not. A server that reports to have taken its last grant in a, with a + hold < k, counts
+ *         with no more than s_j, whatever it holds, and its next grant says so: by its own law it
+ *         has no more in k, and it may be yet to begin k, or have slept (below). So j never counts
+ *         with more when it is heard again, be it once or twice before it is granted anything.
  *         In a period. Caps only grow by a grant; at the last one sent, books ≤ limit.
  *         Across periods without grants. In a period k ≤ r: a j with a_j + hold + gap > r has e_j
  *         or min(e_j, s_j), any other at most max(e_j, s_j): the sum is ≤ the books. If k > r, all
@@ -90,13 +92,15 @@
  *         At a takeover. The new controller knows the set H of servers that follow it, with the
  *         holdings h_j of each when it answered, and not the others, S. It counts U = max(Σ_S s_j,
  *         limit − Σ_H h_j) for S together. That is enough. Let g be a controller that still grants.
- *         H takes no more grants of g, so g's books of H never fall below h_j: g's majority has a
- *         member in H, too, and g assumes that the hold of a silent server has ended (`ruled`) only
- *         when a majority has acknowledged messages sent after that, so before the takeover. So the
+ *         H takes no more grants of g, so g's books of H never fall below h_j. For g assumes that
+ *         the hold of a silent server has ended only when a majority has taken grants of a period
+ *         k beyond it; one of these is in H, so that the new controller begins no earlier than in
+ *         k, and by that knows the same: such a server has h_j ≤ s_j. So the
  *         holdings that g allows S, until its last grant's hold ends, are ≤ limit − Σ_H h_j; after
  *         that S has at most its static parts. When a server of S answers, its holdings are
- *         subtracted from U. U counts until no grant of another controller can be held any more:
- *         LEAD + hold periods. Until then the sum of the caps of H does not rise. Nor is it
+ *         subtracted from U. U counts until no grant of another controller can be held any more,
+ *         LEAD + hold periods, and a majority has taken grants of a later period, which a third
+ *         controller would then be in, too. Until then the sum of the caps of H does not rise. Nor is it
  *         lowered, except for static parts and for raises elsewhere: a part that is given up and
  *         not taken would count for S with the next controller, and a controller in a crash loop
  *         would take everything in the end.
@@ -116,6 +120,10 @@
  *         static part in one period, and one of them counts: the previous one if U has ended, so
  *         that it counts beside the static parts of other servers. If no server that answers is in a
  *         period, the controller begins the first one: no earlier instance used anything of that.
+ *         The period at a takeover is the newest of those that H is in: what a server used of an
+ *         earlier one is not in its report. Only a controller that granted last counts by itself,
+ *         from its own last period on, since no server is ahead of it (LEASES: `togo`). It ceases to
+ *         when it hears of a later controller, or of a server that is ahead nevertheless.
  *         A policy that changes. A limit that grows while there is an S makes U grow by as much:
  *         another controller may have granted it. A static part counts with the greater of the
  *         server's report and this controller's policy, from the moment at which that policy

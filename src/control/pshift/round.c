@@ -126,7 +126,7 @@ static int64_t elsewhere(const struct pshift_control *c, size_t bucket, bool who
 		const struct pshift_entry *e = &c->entries[c->place[p]];
 
 		if (!pshift_tell_live(c, e->server))
-			held += whole ? pshift_limits_entitled(c, e) : e->cap.most;
+			held += whole ? pshift_limits_entitled(c, e) : pshift_limits_cap(c, e);
 	}
 	return held + pshift_limits_unknown(c, bucket, whole);
 }

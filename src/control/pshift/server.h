@@ -15,14 +15,15 @@
  *          bucket with a limit that comes or leaves is measured at once: it would be held until then.
  * TOKENS   Of a bucket without a limit: R-tokens are granted as they come due, an eighth of a period ahead
  *          (where no bucket has a limit: at once). With a limit, R- and L-tokens together come in at the
- *          rate of its entitlement, and a gate holds what comes in in 20 ms, and 2 at least, so that a first
+ *          rate of its cap, spread over the period, and a gate holds what comes in in 20 ms, and 2 at least, so that a first
  *          request never waits for any of this. What was not used in time is lost, as with the max of
  *          a single gateway: over all servers, no second has more than 1.05 times the limit's part of it,
- *          and a request at each server. A claim that would not be met at that rate, since demand has moved
- *          between servers, or waited for its turn with tokens at the gate, comes in faster: a second may then
- *          have what is left of the reservation besides. Not where requests waited for tokens that another
- *          server had, or while this one had only its static parts: demand has not moved, and a server that
- *          ends or starts lets no more pass in a second.
+ *          and a request at each server: caps add up to no more than the limit at any time. A claim that would
+ *          not be met at that rate comes in faster, if that stays within the limit's pace by the controller's
+ *          count; beyond it if demand has moved between servers, or waited for its turn with tokens at the
+ *          gate, or if the reservation was missed lately with all servers there: a second may then have what is
+ *          left of the reservation besides. Not where tokens were with a server that ended, or while this one
+ *          had only its static parts: a server that ends or starts lets no more pass in a second.
  * BORROW   HELD and STATIC: AdapTBF (control/adaptbf/adaptbf) over the entitlements, every 100 ms.
  *
  * Nothing here locks or reads a clock; one thread.

@@ -102,11 +102,33 @@ void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
 
 /* ---- messages */
 
-/* Return true if claims are made up for beyond the pace of the limit: not because tokens were with a server that ended,
- * unless demand has moved, too. */
+#define LATE                                                                                       \
+	32 /* part of a period before its end at which claims are made up for: rate_of() in lease.c */
+#define MISSED 8 /* periods */
+
+/* Return true if the open part of the reservation can be served in the rest of the period within the limit's pace. */
+static bool keeps_pace(const struct pshift_control *c, const struct pshift_share *b)
+{
+	size_t bucket = (size_t)(b - c->buckets);
+	double left = (double)(c->end - c->now - c->config.length / LATE);
+	int64_t open = b->reservation;
+
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
+		const struct pshift_entry *e = &c->entries[c->place[p]];
+
+		open -= e->period == c->period ? e->used : 0;
+	}
+	return (double)open <= (double)b->limit * left / (double)c->config.length;
+}
+
+/* Return true if claims are made up for beyond the pace of caps: since demand has moved; or within the limit's pace, or
+ * since the reservation was missed, unless tokens were with a server that ended. */
 static bool makes_up(const struct pshift_control *c, const struct pshift_share *b)
 {
-	return !b->ended || c->period > b->ended + 2 || (b->moved && c->period <= b->moved + 1);
+	bool moved = b->moved && c->period <= b->moved + 1,
+	     missed = b->missed && c->period <= b->missed + MISSED;
+
+	return moved || (!pshift_just_ended(c, b) && (missed || keeps_pace(c, b)));
 }
 
 static size_t collect(struct pshift_control *c, const struct pshift_member *s)
@@ -122,7 +144,7 @@ static size_t collect(struct pshift_control *c, const struct pshift_member *s)
 			continue;
 		c->out.tokens[n++] = (struct lease_tokens){b->id, e->claim,
 			limit ? e->cap.told : LEASE_NO_LIMIT, e->reserved,
-			limit ? e->limit.told : LEASE_NO_LIMIT, makes_up(c, b)};
+			limit ? e->limit.told : LEASE_NO_LIMIT, limit && makes_up(c, b)};
 	}
 	return n;
 }

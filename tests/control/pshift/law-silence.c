@@ -211,15 +211,29 @@ static void one_returns_as_its_hold_ends(void)
 	}
 }
 
-int main(void)
+static void run_all(uint64_t seed)
 {
-	worlds = from_env("WEIR_WORLDS", 6);
-	first = from_env("WEIR_SEED", 1);
-	printf("seed %llu\n", (unsigned long long)first);
+	first = seed;
+	printf("seed %llu\n", (unsigned long long)seed);
 	RUN(a_controller_pauses);
 	RUN(one_direction_is_cut);
 	RUN(two_of_the_same_generation);
 	RUN(a_clock_stands_still);
 	RUN(one_returns_as_its_hold_ends);
+}
+
+int main(void)
+{
+	/* In 10 a standby had counted periods behind those of a later controller; in 59 a server reported its old part
+	 * a second time, when others had been told that they have it. */
+	static const uint64_t found[] = {1, 10, 59};
+
+	worlds = from_env("WEIR_WORLDS", 6);
+	if (getenv("WEIR_SEED")) {
+		run_all(from_env("WEIR_SEED", 1));
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)
+		run_all(found[i]);
 	return 0;
 }

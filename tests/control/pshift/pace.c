@@ -65,7 +65,9 @@ static void loop_at(size_t i, unsigned servers)
 }
 
 /* Start with the same max for all buckets; the first reserves all of it, the others less and
- * less. */
+ * less, or (closely) all of them most of it. */
+static bool closely;
+
 static void start(uint64_t number)
 {
 	begin(number, true);
@@ -73,7 +75,7 @@ static void start(uint64_t number)
 	memset(seconds, 0, sizeof(seconds));
 	for (size_t i = 0; i < LIMITED; i++) {
 		w.limit[i] = MAX;
-		w.reservation[i] = MAX / (int64_t)(1 + i);
+		w.reservation[i] = closely ? MAX - MAX / 9 * (int64_t)i : MAX / (int64_t)(1 + i);
 	}
 	for (size_t j = 0; j < SERVERS; j++) {
 		w.machines[j].server = NULL;
@@ -262,6 +264,23 @@ static void restarts(void)
 		restarts_at(at[i], seed() + 5 + i);
 }
 
+/* Worlds in which tokens are on their way between servers for a part of a period, and are granted late in it: servers
+ * do not use them faster than the limit's pace. */
+static void late_grants(void)
+{
+	restarts_at(0x1f, 1124);
+	restarts_at(0x1c, 1072);
+	restarts_at(0x1c, 1135);
+	restarts_at(0x1d, 1140);
+}
+
+static void restarts_where_most_is_reserved(void)
+{
+	closely = true;
+	restarts();
+	closely = false;
+}
+
 int main(void)
 {
 	printf("seed %llu\n", (unsigned long long)seed());
@@ -272,5 +291,7 @@ int main(void)
 	RUN(alone);
 	RUN(takeovers);
 	RUN(restarts);
+	RUN(late_grants);
+	RUN(restarts_where_most_is_reserved);
 	return 0;
 }

@@ -78,6 +78,7 @@ static struct world {
 	bool strict;
 	bool stand_in;   /* servers may stand in */
 	uint64_t period; /* the controller's; counted on while there is none */
+	bool led;        /* a controller has counted */
 	weir_time began;
 	int64_t label[PERIODS][BUCKETS], truth[PERIODS][LIMITED];
 	int64_t served[BUCKETS]; /* since the test cleared it */
@@ -463,6 +464,12 @@ static void controls(void)
 
 		period = its > period ? its : period;
 	}
+	if (period && !w.led &&
+		w.period > period) { /* counted here so far: the first one begins at 1 */
+		memset(w.label, 0, sizeof(w.label));
+		w.period = 0;
+	}
+	w.led |= period;
 	if (period > w.period) {
 		w.period = period;
 		w.began = w.now;
