@@ -70,10 +70,24 @@ static void put_plan(
 	if (isfinite(p->bound))
 		metrics_putf(m, "ms", p->bound * 1e3, "%s.bound", prefix);
 	metrics_putf(m, "", p->loss, "%s.loss", prefix);
+	for (unsigned i = 0; i < p->n_links; i++)
+		metrics_putf(
+			m, "", p->links[i].priority, "%s.%s.priority", prefix, p->links[i].name);
 	for (int i = 0; i < p->pairs; i++) {
 		metrics_putf(m, "", p->pair[i].rate, "%s.rate%d", prefix, i + 1);
 		metrics_putf(m, "ms", p->pair[i].size * 1e3, "%s.size%d", prefix, i + 1);
 	}
+}
+
+static void put_slo(struct measure *m, const struct world_tenant *t, const struct weir_tenant *p)
+{
+	double total = (double)(t->slo.total - t->slo_begun.total);
+
+	measure_put_slo(m->metrics, t->host->name, p,
+		expand_hist(m, t->measure ? &t->measure->all_total : NULL));
+	if (total > 0)
+		metrics_putf(m->metrics, "", (double)(t->slo.late - t->slo_begun.late) / total,
+			"slo.%s.%s.missed", t->host->name, p->path);
 }
 
 static void end_tenant(struct ending *e, uint32_t i)
@@ -99,7 +113,7 @@ static void end_tenant(struct ending *e, uint32_t i)
 		wait_ns[c] = to->wait_ns[c] - from->wait_ns[c];
 	measure_put_wait(m, t->host->name, p->path, wait_ns, &f);
 	if (p->slo_percentile > 0)
-		measure_put_slo(m, t->host->name, p, expand_hist(e->m, total));
+		put_slo(e->m, t, p);
 	if (t->plan)
 		put_plan(m, t->host->name, p->path, t->plan);
 	put_bursts(m, e->w, t);

@@ -82,6 +82,21 @@ static void forward_io(struct world *w, struct world_io *io);
 
 static void submit_to_station(struct world *w, struct world_station *st, struct world_io *io);
 
+/* Pass a request on to the station behind its gate. On a link it has its priority if it fits its profile, else the last. */
+static void pass_gate(struct world *w, struct world_gate *g, const struct weir_req *r)
+{
+	struct world_io *io = r->user;
+	double priority = LINK_CLASSES - 1;
+
+	if (g->station >= w->stations + w->scenario->n_devices) {
+		if (r->class_ == WEIR_CLASS_PRIORITY)
+			weir_gate_get(g->gate, r->tenant, WEIR_KNOB_PRIORITY, &priority);
+		io->dev.priority =
+			(uint8_t)(priority < LINK_CLASSES - 1 ? priority : LINK_CLASSES - 1);
+	}
+	submit_to_station(w, g->station, io);
+}
+
 /* Let all requests pass the gate that may now. */
 static void pump_gate(struct world *w, struct world_gate *g)
 {
@@ -94,7 +109,7 @@ static void pump_gate(struct world *w, struct world_gate *g)
 			if (g->host)
 				forward_io(w, out[i]->user);
 			else
-				submit_to_station(w, g->station, out[i]->user);
+				pass_gate(w, g, out[i]);
 		}
 	} while (n == BATCH);
 	arm_event(w, g->event, weir_gate_wakeup(g->gate, w->now));
@@ -161,30 +176,44 @@ static void submit_to_station(struct world *w, struct world_station *st, struct 
 	world_station_look(w, st);
 }
 
-static void submit_to_link(struct world *w, uint32_t link, struct world_io *io, bool data)
+/* Submit an IO of dev.bytes to the station's gate, or to the station if it has none. */
+static void submit_to_gate(
+	struct world *w, struct world_station *st, weir_node node, struct world_io *io)
 {
-	io->dev.bytes = WORLD_HEADER + (data ? io->bytes : 0);
-	submit_to_station(w, &w->stations[link], io);
-}
+	struct weir_req *r = &io->at_station;
 
-static void submit_to_device(struct world *w, struct world_io *io)
-{
-	struct world_station *st = &w->stations[io->load->group->device];
-	struct weir_req *r = &io->at_device;
-
-	io->dev.bytes = io->bytes;
 	if (!st->gate) {
 		submit_to_station(w, st, io);
 		return;
 	}
-	*r = (struct weir_req){.tenant = io->load->tenant->device_node,
-		.bytes = io->bytes,
+	*r = (struct weir_req){.tenant = node,
+		.bytes = io->dev.bytes,
 		.offset = io->req.offset,
 		.op = io->req.op,
 		.user = io};
 	world_costs(st->gate->config, NULL, r);
 	weir_gate_submit(st->gate->gate, w->now, &r, 1);
 	world_touch(w, st->gate);
+}
+
+uint32_t world_link_bytes(bool request, uint8_t op, uint32_t bytes)
+{
+	return WORLD_HEADER + (op == (request ? WEIR_WRITE : WEIR_READ) ? bytes : 0);
+}
+
+static void submit_to_link(struct world *w, uint32_t link, struct world_io *io, bool request)
+{
+	weir_node node = w->stations[link].gate ? *world_link_node(w, io->load->tenant, link) : 0;
+
+	io->dev.priority = io->load->tenant->link_priority;
+	io->dev.bytes = world_link_bytes(request, io->req.op, io->bytes);
+	submit_to_gate(w, &w->stations[link], node, io);
+}
+
+static void submit_to_device(struct world *w, struct world_io *io)
+{
+	io->dev.bytes = io->bytes;
+	submit_to_gate(w, &w->stations[io->load->group->device], io->load->tenant->device_node, io);
 }
 
 static struct world_io *take_own(struct world *w, struct world_own *o)
@@ -231,11 +260,11 @@ static void forward_io(struct world *w, struct world_io *io)
 	unsigned hop = io->hop;
 
 	if (hop < g->n_request)
-		submit_to_link(w, g->request[hop], io, io->req.op == WEIR_WRITE);
+		submit_to_link(w, g->request[hop], io, true);
 	else if (hop == g->n_request)
 		submit_to_device(w, io);
 	else if (hop - g->n_request - 1 < g->n_reply)
-		submit_to_link(w, g->reply[hop - g->n_request - 1], io, io->req.op == WEIR_READ);
+		submit_to_link(w, g->reply[hop - g->n_request - 1], io, false);
 	else
 		complete_io(w, io);
 }
@@ -258,7 +287,7 @@ static void leave_station(struct world *w, struct world_station *st, struct worl
 	st->count.bytes += io->dev.bytes;
 	st->count.latency_ns += (double)(w->now - io->dev.arrived);
 	if (st->gate) {
-		struct weir_req *r = &io->at_device;
+		struct weir_req *r = &io->at_station;
 		weir_gate_done(st->gate->gate, w->now, &r, 1);
 		world_touch(w, st->gate);
 	}
@@ -414,6 +443,13 @@ static void complete_io(struct world *w, struct world_io *io)
 	t->count.bytes += r->bytes;
 	t->count.latency_ns += (double)(w->now - r->submitted);
 	t->count.inside_ns += (double)(w->now - r->dispatched);
+	if (t->slo_latency) {
+		weir_time latency = w->now - r->submitted;
+
+		t->slo.total++;
+		t->slo.late += latency > t->slo_latency;
+		t->slo.near += (double)latency > SITE_NEAR * (double)t->slo_latency;
+	}
 	w->completed++;
 	measure_record(w->measure, t->number, w->now - r->submitted, w->now - r->dispatched);
 	if (l->bursts)
