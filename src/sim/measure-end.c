@@ -79,14 +79,33 @@ static void put_plan(
 	}
 }
 
+/* Add the requests that wait, and have waited beyond the slo, as if they completed now. Return how many there are. */
+static double add_waits(const struct world *w, const struct world_tenant *t, struct weir_hist *to)
+{
+	double n = 0;
+
+	for (uint32_t i = 0; i < w->n_chunks * WORLD_CHUNK; i++) {
+		const struct world_io *io = &w->chunks[i / WORLD_CHUNK][i % WORLD_CHUNK];
+		weir_time wait = w->now - io->req.submitted;
+
+		if (!io->waits || !io->load || io->load->tenant != t || wait <= t->slo_latency)
+			continue;
+		weir_hist_record(to, (uint64_t)wait);
+		n++;
+	}
+	return n;
+}
+
 static void put_slo(struct measure *m, const struct world_tenant *t, const struct weir_tenant *p)
 {
-	double total = (double)(t->slo.total - t->slo_begun.total);
+	double total = (double)(t->slo.total - t->slo_begun.total), waits;
 
-	measure_put_slo(m->metrics, t->host->name, p,
-		expand_hist(m, t->measure ? &t->measure->all_total : NULL));
-	if (total > 0)
-		metrics_putf(m->metrics, "", (double)(t->slo.late - t->slo_begun.late) / total,
+	expand_hist(m, t->measure ? &t->measure->all_total : NULL);
+	waits = add_waits(m->world, t, &m->whole);
+	measure_put_slo(m->metrics, t->host->name, p, &m->whole);
+	if (total + waits > 0)
+		metrics_putf(m->metrics, "",
+			((double)(t->slo.late - t->slo_begun.late) + waits) / (total + waits),
 			"slo.%s.%s.missed", t->host->name, p->path);
 }
 

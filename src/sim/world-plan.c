@@ -22,7 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RATE_MOST   256.0                      /* of a bucket, in stages */
+#define RATE_MOST   256.0 /* of a bucket, in stages */
+#define BURST_BY    0.7   /* of the duration: a burst that begins later is not seen whole */
 #define NO_DEADLINE (INT64_C(3600) * WEIR_SEC) /* of a tenant without an slo: behind all others */
 
 struct hop { /* a tenant that is planned, at one of its stages */
@@ -173,11 +174,11 @@ static void cap_rates(const struct meister_frontier *border, double most, struct
 }
 
 /* Return the time at which the longest burst begins: the one that fills a bucket of this rate most. */
-static weir_time burst_of(const struct meister_arrival *a, size_t n, double rate)
+static weir_time burst_of(const struct meister_arrival *a, size_t n, double rate, double until)
 {
 	double level = 0, most = 0, began = a[0].t, longest = a[0].t;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && began < until; i++) {
 		level -= i ? (a[i].t - a[i - 1].t) * rate : 0;
 		if (level <= 0) {
 			level = 0;
@@ -226,7 +227,8 @@ static int analyze(struct planning *p, struct item *of, struct hop *to, struct w
 	if (r == 0 && !is_link(p->w, g)) {
 		describe(of, arrivals, n, border.mean);
 		of->tenant->plan->loss = loss;
-		of->burst = burst_of(arrivals, n, 1.0 / p->w->n_tenants);
+		of->burst = burst_of(arrivals, n, 1.0 / p->w->n_tenants,
+			BURST_BY * (double)p->w->scenario->duration / 1e9);
 	}
 	meister_frontier_free(&border);
 	free(arrivals);
@@ -426,9 +428,9 @@ static int align(struct planning *p, struct weir_err *err)
 		last = p->items[i].burst > last ? p->items[i].burst : last;
 	for (uint32_t i = 0; r == 0 && i < p->n; i++) {
 		const struct world_tenant *t = p->items[i].tenant;
+		bool aligned = lab_of(p->gates[p->items[i].hops[0].stage])->aligned;
 
-		for (size_t k = 0; r == 0 && lab_of(t->host->gate)->aligned && k < t->n_loads;
-			k++) {
+		for (size_t k = 0; r == 0 && aligned && k < t->n_loads; k++) {
 			workload_free(t->loads[k].source);
 			t->loads[k].source = NULL;
 			r = world_load_source(p->w, t, t->loads[k].config, last - p->items[i].burst,

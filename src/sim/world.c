@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POOL_CHUNK 256 /* IOs: about 100 KB per chunk */
 #define BATCH      32  /* requests taken from a gate at once */
 /* Rounds at one time after which time counts as standing still: more than the IOs of any scenario
  * can need one after the other, and done in seconds. */
@@ -21,16 +20,16 @@ static int grow_pool(struct world *w)
 
 	if (array_resize(&w->chunks, w->n_chunks + 1) < 0)
 		return -ENOMEM;
-	ios = aligned_alloc(_Alignof(struct world_io), POOL_CHUNK * sizeof(*ios));
+	ios = aligned_alloc(_Alignof(struct world_io), WORLD_CHUNK * sizeof(*ios));
 	if (!ios)
 		return -ENOMEM;
-	memset(ios, 0, POOL_CHUNK * sizeof(*ios));
-	if (event_reserve(&w->events, w->io_events + (w->n_chunks + 1) * POOL_CHUNK)) {
+	memset(ios, 0, WORLD_CHUNK * sizeof(*ios));
+	if (event_reserve(&w->events, w->io_events + (w->n_chunks + 1) * WORLD_CHUNK)) {
 		free(ios);
 		return -ENOMEM;
 	}
-	for (uint32_t i = POOL_CHUNK; i-- > 0;) {
-		ios[i].index = w->n_chunks * POOL_CHUNK + i;
+	for (uint32_t i = WORLD_CHUNK; i-- > 0;) {
+		ios[i].index = w->n_chunks * WORLD_CHUNK + i;
 		ios[i].dev.user = &ios[i];
 		ios[i].req.user = w->free_ios;
 		w->free_ios = &ios[i];
@@ -325,6 +324,7 @@ static void issue_io(struct world *w, struct world_io *io, const struct workload
 	io->bytes = shape->bytes;
 	io->hop = 0;
 	io->pausing = false;
+	io->waits = true;
 	io->dev.offset = shape->offset;
 	io->dev.op = shape->op;
 	io->dev.priority = t->link_priority;
@@ -437,6 +437,7 @@ static void complete_io(struct world *w, struct world_io *io)
 	struct world_tenant *t = l->tenant;
 	struct weir_req *r = &io->req;
 
+	io->waits = false;
 	weir_gate_done(l->gate->gate, w->now, &r, 1);
 	world_touch(w, l->gate);
 	t->count.done++;
@@ -510,7 +511,7 @@ static void handle_event(struct world *w, uint32_t id)
 		world_station_step(w, &w->stations[id]);
 	} else if (id >= w->io_events) {
 		uint32_t i = id - w->io_events;
-		wake_io(w, &w->chunks[i / POOL_CHUNK][i % POOL_CHUNK]);
+		wake_io(w, &w->chunks[i / WORLD_CHUNK][i % WORLD_CHUNK]);
 	} else if (id < w->load_events) {
 		world_touch(w, &w->gates[id - w->gate_events]);
 	} else if (id < w->other_events) {

@@ -38,6 +38,8 @@ struct world_gate;
  * of a small protocol. */
 #define WORLD_HEADER 96
 
+#define WORLD_CHUNK 256 /* IOs: about 100 KB */
+
 struct world_io { /* one IO, from its workload to its completion */
 	/* At the host's gate; has its own cache line. */
 	_Alignas(64) struct weir_req req;
@@ -47,6 +49,7 @@ struct world_io { /* one IO, from its workload to its completion */
 	uint32_t phase;          /* of an on-off workload: the burst's number */
 	uint32_t bytes;          /* its length; req.bytes is its cost */
 	uint8_t hop;             /* the station that it is at or waits for */
+	bool waits;              /* issued, and not completed */
 	bool pausing;            /* not yet issued: waits for its workload's think time or phase */
 	struct weir_req at_station; /* at the gate of the device, or of a link */
 };
@@ -183,7 +186,7 @@ struct world {
 	uint32_t *dirty; /* ring of gates to pump; each at most once */
 	uint32_t dirty_head, dirty_n;
 
-	struct world_io **chunks; /* the pool */
+	struct world_io **chunks; /* the pool: WORLD_CHUNK each */
 	uint32_t n_chunks;
 	struct world_io *free_ios; /* linked by req.user */
 	uint64_t submitted, completed;
