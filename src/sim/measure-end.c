@@ -101,7 +101,7 @@ static void put_slo(struct measure *m, const struct world_tenant *t, const struc
 	double total = (double)(t->slo.total - t->slo_begun.total), waits;
 
 	expand_hist(m, t->measure ? &t->measure->all_total : NULL);
-	waits = add_waits(m->world, t, &m->whole);
+	waits = m->whole.count ? add_waits(m->world, t, &m->whole) : 0;
 	measure_put_slo(m->metrics, t->host->name, p, &m->whole);
 	if (total + waits > 0)
 		metrics_putf(m->metrics, "",

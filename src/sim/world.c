@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH      32  /* requests taken from a gate at once */
+#define BATCH 32 /* requests taken from a gate at once */
 /* Rounds at one time after which time counts as standing still: more than the IOs of any scenario
  * can need one after the other, and done in seconds. */
 #define ROUNDS_MAX 10000000

@@ -115,7 +115,8 @@ struct world_tenant { /* a leaf at a host's gate */
 	struct estimate_past past;
 	struct world_count count;
 	weir_time slo_latency; /* 0: it has no slo */
-	struct site_slo slo, slo_sampled, slo_begun; /* now, at the last sample, after the warm-up */
+	struct site_slo slo, slo_sampled,
+		slo_begun; /* now, at the last sample, after the warm-up */
 	int slo_series;
 	struct world_load *loads;
 	size_t n_loads;

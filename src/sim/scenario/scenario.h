@@ -166,10 +166,10 @@ struct scenario {
 		uint64_t seed, const struct sim_options *options, struct metrics **ret,
 		struct sim_cost *ret_cost, struct weir_err *err);
 	struct sim_systems_config *systems; /* the same; or NULL */
-	struct yamldoc *doc;        /* owns the strings that were not allocated here */
-	char *file;                 /* its name, for messages */
-	char *names;                /* the hosts' names */
-	weir_policy_reader *reader; /* of policies that are files; or NULL */
+	struct yamldoc *doc;                /* owns the strings that were not allocated here */
+	char *file;                         /* its name, for messages */
+	char *names;                        /* the hosts' names */
+	weir_policy_reader *reader;         /* of policies that are files; or NULL */
 	void *reader_arg;
 };
 
