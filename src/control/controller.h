@@ -90,6 +90,12 @@ struct site_burst {
 	void (*over)(struct site_burst *b, weir_time now, uint64_t reads);
 };
 
+struct site_slo { /* requests of a leaf with an slo that ended */
+	uint64_t total;
+	uint64_t late, near; /* … later than the slo, and than SITE_NEAR of it */
+};
+#define SITE_NEAR 0.8
+
 struct site;
 struct site_ops {
 	/* The clock of the gate; it never goes back. */
@@ -102,6 +108,8 @@ struct site_ops {
 	double (*capacity)(const struct site *s, enum weir_unit unit);
 	/* Mean cost in requests of one request of the node; 1 before the first. NULL: always 1. */
 	double (*mean_cost)(const struct site *s, weir_node node);
+	/* Count the requests of a tenant of the version in force; 0 without an slo. NULL at a gate that is not ours. */
+	void (*slo)(struct site *s, size_t tenant, struct site_slo *ret);
 	/* CPU time of this thread, in ns; always 0 in virtual time, or NULL. */
 	weir_time (*cpu)(struct site *s);
 	/* Call step at that time instead of the time that the last step returned. */
@@ -150,6 +158,14 @@ static inline weir_time site_cpu_time(struct site *s)
 {
 	return s->ops->cpu ? s->ops->cpu(s) : 0;
 }
+static inline struct site_slo site_slo_count(struct site *s, size_t tenant)
+{
+	struct site_slo ret = {0};
+
+	if (s->ops->slo)
+		s->ops->slo(s, tenant, &ret);
+	return ret;
+}
 /* The counters of a leaf, as weir_gate_get_stats. */
 static inline int site_stats(
 	struct site *s, weir_time now, weir_node leaf, struct weir_gate_stats *ret)
@@ -169,6 +185,8 @@ struct controller_tenant {
 	const char *path; /* lives as long as the version */
 	bool is_leaf;
 	double weight;
+	double slo_percentile; /* 0: no slo */
+	weir_time slo_latency;
 };
 
 struct controller_cluster { /* of a version, for a controller with in_cluster */

@@ -20,6 +20,14 @@ static inline void iolist_append(struct iolist *l, struct device_io *io)
 	l->last = io;
 }
 
+static inline void iolist_return(struct iolist *l, struct device_io *io) /* before the first */
+{
+	io->next = l->first;
+	if (!l->first)
+		l->last = io;
+	l->first = io;
+}
+
 static inline struct device_io *iolist_take(struct iolist *l) /* remove the first; not empty */
 {
 	struct device_io *io = l->first;

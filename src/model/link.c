@@ -17,7 +17,12 @@ struct link {
 	struct link_config config;
 	struct iolist waiting[LINK_CLASSES];
 	unsigned classes; /* bit i: a packet waits in class i */
+	uint32_t rest
+		[LINK_CLASSES]; /* bytes of the class's first IO that are left, if a part was sent; else 0 */
 	struct device_io *sending;
+	unsigned class;       /* of it */
+	uint32_t bytes_now;   /* … of which so many are sent now … */
+	weir_time began;      /* … since then */
 	weir_time sent;       /* end of the transmission; WEIR_NEVER: none */
 	struct iolist flying; /* on the wire, `finished` set */
 	struct iolist dropped;
@@ -36,11 +41,28 @@ static void send_next(struct link *l, weir_time t)
 	l->sent = WEIR_NEVER;
 	if (!l->classes)
 		return;
-	class = (unsigned)__builtin_ctz(l->classes);
+	l->class = class = (unsigned)__builtin_ctz(l->classes);
 	l->sending = iolist_take(&l->waiting[class]);
 	if (!l->waiting[class].first)
 		l->classes &= ~(1u << class);
-	l->sent = t + (weir_time)(l->sending->bytes * 1e9 / l->config.rate + 0.5);
+	l->bytes_now = l->rest[class] ? l->rest[class] : l->sending->bytes;
+	l->rest[class] = 0;
+	l->began = t;
+	l->sent = t + (weir_time)(l->bytes_now * 1e9 / l->config.rate + 0.5);
+}
+
+/* End the transmission with its current packet; the rest comes first in its class. */
+static void interrupt(struct link *l, weir_time now)
+{
+	double mtu = (double)l->config.mtu, rate = l->config.rate;
+	double packets = ceil((double)(now - l->began) * rate / 1e9 / mtu);
+	double bytes = (packets > 1 ? packets : 1) * mtu;
+
+	if (bytes >= l->bytes_now)
+		return;
+	l->rest[l->class] = l->bytes_now - (uint32_t)bytes;
+	l->bytes_now = (uint32_t)bytes;
+	l->sent = l->began + (weir_time)(bytes * 1e9 / rate + 0.5);
 }
 
 static void link_submit(struct device *d, weir_time now, struct device_io *io)
@@ -66,6 +88,8 @@ static void link_submit(struct device *d, weir_time now, struct device_io *io)
 	l->classes |= 1u << class;
 	if (l->sent == WEIR_NEVER)
 		send_next(l, now);
+	else if (c->mtu && class < l->class && !l->rest[l->class])
+		interrupt(l, now);
 }
 
 static weir_time head_time(const struct iolist *l)
@@ -88,6 +112,12 @@ static void all_sent(struct link *l, weir_time now)
 	while (l->sent <= now) {
 		struct device_io *io = l->sending;
 
+		if (l->rest[l->class]) {
+			iolist_return(&l->waiting[l->class], io);
+			l->classes |= 1u << l->class;
+			send_next(l, l->sent);
+			continue;
+		}
 		io->finished = l->sent + l->config.delay;
 		l->bytes -= io->bytes;
 		l->packets--;
@@ -133,8 +163,11 @@ int link_set_rate(struct device *d, weir_time now, double rate)
 
 	if (!(rate > 0) || !isfinite(rate))
 		return -EINVAL;
-	if (l->sent != WEIR_NEVER)
+	if (l->sent != WEIR_NEVER) {
+		l->bytes_now -= (uint32_t)((double)(now - l->began) * l->config.rate / 1e9);
+		l->began = now;
 		l->sent = now + (weir_time)((double)(l->sent - now) * l->config.rate / rate + 0.5);
+	}
 	l->config.rate = rate;
 	return 0;
 }

@@ -4,7 +4,8 @@
  *
  * LAW     An IO is a packet (or a burst) of `bytes`. It waits in the buffer, is sent in
  *         bytes / rate, and arrives `delay` later. Order FIFO, or strict by io->priority (0 first;
- *         7 and above are one class), FIFO inside a class; a transmission is not interrupted.
+ *         7 and above are one class), FIFO inside a class. A transmission is not interrupted, except with `mtu` by an
+ *         IO of a higher priority, at the end of the packet of that size which is being sent.
  * MARKS   io->marked is set if, at its arrival, the buffer already holds ecn_bytes or more, or
  *         ecn_packets or more (each if > 0), including the packet in transmission.
  * DROPS   A packet that does not fit the buffer (buffer > 0) is dropped: io->dropped, finished at
@@ -19,9 +20,11 @@
 #define LINK_CLASSES 8
 
 struct link_config {
-	double rate;                     /* bytes/s */
-	weir_time delay;                 /* propagation */
-	bool strict;                     /* by priority instead of FIFO */
+	double rate;     /* bytes/s */
+	weir_time delay; /* propagation */
+	bool strict;     /* by priority instead of FIFO */
+	uint64_t
+		mtu; /* bytes: between packets of this size an IO of a higher priority goes first; 0: never */
 	uint64_t buffer;                 /* bytes; 0: unlimited */
 	uint64_t ecn_bytes, ecn_packets; /* 0: no marks */
 };

@@ -66,7 +66,7 @@ static const struct field server_fields[] = {{"latency", FIELD_TIME, AT(latency)
 
 static const struct field link_fields[] = {{"rate", FIELD_BYTES_RATE, AT(link.rate), NULL},
 	{"delay", FIELD_TIME, AT(link.delay), NULL}, {"strict", FIELD_FLAG, AT(link.strict), NULL},
-	{"buffer", FIELD_SIZE, AT(link.buffer), NULL},
+	{"mtu", FIELD_SIZE, AT(link.mtu), NULL}, {"buffer", FIELD_SIZE, AT(link.buffer), NULL},
 	{"ecn_bytes", FIELD_SIZE, AT(link.ecn_bytes), NULL},
 	{"ecn_packets", FIELD_WHOLE64, AT(link.ecn_packets), NULL}, {0}};
 

@@ -149,8 +149,11 @@ static struct controller_tenant tenant_of(const struct controller_version *v, si
 {
 	const struct weir_tenant *t = &((const struct weir_policy *)v->of)->tenants[i];
 
-	return (struct controller_tenant){
-		.path = t->path, .is_leaf = t->first_child < 0, .weight = t->weight};
+	return (struct controller_tenant){.path = t->path,
+		.is_leaf = t->first_child < 0,
+		.weight = t->weight,
+		.slo_percentile = t->slo_percentile,
+		.slo_latency = t->slo_latency};
 }
 
 static struct controller_tokens tokens_of(const struct controller_version *v, size_t i)

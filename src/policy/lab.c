@@ -9,7 +9,7 @@
 #define QUANTITY_MAX 4503599627370496.0
 
 static const char *const order_words[] = {"fair", "fifo", "edf", NULL}; /* enum weir_order */
-static const char *const plan_words[] = {"none", "meister", "byslo", "edf", NULL};
+static const char *const plan_words[] = {"none", "meister", "edf", NULL};
 static const char *const only_words[] = {"all", "steady", "sharp", NULL};
 static const char *const limit_words[] = {"priority", "requests", NULL};
 static const char *const ops_words[] = {"all", "reads", "writes", NULL};
@@ -233,12 +233,16 @@ static int read_estimate(yamldoc_node n, struct policy_lab_resource *to, struct 
 static void read_plan(struct policy_reading *r, yamldoc_node n, struct policy_lab_resource *to)
 {
 	int plan = POLICY_LAB_NO_PLAN, only = POLICY_LAB_ALL, limit = 0;
-	int64_t pairs = to->pairs;
+	int64_t pairs = to->pairs, levels = to->levels;
 
 	policy_took(r, yamldoc_choice(n, "plan", plan_words, &plan, &r->err));
 	policy_took(r, yamldoc_choice(n, "only", only_words, &only, &r->err));
 	policy_took(r, yamldoc_choice(n, "limit", limit_words, &limit, &r->err));
 	policy_took(r, yamldoc_int(n, "pairs", 1, POLICY_LAB_PROFILES, &pairs, &r->err));
+	policy_took(r, yamldoc_int(n, "levels", 1, 64, &levels, &r->err));
+	policy_took(r, yamldoc_bool(n, "blocking", &to->blocking, &r->err));
+	policy_took(r, yamldoc_bool(n, "aligned", &to->aligned, &r->err));
+	to->levels = (unsigned)levels;
 	to->plan = (enum policy_lab_plan)plan;
 	to->only = (enum policy_lab_only)only;
 	to->holds = limit == 1;
@@ -249,8 +253,8 @@ static void read_plan(struct policy_reading *r, yamldoc_node n, struct policy_la
 
 void policy_lab_read_resource(struct policy_reading *r, yamldoc_node map, struct weir_resource *to)
 {
-	static const char *const own[] = {
-		"order", "estimate", "plan", "pairs", "only", "limit", NULL};
+	static const char *const own[] = {"order", "estimate", "plan", "pairs", "only", "limit",
+		"levels", "blocking", "aligned", NULL};
 	yamldoc_node n = yamldoc_get(map, "lab"), estimate = yamldoc_get(n, "estimate");
 	const char *keys[KEYS_MOST];
 	int order = WEIR_FAIR;

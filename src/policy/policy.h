@@ -68,7 +68,7 @@ struct policy_lab_tenant {  /* `lab` of a tenant, for experiments */
 	struct weir_place at;
 };
 
-enum policy_lab_plan { POLICY_LAB_NO_PLAN, POLICY_LAB_MEISTER, POLICY_LAB_BYSLO, POLICY_LAB_EDF };
+enum policy_lab_plan { POLICY_LAB_NO_PLAN, POLICY_LAB_MEISTER, POLICY_LAB_EDF };
 enum policy_lab_only { POLICY_LAB_ALL, POLICY_LAB_STEADY, POLICY_LAB_SHARP };
 
 struct policy_lab_resource { /* `lab` of a resource, for experiments */
@@ -77,6 +77,9 @@ struct policy_lab_resource { /* `lab` of a resource, for experiments */
 	unsigned pairs; /* of a plan: most buckets of a tenant, up to POLICY_LAB_PROFILES */
 	enum policy_lab_only only; /* of a plan: the buckets that are used */
 	bool holds;                /* of a plan: its buckets hold requests */
+	unsigned levels;           /* of a plan: priorities that the stage can tell apart */
+	bool blocking; /* of a plan: its bounds count requests of lower priority inside */
+	bool aligned;  /* of a plan: the workloads start so that their longest bursts coincide */
 	bool estimates;
 	weir_time estimate_io; /* device time of a request … */
 	double estimate_rate;  /* … plus its bytes ÷ this, per second; 0: nothing */

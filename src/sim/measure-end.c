@@ -70,10 +70,43 @@ static void put_plan(
 	if (isfinite(p->bound))
 		metrics_putf(m, "ms", p->bound * 1e3, "%s.bound", prefix);
 	metrics_putf(m, "", p->loss, "%s.loss", prefix);
+	for (unsigned i = 0; i < p->n_links; i++)
+		metrics_putf(
+			m, "", p->links[i].priority, "%s.%s.priority", prefix, p->links[i].name);
 	for (int i = 0; i < p->pairs; i++) {
 		metrics_putf(m, "", p->pair[i].rate, "%s.rate%d", prefix, i + 1);
 		metrics_putf(m, "ms", p->pair[i].size * 1e3, "%s.size%d", prefix, i + 1);
 	}
+}
+
+/* Add the requests that wait, and have waited beyond the slo, as if they completed now. Return how many there are. */
+static double add_waits(const struct world *w, const struct world_tenant *t, struct weir_hist *to)
+{
+	double n = 0;
+
+	for (uint32_t i = 0; i < w->n_chunks * WORLD_CHUNK; i++) {
+		const struct world_io *io = &w->chunks[i / WORLD_CHUNK][i % WORLD_CHUNK];
+		weir_time wait = w->now - io->req.submitted;
+
+		if (!io->waits || !io->load || io->load->tenant != t || wait <= t->slo_latency)
+			continue;
+		weir_hist_record(to, (uint64_t)wait);
+		n++;
+	}
+	return n;
+}
+
+static void put_slo(struct measure *m, const struct world_tenant *t, const struct weir_tenant *p)
+{
+	double total = (double)(t->slo.total - t->slo_begun.total), waits;
+
+	expand_hist(m, t->measure ? &t->measure->all_total : NULL);
+	waits = m->whole.count ? add_waits(m->world, t, &m->whole) : 0;
+	measure_put_slo(m->metrics, t->host->name, p, &m->whole);
+	if (total + waits > 0)
+		metrics_putf(m->metrics, "",
+			((double)(t->slo.late - t->slo_begun.late) + waits) / (total + waits),
+			"slo.%s.%s.missed", t->host->name, p->path);
 }
 
 static void end_tenant(struct ending *e, uint32_t i)
@@ -99,7 +132,7 @@ static void end_tenant(struct ending *e, uint32_t i)
 		wait_ns[c] = to->wait_ns[c] - from->wait_ns[c];
 	measure_put_wait(m, t->host->name, p->path, wait_ns, &f);
 	if (p->slo_percentile > 0)
-		measure_put_slo(m, t->host->name, p, expand_hist(e->m, total));
+		put_slo(e->m, t, p);
 	if (t->plan)
 		put_plan(m, t->host->name, p->path, t->plan);
 	put_bursts(m, e->w, t);

@@ -33,6 +33,11 @@ int measure_new(struct world *w, struct measure **ret)
 	if (r == 0 && w->scenario->sample) {
 		m->series =
 			measure_series_new(m->metrics, w->scenario, w->n_tenants, tenant_path, w);
+		for (uint32_t i = 0; i < w->n_tenants; i++)
+			if (w->tenants[i].slo_latency)
+				w->tenants[i].slo_series = metrics_seriesf(m->metrics, "requests",
+					"slo.%s.%s.late", w->tenants[i].host->name,
+					measure_path(&w->tenants[i]));
 		r = m->series ? metrics_failed(m->metrics) : -ENOMEM;
 	}
 	if (r) {
@@ -165,8 +170,12 @@ static void write_sample(struct measure *m, struct world *w)
 		return;
 	}
 	for (uint32_t i = 0; i < w->n_tenants; i++) {
-		const struct world_tenant *t = &w->tenants[i];
+		struct world_tenant *t = &w->tenants[i];
 
+		if (t->slo_latency)
+			metrics_append(m->metrics, t->slo_series, s.t,
+				(double)(t->slo.late - t->slo_sampled.late));
+		t->slo_sampled = t->slo;
 		mark_tenant(w, t, &now);
 		f = flow_since(m, &m->last[i], &now);
 		measure_sample_tenant(&s, &f, f.ios > 0 ? sample_p99(m, t) : 0);
@@ -218,6 +227,8 @@ void measure_begin(struct measure *m, struct world *w)
 {
 	measure_sample(m, w);
 	measure_mark_all(w, m->begin);
+	for (uint32_t i = 0; i < w->n_tenants; i++)
+		w->tenants[i].slo_begun = w->tenants[i].slo;
 	m->began = w->now;
 	m->warm = true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/sim.h"
 #include "sim/measure.h"
+#include "sim/systems.h"
 #include "sim/world.h"
 #include <errno.h>
 #include <string.h>
@@ -36,6 +37,10 @@ int sim_run(const struct scenario *s, const struct sim_options *options, struct 
 
 	if (s->cluster)
 		return s->run_cluster(s->cluster,
+			options && options->duration ? options->duration : s->duration, seed,
+			options, ret, ret_cost, err);
+	if (s->systems)
+		return sim_systems_run(s->systems,
 			options && options->duration ? options->duration : s->duration, seed,
 			options, ret, ret_cost, err);
 	r = world_new(s, seed, &w, err);

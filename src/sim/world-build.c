@@ -32,7 +32,7 @@ static void count_all(struct world *w)
 		w->n_loads += loads * s->groups[i].count;
 	}
 	w->n_gates = s->n_hosts;
-	for (uint32_t i = 0; i < s->n_devices; i++)
+	for (uint32_t i = 0; i < s->n_stations; i++)
 		w->n_gates += s->stations[i].gate != NULL;
 	w->gate_events = s->n_stations;
 	w->load_events = w->gate_events + w->n_gates;
@@ -89,7 +89,8 @@ static int build_stations(struct world *w, struct weir_err *err)
 }
 
 int world_load_source(const struct world *w, const struct world_tenant *t,
-	const struct scenario_workload *config, struct workload **ret, struct weir_err *err)
+	const struct scenario_workload *config, weir_time shift, struct workload **ret,
+	struct weir_err *err)
 {
 	uint32_t replica = w->scenario->hosts[t->host - w->hosts].replica;
 	struct workload_config c = config->config;
@@ -104,6 +105,7 @@ int world_load_source(const struct world *w, const struct world_tenant *t,
 	snprintf(name, sizeof(name), "host/%s/%s/%s", t->host->name,
 		t->host->group->gate.policy->tenants[t->index].path, config->name);
 	c.base += config->spread * replica;
+	c.start += shift;
 	return workload_new(&c, w->seed, name, ret, err);
 }
 
@@ -111,7 +113,7 @@ static int build_load(struct world *w, struct world_tenant *t,
 	const struct scenario_workload *config, struct world_load *l, struct weir_err *err)
 {
 	const struct workload_config *c = &config->config;
-	int r = world_load_source(w, t, config, &l->source, err);
+	int r = world_load_source(w, t, config, 0, &l->source, err);
 
 	if (r)
 		return r;
@@ -137,6 +139,8 @@ static int build_tenant(struct world *w, struct world_host *h, size_t index, str
 	t->index = (uint32_t)index;
 	t->number = (uint32_t)(t - w->tenants);
 	t->node = h->gate->nodes[index];
+	if (g->policy->tenants[index].slo_percentile > 0)
+		t->slo_latency = g->policy->tenants[index].slo_latency;
 	t->loads = *loads;
 	t->n_loads = st->n_workloads;
 	for (size_t i = 0; i < st->n_workloads; i++) {
@@ -195,8 +199,32 @@ static int add_leaf(
 		 : 0;
 }
 
+static void join_links(
+	struct world *w, const struct world_tenant *t, const uint32_t *links, unsigned n)
+{
+	const char *path = t->host->group->gate.policy->tenants[t->index].path;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct world_gate *g = w->stations[links[i]].gate;
+
+		if (g)
+			*world_link_node(w, t, links[i]) =
+				g->nodes[scenario_leaf_for(g->config, t->host->name, path)];
+	}
+}
+
 static int join_gates(struct world *w, struct weir_err *err)
 {
+	bool gates = false;
+
+	for (uint32_t i = w->scenario->n_devices; i < w->scenario->n_stations; i++)
+		gates |= w->stations[i].gate != NULL;
+	if (gates)
+		w->link_nodes = calloc((size_t)w->n_tenants + 1,
+			(w->scenario->n_stations - w->scenario->n_devices) *
+				sizeof(*w->link_nodes));
+	if (gates && !w->link_nodes)
+		return no_memory(err);
 	for (uint32_t i = 0; i < w->n_tenants; i++) {
 		struct world_tenant *t = &w->tenants[i];
 		struct world_gate *g = w->stations[t->host->group->device].gate;
@@ -210,6 +238,10 @@ static int join_gates(struct world *w, struct weir_err *err)
 			r = add_leaf(w, g, t, err);
 		if (r)
 			return r;
+		if (gates) {
+			join_links(w, t, t->host->group->request, t->host->group->n_request);
+			join_links(w, t, t->host->group->reply, t->host->group->n_reply);
+		}
 	}
 	return 0;
 }
@@ -249,9 +281,7 @@ int world_new(const struct scenario *s, uint64_t seed, struct world **ret, struc
 		world_free(w);
 		return r;
 	}
-	for (uint32_t i = 0; r == 0 && i < s->n_hosts; i++)
-		r = world_plan(w, &w->hosts[i], err);
-	if (r) {
+	if ((r = world_plan(w, err))) {
 		world_free(w);
 		return r;
 	}
@@ -305,6 +335,7 @@ void world_free(struct world *w)
 	free(w->loads);
 	free(w->controllers);
 	free(w->dirty);
+	free(w->link_nodes);
 	free(w->chunks);
 	free(w);
 }

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POOL_CHUNK 256 /* IOs: about 100 KB per chunk */
-#define BATCH      32  /* requests taken from a gate at once */
+#define BATCH 32 /* requests taken from a gate at once */
 /* Rounds at one time after which time counts as standing still: more than the IOs of any scenario
  * can need one after the other, and done in seconds. */
 #define ROUNDS_MAX 10000000
@@ -21,16 +20,16 @@ static int grow_pool(struct world *w)
 
 	if (array_resize(&w->chunks, w->n_chunks + 1) < 0)
 		return -ENOMEM;
-	ios = aligned_alloc(_Alignof(struct world_io), POOL_CHUNK * sizeof(*ios));
+	ios = aligned_alloc(_Alignof(struct world_io), WORLD_CHUNK * sizeof(*ios));
 	if (!ios)
 		return -ENOMEM;
-	memset(ios, 0, POOL_CHUNK * sizeof(*ios));
-	if (event_reserve(&w->events, w->io_events + (w->n_chunks + 1) * POOL_CHUNK)) {
+	memset(ios, 0, WORLD_CHUNK * sizeof(*ios));
+	if (event_reserve(&w->events, w->io_events + (w->n_chunks + 1) * WORLD_CHUNK)) {
 		free(ios);
 		return -ENOMEM;
 	}
-	for (uint32_t i = POOL_CHUNK; i-- > 0;) {
-		ios[i].index = w->n_chunks * POOL_CHUNK + i;
+	for (uint32_t i = WORLD_CHUNK; i-- > 0;) {
+		ios[i].index = w->n_chunks * WORLD_CHUNK + i;
 		ios[i].dev.user = &ios[i];
 		ios[i].req.user = w->free_ios;
 		w->free_ios = &ios[i];
@@ -82,6 +81,21 @@ static void forward_io(struct world *w, struct world_io *io);
 
 static void submit_to_station(struct world *w, struct world_station *st, struct world_io *io);
 
+/* Pass a request on to the station behind its gate. On a link it has its priority if it fits its profile, else the last. */
+static void pass_gate(struct world *w, struct world_gate *g, const struct weir_req *r)
+{
+	struct world_io *io = r->user;
+	double priority = LINK_CLASSES - 1;
+
+	if (g->station >= w->stations + w->scenario->n_devices) {
+		if (r->class_ == WEIR_CLASS_PRIORITY)
+			weir_gate_get(g->gate, r->tenant, WEIR_KNOB_PRIORITY, &priority);
+		io->dev.priority =
+			(uint8_t)(priority < LINK_CLASSES - 1 ? priority : LINK_CLASSES - 1);
+	}
+	submit_to_station(w, g->station, io);
+}
+
 /* Let all requests pass the gate that may now. */
 static void pump_gate(struct world *w, struct world_gate *g)
 {
@@ -94,7 +108,7 @@ static void pump_gate(struct world *w, struct world_gate *g)
 			if (g->host)
 				forward_io(w, out[i]->user);
 			else
-				submit_to_station(w, g->station, out[i]->user);
+				pass_gate(w, g, out[i]);
 		}
 	} while (n == BATCH);
 	arm_event(w, g->event, weir_gate_wakeup(g->gate, w->now));
@@ -161,30 +175,44 @@ static void submit_to_station(struct world *w, struct world_station *st, struct 
 	world_station_look(w, st);
 }
 
-static void submit_to_link(struct world *w, uint32_t link, struct world_io *io, bool data)
+/* Submit an IO of dev.bytes to the station's gate, or to the station if it has none. */
+static void submit_to_gate(
+	struct world *w, struct world_station *st, weir_node node, struct world_io *io)
 {
-	io->dev.bytes = WORLD_HEADER + (data ? io->bytes : 0);
-	submit_to_station(w, &w->stations[link], io);
-}
+	struct weir_req *r = &io->at_station;
 
-static void submit_to_device(struct world *w, struct world_io *io)
-{
-	struct world_station *st = &w->stations[io->load->group->device];
-	struct weir_req *r = &io->at_device;
-
-	io->dev.bytes = io->bytes;
 	if (!st->gate) {
 		submit_to_station(w, st, io);
 		return;
 	}
-	*r = (struct weir_req){.tenant = io->load->tenant->device_node,
-		.bytes = io->bytes,
+	*r = (struct weir_req){.tenant = node,
+		.bytes = io->dev.bytes,
 		.offset = io->req.offset,
 		.op = io->req.op,
 		.user = io};
 	world_costs(st->gate->config, NULL, r);
 	weir_gate_submit(st->gate->gate, w->now, &r, 1);
 	world_touch(w, st->gate);
+}
+
+uint32_t world_link_bytes(bool request, uint8_t op, uint32_t bytes)
+{
+	return WORLD_HEADER + (op == (request ? WEIR_WRITE : WEIR_READ) ? bytes : 0);
+}
+
+static void submit_to_link(struct world *w, uint32_t link, struct world_io *io, bool request)
+{
+	weir_node node = w->stations[link].gate ? *world_link_node(w, io->load->tenant, link) : 0;
+
+	io->dev.priority = io->load->tenant->link_priority;
+	io->dev.bytes = world_link_bytes(request, io->req.op, io->bytes);
+	submit_to_gate(w, &w->stations[link], node, io);
+}
+
+static void submit_to_device(struct world *w, struct world_io *io)
+{
+	io->dev.bytes = io->bytes;
+	submit_to_gate(w, &w->stations[io->load->group->device], io->load->tenant->device_node, io);
 }
 
 static struct world_io *take_own(struct world *w, struct world_own *o)
@@ -231,11 +259,11 @@ static void forward_io(struct world *w, struct world_io *io)
 	unsigned hop = io->hop;
 
 	if (hop < g->n_request)
-		submit_to_link(w, g->request[hop], io, io->req.op == WEIR_WRITE);
+		submit_to_link(w, g->request[hop], io, true);
 	else if (hop == g->n_request)
 		submit_to_device(w, io);
 	else if (hop - g->n_request - 1 < g->n_reply)
-		submit_to_link(w, g->reply[hop - g->n_request - 1], io, io->req.op == WEIR_READ);
+		submit_to_link(w, g->reply[hop - g->n_request - 1], io, false);
 	else
 		complete_io(w, io);
 }
@@ -258,7 +286,7 @@ static void leave_station(struct world *w, struct world_station *st, struct worl
 	st->count.bytes += io->dev.bytes;
 	st->count.latency_ns += (double)(w->now - io->dev.arrived);
 	if (st->gate) {
-		struct weir_req *r = &io->at_device;
+		struct weir_req *r = &io->at_station;
 		weir_gate_done(st->gate->gate, w->now, &r, 1);
 		world_touch(w, st->gate);
 	}
@@ -296,6 +324,7 @@ static void issue_io(struct world *w, struct world_io *io, const struct workload
 	io->bytes = shape->bytes;
 	io->hop = 0;
 	io->pausing = false;
+	io->waits = true;
 	io->dev.offset = shape->offset;
 	io->dev.op = shape->op;
 	io->dev.priority = t->link_priority;
@@ -408,12 +437,20 @@ static void complete_io(struct world *w, struct world_io *io)
 	struct world_tenant *t = l->tenant;
 	struct weir_req *r = &io->req;
 
+	io->waits = false;
 	weir_gate_done(l->gate->gate, w->now, &r, 1);
 	world_touch(w, l->gate);
 	t->count.done++;
 	t->count.bytes += r->bytes;
 	t->count.latency_ns += (double)(w->now - r->submitted);
 	t->count.inside_ns += (double)(w->now - r->dispatched);
+	if (t->slo_latency) {
+		weir_time latency = w->now - r->submitted;
+
+		t->slo.total++;
+		t->slo.late += latency > t->slo_latency;
+		t->slo.near += (double)latency > SITE_NEAR * (double)t->slo_latency;
+	}
 	w->completed++;
 	measure_record(w->measure, t->number, w->now - r->submitted, w->now - r->dispatched);
 	if (l->bursts)
@@ -474,7 +511,7 @@ static void handle_event(struct world *w, uint32_t id)
 		world_station_step(w, &w->stations[id]);
 	} else if (id >= w->io_events) {
 		uint32_t i = id - w->io_events;
-		wake_io(w, &w->chunks[i / POOL_CHUNK][i % POOL_CHUNK]);
+		wake_io(w, &w->chunks[i / WORLD_CHUNK][i % WORLD_CHUNK]);
 	} else if (id < w->load_events) {
 		world_touch(w, &w->gates[id - w->gate_events]);
 	} else if (id < w->other_events) {

@@ -5,6 +5,8 @@
  *
  *   workload → host's gate → [links] → [device's gate] → device → [links] → workload
  *
+ * A link may have a gate, too. It decides the class in which a request is sent: its priority if it fits its profile.
+ *
  * METHOD  One event queue. A device has one event armed, for its next(); a gate one, for its
  *         wake-up; an open workload one, for its next arrival; an IO that pauses (think time, a
  *         retry) one. All events of one time are handled first, and only then weir_gate_next is
@@ -21,6 +23,7 @@
 
 #include <weir/hist.h>
 #include <weir/gate.h>
+#include "control/controller.h"
 #include "control/meister/curve.h"
 #include "model/device.h"
 #include "sim/event.h"
@@ -35,6 +38,8 @@ struct world_gate;
  * of a small protocol. */
 #define WORLD_HEADER 96
 
+#define WORLD_CHUNK 256 /* IOs: about 100 KB */
+
 struct world_io { /* one IO, from its workload to its completion */
 	/* At the host's gate; has its own cache line. */
 	_Alignas(64) struct weir_req req;
@@ -44,8 +49,9 @@ struct world_io { /* one IO, from its workload to its completion */
 	uint32_t phase;          /* of an on-off workload: the burst's number */
 	uint32_t bytes;          /* its length; req.bytes is its cost */
 	uint8_t hop;             /* the station that it is at or waits for */
+	bool waits;              /* issued, and not completed */
 	bool pausing;            /* not yet issued: waits for its workload's think time or phase */
-	struct weir_req at_device; /* at the device's gate */
+	struct weir_req at_station; /* at the gate of the device, or of a link */
 };
 
 /* A controller's own reads of a device: they bypass all gates and links, and are in no tenant's
@@ -89,9 +95,14 @@ struct world_plan { /* of a tenant, by world_plan */
 		peak; /* of its trace: work per second in all and within any second, in s */
 	double bound; /* s, or INFINITY */
 	uint32_t priority;
-	struct meister_pair pair[POLICY_LAB_PROFILES]; /* of work, in s */
+	struct meister_pair pair[POLICY_LAB_PROFILES]; /* at the host's gate: of work, in s */
 	int pairs;
 	double loss; /* by leaving out the border's other pairs */
+	struct {
+		const char *name;
+		uint32_t priority;
+	} links[2 * SCENARIO_HOPS]; /* those that are planned */
+	unsigned n_links;
 };
 
 struct world_tenant { /* a leaf at a host's gate */
@@ -103,6 +114,10 @@ struct world_tenant { /* a leaf at a host's gate */
 	uint8_t link_priority;
 	struct estimate_past past;
 	struct world_count count;
+	weir_time slo_latency; /* 0: it has no slo */
+	struct site_slo slo, slo_sampled,
+		slo_begun; /* now, at the last sample, after the warm-up */
+	int slo_series;
 	struct world_load *loads;
 	size_t n_loads;
 	struct world_plan *plan;        /* NULL: not planned */
@@ -158,7 +173,9 @@ struct world {
 	uint32_t gate_events, load_events, other_events, io_events;
 
 	struct world_station *stations;
-	struct world_gate *gates; /* the hosts', in order, then the devices' */
+	struct world_gate *gates; /* the hosts', in order, then the stations' */
+	weir_node
+		*link_nodes; /* of tenant t at link l: [t · links + l], for links that have gates */
 	uint32_t n_gates;
 	struct world_host *hosts;
 	struct world_tenant *tenants;
@@ -170,7 +187,7 @@ struct world {
 	uint32_t *dirty; /* ring of gates to pump; each at most once */
 	uint32_t dirty_head, dirty_n;
 
-	struct world_io **chunks; /* the pool */
+	struct world_io **chunks; /* the pool: WORLD_CHUNK each */
 	uint32_t n_chunks;
 	struct world_io *free_ios; /* linked by req.user */
 	uint64_t submitted, completed;
@@ -190,15 +207,27 @@ enum { WORLD_EVENT_MOMENT, WORLD_EVENT_SAMPLE, WORLD_EVENT_WARMUP, WORLD_EVENT_C
 int world_new(const struct scenario *s, uint64_t seed, struct world **ret, struct weir_err *err);
 void world_free(struct world *w);
 
-/* Make the generator of a tenant's workload, which begins at time 0. */
+/* Make the generator of a tenant's workload, which begins at time 0; `shift`: later by so much than the file says. */
 int world_load_source(const struct world *w, const struct world_tenant *t,
-	const struct scenario_workload *config, struct workload **ret, struct weir_err *err);
+	const struct scenario_workload *config, weir_time shift, struct workload **ret,
+	struct weir_err *err);
 
-/* world-plan.c: set the knobs that the `lab` of the host's policy asks a planner for. */
-int world_plan(struct world *w, struct world_host *h, struct weir_err *err);
+/* Return the place of a tenant's leaf at the gate of a link. */
+static inline weir_node *world_link_node(
+	const struct world *w, const struct world_tenant *t, uint32_t link)
+{
+	uint32_t links = w->scenario->n_stations - w->scenario->n_devices;
+
+	return &w->link_nodes[(size_t)t->number * links + link - w->scenario->n_devices];
+}
+
+/* world-plan.c: set the knobs that the `lab` of policies asks a planner for. */
+int world_plan(struct world *w, struct weir_err *err);
 
 /* world.c: set the costs of a request of r->bytes at a gate. past: of its sender; NULL: none is known. */
 void world_costs(const struct scenario_gate *g, struct estimate_past *past, struct weir_req *r);
+/* Return the bytes of a request on a link towards the device, or of its reply. */
+uint32_t world_link_bytes(bool request, uint8_t op, uint32_t bytes);
 /* Run until `until` (events at that very time excluded) or w->end if that is sooner. */
 int world_run(struct world *w, weir_time until);
 /* Start or stop a workload; does nothing if it is in that state already. */

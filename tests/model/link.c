@@ -53,6 +53,25 @@ static void sending_and_flying_take_their_time(void)
 	device_free(d);
 }
 
+/* 10 packets of 10 µs: one of a higher priority that comes within the third is sent after it, and then the rest. */
+static void a_higher_priority_waits_for_a_packet_of_mtu(void)
+{
+	struct link_config c = gigabit();
+	struct device *d;
+
+	c.strict = true;
+	c.mtu = 1250;
+	d = make(c);
+	packet(d, 0, 0, 12500, 3);
+	packet(d, 25 * WEIR_US, 1, 1250, 0);
+	packet(d, 26 * WEIR_US, 2, 1250, 3); /* behind the rest of the first */
+	CHECK(device_step(d, WEIR_SEC) == &ios[1] && ios[1].finished == 50 * WEIR_US);
+	CHECK(ios[1].next == &ios[0] && ios[0].finished == 120 * WEIR_US);
+	CHECK(ios[0].next == &ios[2] && ios[2].finished == 130 * WEIR_US);
+	CHECK_INT(link_queued(d), 0);
+	device_free(d);
+}
+
 static void an_idle_wire_starts_at_once(void)
 {
 	struct device *d = make(gigabit());
@@ -250,6 +269,7 @@ static void bad_figures_are_named(void)
 int main(void)
 {
 	RUN(sending_and_flying_take_their_time);
+	RUN(a_higher_priority_waits_for_a_packet_of_mtu);
 	RUN(an_idle_wire_starts_at_once);
 	RUN(fifo_does_not_look_at_priority);
 	RUN(strict_sends_the_first_class_first);

@@ -55,6 +55,11 @@ static double site_mean_cost(const struct site *s, weir_node node)
 	return requests ? (double)n->cost / (double)requests : 1;
 }
 
+static void site_slo(struct site *s, size_t tenant, struct site_slo *ret)
+{
+	*ret = resource_slo_seen(resource_of(s), tenant);
+}
+
 /* CPU time of this thread: the time of other threads that run meanwhile is no cost of a step. */
 static weir_time site_cpu(struct site *s)
 {
@@ -145,6 +150,7 @@ static const struct site_ops site_ops = {
 	.busy = site_busy,
 	.capacity = site_capacity,
 	.mean_cost = site_mean_cost,
+	.slo = site_slo,
 	.cpu = site_cpu,
 	.wake = site_wake,
 	.send = site_send,

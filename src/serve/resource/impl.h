@@ -412,6 +412,8 @@ void resource_bypass_done(struct resource *r, weir_time now, const struct reques
 
 void resource_slo_swap(struct resource *r);
 void resource_slo_record(struct resource *r, weir_node node, weir_time latency);
+/* Count the requests of a tenant of the version in force so far; 0 without an slo. */
+struct site_slo resource_slo_seen(struct resource *r, size_t tenant);
 void resource_slo_free(struct resource *r);
 /* late_at has come: log tenants whose requests have waited for half of client_timeout. */
 void resource_late_look(struct resource *r);

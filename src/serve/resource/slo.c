@@ -28,6 +28,7 @@ struct resource_slo {            /* of one tenant */
 		*waits; /* of this pass; NULL: no request has waited beyond the bound yet */
 	struct resource_slo *next;
 	weir_time bound;
+	struct site_slo seen; /* for a controller */
 	int tenant;
 	weir_node node;
 	bool active; /* it is in the list */
@@ -75,6 +76,7 @@ static void inherit(struct resource_slos *s, struct resource_slo *e, struct reso
 {
 	if (old->bound != e->bound)
 		return;
+	e->seen = old->seen;
 	e->batch = old->batch;
 	old->batch = NULL;
 	if (old->active)
@@ -132,8 +134,19 @@ void resource_slo_record(struct resource *r, weir_node node, weir_time latency)
 	if (!at)
 		return;
 	e = &r->slos->of[at - 1];
+	e->seen.total++;
+	e->seen.late += latency > e->bound;
+	e->seen.near += (double)latency > SITE_NEAR * (double)e->bound;
 	if (put(&e->batch, latency, e->bound))
 		activate(r->slos, e);
+}
+
+struct site_slo resource_slo_seen(struct resource *r, size_t tenant)
+{
+	uint32_t at = tenant < r->n_nodes && r->slos ? r->counts[r->nodes[tenant]].slo : 0;
+
+	resource_drain(r);
+	return at ? r->slos->of[at - 1].seen : (struct site_slo){0};
 }
 
 /* ---- long waits */

@@ -48,6 +48,26 @@ static double site_mean_cost(const struct site *s, weir_node node)
 	return 1;
 }
 
+/* Tenants of several hosts may be one at the gate of a device. */
+static void site_slo(struct site *s, size_t tenant, struct site_slo *ret)
+{
+	const struct sim_site *of = site_of(s);
+	const struct world *w = of->world;
+
+	*ret = (struct site_slo){0};
+	for (uint32_t i = 0; i < w->n_tenants; i++) {
+		const struct world_tenant *t = &w->tenants[i];
+		bool here = of->gate->host ? t->host == of->gate->host && t->index == tenant
+					   : t->device_node == s->nodes[tenant] &&
+						     &w->stations[t->host->group->device] ==
+							     of->gate->station;
+
+		ret->total += here ? t->slo.total : 0;
+		ret->late += here ? t->slo.late : 0;
+		ret->near += here ? t->slo.near : 0;
+	}
+}
+
 static weir_time site_cpu(struct site *s)
 {
 	return 0;
@@ -102,6 +122,7 @@ const struct site_ops sim_site_ops = {
 	.busy = site_busy,
 	.capacity = site_capacity,
 	.mean_cost = site_mean_cost,
+	.slo = site_slo,
 	.cpu = site_cpu,
 	.wake = site_wake,
 	.send = site_send,
@@ -117,8 +138,11 @@ static struct controller_tenant tenant_of(const struct controller_version *v, si
 {
 	const struct weir_tenant *t = &((const struct weir_policy *)v->of)->tenants[i];
 
-	return (struct controller_tenant){
-		.path = t->path, .is_leaf = t->first_child < 0, .weight = t->weight};
+	return (struct controller_tenant){.path = t->path,
+		.is_leaf = t->first_child < 0,
+		.weight = t->weight,
+		.slo_percentile = t->slo_percentile,
+		.slo_latency = t->slo_latency};
 }
 
 static struct controller_tokens no_tokens(const struct controller_version *v, size_t i)

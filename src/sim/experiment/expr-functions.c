@@ -7,7 +7,7 @@
 #include <string.h>
 
 const char *const expr_functions[EXPR_FUNCTIONS + 1] = {"min", "max", "mean", "sum", "spread",
-	"jain", "last", "abs", "ratio", "median", "below", NULL};
+	"jain", "last", "abs", "ratio", "median", "below", "atmost", NULL};
 
 static int fail(int code, const char **ret_why, const char *why)
 {
@@ -91,6 +91,26 @@ static int of_series(
 	return of_moments(fn, &m, ret, ret_why);
 }
 
+/* Return the share of points at which the first series is no larger than the second, of those at which one of them is not 0. */
+static int compare_series(const struct expr_list *l, double *ret, const char **ret_why)
+{
+	const struct metrics_entry *a = &l->values[0].series, *b = &l->values[1].series;
+	size_t n = 0, kept = 0;
+
+	if (l->n != 2 || !l->values[0].is_series || !l->values[1].is_series || a->n != b->n)
+		return fail(-EINVAL, ret_why, "atmost takes two series of equal length");
+	for (size_t i = 0; i < a->n; i++) {
+		if (a->points[i].value == 0 && b->points[i].value == 0)
+			continue;
+		n++;
+		kept += a->points[i].value <= b->points[i].value;
+	}
+	if (!n)
+		return fail(-EDOM, ret_why, "all values are zero");
+	*ret = (double)kept / (double)n;
+	return 0;
+}
+
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -148,5 +168,7 @@ static int of_scalars(
 int expr_function_apply(
 	enum expr_function fn, const struct expr_list *l, double *ret, const char **ret_why)
 {
+	if (fn == EXPR_ATMOST)
+		return compare_series(l, ret, ret_why);
 	return (l->values[0].is_series ? of_series : of_scalars)(fn, l, ret, ret_why);
 }

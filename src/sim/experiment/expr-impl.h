@@ -29,6 +29,7 @@ enum expr_function {
 	EXPR_RATIO,
 	EXPR_MEDIAN,
 	EXPR_BELOW,
+	EXPR_ATMOST,
 	EXPR_FUNCTIONS
 };
 extern const char *const expr_functions[EXPR_FUNCTIONS + 1]; /* NULL-terminated */

@@ -185,23 +185,38 @@ int scenario_leaf_for(const struct scenario_gate *g, const char *host, const cha
 	return -ENOENT;
 }
 
-int scenario_leaves_check(const struct scenario *s, struct weir_err *err)
+static int check_leaves(const struct scenario_station *st, const char *host,
+	const struct weir_policy *p, struct weir_err *err)
 {
-	for (uint32_t h = 0; h < s->n_hosts; h++) {
-		const struct scenario_group *g = &s->groups[s->hosts[h].group];
-		const struct scenario_station *st = &s->stations[g->device];
-		const struct weir_policy *p = g->gate.policy;
+	for (size_t t = 0; st->gate && st->gate->policy && t < p->n_tenants; t++) {
+		const char *path = p->tenants[t].path;
 
-		for (size_t t = 0; st->gate && st->gate->policy && t < p->n_tenants; t++) {
-			const char *path = p->tenants[t].path;
-			if (p->tenants[t].first_child >= 0 ||
-				scenario_leaf_for(st->gate, s->hosts[h].name, path) >= 0)
-				continue;
+		if (p->tenants[t].first_child < 0 && scenario_leaf_for(st->gate, host, path) < 0)
 			return weir_err_at(err, -EINVAL, st->at,
 				"the policy of '%s' has no tenant for '%s/%s': give one that name, "
 				"or a 'match' of this export",
-				st->name, s->hosts[h].name, path);
-		}
+				st->name, host, path);
 	}
 	return 0;
+}
+
+int scenario_leaves_check(const struct scenario *s, struct weir_err *err)
+{
+	int r = 0;
+
+	for (uint32_t i = s->n_devices; i < s->n_stations; i++)
+		if (s->stations[i].gate && !s->stations[i].gate->policy)
+			return weir_err_at(err, -EINVAL, s->stations[i].at,
+				"the policy of a link needs 'tenants'");
+	for (uint32_t h = 0; r == 0 && h < s->n_hosts; h++) {
+		const struct scenario_group *g = &s->groups[s->hosts[h].group];
+		const char *name = s->hosts[h].name;
+
+		r = check_leaves(&s->stations[g->device], name, g->gate.policy, err);
+		for (unsigned i = 0; r == 0 && i < g->n_request; i++)
+			r = check_leaves(&s->stations[g->request[i]], name, g->gate.policy, err);
+		for (unsigned i = 0; r == 0 && i < g->n_reply; i++)
+			r = check_leaves(&s->stations[g->reply[i]], name, g->gate.policy, err);
+	}
+	return r;
 }

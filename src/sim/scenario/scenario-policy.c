@@ -231,7 +231,9 @@ static int make_gate(const struct weir_policy *p, const struct scenario_station 
 	else
 		policy_resource_default(device->name, &g->resource);
 	weir_policy_gate(&g->resource, &g->config);
-	if (g->resource.depth == 0) {
+	if (g->resource.depth == 0 && device->config.kind == STATION_LINK) {
+		g->config.window = POLICY_DEPTH_OPEN;
+	} else if (g->resource.depth == 0) {
 		g->config.window = station_depth(&device->config, &bytes);
 		if (g->resource.cost == WEIR_UNIT_TIME && !g->config.window_bytes)
 			g->config.window_bytes = bytes;

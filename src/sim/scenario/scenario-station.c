@@ -6,11 +6,11 @@
 
 static int check_keys(yamldoc_node map, enum station_kind kind, struct weir_err *err)
 {
-	static const char *const more[] = {"name", "kind", "policy", "capacity", NULL};
+	static const char *const more[] = {"name", "policy", "kind", "capacity", NULL};
 	const char *keys[FIELDS_MOST + 1 + sizeof(more) / sizeof(more[0])];
 	size_t n = field_keys(station_fields(kind), keys);
 
-	for (int i = 0; more[i] && (i == 0 || kind != STATION_LINK); i++)
+	for (int i = 0; more[i] && (i < 2 || kind != STATION_LINK); i++)
 		keys[n++] = more[i];
 	keys[n] = NULL;
 	return yamldoc_map(map, keys, err);

@@ -3,6 +3,7 @@
 #include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include "sim/cluster/cluster.h"
+#include "sim/systems.h"
 #include "sim/control/controller.h"
 #include "sim/control/device.h"
 #include "sim/control/hosts.h"
@@ -123,7 +124,7 @@ static int read_stations(yamldoc_node root, struct scenario *s, struct weir_err 
 
 		s->n_stations = (uint32_t)i + 1;
 		if ((r = scenario_station_read(map, link, &s->stations[i], err)) ||
-			(!link && (r = scenario_device_policy_read(map, s, &s->stations[i], err))))
+			(r = scenario_device_policy_read(map, s, &s->stations[i], err)))
 			return r;
 		if (scenario_station_find(s, s->stations[i].name, 0, (uint32_t)i) >= 0)
 			return yamldoc_error(map, err, "two devices or links are named '%s'",
@@ -248,8 +249,8 @@ static int find_controllers(struct scenario *s, struct weir_err *err)
 /* ---- the file */
 
 static const char *const top_keys[] = {"name", "description", "seed", "duration", "warmup",
-	"sample", "devices", "links", "hosts", "at", "cluster", "policy", "messages", "faults",
-	NULL};
+	"sample", "devices", "links", "hosts", "at", "cluster", "systems", "policy", "messages",
+	"faults", NULL};
 
 static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
 {
@@ -301,6 +302,19 @@ static int read_cluster(yamldoc_node root, struct scenario *s, struct weir_err *
 	return sim_cluster_read(yamldoc_get(root, "cluster"), s->cluster, err);
 }
 
+static int read_systems(yamldoc_node root, struct scenario *s, struct weir_err *err)
+{
+	static const char *const beside[] = {
+		"name", "description", "seed", "duration", "systems", NULL};
+	int r = yamldoc_map(root, beside, err);
+
+	if (r)
+		return r;
+	s->systems = calloc(1, sizeof(*s->systems));
+	return s->systems ? sim_systems_read(yamldoc_get(root, "systems"), s->systems, err)
+			  : no_memory(err);
+}
+
 static int read_all(struct scenario *s, struct weir_err *err)
 {
 	yamldoc_node root = yamldoc_root(s->doc);
@@ -310,6 +324,8 @@ static int read_all(struct scenario *s, struct weir_err *err)
 		return r;
 	if (yamldoc_kind(yamldoc_get(root, "cluster")) != YAMLDOC_NONE)
 		return read_cluster(root, s, err);
+	if (yamldoc_kind(yamldoc_get(root, "systems")) != YAMLDOC_NONE)
+		return read_systems(root, s, err);
 	if ((r = read_stations(root, s, err)) || (r = scenario_hosts_read(root, s, err)) ||
 		(r = scenario_leaves_check(s, err)) || (r = find_controllers(s, err)))
 		return r;
@@ -368,6 +384,7 @@ void scenario_free(struct scenario *s)
 	free(s->hosts);
 	free(s->controllers);
 	free(s->cluster);
+	free(s->systems);
 	yamldoc_free(s->doc);
 	free(s->names);
 	free(s->file);
@@ -403,6 +420,10 @@ static int load_profile(
 
 int scenario_load(struct scenario *s, scenario_read *read, void *arg, struct weir_err *err)
 {
+	if (s->systems) {
+		s->systems->read = read;
+		s->systems->arg = arg;
+	}
 	for (uint32_t i = 0; i < s->n_groups; i++) {
 		struct scenario_gate *g = &s->groups[i].gate;
 		int r = load_profile(g, read, arg, err);
@@ -420,7 +441,7 @@ int scenario_load(struct scenario *s, scenario_read *read, void *arg, struct wei
 			}
 		}
 	}
-	for (uint32_t i = 0; i < s->n_devices; i++) {
+	for (uint32_t i = 0; i < s->n_stations; i++) {
 		int r = s->stations[i].gate ? load_profile(s->stations[i].gate, read, arg, err) : 0;
 
 		if (r)

@@ -82,7 +82,7 @@ enum scenario_gate_given {
 struct scenario_station { /* a device or a link */
 	const char *name;
 	struct station_config config;
-	struct scenario_gate *gate; /* devices only; NULL: no gate */
+	struct scenario_gate *gate; /* NULL: no gate */
 	bool capacity_auto;         /* learned during the run */
 	struct weir_rate capacity;  /* stated; per_second 0: not stated */
 	struct weir_place at;
@@ -165,10 +165,11 @@ struct scenario {
 	int (*run_cluster)(const struct sim_cluster_config *config, weir_time duration,
 		uint64_t seed, const struct sim_options *options, struct metrics **ret,
 		struct sim_cost *ret_cost, struct weir_err *err);
-	struct yamldoc *doc;        /* owns the strings that were not allocated here */
-	char *file;                 /* its name, for messages */
-	char *names;                /* the hosts' names */
-	weir_policy_reader *reader; /* of policies that are files; or NULL */
+	struct sim_systems_config *systems; /* the same; or NULL */
+	struct yamldoc *doc;                /* owns the strings that were not allocated here */
+	char *file;                         /* its name, for messages */
+	char *names;                        /* the hosts' names */
+	weir_policy_reader *reader;         /* of policies that are files; or NULL */
 	void *reader_arg;
 };
 
