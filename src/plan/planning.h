@@ -64,6 +64,10 @@ struct planning {
 	struct replay_result *replayed; /* by planned tenant; NULL: not replayed */
 	bool by_replay;                 /* slos are judged by it */
 	double margin;                  /* of an slo, for a replayed percentile */
+	/* options with which it was made */
+	size_t pairs;
+	int inside;
+	struct estimate work;
 };
 
 /* Read a file that the policy names at `at`, malloc'ed. A new tenant's file is named by its --admit. */

@@ -17,6 +17,7 @@ struct reading {
 	struct planning *p;
 	const struct planning_options *o;
 	size_t pairs;
+	const struct planning *base; /* NULL: none that was made with the same options */
 	struct weir_err *err;
 };
 
@@ -302,7 +303,7 @@ static int read_trace(struct reading *r, size_t index, struct trace *ret)
 /* Take the hops of a tenant that `base` has reduced already; false: it has not. */
 static bool borrow(struct reading *r, size_t index)
 {
-	const struct planning *base = r->o->base;
+	const struct planning *base = r->base;
 	struct planning *p = r->p;
 
 	for (uint32_t i = 0; base && index < p->first_new && i < base->n_traced; i++)
@@ -454,6 +455,12 @@ static void borrow_stages(struct planning *p, const struct planning *base)
 	}
 }
 
+static bool fits(const struct planning *base, const struct planning *p)
+{
+	return base->pairs == p->pairs && base->inside == p->inside &&
+	       memcmp(&base->work, &p->work, sizeof(p->work)) == 0;
+}
+
 static int read_all(struct reading *r, struct weir_policy_remarks *remarks)
 {
 	struct planning *p = r->p;
@@ -464,8 +471,10 @@ static int read_all(struct reading *r, struct weir_policy_remarks *remarks)
 	if (planning_room(p) < 0)
 		return no_memory(r->err);
 	stages_name(p);
-	if (r->o->base)
-		borrow_stages(p, r->o->base);
+	if (r->o->base && fits(r->o->base, p))
+		r->base = r->o->base;
+	if (r->base)
+		borrow_stages(p, r->base);
 	for (int slo = 1; slo >= 0; slo--)
 		for (size_t i = 0; rc == 0 && i < p->policy->n_tenants; i++)
 			rc = read_tenant(r, i, slo);
@@ -484,7 +493,9 @@ int planning_read(const struct planning_options *o, struct planning *ret,
 		.p = ret, .o = o, .pairs = o->pairs ? o->pairs : PLAN_PAIRS, .err = err};
 	int rc;
 
-	*ret = (struct planning){0};
+	*ret = (struct planning){.pairs = r.pairs, .inside = o->inside};
+	if (o->work)
+		ret->work = *o->work;
 	rc = read_all(&r, remarks);
 	if (rc < 0)
 		planning_free(ret);

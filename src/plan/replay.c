@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define REPEATS_MOST  64 /* of a trace that is much shorter than the longest */
-#define REQUESTS_MOST 4e6  /* of a trace that is repeated */
+#define REPEATS_MOST  64  /* of a trace that is much shorter than the longest */
+#define REQUESTS_MOST 4e6 /* of a trace that is repeated */
 
 struct outcome { /* of an alignment and a tenant */
 	double at, max;
