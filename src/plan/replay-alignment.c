@@ -31,14 +31,16 @@ struct piece {               /* of a request at a stage; most are whole requests
 	struct weir_req req; /* first */
 	struct piece *next;
 	struct io *io; /* NULL: of a tenant without a trace */
-	double work, ends;
+	double work;
+	weir_time ends;
 };
 
 struct stage {
 	const struct replay_stage *is;
 	struct weir_gate *gate;
 	struct piece *first, *last; /* in the server, in order */
-	double free_at;             /* s: when the server has done all of them */
+	weir_time busy_since;       /* the server, without a pause … */
+	double busy;                /* … for so many s until it has done all of them */
 	uint32_t live;              /* requests of traces in the stage */
 	weir_node filler;           /* leaf of tenants without a trace */
 	bool dirty, filled;
@@ -137,11 +139,6 @@ static void set_event(struct run *r, uint32_t source, weir_time at)
 		heap_push(&r->heap, (struct heap_item){at, source, source});
 }
 
-static weir_time time_of(double seconds)
-{
-	return seconds < 9e9 ? (weir_time)ceil(seconds * 1e9 - 1e-3) : WEIR_NEVER - 1;
-}
-
 /* ---- a stage */
 
 static void fill_req(const struct stage *s, struct piece *p, weir_node node, double work)
@@ -165,11 +162,20 @@ static int submit(struct run *r, struct stage *s, struct piece *p)
 	return weir_gate_submit(s->gate, r->now, &q, 1);
 }
 
-/* Let a request into the server. */
-static void enter(struct stage *s, struct piece *p, double now)
+static weir_time free_at(const struct stage *s)
 {
-	s->free_at = fmax(s->free_at, now) + p->work / s->is->rate;
-	p->ends = s->free_at;
+	return s->busy_since + (weir_time)ceil(fmin(s->busy, 1e9) * 1e9 - 1e-3);
+}
+
+/* Let a request into the server. */
+static void enter(struct stage *s, struct piece *p, weir_time now)
+{
+	if (free_at(s) <= now) {
+		s->busy_since = now;
+		s->busy = 0;
+	}
+	s->busy += p->work / s->is->rate;
+	p->ends = free_at(s);
 	p->next = NULL;
 	if (s->last)
 		s->last->next = p;
@@ -182,14 +188,13 @@ static void enter(struct stage *s, struct piece *p, double now)
 static void wake(struct run *r, struct stage *s)
 {
 	struct weir_req *out[BATCH];
-	double now = (double)r->now * 1e-9,
-	       part = s->is->untraced / s->is->rate * rng_double(&r->rng);
 	size_t n;
 
-	s->free_at = now - part;
+	s->busy_since = r->now;
+	s->busy = -s->is->untraced / s->is->rate * rng_double(&r->rng);
 	while ((n = weir_gate_next(s->gate, r->now, out, BATCH)) > 0)
 		for (size_t i = 0; i < n; i++)
-			enter(s, (struct piece *)out[i], s->free_at);
+			enter(s, (struct piece *)out[i], free_at(s) - 1);
 	s->filled = true;
 }
 
@@ -311,7 +316,7 @@ static int complete(struct run *r, struct stage *s)
 	s->last = s->first ? s->last : NULL;
 	weir_gate_done(s->gate, r->now, &q, 1);
 	s->dirty = true;
-	set_event(r, stage_source(r, s, false), s->first ? time_of(s->first->ends) : WEIR_NEVER);
+	set_event(r, stage_source(r, s, false), s->first ? s->first->ends : WEIR_NEVER);
 	if (!io) {
 		fill_req(s, p, s->filler, s->is->untraced);
 		return submit(r, s, p);
@@ -329,7 +334,6 @@ static int complete(struct run *r, struct stage *s)
 static void pump(struct run *r, struct stage *s)
 {
 	struct weir_req *out[BATCH];
-	double now = (double)r->now * 1e-9;
 	weir_time at;
 
 	s->dirty = false;
@@ -337,11 +341,11 @@ static void pump(struct run *r, struct stage *s)
 		size_t n = weir_gate_next(s->gate, r->now, out, BATCH);
 
 		for (size_t i = 0; i < n; i++)
-			enter(s, (struct piece *)out[i], now);
+			enter(s, (struct piece *)out[i], r->now);
 		at = weir_gate_wakeup(s->gate, r->now);
 	} while (at <= r->now);
 	set_event(r, stage_source(r, s, true), at);
-	set_event(r, stage_source(r, s, false), s->first ? time_of(s->first->ends) : WEIR_NEVER);
+	set_event(r, stage_source(r, s, false), s->first ? s->first->ends : WEIR_NEVER);
 }
 
 /* ---- tenants */

@@ -64,9 +64,10 @@ struct replay_result { /* of a tenant; s */
 	uint64_t requests;
 };
 
-/* ret: by tenant. 0, or -ENOMEM; -EINVAL: a gate refuses a bucket. */
+/* ret: by tenant. 0, or -ENOMEM; -EINVAL: a gate refuses a bucket; -ERANGE: a trace is too long. */
 int replay_run(const struct replay_input *in, struct replay_result *ret);
 
 #define REPLAY_ALIGNMENTS 4
+#define REPLAY_LONGEST    (INT64_C(1) << 58) /* ns: 9 years */
 
 #endif

@@ -149,8 +149,12 @@ int planning_replay(struct planning *p, const struct planning_replay *how, struc
 	free(s.priority);
 	if (rc < 0) {
 		free(results);
-		return rc == -ENOMEM ? no_memory(err)
-				     : weir_err_set(err, rc, "replay: a gate refuses a bucket");
+		return rc == -ENOMEM
+			       ? no_memory(err)
+			       : weir_err_set(err, -EINVAL,
+					 rc == -ERANGE
+						 ? "a trace of more than 9 years cannot be replayed"
+						 : "replay: a gate refuses a bucket");
 	}
 	free(p->replayed);
 	p->replayed = results;
