@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAMES "gate, alloc, pshift, sim, gateway, hosts or cluster"
+#define NAMES "gate, alloc, pshift, plan, sim, gateway, hosts or cluster"
 
 enum { OPT_JSON, OPT_RUNS, OPT_QUICK, OPT_COUNT };
 static const struct opt options[] = {
@@ -189,6 +189,7 @@ static const struct benchmark {
 	{"pshift-fig5", bench_pshift_fig5, false},
 	{"pshift-fig6", bench_pshift_fig6, true},
 	{"pshift-fig7", bench_pshift_fig7, true},
+	{"plan", bench_plan, false},
 	{"sim", bench_sim, true},
 	{"gateway", bench_gateway, false},
 	{"hosts", bench_hosts, false},
@@ -263,11 +264,11 @@ static int bench_main(const char *const *values, char **operands, int n)
 }
 
 static const char *const subverbs[] = {
-	"gate", "alloc", "pshift", "sim", "gateway", "hosts", "cluster", NULL};
+	"gate", "alloc", "pshift", "plan", "sim", "gateway", "hosts", "cluster", NULL};
 const struct verb verb_bench = {
 	.name = "bench",
 	.summary = "measure the parts against a floor or a peer",
-	.usage = "[OPTION]... gate|alloc|pshift|sim|gateway|hosts|cluster",
+	.usage = "[OPTION]... gate|alloc|pshift|plan|sim|gateway|hosts|cluster",
 	.options = options,
 	.subverbs = subverbs,
 	.run = bench_main,

@@ -147,6 +147,7 @@ bool policy_limit_read_rate(
 void policy_plan_read_slo(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
 void policy_plan_read_links(struct policy_reading *r, yamldoc_node links);
 void policy_plan_read_tenant(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
+void policy_plan_read_together(struct policy_reading *r, yamldoc_node n); /* after the tenants */
 
 /* policy/by-size.c: return true if the node is a limit by size; read one. */
 bool policy_size_is(yamldoc_node n);

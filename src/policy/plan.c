@@ -5,6 +5,7 @@
  *   slo     pN [reads | writes] < time [over time]
  *   links   [{name, rate, levels, overhead, mtu}, …]
  *   path    names of one resource and of links: those before the resource carry requests, those after it replies
+ *   together [a, b] or [[a, b], …]: tenants whose bursts come together
  */
 #include "policy/impl.h"
 #include "policy/plan.h"
@@ -259,4 +260,49 @@ void policy_plan_read_tenant(struct policy_reading *r, yamldoc_node n, struct we
 	if (path.id)
 		read_path(r, path, to);
 	t->planned = to;
+}
+
+/* ---- together */
+
+static void read_member(struct policy_reading *r, yamldoc_node n, unsigned group)
+{
+	const char *name = NULL;
+	struct policy_planned *to;
+	struct weir_tenant *t;
+	int i;
+
+	if (policy_took(r, yamldoc_as_string(n, &name, &r->err)) != 0)
+		return;
+	i = weir_policy_find(r->policy, name);
+	t = i < 0 ? NULL : &r->policy->tenants[i];
+	if (!t)
+		policy_refuse(r, n, "no tenant '%s'", name);
+	else if (!t->planned || !t->planned->trace)
+		policy_refuse(r, n, "tenant '%s' has no trace", name);
+	else if (t->planned->together)
+		policy_refuse(r, n, "'%s' stands twice", name);
+	else if ((to = policy_alloc(r, sizeof(*to)))) {
+		*to = *t->planned;
+		to->together = group;
+		t->planned = to;
+	}
+}
+
+void policy_plan_read_together(struct policy_reading *r, yamldoc_node n)
+{
+	bool lists;
+
+	if (!n.id || policy_took(r, yamldoc_list(n, &r->err)) != 0)
+		return;
+	lists = yamldoc_size(n) && yamldoc_kind(yamldoc_at(n, 0)) == YAMLDOC_LIST;
+	for (size_t i = 0; !lists && i < yamldoc_size(n); i++)
+		read_member(r, yamldoc_at(n, i), 1);
+	for (size_t i = 0; lists && i < yamldoc_size(n); i++) {
+		yamldoc_node group = yamldoc_at(n, i);
+
+		if (policy_took(r, yamldoc_list(group, &r->err)) != 0)
+			return;
+		for (size_t k = 0; k < yamldoc_size(group); k++)
+			read_member(r, yamldoc_at(group, k), (unsigned)i + 1);
+	}
 }

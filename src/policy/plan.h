@@ -7,6 +7,14 @@
 /* Find a resource or a link by its name; false: there is none. */
 bool policy_plan_stage(const struct weir_policy *p, const char *name, struct policy_stage *ret);
 
+/* Return the number of the group of tenants whose bursts come together, or 0. */
+static inline unsigned policy_plan_together(const struct weir_policy *p, size_t tenant)
+{
+	const struct policy_planned *of = p->tenants[tenant].planned;
+
+	return of ? of->together : 0;
+}
+
 /* Write an slo as it is read: "p99.9 reads < 10ms over 5m". Return buf. */
 #define POLICY_SLO_TEXT 128
 char *policy_plan_show_slo(const struct weir_tenant *t, char buf[POLICY_SLO_TEXT]);

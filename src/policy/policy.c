@@ -170,7 +170,7 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 
 static const char *const top_keys[] = {"listen", "classes", "resources", "exports", "tenants",
 	"default", "enforce", "api", "token", "state", "recordings", "threads", "memory", "log",
-	"tls", "peers", "cluster", "client_timeout", "version", "links", NULL};
+	"tls", "peers", "cluster", "client_timeout", "version", "links", "together", NULL};
 
 /* Check the version of the format: another version is refused, however similar it looks. */
 static void read_version(struct policy_reading *r, yamldoc_node map)
@@ -317,6 +317,7 @@ static void read_top(struct policy_reading *r, yamldoc_node root)
 	policy_plan_read_links(r, yamldoc_get(root, "links"));
 	policy_resource_read_exports(r, yamldoc_get(root, "exports"));
 	read_tenants(r, yamldoc_get(root, "tenants"));
+	policy_plan_read_together(r, yamldoc_get(root, "together"));
 	read_default(r, yamldoc_get(root, "default"));
 }
 

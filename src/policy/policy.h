@@ -106,7 +106,8 @@ struct policy_stage { /* of a path */
 struct policy_planned {    /* keys of a tenant for a planner */
 	const char *trace; /* file; NULL: none */
 	const struct policy_stage *path;
-	unsigned n_path; /* 0: not stated */
+	unsigned n_path;   /* 0: not stated */
+	unsigned together; /* tenants of one number have their bursts together; 0: none */
 	struct weir_place trace_at, path_at;
 };
 

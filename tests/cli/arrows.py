@@ -16,11 +16,13 @@ ARROWS = {  # room: the rooms that it may need
     "model": {"base"},
     "policy": {"base", "control", "gate", "wire"},
     "control": {"base", "gate", "wire"},
+    "plan": {"base", "control", "gate", "model", "policy"},
     "sim": {"base", "bench", "control", "gate", "model", "policy", "wire"},
-    "serve": {"base", "control", "gate", "model", "policy", "wire"},
+    "serve": {"base", "control", "gate", "model", "plan", "policy", "wire"},
     "load": {"base", "model", "serve", "wire"},
-    "cli": {"base", "bench", "control", "gate", "load", "model", "policy", "serve", "sim", "wire"},
-    "bench": {"base", "cli", "control", "gate", "load", "model", "policy", "serve", "sim", "wire"},
+    "cli": {"base", "bench", "control", "gate", "load", "model", "plan", "policy", "serve", "sim", "wire"},
+    "bench": {"base", "cli", "control", "gate", "load", "model", "plan", "policy", "serve", "sim",
+              "wire"},
 }
 # Inside serve a folder may need the folders of the lines above its own.
 SERVE = [

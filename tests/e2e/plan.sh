@@ -89,6 +89,38 @@ slo=$(sed -n 's/.*would do: web \(p99 < [^;]*\);.*/\1/p' stdout)
 policy 8 "p99 < 10ms" "$slo" >relaxed.yaml
 run 0 weir plan relaxed.yaml
 
+# replayed: within the bound, repeatable, and the way to admit; together is never better than shifted apart
+run 0 weir plan --json slo.yaml
+cp stdout first.json
+run 0 weir plan --json --seed 1 slo.yaml
+cmp -s stdout first.json || fail "the same seed gives other numbers"
+run 0 weir plan --json --seed 2 --alignments 3 slo.yaml
+python3 - <<'END' || fail "the replay's numbers"
+import json
+first, second = json.load(open("first.json")), json.load(open("stdout"))
+for t, u in zip(first["tenants"], second["tenants"]):
+    r = t["replayed"]
+    assert 0 < r["low"] <= r["latency"] <= r["high"] and r["latency"] <= r["max"] <= t["bound"], t
+    assert r["requests"] >= 4 * 1100 and u["replayed"]["requests"] < r["requests"], (r, u)
+    assert r != u["replayed"]
+END
+run 1 weir plan --alignments 0 tight.yaml
+run 0 weir plan --admit-by replay --margin 0 tight.yaml
+run 1 weir plan --admit-by replay --margin 99 tight.yaml
+has stdout "when replayed, and may be"
+run 2 weir plan --admit-by guess tight.yaml
+run 2 weir plan --admit-by replay --alignments 0 tight.yaml
+cp db.trace twin.trace
+policy 8 "p99 < 10ms" "p99 < 50ms" | sed 's/web.trace/twin.trace/' >apart.yaml
+{ cat apart.yaml; echo "together: [vms/db, web]"; } >together.yaml
+run 0 weir plan --json apart.yaml
+cp stdout apart.json
+run 0 weir plan --json together.yaml
+python3 -c '
+import json
+apart, together = (json.load(open(f))["tenants"][1]["replayed"]["latency"] for f in ("apart.json", "stdout"))
+assert together > apart, (apart, together)' || fail "bursts that come together"
+
 # new tenants: all or none
 echo 'tenants: [{name: app, slo: "p99 < 100ms", trace: web.trace, match: {export: "app-*"}}]' >one.yaml
 run 0 weir plan slo.yaml --admit one.yaml

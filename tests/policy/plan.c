@@ -75,6 +75,38 @@ static void refusals(void)
 		"only a tenant that takes requests");
 }
 
+static void together(void)
+{
+	static const char two[] =
+		TOP "tenants: [{name: t, trace: x, match: {export: a}}, {name: u, "
+		    "trace: y, match: {export: b}}, {name: v, match: {export: "
+		    "c}}]\n";
+	struct weir_policy *p, *copy;
+	char text[1024];
+
+	snprintf(text, sizeof(text), "%stogether: [u, t]\n", two);
+	p = parse(text);
+	CHECK_INT(policy_copy(p, &copy), 0);
+	weir_policy_free(p);
+	CHECK_INT(policy_plan_together(copy, 0), 1);
+	CHECK_INT(policy_plan_together(copy, 1), 1);
+	CHECK_INT(policy_plan_together(copy, 2), 0);
+	weir_policy_free(copy);
+	snprintf(text, sizeof(text), "%stogether: [[t], [u]]\n", two);
+	p = parse(text);
+	CHECK_INT(policy_plan_together(p, 0), 1);
+	CHECK_INT(policy_plan_together(p, 1), 2);
+	weir_policy_free(p);
+	snprintf(text, sizeof(text), "%stogether: [t, v]\n", two);
+	refused(text, "tenant 'v' has no trace");
+	snprintf(text, sizeof(text), "%stogether: [t, t]\n", two);
+	refused(text, "stands twice");
+	snprintf(text, sizeof(text), "%stogether: [w]\n", two);
+	refused(text, "no tenant 'w'");
+	snprintf(text, sizeof(text), "%stogether: t\n", two);
+	refused(text, "must be a list");
+}
+
 static int more(const char *policy, const char *text, struct weir_policy **ret, size_t *ret_first)
 {
 	return policy_parse_more(&(struct policy_text){policy, strlen(policy), "t.yaml"},
@@ -108,6 +140,7 @@ int main(void)
 	RUN(slos);
 	RUN(keys);
 	RUN(refusals);
+	RUN(together);
 	RUN(more_tenants);
 	return 0;
 }

@@ -4,17 +4,41 @@
 #include "cli/common/files.h"
 #include "cli/common/remote.h"
 #include "cli/plan/apply.h"
+#include "serve/loop/parallel.h"
+#include <weir/units.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { JSON, ADMIT, OUT, APPLY, BEST, WORK, INSIDE, PAIRS, SOCKET, URL, TOKEN, N_OPTIONS };
+enum {
+	JSON,
+	ADMIT,
+	ADMIT_BY,
+	ALIGNMENTS,
+	SEED,
+	MARGIN,
+	OUT,
+	APPLY,
+	BEST,
+	WORK,
+	INSIDE,
+	PAIRS,
+	SOCKET,
+	URL,
+	TOKEN,
+	N_OPTIONS
+};
 static const struct opt options[] = {
 	[JSON] = {"json", 0, NULL, "JSON instead of a table"},
 	[ADMIT] = {"admit", 0, "FILE", "would the tenants of FILE fit as well? All or none"},
+	[ADMIT_BY] = {"admit-by", 0, "WAY", "judge slos by bound or by replay (bound)"},
+	[ALIGNMENTS] = {"alignments", 0, "N", "random alignments of a replay, 0: no replay (4)"},
+	[SEED] = {"seed", 0, "N", "of the alignments (1)"},
+	[MARGIN] = {"margin", 0, "PERCENT", "of an slo that a replay must leave (30)"},
 	[OUT] = {"out", 'o', "FILE", "write the plan to FILE, for a gateway"},
 	[APPLY] = {"apply", 0, NULL, "put the plan in force in a running gateway"},
 	[BEST] = {"best", 0, NULL, "--out, --apply: also if an slo is missed"},
@@ -25,95 +49,6 @@ static const struct opt options[] = {
 	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
-
-#define REMEDY_TENANTS 8 /* tenants without which the plan is tried */
-
-double planning_miss(const struct planning *p, uint32_t i)
-{
-	return meister_latency(&p->plan.system, i) - p->tenants[i].slo;
-}
-
-/* ---- remedies */
-
-void planning_remedies_free(struct planning_remedies *r)
-{
-	free(r->slo);
-	free(r->rate);
-	free(r->depth);
-	free(r->without);
-}
-
-/* Find slos of all tenants that are late: at most the bounds at the priorities found. */
-static int remedy_slos(const struct planning *p, struct planning_remedies *r)
-{
-	double x = 0;
-	bool bounded = true;
-	int rc = 0;
-
-	for (uint32_t i = 0; i < p->in.n_tenants; i++) {
-		double bound = meister_latency(&p->plan.system, i) * (1 + 1e-9);
-
-		r->slo[i] = fmax(p->tenants[i].slo, bound);
-		bounded &= isfinite(bound);
-	}
-	if (bounded)
-		rc = plan_remedy_slo(&p->in, r->slo, &x);
-	for (uint32_t i = 0; i < p->in.n_tenants; i++) {
-		double slo = p->tenants[i].slo;
-
-		r->slo[i] = rc == 1 && planning_miss(p, i) > 0 ? slo + x * (r->slo[i] - slo) : 0;
-	}
-	return rc < 0 ? rc : 0;
-}
-
-static int remedy_rates(const struct planning *p, struct planning_remedies *r)
-{
-	int rc = 0;
-
-	for (uint32_t i = 0; rc >= 0 && i < p->in.n_tenants; i++)
-		if (planning_miss(p, i) > 0)
-			rc = plan_remedy_rate(&p->in, i, &r->rate[i]);
-	return rc < 0 ? rc : 0;
-}
-
-static int remedy_depths(const struct planning *p, struct planning_remedies *r)
-{
-	int rc = 0;
-
-	for (uint32_t i = 0; rc >= 0 && i < p->in.n_stages; i++)
-		if (p->stage[i].used && !p->stage[i].link)
-			rc = plan_remedy_depth(&p->in, i, &r->depth[i]);
-	return rc < 0 ? rc : 0;
-}
-
-static int remedy_without(const struct planning *p, struct planning_remedies *r)
-{
-	int rc = 0;
-
-	for (uint32_t i = 0; rc >= 0 && i < p->in.n_tenants && i < REMEDY_TENANTS; i++) {
-		rc = plan_remedy_without(&p->in, i);
-		r->without[i] = rc > 0;
-	}
-	return rc < 0 ? rc : 0;
-}
-
-int planning_remedies(const struct planning *p, struct planning_remedies *ret)
-{
-	int rc;
-
-	*ret = (struct planning_remedies){.slo = calloc(p->in.n_tenants + 1, sizeof(*ret->slo)),
-		.rate = calloc(p->in.n_tenants + 1, sizeof(*ret->rate)),
-		.depth = calloc(p->in.n_stages + 1, sizeof(*ret->depth)),
-		.without = calloc(p->in.n_tenants + 1, sizeof(*ret->without))};
-	if (!ret->slo || !ret->rate || !ret->depth || !ret->without)
-		return -ENOMEM;
-	rc = remedy_slos(p, ret);
-	if (rc == 0)
-		rc = remedy_rates(p, ret);
-	if (rc == 0)
-		rc = remedy_depths(p, ret);
-	return rc < 0 ? rc : remedy_without(p, ret);
-}
 
 /* ---- output */
 
@@ -158,9 +93,10 @@ static void answer(const struct planning *p)
 
 	for (size_t i = 0; i < p->n_unknown; i++)
 		unknown += p->unknown[i] >= p->first_new;
-	printf("%s: %zu new tenant%s %s\n", p->plan.feasible ? "yes" : "no", n, n == 1 ? "" : "s",
-		p->plan.feasible ? "would fit, and every slo would hold"
-				 : "would not fit beside the others");
+	printf("%s: %zu new tenant%s %s\n", planning_feasible(p) ? "yes" : "no", n,
+		n == 1 ? "" : "s",
+		planning_feasible(p) ? "would fit, and every slo would hold"
+				     : "would not fit beside the others");
 	if (unknown)
 		printf("%zu of them %s an slo without a trace, which is not judged.\n", unknown,
 			unknown == 1 ? "has" : "have");
@@ -171,7 +107,7 @@ static int show_all(const struct planning *p, const char *const *values)
 	struct planning_remedies remedies, *r = NULL;
 	int rc = 0;
 
-	if (!p->plan.feasible) {
+	if (!planning_feasible(p)) {
 		rc = planning_remedies(p, &remedies);
 		r = &remedies;
 	}
@@ -184,10 +120,134 @@ static int show_all(const struct planning *p, const char *const *values)
 	return rc < 0 ? opts_no_memory(&verb_plan) : 0;
 }
 
+/* ---- input */
+
+/* Read a file beside that in which its name stands. */
+static int read_named(void *arg, enum planning_file kind, bool is_new, struct weir_place at,
+	const char *name, char **ret_text, size_t *ret_len, struct weir_err *err)
+{
+	const char *slash = at.file ? strrchr(at.file, '/') : NULL;
+	char *path;
+	int rc;
+
+	if (asprintf(&path, "%.*s%s", name[0] != '/' && slash ? (int)(slash + 1 - at.file) : 0,
+		    at.file ? at.file : "", name) < 0)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	rc = kind == PLANNING_TRACE ? files_read_trace(path, ret_text, ret_len, err)
+				    : files_read(path, FILES_WRITTEN, ret_text, ret_len, err);
+	free(path);
+	return rc;
+}
+
+static int whole(const char *option, const char *word, int64_t least, int64_t most, int64_t *ret)
+{
+	struct weir_err err;
+
+	if (!word)
+		return 0;
+	if (weir_units_int(word, ret, &err) < 0 || *ret < least || *ret > most)
+		return opts_fail(&verb_plan, "--%s: '%s' is not a number from %lld to %lld", option,
+			word, (long long)least, (long long)most);
+	return 0;
+}
+
+struct asked {
+	struct planning_options plan;
+	struct planning_replay replay;
+	struct estimate work;
+};
+
+static int read_options(const char *const *values, struct asked *ret)
+{
+	int64_t pairs = PLAN_PAIRS, alignments = REPLAY_ALIGNMENTS, seed = 1;
+	int64_t margin = (int64_t)round(100 * PLAN_MARGIN);
+	const char *by = values[ADMIT_BY], *inside = values[INSIDE];
+	struct weir_err err;
+	int at = 0;
+
+	if (values[WORK] && planning_work(values[WORK], &ret->work, &err) < 0)
+		return opts_fail(&verb_plan, "--work: %s", err.text);
+	if (whole("pairs", values[PAIRS], 1, MEISTER_PAIRS, &pairs) ||
+		whole("alignments", values[ALIGNMENTS], 0, 10000, &alignments) ||
+		whole("seed", values[SEED], 0, INT64_MAX, &seed) ||
+		whole("margin", values[MARGIN], 0, 99, &margin))
+		return 2;
+	if (by && strcmp(by, "bound") != 0 && strcmp(by, "replay") != 0)
+		return opts_fail(&verb_plan, "--admit-by: '%s' is not bound or replay", by);
+	ret->replay = (struct planning_replay){.alignments = (unsigned)alignments,
+		.seed = (uint64_t)seed,
+		.judge = by && strcmp(by, "replay") == 0,
+		.margin = (double)margin / 100};
+	if (ret->replay.judge && !alignments)
+		return opts_fail(&verb_plan, "--admit-by replay needs --alignments of 1 or more");
+	while (inside && planning_inside[at] && strcmp(inside, planning_inside[at]) != 0)
+		at++;
+	if (!planning_inside[at])
+		return opts_fail(
+			&verb_plan, "--inside: '%s' is not max, p99.9, p99 or p50", inside);
+	ret->plan = (struct planning_options){.policy_reader = files_read_beside,
+		.read = read_named,
+		.work = values[WORK] ? &ret->work : NULL,
+		.inside = at,
+		.pairs = (size_t)pairs,
+		.keep = alignments > 0};
+	return 0;
+}
+
+static int read_text(const char *name, struct policy_text *ret)
+{
+	struct weir_err err;
+	char *text;
+
+	if (files_read(name, FILES_WRITTEN, &text, &ret->len, &err) < 0)
+		return opts_fail(&verb_plan, "%s", err.text);
+	ret->text = text;
+	ret->name = name;
+	return 0;
+}
+
+static int replay(struct planning *p, struct planning_replay *how)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	struct parallel *pool = NULL;
+	struct weir_err err;
+	int rc;
+
+	if (!how->alignments || !p->in.n_tenants)
+		return 0;
+	if (parallel_new(cores > 1 ? (unsigned)cores : 1, &pool) == 0) {
+		how->run = parallel_run;
+		how->pool = pool;
+	}
+	rc = planning_replay(p, how, &err);
+	parallel_free(pool);
+	return rc < 0 ? opts_fail(&verb_plan, "%s", err.text) : 0;
+}
+
+/* Return 0 with a plan, or the exit status with the reason printed. */
+static int make_plan(struct asked *q, struct planning *ret)
+{
+	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
+	struct weir_err err;
+	int rc = remarks ? planning_read(&q->plan, ret, remarks, &err) : -ENOMEM;
+
+	if (!remarks)
+		return opts_no_memory(&verb_plan);
+	for (size_t i = 0; i < remarks->n_errors && i < WEIR_POLICY_REMARKS; i++)
+		fprintf(stderr, "%s\n", remarks->errors[i].text);
+	if (rc < 0 && !remarks->n_errors)
+		fprintf(stderr, "%s\n", err.text);
+	free(remarks);
+	if (rc == 0 && (rc = replay(ret, &q->replay)))
+		planning_free(ret);
+	return rc ? 2 : 0;
+}
+
 static int plan_main(const char *const *values, char **operands, int n)
 {
 	struct planning p;
 	bool wanted = values[OUT] || values[APPLY];
+	struct asked q = {0};
 	int status;
 
 	if (n != 1)
@@ -197,13 +257,20 @@ static int plan_main(const char *const *values, char **operands, int n)
 			&verb_plan, "--admit changes nothing, and --out and --apply need a plan");
 	if (values[BEST] && !wanted)
 		return opts_fail(&verb_plan, "--best goes with --out or --apply");
-	status = planning_read(&(struct planning_options){operands[0], values[ADMIT], values[WORK],
-				       values[INSIDE], values[PAIRS]},
-		&p);
+	status = read_options(values, &q);
 	if (status == 0)
-		status = show_all(&p, values);
+		status = read_text(operands[0], &q.plan.policy);
+	if (status == 0 && values[ADMIT])
+		status = read_text(values[ADMIT], &q.plan.admit);
 	if (status == 0)
-		status = p.plan.feasible ? 0 : 1;
+		status = make_plan(&q, &p);
+	free((char *)q.plan.policy.text);
+	free((char *)q.plan.admit.text);
+	if (status)
+		return status;
+	status = show_all(&p, values);
+	if (status == 0)
+		status = planning_feasible(&p) ? 0 : 1;
 	if (wanted && (status == 0 || (status == 1 && values[BEST]))) {
 		int failed = write_plan(&p, values);
 

@@ -55,14 +55,28 @@ static void buckets_cell(const struct planning *p, struct table *t, uint32_t i)
 	table_cell(t, "%s", text);
 }
 
+/* The percentile of the slo as replayed, and half of its interval. */
+static void replayed_cell(const struct planning *p, struct table *t, uint32_t i)
+{
+	const struct replay_result *r = p->replayed ? &p->replayed[i] : NULL;
+	char at[32], half[32];
+
+	if (!r || isnan(r->at))
+		table_cell(t, "-");
+	else if (isnan(r->high))
+		table_cell(t, "%s", show(r->at, at));
+	else
+		table_cell(t, "%s ± %s", show(r->at, at), show(r->high - r->at, half));
+}
+
 static void show_table(const struct planning *p)
 {
-	static const char *const heads[] = {"tenant", "slo", "bound", "margin", "priority",
-		"buckets (rate size)", "found by", NULL};
+	static const char *const heads[] = {"tenant", "slo", "bound", "replayed", "margin",
+		"priority", "buckets (rate size)", "found by", NULL};
 	char slo[POLICY_SLO_TEXT], bound[32], margin[32];
 	struct table t;
 
-	table_begin(&t, heads, 0xc);
+	table_begin(&t, heads, 0x1c);
 	for (uint32_t i = 0; i < p->in.n_tenants; i++) {
 		const struct weir_tenant *of = planning_tenant(p, i);
 		double miss = planning_miss(p, i);
@@ -70,6 +84,7 @@ static void show_table(const struct planning *p)
 		table_cell(&t, "%s", of->path);
 		table_cell(&t, "%s", policy_plan_show_slo(of, slo));
 		table_cell(&t, "%s", show(meister_latency(&p->plan.system, i), bound));
+		replayed_cell(p, &t, i);
 		table_cell(&t, "%s", isinf(miss) ? "-" : show(-miss, margin));
 		priority_cell(p, &t, i);
 		buckets_cell(p, &t, i);
@@ -184,17 +199,26 @@ static int show_parts(const struct planning *p, uint32_t i)
 
 static int show_late(const struct planning *p, uint32_t i)
 {
+	const char *name = planning_tenant(p, i)->path;
 	double miss = planning_miss(p, i);
-	char text[32];
+	char text[32], most[32];
 
-	if (miss <= 0)
+	if (planning_holds(p, i) && (p->by_replay || miss <= 0))
 		return 0;
-	if (isinf(miss)) {
-		printf("%s has no bound.\n", planning_tenant(p, i)->path);
+	if (p->by_replay) {
+		printf("%s: p%.12g is %s when replayed, and may be %s at most: the slo less %.0f "
+		       "%%.\n",
+			name, planning_tenant(p, i)->slo_percentile, show(p->replayed[i].at, text),
+			show(p->tenants[i].slo * (1 - p->margin), most), 100 * p->margin);
 		return 0;
 	}
-	printf("%s misses its slo by %s in the worst case.", planning_tenant(p, i)->path,
-		show(miss, text));
+	if (isinf(miss)) {
+		printf("%s has no bound.\n", name);
+		return 0;
+	}
+	printf("%s misses its slo by %s in the worst case%s.", name, show(miss, text),
+		p->replayed && p->replayed[i].high <= p->tenants[i].slo ? " (not when replayed)"
+									: "");
 	return show_parts(p, i);
 }
 

@@ -10,6 +10,7 @@
 #include "cli/view/table.h"
 #include "control/meister/frontier.h"
 #include "model/estimate.h"
+#include "plan/planning.h"
 #include "sim/experiment/plot.h"
 #include <weir/units.h>
 #include <errno.h>
@@ -69,28 +70,9 @@ static int read_profile(const char *path, struct estimate *ret)
 
 int trace_read_work(const struct verb *v, const char *word, struct estimate *ret)
 {
-	char *copy = strdup(word), *plus = copy ? strchr(copy, '+') : NULL;
-	bool rate_only = !plus && strstr(word, "/s");
-	struct weir_rate rate = {HUGE_VAL, WEIR_UNIT_BYTES};
-	struct weir_err err = {"out of memory"};
-	weir_time time = 0;
-	int rc = copy ? 0 : -ENOMEM;
+	struct weir_err err;
 
-	if (plus)
-		*plus++ = '\0';
-	if (rc == 0 && !rate_only)
-		rc = weir_units_time(copy, &time, &err);
-	if (rc == 0 && (plus || rate_only))
-		rc = weir_units_rate(plus ? plus : copy, &rate, &err);
-	if (rc == 0 && (rate.unit != WEIR_UNIT_BYTES || !(rate.per_second > 0)))
-		rc = weir_err_set(&err, -EINVAL, "'%s' has no rate of bytes", word);
-	if (rc == 0 && time <= 0 && isinf(rate.per_second))
-		rc = weir_err_set(&err, -EINVAL, "'%s' is no work", word);
-	free(copy);
-	if (rc < 0)
-		return opts_fail(v, "--work: %s", err.text);
-	estimate_constant(ret, (double)time, 1e9 / rate.per_second);
-	return 0;
+	return planning_work(word, ret, &err) < 0 ? opts_fail(v, "--work: %s", err.text) : 0;
 }
 
 static int read_link(const struct trace_stages *s, struct analysis *a)

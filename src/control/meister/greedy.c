@@ -7,8 +7,8 @@
  *          where it has none: only which workloads stand above it matters, not their order. If none does, the workload that
  *          misses its slo by least gets the lowest priority at one stage, the one at which its bound is least. A pass over N
  *          workloads costs N bounds, and a placed workload a pass over its stages' turns: O(N² log N) in all.
- * DIFFERS  A workload that meets its slo is placed at once, before the next one is tried: no bound grows by that. Ties go to
- *          the first in the list, so that plans are repeatable.
+ * DIFFERS  A workload that meets its slo is placed at once, before the next one is tried: no bound grows by that. Workloads
+ *          are tried by falling slo, equal ones as in the list, so that plans are repeatable.
  */
 #include "control/meister/impl.h"
 #include <errno.h>
@@ -20,6 +20,10 @@ enum { OPEN, PLACED }; /* of a hop, in `place` */
 struct greedy {
 	struct meister_searching *x;
 	uint32_t *left; /* by stage: hops without a priority */
+	struct turn_of {
+		double slo;
+		uint32_t workload;
+	} * order; /* in which workloads are tried: the largest slo first, which most often fits below the others */
 };
 
 /* Return the bound of an open hop below all the other open ones of its stage. */
@@ -94,7 +98,8 @@ static bool pass(struct greedy *g)
 	double least = HUGE_VAL;
 	bool placed = false;
 
-	for (uint32_t w = 0; w < s->n_workloads; w++) {
+	for (uint32_t i = 0; i < s->n_workloads; i++) {
+		uint32_t w = g->order[i].workload;
 		double over;
 
 		if (!is_open(g, w))
@@ -113,12 +118,28 @@ static bool pass(struct greedy *g)
 	return placed || best != UINT32_MAX;
 }
 
+static int by_slo(const void *a, const void *b)
+{
+	const struct turn_of *x = a, *y = b;
+
+	if (x->slo != y->slo)
+		return x->slo > y->slo ? -1 : 1;
+	return x->workload < y->workload ? -1 : x->workload > y->workload;
+}
+
 int meister_greedy(struct meister_searching *x)
 {
-	struct greedy g = {x, calloc(x->system->n_stages + 1, sizeof(*g.left))};
+	struct greedy g = {x, calloc(x->system->n_stages + 1, sizeof(*g.left)),
+		calloc(x->system->n_workloads + 1, sizeof(*g.order))};
 
-	if (!g.left)
+	if (!g.left || !g.order) {
+		free(g.left);
+		free(g.order);
 		return -ENOMEM;
+	}
+	for (uint32_t w = 0; w < x->system->n_workloads; w++)
+		g.order[w] = (struct turn_of){x->system->workloads[w].slo, w};
+	qsort(g.order, x->system->n_workloads, sizeof(*g.order), by_slo);
 	for (uint32_t h = 0; h < x->system->n_hops; h++)
 		x->place[h] = OPEN;
 	for (uint32_t i = 0; i < x->system->n_stages; i++) {
@@ -130,5 +151,6 @@ int meister_greedy(struct meister_searching *x)
 	while (pass(&g))
 		;
 	free(g.left);
+	free(g.order);
 	return 0;
 }

@@ -9,6 +9,8 @@
  *          best(l, j)  the least sum over the first j hops in l groups: min over i of best(l − 1, i) + cost(i, j)
  * METHOD   Dynamic programming, exact: N²/2 groups are bounded, and k N²/2 sums are compared. The bounds of the workloads'
  *          other stages are taken as they are, so several stages with few levels are cut one after the other.
+ *          Before that, groups are made from the first on, each as long as every slo in it is met, by bisection: if these are few
+ *          enough no cut misses less, and k log N groups were bounded.
  */
 #include "control/meister/impl.h"
 #include <errno.h>
@@ -30,12 +32,11 @@ static int cut_room(struct cut *c)
 {
 	size_t row = c->n + 1, groups = row * row, sums = row * (c->levels + 1);
 
-	c->other = calloc(row, sizeof(*c->other));
 	c->bound = calloc(groups, sizeof(*c->bound));
 	c->cost = calloc(groups, sizeof(*c->cost));
 	c->best = calloc(sums, sizeof(*c->best));
 	c->from = calloc(sums, sizeof(*c->from));
-	return c->other && c->bound && c->cost && c->best && c->from ? 0 : -ENOMEM;
+	return c->bound && c->cost && c->best && c->from ? 0 : -ENOMEM;
 }
 
 static void cut_free(struct cut *c)
@@ -57,20 +58,26 @@ static double other_stages(const struct meister_system *s, uint32_t hop)
 	return sum;
 }
 
-static void bound_groups(struct cut *c)
+/* Return the bound of the group i … j − 1; the work above is set. */
+static double group_bound(struct cut *c, uint32_t i, uint32_t j)
 {
 	const struct meister_system *s = c->x->system;
 	struct meister_queue *q = c->q;
 
+	meister_sum_of(&q->sum, c->x->place, i, j, &q->group);
+	return meister_hop_bound(
+		s, &s->hops[q->hop[i]], &q->group, (struct meister_above){&q->above, NULL});
+}
+
+static void bound_groups(struct cut *c)
+{
+	struct meister_queue *q = c->q;
+
 	meister_queue_places(c->x, q);
 	for (uint32_t i = 0; i < c->n; i++) {
-		c->other[i] = other_stages(s, q->hop[i]);
 		meister_sum_of(&q->sum, c->x->place, 0, i, &q->above);
-		for (uint32_t j = i + 1; j <= c->n; j++) {
-			meister_sum_of(&q->sum, c->x->place, i, j, &q->group);
-			c->bound[i * (c->n + 1) + j] = meister_hop_bound(s, &s->hops[q->hop[i]],
-				&q->group, (struct meister_above){&q->above, NULL});
-		}
+		for (uint32_t j = i + 1; j <= c->n; j++)
+			c->bound[i * (c->n + 1) + j] = group_bound(c, i, j);
 	}
 }
 
@@ -130,12 +137,64 @@ static void apply(struct cut *c)
 	}
 }
 
+/* ---- the short way */
+
+/* Return true if every workload of the group i … j − 1 meets its slo. */
+static bool group_meets(struct cut *c, uint32_t i, uint32_t j, double *ret_bound)
+{
+	const struct meister_system *s = c->x->system;
+	double bound = group_bound(c, i, j);
+
+	for (uint32_t k = i; k < j; k++)
+		if (c->other[k] + bound > s->workloads[s->hops[c->q->hop[k]].workload].slo)
+			return false;
+	*ret_bound = bound;
+	return true;
+}
+
+/* Set priorities and bounds; false: a workload misses its slo, or there are too many groups. */
+static bool cut_short(struct cut *c)
+{
+	struct meister_system *s = c->x->system;
+	uint32_t level = 0;
+
+	meister_queue_places(c->x, c->q);
+	for (uint32_t i = 0, end; i < c->n; i = end, level++) {
+		uint32_t low = i, high = c->n; /* the longest has low … high hops */
+		double bound = 0;
+
+		meister_sum_of(&c->q->sum, c->x->place, 0, i, &c->q->above);
+		while (low < high) {
+			uint32_t middle = low + (high - low + 1) / 2;
+
+			if (group_meets(c, i, middle, &bound))
+				low = middle;
+			else
+				high = middle - 1;
+		}
+		end = low;
+		if (end == i || level == c->levels)
+			return false;
+		for (uint32_t k = i; k < end; k++) {
+			s->hops[c->q->hop[k]].priority = level;
+			s->hops[c->q->hop[k]].bound = bound;
+		}
+	}
+	return true;
+}
+
 int meister_levels(struct meister_searching *x, uint32_t stage)
 {
 	struct meister_queue *q = &x->queues[stage];
 	struct cut c = {.x = x, .q = q, .n = q->n, .levels = x->system->stages[stage].levels};
-	int rc = cut_room(&c);
+	int rc;
 
+	c.other = calloc(c.n + 1, sizeof(*c.other));
+	if (!c.other)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < c.n; i++)
+		c.other[i] = other_stages(x->system, q->hop[i]);
+	rc = cut_short(&c) ? 1 : cut_room(&c);
 	if (rc == 0) {
 		bound_groups(&c);
 		cost_groups(&c);
@@ -143,5 +202,5 @@ int meister_levels(struct meister_searching *x, uint32_t stage)
 		apply(&c);
 	}
 	cut_free(&c);
-	return rc;
+	return rc < 0 ? rc : 0;
 }

@@ -9,6 +9,22 @@
 
 /* ---- traces */
 
+/* Replace the pairs that are steeper than a gate's bucket can be. */
+static void cap_rates(struct meister_frontier *f, double most)
+{
+	size_t steep = 0;
+	double size;
+
+	while (steep < f->n && f->pairs[steep].rate > most)
+		steep++;
+	if (!steep)
+		return;
+	size = meister_frontier_size(f, fmax(most, f->mean));
+	f->pairs[steep - 1] = (struct meister_pair){fmax(most, f->mean), size};
+	f->n -= steep - 1;
+	memmove(f->pairs, f->pairs + steep - 1, f->n * sizeof(*f->pairs));
+}
+
 int plan_hop_of(const struct meister_arrival *arrivals, size_t n, size_t k, double rate,
 	struct plan_hop *ret)
 {
@@ -17,6 +33,7 @@ int plan_hop_of(const struct meister_arrival *arrivals, size_t n, size_t k, doub
 
 	if (rc < 0)
 		return rc;
+	cap_rates(&f, fmin(PLAN_RATE_MOST * rate, fmax(PLAN_RATE_GATE, rate)));
 	rc = meister_frontier_prune(&f, k, ret->pair, &ret->loss);
 	ret->load = f.mean;
 	meister_frontier_free(&f);

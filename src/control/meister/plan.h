@@ -21,6 +21,9 @@
 
 #define PLAN_PAIRS      4
 #define PLAN_RATE_LEAST 1e-3 /* of the stage's rate */
+/* Steeper pairs are replaced: a gate's bucket takes up to 2.7e11 bytes or ns a second. */
+#define PLAN_RATE_MOST 256.0  /* of the stage's rate */
+#define PLAN_RATE_GATE 2.5e11 /* bytes a second */
 
 struct plan_stage {
 	double rate;  /* work per second */

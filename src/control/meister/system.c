@@ -171,6 +171,12 @@ static int set_priorities(struct meister_searching *x)
 	return rc;
 }
 
+/* Return true if no workload has a second stage: then greedy finds an order if there is one. */
+static bool one_stage(const struct meister_system *s)
+{
+	return s->n_hops <= s->n_workloads;
+}
+
 static int search(struct meister_searching *x, const struct meister_search *how,
 	enum meister_found *ret_found)
 {
@@ -182,7 +188,7 @@ static int search(struct meister_searching *x, const struct meister_search *how,
 		*ret_found = MEISTER_GREEDY;
 		return 0;
 	}
-	if (rc == 0 && how->anneal)
+	if (rc == 0 && how->anneal && !(how->greedy && one_stage(x->system)))
 		rc = meister_anneal(x, how);
 	if (rc == 0)
 		rc = set_priorities(x);

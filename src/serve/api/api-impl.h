@@ -32,6 +32,7 @@ struct api { /* the main thread's, but for `http` */
 	weir_time record_while;
 	bool recorded_set; /* the timer has ended a recording, and this is its result */
 	uint64_t recorded, dropped;
+	struct api_plans *plans; /* api-plan.c; NULL: none was asked for */
 };
 
 typedef void api_run(struct api *a, struct http_request *q, struct http_reply *ret);
@@ -67,3 +68,8 @@ api_run api_get_volumes, api_get_volume, api_put_volume, api_patch_volume, api_d
 api_run api_get_record, api_post_record, api_delete_record;
 int api_record_start(struct api *a, const char *folder); /* 0 or -ENOMEM */
 void api_record_stop(struct api *a);
+
+/* ---- api-plan.c */
+
+api_run api_post_plan, api_post_admit;
+void api_plans_stop(struct api *a);

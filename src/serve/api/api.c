@@ -269,6 +269,8 @@ static const struct route {
 	{"POST", "/v1/record", false, api_post_record,
 		KEYS("file", "requests", "duration", "while")},
 	{"DELETE", "/v1/record", false, api_delete_record, NO_KEYS},
+	{"POST", "/v1/plan", false, api_post_plan, NO_KEYS},
+	{"POST", "/v1/plan/admit", false, api_post_admit, NO_KEYS},
 };
 #define ROUTES (sizeof(routes) / sizeof(*routes))
 
@@ -284,7 +286,7 @@ static bool leads(const struct route *r, const char *path)
 static const char *allowed(const char *path)
 {
 	static const char *const sets[][2] = {{"/v1/policy", "GET, PUT"},
-		{"/v1/plan", "GET, PUT, DELETE"}, {"/v1/record", "GET, POST, DELETE"},
+		{"/v1/plan", "GET, PUT, POST, DELETE"}, {"/v1/record", "GET, POST, DELETE"},
 		{"/v1/set/", "PUT, DELETE"}, {"/v1/bypass/", "PUT, DELETE"},
 		{"/v1/volumes/", "GET, PUT, PATCH, DELETE"}};
 
@@ -457,6 +459,7 @@ void api_stop(struct api *a)
 		return;
 	api_looks_stop(a);
 	api_calls_stop(a);
+	api_plans_stop(a);
 	http_free(a->http);
 	a->http = NULL;
 	gateway_drain(g); /* ends the looks that were being sent */

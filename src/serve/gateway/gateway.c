@@ -58,6 +58,14 @@ const char *gateway_policy_text(const struct gateway *g)
 	return g->text;
 }
 
+const char *gateway_own_file(
+	const struct gateway *g, weir_policy_reader **ret_reader, void **ret_arg)
+{
+	*ret_reader = g->reader;
+	*ret_arg = g->reader_arg;
+	return g->reader ? g->file : NULL;
+}
+
 static struct tls *gateway_tls(const struct gateway *g, bool *ret_required)
 {
 	*ret_required = g->tls && g->policy->tls.required;

@@ -131,6 +131,9 @@ uint64_t gateway_version(const struct gateway *g); /* of the policy in force: 1 
 struct gateway_version *gateway_in_force(const struct gateway *g); /* borrowed */
 const struct weir_policy *gateway_policy(const struct gateway *g);
 const char *gateway_policy_text(const struct gateway *g);
+/* Return the name of the policy file given at the start, and its reader; NULL: there is none. */
+const char *gateway_own_file(
+	const struct gateway *g, weir_policy_reader **ret_reader, void **ret_arg);
 /* Get override i; return false if there is none. */
 bool gateway_override(
 	const struct gateway *g, size_t i, const char **ret_key, const char **ret_value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* json: a plan as an object, and as the file that a gateway takes. */
-#include "cli/plan/plan.h"
+#include "plan/planning.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -73,6 +73,13 @@ static json_t *parts_json(const struct planning *p, uint32_t i)
 	return out;
 }
 
+static json_t *replayed_json(const struct replay_result *r)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:I}", "latency", number(r->at), "low",
+		number(r->low), "high", number(r->high), "max", number(r->max), "requests",
+		(json_int_t)r->requests);
+}
+
 /* Add loss, load and bound of each stage, and the parts of the bound. */
 static json_t *tenant_all(const struct planning *p, uint32_t i)
 {
@@ -87,7 +94,9 @@ static json_t *tenant_all(const struct planning *p, uint32_t i)
 		json_object_set_new(to, "loss", number(h->loss));
 		json_object_set_new(to, "bound", number(plan_hop(&p->plan, i, k)->bound));
 	}
-	json_object_set_new(out, "met", json_boolean(miss <= 0));
+	json_object_set_new(out, "met", json_boolean(planning_holds(p, i)));
+	if (p->replayed)
+		json_object_set_new(out, "replayed", replayed_json(&p->replayed[i]));
 	json_object_set_new(out, "margin", number(-miss));
 	json_object_set_new(out, "requests", json_integer((json_int_t)p->tenant[i].requests));
 	json_object_set_new(out, "too_short", json_boolean(p->tenant[i].too_short));
@@ -137,8 +146,9 @@ json_t *planning_json(const struct planning *p, const struct planning_remedies *
 {
 	static const char *const found[] = {NULL, "greedy", "anneal"};
 	json_t *tenants = json_array(), *unknown = json_array(), *stages = json_array();
-	json_t *out = json_pack("{s:b, s:s?, s:o, s:o, s:o}", "feasible", p->plan.feasible, "found",
-		found[p->plan.found], "tenants", tenants, "unknown", unknown, "stages", stages);
+	json_t *out = json_pack("{s:b, s:s, s:s?, s:o, s:o, s:o}", "feasible", planning_feasible(p),
+		"admit_by", p->by_replay ? "replay" : "bound", "found", found[p->plan.found],
+		"tenants", tenants, "unknown", unknown, "stages", stages);
 
 	for (uint32_t i = 0; out && i < p->in.n_tenants; i++)
 		json_array_append_new(tenants, tenant_all(p, i));

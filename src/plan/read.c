@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* read: from a policy, its profiles and its traces to the input of a plan. */
-#include "cli/plan/plan.h"
-#include "cli/common/files.h"
-#include "cli/trace/trace.h"
+#include "plan/planning.h"
+#include "base/no-memory.h"
 #include "control/controller.h"
 #include <errno.h>
 #include <math.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,13 +16,12 @@
 struct reading {
 	struct planning *p;
 	const struct planning_options *o;
-	struct estimate constant;
-	int inside; /* index in inside_words */
 	size_t pairs;
-	struct weir_err err;
+	const struct planning *base; /* NULL: none that was made with the same options */
+	struct weir_err *err;
 };
 
-static const char *const inside_words[] = {"max", "p99.9", "p99", "p50", NULL};
+const char *const planning_inside[] = {"max", "p99.9", "p99", "p50", NULL};
 
 static void digest(const char *text, size_t len, char ret[PLAN_DIGEST])
 {
@@ -32,64 +31,55 @@ static void digest(const char *text, size_t len, char ret[PLAN_DIGEST])
 	sodium_bin2hex(ret, PLAN_DIGEST, hash, sizeof(hash));
 }
 
-/* Return the path of a file that the policy names, malloc'ed: beside the file in which its name stands. */
-static char *beside(struct weir_place at, const char *name)
+int planning_work(const char *word, struct estimate *ret, struct weir_err *err)
 {
-	const char *slash = at.file ? strrchr(at.file, '/') : NULL;
-	char *path;
+	char *copy = strdup(word), *plus = copy ? strchr(copy, '+') : NULL;
+	bool rate_only = !plus && strstr(word, "/s");
+	struct weir_rate rate = {HUGE_VAL, WEIR_UNIT_BYTES};
+	weir_time time = 0;
+	int rc = copy ? 0 : no_memory(err);
 
-	if (name[0] == '/' || !slash)
-		return strdup(name);
-	return asprintf(&path, "%.*s/%s", (int)(slash - at.file), at.file, name) < 0 ? NULL : path;
+	if (plus)
+		*plus++ = '\0';
+	if (rc == 0 && !rate_only)
+		rc = weir_units_time(copy, &time, err);
+	if (rc == 0 && (plus || rate_only))
+		rc = weir_units_rate(plus ? plus : copy, &rate, err);
+	if (rc == 0 && (rate.unit != WEIR_UNIT_BYTES || !(rate.per_second > 0)))
+		rc = weir_err_set(err, -EINVAL, "'%s' has no rate of bytes", word);
+	if (rc == 0 && time <= 0 && isinf(rate.per_second))
+		rc = weir_err_set(err, -EINVAL, "'%s' is no work", word);
+	free(copy);
+	if (rc == 0)
+		estimate_constant(ret, (double)time, 1e9 / rate.per_second);
+	return rc;
 }
 
 /* ---- the policy */
 
-static int parse(struct planning *p, const struct planning_options *o, const char *text, size_t len,
-	struct weir_policy_remarks *remarks)
+static int read_policy(struct reading *r, struct weir_policy_remarks *remarks)
 {
-	struct weir_err err;
-	char *more;
-	size_t more_len;
+	const struct planning_options *o = r->o;
+	struct weir_policy_remarks *own = remarks ? NULL : calloc(1, sizeof(*own)),
+				   *to = remarks ? remarks : own;
+	struct planning *p = r->p;
 	int rc;
 
-	if (!o->admit) {
-		rc = weir_policy_parse_all(
-			text, len, o->policy, files_read_beside, NULL, &p->policy, remarks);
-		p->first_new = rc == 0 ? p->policy->n_tenants : 0;
-		return rc;
-	}
-	rc = files_read(o->admit, FILES_WRITTEN, &more, &more_len, &err);
+	if (!to)
+		return no_memory(r->err);
+	digest(o->policy.text, o->policy.len, p->digest);
+	if (o->admit.text)
+		rc = policy_parse_more(&o->policy, &o->admit, o->policy_reader, o->policy_arg,
+			&p->policy, &p->first_new, to);
+	else
+		rc = weir_policy_parse_all(o->policy.text, o->policy.len, o->policy.name,
+			o->policy_reader, o->policy_arg, &p->policy, to);
+	if (rc == 0 && !o->admit.text)
+		p->first_new = p->policy->n_tenants;
 	if (rc < 0)
-		return opts_fail(&verb_plan, "%s", err.text);
-	rc = policy_parse_more(&(struct policy_text){text, len, o->policy},
-		&(struct policy_text){more, more_len, o->admit}, files_read_beside, NULL,
-		&p->policy, &p->first_new, remarks);
-	free(more);
+		*r->err = to->errors[0];
+	free(own);
 	return rc;
-}
-
-static int read_policy(struct planning *p, const struct planning_options *o)
-{
-	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
-	struct weir_err err;
-	char *text = NULL;
-	size_t len;
-	int rc = -ENOMEM;
-
-	if (!remarks)
-		return opts_no_memory(&verb_plan);
-	if (files_read(o->policy, FILES_WRITTEN, &text, &len, &err) < 0) {
-		rc = opts_fail(&verb_plan, "%s", err.text);
-	} else {
-		digest(text, len, p->digest);
-		rc = parse(p, o, text, len, remarks);
-	}
-	for (size_t i = 0; i < remarks->n_errors && i < WEIR_POLICY_REMARKS; i++)
-		fprintf(stderr, "%s\n", remarks->errors[i].text);
-	free(remarks);
-	free(text);
-	return rc ? 2 : 0;
 }
 
 /* ---- stages */
@@ -97,21 +87,18 @@ static int read_policy(struct planning *p, const struct planning_options *o)
 static int read_profile(struct reading *r, const struct weir_resource *from, struct estimate *ret,
 	char ret_digest[PLAN_DIGEST])
 {
-	char *path = beside(from->profile_at, from->profile), *text = NULL;
+	char *text;
 	struct weir_err err;
 	size_t len;
-	int rc = path ? files_read(path, FILES_WRITTEN, &text, &len, &err)
-		      : weir_err_set(&err, -ENOMEM, "out of memory");
+	int rc = r->o->read(r->o->arg, PLANNING_PROFILE, false, from->profile_at, from->profile,
+		&text, &len, &err);
 
 	if (rc == 0) {
 		digest(text, len, ret_digest);
-		rc = estimate_read(text, len, path, ret, &err);
+		rc = estimate_read(text, len, from->profile, ret, &err);
+		free(text);
 	}
-	if (rc < 0)
-		weir_err_at(&r->err, rc, from->profile_at, "profile: %s", err.text);
-	free(path);
-	free(text);
-	return rc;
+	return rc < 0 ? weir_err_at(r->err, rc, from->profile_at, "profile: %s", err.text) : 0;
 }
 
 /* Return the most requests inside: the depth, or what its controller may raise it to; 0: not known. */
@@ -135,7 +122,7 @@ static double inside_of(const struct reading *r, const struct estimate *e)
 		const struct estimate_inside *i = &e->inside[op];
 		const double by_word[] = {i->max, i->p999, i->p99, i->p50};
 
-		most = fmax(most, by_word[r->inside]);
+		most = fmax(most, by_word[r->o->inside]);
 	}
 	return most * 1e-9;
 }
@@ -147,12 +134,13 @@ static int read_resource(struct reading *r, const struct weir_resource *from,
 
 	if (to->depth > 0) /* already */
 		return 0;
-	to->estimate = r->constant;
+	if (r->o->work)
+		to->estimate = *r->o->work;
 	to->depth = depth_of(from);
 	if (from->profile)
 		rc = read_profile(r, from, &to->estimate, to->digest);
 	else if (!r->o->work)
-		rc = weir_err_at(&r->err, -EINVAL, from->at,
+		rc = weir_err_at(r->err, -EINVAL, from->at,
 			"resource '%s' has no profile; make one with weir profile, or give --work",
 			from->name);
 	if (rc < 0)
@@ -160,12 +148,12 @@ static int read_resource(struct reading *r, const struct weir_resource *from,
 	if (to->depth < 1)
 		to->depth = to->estimate.depth;
 	if (to->depth < 1)
-		return weir_err_at(&r->err, -EINVAL, from->at,
+		return weir_err_at(r->err, -EINVAL, from->at,
 			"resource '%s' has neither a depth nor a profile: the requests inside are "
 			"not known",
 			from->name);
 	if (from->profile && to->depth != to->estimate.depth)
-		return weir_err_at(&r->err, -EINVAL, from->profile_at,
+		return weir_err_at(r->err, -EINVAL, from->profile_at,
 			"profile: it was measured at depth %u, but up to %.0f requests are inside",
 			to->estimate.depth, to->depth);
 	*in = (struct plan_stage){.rate = 1,
@@ -261,8 +249,9 @@ static void arrivals_of(const struct planning *p, const struct path *path, unsig
 	}
 }
 
-static int reduce(struct reading *r, const struct weir_tenant *t, const struct path *path,
-	const struct trace *trace, struct plan_hop *hops)
+/* Reduce a trace to buckets, stage by stage; to: NULL, or to keep the work for a replay. */
+static int reduce(struct reading *r, const struct path *path, const struct trace *trace,
+	struct plan_hop *hops, double **to)
 {
 	struct meister_arrival *arrivals = calloc(trace->n, sizeof(*arrivals));
 	struct planning *p = r->p;
@@ -274,40 +263,84 @@ static int reduce(struct reading *r, const struct weir_tenant *t, const struct p
 		arrivals_of(p, path, k, trace, arrivals);
 		rc = plan_hop_of(arrivals, trace->n, r->pairs, p->stages[stage].rate, &hops[k]);
 		hops[k].stage = stage;
-		if (rc == 0)
-			note_largest(p, stage, hops[k].largest, t->path, false);
+		if (rc == 0 && to && !(to[k] = calloc(trace->n, sizeof(**to))))
+			rc = -ENOMEM;
+		for (size_t i = 0; rc == 0 && to && i < trace->n; i++)
+			to[k][i] = arrivals[i].work;
 	}
 	free(arrivals);
-	return rc < 0 ? weir_err_set(&r->err, rc, "out of memory") : 0;
+	return rc < 0 ? no_memory(r->err) : 0;
 }
 
-/* Read a tenant's trace; one that has an slo is planned. */
+static void kept_free(struct planning_trace *kept, unsigned n)
+{
+	for (unsigned k = 0; kept && kept->work && k < n; k++)
+		free(kept->work[k]);
+	if (kept) {
+		free(kept->work);
+		trace_free(&kept->trace);
+	}
+	free(kept);
+}
+
+/* Read a tenant's trace into `trace`. */
+static int read_trace(struct reading *r, size_t index, struct trace *ret)
+{
+	const struct policy_planned *from = r->p->policy->tenants[index].planned;
+	struct weir_err err;
+	char *text;
+	size_t len;
+	int rc = r->o->read(r->o->arg, PLANNING_TRACE, index >= r->p->first_new, from->trace_at,
+		from->trace, &text, &len, &err);
+
+	if (rc == 0) {
+		rc = trace_read(text, len, from->trace, TRACE_AUTO, false, ret, &err);
+		free(text);
+	}
+	return rc < 0 ? weir_err_at(r->err, rc, from->trace_at, "trace: %s", err.text) : 0;
+}
+
+/* Take the hops of a tenant that `base` has reduced already; false: it has not. */
+static bool borrow(struct reading *r, size_t index)
+{
+	const struct planning *base = r->base;
+	struct planning *p = r->p;
+
+	for (uint32_t i = 0; base && index < p->first_new && i < base->n_traced; i++)
+		if (base->tenant[i].tenant == index && (!r->o->keep || base->tenant[i].kept)) {
+			p->tenants[p->n_traced] = base->tenants[i];
+			p->tenant[p->n_traced] = base->tenant[i];
+			p->tenant[p->n_traced++].borrowed = true;
+			return true;
+		}
+	return false;
+}
+
 static int read_traced(struct reading *r, size_t index, const struct path *path)
 {
-	static const struct trace_request request = {.format = TRACE_AUTO};
 	struct planning *p = r->p;
 	const struct weir_tenant *t = &p->policy->tenants[index];
-	char *file = beside(t->planned->trace_at, t->planned->trace);
+	struct planning_trace *kept = calloc(1, sizeof(*kept));
 	struct plan_hop *hops = calloc(path->n, sizeof(*hops));
-	struct trace trace;
-	struct weir_err err = {"out of memory"};
-	int rc = file && hops ? trace_load(file, &request, &trace, &err) : -ENOMEM;
+	int rc = kept && hops ? read_trace(r, index, &kept->trace) : no_memory(r->err);
 
-	free(file);
-	if (rc < 0) {
-		free(hops);
-		return weir_err_at(&r->err, rc, t->planned->trace_at, "trace: %s", err.text);
-	}
-	rc = reduce(r, t, path, &trace, hops);
-	if (rc == 0 && t->slo_percentile > 0) {
-		p->tenants[p->in.n_tenants] =
+	if (rc == 0 && r->o->keep && !(kept->work = calloc(path->n, sizeof(*kept->work))))
+		rc = no_memory(r->err);
+	if (rc == 0)
+		rc = reduce(r, path, &kept->trace, hops, kept->work);
+	if (rc == 0) {
+		p->tenants[p->n_traced] =
 			(struct plan_tenant){(double)t->slo_latency * 1e-9, hops, path->n};
-		p->tenant[p->in.n_tenants++] = (struct planning_tenant){index, trace.n,
-			(double)trace.n * (1 - t->slo_percentile / 100) < PLAN_BEYOND};
+		p->tenant[p->n_traced++] = (struct planning_tenant){.tenant = index,
+			.requests = kept->trace.n,
+			.too_short =
+				(double)kept->trace.n * (1 - t->slo_percentile / 100) < PLAN_BEYOND,
+			.kept = r->o->keep ? kept : NULL};
 		hops = NULL;
 	}
 	free(hops);
-	trace_free(&trace);
+	if (rc < 0 || !r->o->keep)
+		kept_free(kept, path->n);
 	return rc;
 }
 
@@ -318,15 +351,17 @@ static void read_untraced(struct planning *p, const struct weir_tenant *t, const
 
 	for (unsigned k = 0; k < path->n; k++) {
 		const struct policy_stage s = path->stage[k];
-		const struct planning_stage *stage = &p->stage[stage_index(p, s)];
+		struct planning_stage *stage = &p->stage[stage_index(p, s)];
 
-		for (unsigned op = TRACE_READ; stage->used && op <= TRACE_WRITE; op++)
-			note_largest(p, stage_index(p, s),
-				s.link ? link_work(&p->policy->links[s.index], k < path->storage,
-						 op, of->io_unit)
-				       : 1e-9 * estimate_work(
-							&stage->estimate, NULL, op, 0, of->io_unit),
-				t->path, true);
+		for (unsigned op = TRACE_READ; stage->used && op <= TRACE_WRITE; op++) {
+			double work = s.link ? link_work(&p->policy->links[s.index],
+						       k < path->storage, op, of->io_unit)
+					     : 1e-9 * estimate_work(&stage->estimate, NULL, op, 0,
+							      of->io_unit);
+
+			stage->untraced = fmax(stage->untraced, work);
+			note_largest(p, stage_index(p, s), work, t->path, true);
+		}
 	}
 }
 
@@ -335,20 +370,23 @@ static bool is_traced(const struct weir_tenant *t)
 	return t->planned && t->planned->trace;
 }
 
-static int read_tenant(struct reading *r, size_t i)
+/* Read a tenant with an slo, or one without. */
+static int read_tenant(struct reading *r, size_t i, bool slo)
 {
 	struct planning *p = r->p;
 	const struct weir_tenant *t = &p->policy->tenants[i];
 	struct path path;
 	int rc = 0;
 
+	if ((t->slo_percentile > 0) != slo)
+		return 0;
 	if (!is_traced(t)) {
-		if (t->slo_percentile > 0 && (t->first_child < 0 || t->each))
+		if (slo && (t->first_child < 0 || t->each))
 			p->unknown[p->n_unknown++] = i;
 		return 0;
 	}
 	if (!path_of(p, t, &path))
-		return weir_err_at(&r->err, -EINVAL, t->planned->trace_at,
+		return weir_err_at(r->err, -EINVAL, t->planned->trace_at,
 			"tenant '%s' needs a path: there is not just one resource", t->path);
 	for (unsigned k = 0; rc == 0 && k < path.n; k++) {
 		uint32_t at = stage_index(p, path.stage[k]);
@@ -358,7 +396,15 @@ static int read_tenant(struct reading *r, size_t i)
 			rc = read_resource(r, &p->policy->resources[path.stage[k].index],
 				&p->stage[at], &p->stages[at]);
 	}
-	return rc < 0 ? rc : read_traced(r, i, &path);
+	if (rc == 0 && !borrow(r, i))
+		rc = read_traced(r, i, &path);
+	for (unsigned k = 0; rc == 0 && k < path.n; k++) {
+		const struct plan_hop *h = &p->tenants[p->n_traced - 1].hop[k];
+
+		note_largest(p, h->stage, h->largest, t->path, false);
+	}
+	p->in.n_tenants += rc == 0 && slo;
+	return rc;
 }
 
 /* Leaves without a trace: on their path, or on every resource that is used. */
@@ -379,27 +425,6 @@ static void read_others(struct planning *p)
 
 /* ---- all of it */
 
-static int read_options(struct reading *r)
-{
-	const struct planning_options *o = r->o;
-	char *end;
-	long pairs = o->pairs ? strtol(o->pairs, &end, 10) : PLAN_PAIRS;
-
-	if (o->work && trace_read_work(&verb_plan, o->work, &r->constant))
-		return 2;
-	if (o->pairs && (end == o->pairs || *end || pairs < 1 || pairs > MEISTER_PAIRS))
-		return opts_fail(&verb_plan, "--pairs: '%s' is not a number from 1 to %d", o->pairs,
-			MEISTER_PAIRS);
-	r->pairs = (size_t)pairs;
-	while (o->inside && inside_words[r->inside] &&
-		strcmp(o->inside, inside_words[r->inside]) != 0)
-		r->inside++;
-	if (!inside_words[r->inside])
-		return opts_fail(
-			&verb_plan, "--inside: '%s' is not max, p99.9, p99 or p50", o->inside);
-	return 0;
-}
-
 static int planning_room(struct planning *p)
 {
 	size_t stages = p->policy->n_resources + p->policy->n_links, n = p->policy->n_tenants;
@@ -416,40 +441,82 @@ static int planning_room(struct planning *p)
 	return p->stage && p->stages && p->tenant && p->tenants && p->unknown ? 0 : -ENOMEM;
 }
 
-int planning_read(const struct planning_options *o, struct planning *ret)
+/* Profiles that `base` has read. */
+static void borrow_stages(struct planning *p, const struct planning *base)
 {
-	struct reading r = {.p = ret, .o = o};
+	for (uint32_t i = 0; i < p->policy->n_resources; i++) {
+		if (!base->stage[i].used)
+			continue;
+		p->stage[i].estimate = base->stage[i].estimate;
+		p->stage[i].depth = base->stage[i].depth;
+		memcpy(p->stage[i].digest, base->stage[i].digest, PLAN_DIGEST);
+		p->stages[i] = base->stages[i];
+		p->stages[i].largest = 0;
+	}
+}
+
+static bool fits(const struct planning *base, const struct planning *p)
+{
+	return base->pairs == p->pairs && base->inside == p->inside &&
+	       memcmp(&base->work, &p->work, sizeof(p->work)) == 0;
+}
+
+static int read_all(struct reading *r, struct weir_policy_remarks *remarks)
+{
+	struct planning *p = r->p;
+	int rc = read_policy(r, remarks);
+
+	if (rc < 0)
+		return rc;
+	if (planning_room(p) < 0)
+		return no_memory(r->err);
+	stages_name(p);
+	if (r->o->base && fits(r->o->base, p))
+		r->base = r->o->base;
+	if (r->base)
+		borrow_stages(p, r->base);
+	for (int slo = 1; slo >= 0; slo--)
+		for (size_t i = 0; rc == 0 && i < p->policy->n_tenants; i++)
+			rc = read_tenant(r, i, slo);
+	if (rc < 0)
+		return rc;
+	read_others(p);
+	rc = plan_make(&p->in, &p->plan);
+	p->planned = rc == 0;
+	return rc < 0 ? no_memory(r->err) : 0;
+}
+
+int planning_read(const struct planning_options *o, struct planning *ret,
+	struct weir_policy_remarks *remarks, struct weir_err *err)
+{
+	struct reading r = {
+		.p = ret, .o = o, .pairs = o->pairs ? o->pairs : PLAN_PAIRS, .err = err};
 	int rc;
 
-	*ret = (struct planning){0};
-	if (read_options(&r) || read_policy(ret, o))
-		return 2;
-	rc = planning_room(ret);
+	*ret = (struct planning){.pairs = r.pairs, .inside = o->inside};
+	if (o->work)
+		ret->work = *o->work;
+	rc = read_all(&r, remarks);
 	if (rc < 0)
-		return opts_no_memory(&verb_plan);
-	stages_name(ret);
-	for (size_t i = 0; rc == 0 && i < ret->policy->n_tenants; i++)
-		rc = read_tenant(&r, i);
-	if (rc < 0) {
-		fprintf(stderr, "%s\n", r.err.text);
-		return 2;
-	}
-	read_others(ret);
-	rc = plan_make(&ret->in, &ret->plan);
-	ret->planned = rc == 0;
-	return rc < 0 ? opts_no_memory(&verb_plan) : 0;
+		planning_free(ret);
+	return rc;
 }
 
 void planning_free(struct planning *p)
 {
 	if (p->planned)
 		plan_free(&p->plan);
-	for (uint32_t i = 0; i < p->in.n_tenants; i++)
-		free(p->tenants[i].hop);
+	for (uint32_t i = 0; i < p->n_traced; i++)
+		if (!p->tenant[i].borrowed) {
+			kept_free(p->tenant[i].kept, p->tenants[i].n_hops);
+			free(p->tenants[i].hop);
+		}
 	free(p->stage);
 	free(p->stages);
 	free(p->tenant);
 	free(p->tenants);
 	free(p->unknown);
+	free(p->replayed);
 	weir_policy_free(p->policy);
+	*p = (struct planning){0};
 }

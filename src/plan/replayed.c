@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* replayed: replay the traces of a plan, and judge slos by bound or by replay. */
+#include "base/no-memory.h"
+#include "plan/planning.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOSER      1.25 /* steps of the factor of the slos */
+#define LOOSER_MOST 100
+
+double planning_miss(const struct planning *p, uint32_t i)
+{
+	return meister_latency(&p->plan.system, i) - p->tenants[i].slo;
+}
+
+bool planning_holds(const struct planning *p, uint32_t i)
+{
+	const struct replay_result *r = p->by_replay ? &p->replayed[i] : NULL;
+
+	if (!r)
+		return planning_miss(p, i) <= 0;
+	/* NAN: no request of the kind of the slo */
+	return !(r->at > p->tenants[i].slo * (1 - p->margin)) && !(r->high > p->tenants[i].slo);
+}
+
+bool planning_feasible(const struct planning *p)
+{
+	for (uint32_t i = 0; i < p->in.n_tenants; i++)
+		if (!planning_holds(p, i))
+			return false;
+	return true;
+}
+
+/* ---- priorities for a replay */
+
+/* Search again with slos that are all larger by the least factor that is found; the plan keeps its own slos. */
+static int loosen(struct planning *p)
+{
+	struct plan_tenant *tenants = calloc(p->in.n_tenants + 1, sizeof(*tenants));
+	struct plan_input in = p->in;
+	int rc = tenants ? 0 : -ENOMEM;
+	bool found = false;
+
+	in.tenants = tenants;
+	in.how.anneal = false;
+	for (double x = LOOSER; rc == 0 && !found && x < LOOSER_MOST; x *= LOOSER) {
+		struct plan plan;
+
+		memcpy(tenants, p->tenants, p->in.n_tenants * sizeof(*tenants));
+		for (uint32_t i = 0; i < p->in.n_tenants; i++)
+			tenants[i].slo *= x;
+		rc = plan_make(&in, &plan);
+		found = rc == 0 && plan.feasible;
+		if (found) {
+			plan_free(&p->plan);
+			p->plan = plan;
+			p->plan.feasible = false; /* by its own slos */
+			for (uint32_t i = 0; i < p->in.n_tenants; i++)
+				p->plan.workloads[i].slo = p->tenants[i].slo;
+		} else if (rc == 0) {
+			plan_free(&plan);
+		}
+	}
+	free(tenants);
+	return rc;
+}
+
+/* ---- the input */
+
+struct setting {
+	struct replay_stage *stages;
+	struct replay_tenant *tenants;
+	uint32_t *priority; /* by hop */
+};
+
+static void set_stages(const struct planning *p, struct setting *s)
+{
+	const size_t resources = p->policy->n_resources;
+
+	for (uint32_t i = 0; i < p->in.n_stages; i++) {
+		const struct planning_stage *from = &p->stage[i];
+
+		s->stages[i] = (struct replay_stage){.rate = p->stages[i].rate,
+			.depth = fmax(1, from->depth),
+			.link = from->link,
+			.piece = from->link ? (double)p->policy->links[i - resources].mtu : 0,
+			.untraced = from->untraced,
+			.most_inside = p->stages[i].inside};
+		memcpy(s->stages[i].inside, from->estimate.inside, sizeof(s->stages[i].inside));
+	}
+}
+
+static uint32_t group_of(const struct planning *p, uint32_t i)
+{
+	size_t group = policy_plan_together(p->policy, p->tenant[i].tenant);
+
+	for (uint32_t k = 0; group && k < i; k++)
+		if (policy_plan_together(p->policy, p->tenant[k].tenant) == group)
+			return k;
+	return i;
+}
+
+static void set_tenants(const struct planning *p, struct setting *s)
+{
+	uint32_t *priority = s->priority;
+
+	for (uint32_t i = 0; i < p->n_traced; i++) {
+		const struct weir_tenant *of = planning_tenant(p, i);
+
+		s->tenants[i] = (struct replay_tenant){.trace = &p->tenant[i].kept->trace,
+			.hop = p->tenants[i].hop,
+			.n_hops = p->tenants[i].n_hops,
+			.work = p->tenant[i].kept->work,
+			.priority = i < p->in.n_tenants ? priority : NULL,
+			.group = group_of(p, i),
+			.ops = of->slo_ops,
+			.percentile = of->slo_percentile > 0 ? of->slo_percentile : 50};
+		for (uint32_t k = 0; i < p->in.n_tenants && k < p->tenants[i].n_hops; k++)
+			*priority++ = plan_hop(&p->plan, i, k)->priority;
+	}
+}
+
+int planning_replay(struct planning *p, const struct planning_replay *how, struct weir_err *err)
+{
+	struct setting s = {calloc(p->in.n_stages + 1, sizeof(*s.stages)),
+		calloc(p->n_traced + 1, sizeof(*s.tenants)),
+		calloc(p->plan.system.n_hops + 1, sizeof(*s.priority))};
+	struct replay_result *results = calloc(p->n_traced + 1, sizeof(*results));
+	int rc = s.stages && s.tenants && s.priority && results ? 0 : -ENOMEM;
+
+	if (rc == 0 && !p->plan.feasible)
+		rc = loosen(p);
+	if (rc == 0) {
+		set_stages(p, &s);
+		set_tenants(p, &s);
+		rc = replay_run(&(struct replay_input){.stages = s.stages,
+					.tenants = s.tenants,
+					.n_stages = p->in.n_stages,
+					.n_tenants = p->n_traced,
+					.alignments = how->alignments,
+					.seed = how->seed,
+					.run = how->run,
+					.pool = how->pool},
+			results);
+	}
+	free(s.stages);
+	free(s.tenants);
+	free(s.priority);
+	if (rc < 0) {
+		free(results);
+		return rc == -ENOMEM
+			       ? no_memory(err)
+			       : weir_err_set(err, -EINVAL,
+					 rc == -ERANGE
+						 ? "a trace of more than 9 years cannot be replayed"
+						 : "replay: a gate refuses a bucket");
+	}
+	free(p->replayed);
+	p->replayed = results;
+	p->by_replay = how->judge;
+	p->margin = how->margin;
+	return 0;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * api-planning: plans of the policy in force.
+ *
+ * METHOD  A plan is made aside: it reads traces, and a replay takes seconds. Jobs run one after the other. The last plan is kept, so
+ *         that one more tenant is admitted without reading the traces of the others again; POST /v1/plan reads them anew.
+ *         Files are read only if the policy in force is the text of the file that the operator gave at the start: a policy
+ *         that came through the API may name any file.
+ */
+#include "base/container.h"
+#include "plan/ask.h"
+#include "serve/api/api-impl.h"
+#include "serve/loop/aside.h"
+#include "serve/loop/parallel.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define END_WAIT (10 * WEIR_SEC) /* for a plan that is being made when the gateway ends */
+
+struct api_plans {
+	struct aside *aside;
+	/* The thread's: */
+	struct parallel *pool;
+	struct planning last;
+	char *last_text; /* the policy of `last`; NULL: none */
+};
+
+struct plan_job {
+	struct aside_job job;
+	struct api_plans *plans;
+	struct api_call *call;
+	char *text, *name, *file, *body;
+	size_t length;
+	weir_policy_reader *reader;
+	void *reader_arg;
+	bool admit;
+	json_t *json;
+	int rc;
+	struct weir_err err;
+};
+
+static void job_free(struct plan_job *j)
+{
+	free(j->text);
+	free(j->name);
+	free(j->file);
+	free(j->body);
+	free(j);
+}
+
+/* ---- on the thread */
+
+/* Return true if the policy is the text of the operator's own file. */
+static bool is_own(struct plan_job *j)
+{
+	struct weir_err err;
+	char *text;
+	size_t len;
+	bool own;
+
+	if (!j->reader || !j->file || j->reader(j->reader_arg, "", j->file, &text, &len, &err) < 0)
+		return false;
+	own = len == strlen(j->text) && memcmp(text, j->text, len) == 0;
+	free(text);
+	return own;
+}
+
+static void keep_last(struct api_plans *x, struct planning *p, char **text)
+{
+	planning_free(&x->last);
+	free(x->last_text);
+	x->last = *p;
+	x->last_text = *text;
+	*text = NULL;
+}
+
+static void run_job(struct aside_job *job)
+{
+	struct plan_job *j = container_of(job, struct plan_job, job);
+	struct api_plans *x = j->plans;
+	bool own = is_own(j), same = own && x->last_text && strcmp(x->last_text, j->text) == 0;
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	struct planning_ask ask = {.policy = {j->text, strlen(j->text), j->name},
+		.reader = own ? j->reader : NULL,
+		.reader_arg = j->reader_arg,
+		.admit = j->admit,
+		.base = j->admit && same ? &x->last : NULL};
+	struct planning p;
+
+	if (!x->pool && parallel_new(cores > 1 ? (unsigned)cores : 1, &x->pool) < 0)
+		x->pool = NULL;
+	ask.run = x->pool ? parallel_run : NULL;
+	ask.pool = x->pool;
+	j->rc = planning_ask(&ask, j->body, j->length, &p, &j->json, &j->err);
+	if (j->rc == 0 && j->admit)
+		planning_free(&p);
+	else if (j->rc == 0)
+		keep_last(x, &p, &j->text);
+}
+
+/* ---- on the main thread */
+
+static void job_done(struct aside_job *job)
+{
+	struct plan_job *j = container_of(job, struct plan_job, job);
+	struct http_reply r = {0};
+
+	if (j->rc < 0)
+		api_fail(&r, j->rc == -ENOMEM ? j->rc : -EINVAL, &j->err);
+	else
+		http_json_give(&r, 200, j->json);
+	api_answer(j->call, &r);
+	job_free(j);
+}
+
+static void start(struct api *a, struct http_request *q, bool admit)
+{
+	struct plan_job *j = calloc(1, sizeof(*j));
+	const char *file = j ? gateway_own_file(a->gateway, &j->reader, &j->reader_arg) : NULL;
+
+	if (!a->plans && (a->plans = calloc(1, sizeof(*a->plans))) &&
+		aside_new(gateway_loop(a->gateway), &a->plans->aside) < 0) {
+		free(a->plans);
+		a->plans = NULL;
+	}
+	if (!j || !a->plans) {
+		free(j);
+		return;
+	}
+	j->text = strdup(gateway_policy_text(a->gateway));
+	j->file = file ? strdup(file) : NULL;
+	j->name = strdup(file ? file : "policy");
+	j->length = q->length;
+	j->body = q->length ? http_take_body(q) : calloc(1, 1);
+	if (!j->text || !j->name || !j->body) {
+		job_free(j);
+		return;
+	}
+	j->job = (struct aside_job){.run = run_job, .done = job_done};
+	j->plans = a->plans;
+	j->admit = admit;
+	j->call = api_keep(q);
+	aside_post(a->plans->aside, &j->job);
+}
+
+void api_post_plan(struct api *a, struct http_request *q, struct http_reply *ret)
+{
+	start(a, q, false);
+}
+
+void api_post_admit(struct api *a, struct http_request *q, struct http_reply *ret)
+{
+	start(a, q, true);
+}
+
+void api_plans_stop(struct api *a)
+{
+	struct api_plans *x = a->plans;
+
+	if (!x || !aside_free(x->aside, END_WAIT))
+		return; /* a plan is being made: its memory stays */
+	parallel_free(x->pool);
+	planning_free(&x->last);
+	free(x->last_text);
+	free(x);
+}
