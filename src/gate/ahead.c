@@ -15,11 +15,10 @@ static void ahead_piece(const void *piece)
 		__builtin_prefetch((const char *)piece + line, 1);
 }
 
-/* Prefetch the head, the clocks if it is held, and the buckets that are not in the node. The node may have been
- * reused since it was noted, even as an inner node, whose first word is a pointer, too. */
+/* Prefetch the requests, the clocks if the head is held, and the buckets that are not in the node. */
 POOL_HOT void ahead_head(const struct node *node)
 {
-	__builtin_prefetch(node->head, 1);
+	ahead_requests(node);
 	if (node->flags & NODE_STATE)
 		__builtin_prefetch(&node->held, 1);
 	if (!(node->flags & NODE_APART))
@@ -50,8 +49,7 @@ void ahead_note(struct weir_gate *g, weir_time now)
 	a->soon = timer_soon(&g->timer, now + span, AHEAD_LEAST, a->node, AHEAD_BATCH);
 }
 
-/* Take steps up to `to`: each prefetches a node, the head of an earlier one, and the request behind the head of a
- * still earlier one. */
+/* Take steps up to `to`: each prefetches a node, and the requests of an earlier one. */
 static void ahead_steps(struct weir_gate *g, uint32_t to)
 {
 	struct ahead *a = &g->ahead;
@@ -61,8 +59,6 @@ static void ahead_steps(struct weir_gate *g, uint32_t to)
 			ahead_node(&g->nodes[a->node[a->step]]);
 		if (a->step >= AHEAD_LAG && a->step - AHEAD_LAG < a->soon)
 			ahead_head(&g->nodes[a->node[a->step - AHEAD_LAG]]);
-		if (a->step >= 2 * AHEAD_LAG && a->step - 2 * AHEAD_LAG < a->soon)
-			ahead_behind(g, &a->node[a->step - 2 * AHEAD_LAG], 1);
 	}
 }
 
@@ -73,35 +69,26 @@ void ahead_some(struct weir_gate *g, size_t passed, size_t max)
 
 void ahead_others(struct weir_gate *g)
 {
-	ahead_steps(g, g->ahead.soon + 2 * AHEAD_LAG);
+	ahead_steps(g, g->ahead.soon + AHEAD_LAG);
 }
 
 /* (All loops are as long as a slot, with the root in place of an unused cell: a branch on the number of used cells
  * would be mispredicted.) */
 bool ahead_slot(struct weir_gate *g)
 {
-	static const struct weir_req none;
-	uint32_t(*slot)[TIMER_CELLS] = g->ahead.slot;
+	uint32_t *slot = g->ahead.slot;
 
 	if (g->timer.set < AHEAD_FEW)
 		return false;
 	if (g->ahead.edge == g->timer.edge[0])
 		return true; /* some entries of a slot expire after others */
 	g->ahead.edge = g->timer.edge[0];
-	for (unsigned k = 0; k < TIMER_CELLS; k++) {
-		const struct node *node = &g->nodes[slot[1][k]];
-		const struct weir_req *heads[] = {&none, node->head};
-		const struct weir_req *head = heads[(node->flags & NODE_LEAF) != 0];
-
-		__builtin_prefetch(head ? head->next : NULL, 1);
-	}
 	for (unsigned k = 0; k < TIMER_CELLS; k++)
-		__builtin_prefetch(g->nodes[slot[0][k]].head, 1);
-	memcpy(slot[1], slot[0], sizeof slot[1]);
-	timer_cells(&g->timer, 2, slot[0]);
+		ahead_requests(&g->nodes[slot[k]]);
+	timer_cells(&g->timer, 1, slot);
 	for (unsigned k = 0; k < TIMER_CELLS; k++) {
-		slot[0][k] &= -(uint32_t)(slot[0][k] != TIMER_NIL);
-		ahead_node(&g->nodes[slot[0][k]]);
+		slot[k] &= -(uint32_t)(slot[k] != TIMER_NIL);
+		ahead_node(&g->nodes[slot[k]]);
 	}
 	return true;
 }

@@ -3,8 +3,9 @@
  * ahead: prefetching. The memory that a batch will touch is fetched in parallel, not line after line.
  *
  * METHOD  If very many timers are set, the nodes that are due in the next batch are read from the timer before this
- *         batch passes, and prefetched while it passes; when a node is in the cache its head is prefetched, and then
- *         the request behind the head. With fewer timers a node is prefetched when it is due, or its slot is near.
+ *         batch passes, and prefetched while it passes; when a node is in the cache its head is prefetched, and the
+ *         request behind the head, which the node finds without reading the head. With fewer timers a node is
+ *         prefetched when it is due, or its slot is near.
  *         These are hints: a wrong guess costs one fetch. With few tenants prefetching would cost as much as it
  *         gains, and is left out.
  */
@@ -19,6 +20,22 @@ POOL_HOT void ahead_node(const struct node *node)
 	__builtin_prefetch(&node->timer, 1);
 	__builtin_prefetch(&node->own, 1);
 	__builtin_prefetch(&node->limits, 1);
+}
+
+/* Note the request behind the head. */
+POOL_HOT void ahead_note_behind(
+	struct node *node, const struct weir_req *head, const struct weir_req *behind)
+{
+	node->behind = behind ? (int32_t)(((intptr_t)behind - (intptr_t)head) / POOL_LINE) : 0;
+}
+/* Prefetch the head, and the request behind it: that is the next to be checked when the head has passed. (The node may
+ * have been reused since it was noted, even as an inner node, whose first word is a pointer, too.) */
+POOL_HOT void ahead_requests(const struct node *node)
+{
+	intptr_t head = (intptr_t)node->head; /* or NULL, or not the request that `behind` is for */
+
+	__builtin_prefetch((const void *)head, 1);
+	__builtin_prefetch((const void *)(head + (intptr_t)node->behind * POOL_LINE), 1);
 }
 
 /* Allocate the memory that a gate with room for this many nodes needs. Return 0 or -ENOMEM. */
@@ -42,8 +59,8 @@ POOL_HOT void ahead_rest(struct weir_gate *g)
 }
 
 /* Prefetch the other lines of a node whose timer has expired, so that the timer's line is in the cache (few
- * instructions, so also done for few nodes). Then ahead_due_heads prefetches the heads and buckets of n such nodes;
- * and ahead_behind, once those are in the cache, the requests behind the heads. */
+ * instructions, so also done for few nodes). Then ahead_due_heads prefetches the requests and buckets of n such
+ * nodes. */
 POOL_HOT void ahead_due(const struct node *node)
 {
 	__builtin_prefetch(&node->head, 1);
@@ -51,20 +68,10 @@ POOL_HOT void ahead_due(const struct node *node)
 	__builtin_prefetch(&node->limits, 1);
 }
 /* Prefetch for the next slots of the calendar, if few timers have expired: calls are so frequent that each slot
- * expires by itself, with too few entries to be fetched in parallel. Prefetch the requests behind the heads of the
- * nodes due in the next slot, the heads of those in the one after it, and the nodes of the third. Return false if so
- * few timers are set that it would not pay. */
+ * expires by itself, with too few entries to be fetched in parallel. Prefetch the requests of the nodes due in the
+ * next slot, and the nodes of the one after it. Return false if so few timers are set that it would not pay. */
 bool ahead_slot(struct weir_gate *g);
 void ahead_due_heads(const struct weir_gate *g, const uint32_t *due, uint32_t n);
-POOL_HOT void ahead_behind(const struct weir_gate *g, const uint32_t *nodes, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		const struct node *node = &g->nodes[nodes[i]];
-
-		if ((node->flags & NODE_LEAF) && node->head)
-			__builtin_prefetch(node->head->next, 1);
-	}
-}
 
 /* Prefetch a leaf that is not empty any more: the next batch checks it. */
 POOL_HOT void ahead_idle(const struct node *node)

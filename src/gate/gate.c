@@ -71,13 +71,10 @@ POOL_HOT size_t gate_expire(struct stand *s, bool at_once, const uint32_t *due, 
 		for (uint32_t i = 0; i < n; i++)
 			ahead_due(&s->nodes[due[i]]);
 		ahead_due_heads(s->g, due, n);
-		ahead_behind(s->g, due, n < GATE_FEW ? n : GATE_FEW);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		struct weir_req *r = NULL;
 
-		if (fetch && i + GATE_FEW < n)
-			ahead_behind(s->g, &due[i + GATE_FEW], 1);
 		s->since = timer_coarse(timer_was(&s->nodes[due[i]].timer));
 		if (s->nodes[due[i]].flags & NODE_INNER)
 			above_due(s->g, due[i], s->now);
@@ -181,6 +178,8 @@ POOL_HOT bool gate_append(
 	if (__builtin_expect(kind_is_apart(node, r), 0))
 		return kind_append(g, r, now);
 	*(tail ? &tail->next : &node->head) = r;
+	if (tail == node->head)
+		ahead_note_behind(node, tail, r);
 	r->next = NULL;
 	node->tail = r;
 	node->queued++;

@@ -97,11 +97,12 @@ struct node {
 	uint32_t queued, in_flight;
 	float weight; /* r */
 	uint32_t parent;
-	uint8_t flags;                 /* enum node_flags; 0: no node */
-	int8_t wait_high, device_high; /* upper 8 bits of the areas */
-	uint8_t may;      /* leaf: classes in which the head may pass, as of the last check: a bit
+	int32_t behind;     /* hint: lines from the head to the request behind it (ahead.h) */
+	uint8_t flags;      /* enum node_flags; 0: no node */
+	int8_t device_high; /* upper 8 bits of the area */
+	uint8_t may;        /* leaf: classes in which the head may pass, as of the last check: a bit
 	                     each; and NODE_PLAIN, NODE_FITS */
-	uint8_t priority; /* or NODE_NO_PRIORITY */
+	uint8_t priority;   /* or NODE_NO_PRIORITY */
 	/* touched when the timer expires */
 	_Alignas(POOL_LINE) struct timer_entry timer;
 	weir_time reserved; /* leaf: time at which the head has an R-token, as of the last check */
@@ -118,7 +119,7 @@ struct node {
 	int64_t tokens_area; /* now minus the time stopped above, with NODE_TOKENS; */
 	int64_t above_area;  /* stopped above, without NODE_HELD */
 	struct lane_entry entry_priority;
-	int8_t held_high, tokens_high, above_high;
+	int8_t wait_high, held_high, tokens_high, above_high;
 };
 _Static_assert(sizeof(struct node) == POOL_STRIDE, "five cache lines a node");
 _Static_assert(offsetof(struct node, timer) == 64 && offsetof(struct node, own) == 128 &&
@@ -164,13 +165,13 @@ struct stats {
 #define AHEAD_BATCH 128 /* nodes prefetched at once */
 #define AHEAD_NOTED (AHEAD_BATCH + TIMER_CELLS)
 
-struct ahead {                         /* ahead.h */
-	uint32_t soon;                 /* number of nodes whose timers expire soon */
-	uint32_t step;                 /* steps of prefetching done for them (ahead_soon) */
-	weir_time at;                  /* when the nodes were noted */
-	int64_t edge;                  /* the timer's edge when these were noted: */
-	uint32_t slot[2][TIMER_CELLS]; /* nodes of a slot, and of the one before it (ahead_slot) */
-	uint32_t *node; /* [AHEAD_NOTED]; NULL: too few nodes for prefetching to pay */
+struct ahead {                      /* ahead.h */
+	uint32_t soon;              /* number of nodes whose timers expire soon */
+	uint32_t step;              /* steps of prefetching done for them (ahead_soon) */
+	weir_time at;               /* when the nodes were noted */
+	int64_t edge;               /* the timer's edge when these were noted: */
+	uint32_t slot[TIMER_CELLS]; /* nodes of a slot (ahead_slot) */
+	uint32_t *node;             /* [AHEAD_NOTED]; NULL: too few nodes for prefetching to pay */
 };
 
 struct weir_gate {

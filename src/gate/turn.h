@@ -286,6 +286,8 @@ POOL_HOT void turn_leave_own(
 	node->queued--;
 	node->head = r->next;
 	r->next = NULL;
+	if (node->head)
+		ahead_note_behind(node, node->head, node->head->next);
 	turn_leave(s, node, r, class);
 }
 
@@ -429,23 +431,19 @@ POOL_HOT struct weir_req *turn_pass_plain(
 	return r;
 }
 
-/* Prefetch for the leaves behind the one that passes, which are likely to be next: the request behind the head of
- * the first of them, the head of the second, and the third leaf; so that each prefetch finds its pointer in the
- * cache. */
+/* Prefetch for the leaves behind the one that passes, which are likely to be next: the requests of the second of them,
+ * and the third leaf; so that each prefetch finds its pointer in the cache. */
 POOL_HOT void turn_fetch(const struct stand *s, const struct lane_entry *entry, unsigned class)
 {
 	if (entry->next == LANE_NIL)
 		return;
-	struct node *first = &s->nodes[entry->next];
-	uint32_t second = node_entry(first, class)->next;
+	uint32_t second = node_entry(&s->nodes[entry->next], class)->next;
 
-	if (first->head) /* (else its requests are in separate queues) */
-		__builtin_prefetch(first->head->next, 1);
 	if (second == LANE_NIL)
 		return;
 	uint32_t third = node_entry(&s->nodes[second], class)->next;
 
-	__builtin_prefetch(s->nodes[second].head, 1);
+	ahead_requests(&s->nodes[second]);
 	if (third != LANE_NIL)
 		ahead_node(&s->nodes[third]);
 }
