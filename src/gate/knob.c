@@ -316,9 +316,11 @@ static void knob_grant(struct limits *l, enum weir_knob_kind kind, double value,
 static void knob_level(struct limits *l, unsigned at, double level, weir_time now)
 {
 	struct bucket *b = &l->b[at];
+	double whole = floor(level);
 
 	limits_fill(l, limits_late(l->stamp, now));
-	b->lack = bucket_units(b->size) - (bucket_parts)(level * (double)BUCKET_UNIT) +
+	b->lack = bucket_units(b->size - (int64_t)whole) -
+		  (int64_t)((level - whole) * (double)BUCKET_UNIT) +
 		  (bucket_parts)b->rate * (now - l->stamp);
 	limits_pair(l);
 }

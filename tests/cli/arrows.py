@@ -51,7 +51,7 @@ PURE = {"base", "wire", "gate", "model", "policy", "control"}
 # calls.
 PURE_HEADERS = {
     "assert.h", "ctype.h", "emmintrin.h", "errno.h", "float.h", "fnmatch.h", "inttypes.h", "limits.h",
-    "math.h", "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
+    "math.h", "search.h", "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h",
     "string.h", "strings.h", "yaml.h",
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
