@@ -132,6 +132,9 @@ static void hear_unknown(
 		e->cap = e->limit;
 		e->cap.most = e->limit.most > e->static_part ? e->limit.most : e->static_part;
 	}
+	/* It is ahead, and its use of this period stays unknown. */
+	if (r->period > c->period && b->renewed < c->period)
+		b->renewed = c->period;
 	if (r->state != LEASE_BLIND)
 		return;
 	pshift_note_end(b, c->period);

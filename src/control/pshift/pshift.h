@@ -121,7 +121,8 @@
  *         that it counts beside the static parts of other servers. If no server that answers is in a
  *         period, the controller begins the first one: no earlier instance used anything of that.
  *         The period at a takeover is the newest of those that H is in: what a server used of an
- *         earlier one is not in its report. Only a controller that granted last counts by itself,
+ *         earlier one is not in its report. If a server of S is ahead of that when it answers, U of the
+ *         present period therefore counts until that ends. Only a controller that granted last counts by itself,
  *         from its own last period on, since no server is ahead of it (LEASES: `togo`). It ceases to
  *         when it hears of a later controller, or of a server that is ahead nevertheless.
  *         A policy that changes. A limit that grows while there is an S makes U grow by as much:
