@@ -325,7 +325,7 @@ static const struct scene scenes[] = {
 		.n = 2,
 		.rows = {{"4 KiB reads, 4 x QD32: a plan of 50 tenants", IOPS, 1, "without", 0,
 				 ">= 0.95x"},
-			{"  CPU a request", CPU, 1, "without", 0, NULL}}},
+			{"  CPU a request: a plan of 50 tenants", CPU, 1, "without", 0, NULL}}},
 	/* The same connections to one volume and tenant, or each to its own. */
 	{.plan = {.jobs = SITE_MOST, .depth = 1},
 		.entries = {{.server = SITE_VOLUME}, {.server = SITE_VOLUMES}},

@@ -29,6 +29,7 @@ TOP = {
     "state": "state: elsewhere",
     "recordings": "recordings: elsewhere",
     "links": "links: [{name: l, rate: 1 Gbit/s}]",
+    "together": "together: [all, b]",
 }
 RESOURCE = {
     "back": "memory:16M", "cost": "bytes", "depth": "8", "capacity": "9k iops", "run": "4", "run_distance": "64 KiB",
@@ -55,7 +56,7 @@ def policy(top={}, resource={}):
     lines = {
         "listen": f'listen: "unix:{HERE}/s.sock"',
         "resources": "resources: [{name: a, " + ", ".join(f"{k}: {v}" for k, v in of.items()) + "}]",
-        "tenants": "tenants: [{name: all}, {name: b, match: {export: b}}]",
+        "tenants": "tenants: [{name: all, trace: a.trace}, {name: b, trace: b.trace, match: {export: b}}]",  # for together
         "default": "default: all",
         **top,
     }

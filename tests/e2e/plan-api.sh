@@ -70,8 +70,8 @@ post 400 /v1/plan '[]'
 post 400 /v1/plan '{'
 post 400 /v1/plan ''
 has answer "has no profile"
-got=$(curl -sS --unix-socket api.sock -o answer -w '%{http_code}' http://weir/v1/plan)
-[ "$got" = 405 ] || fail "GET /v1/plan: $got"
+got=$(curl -sS --unix-socket api.sock -o answer -w '%{http_code}' -X PATCH http://weir/v1/plan)
+[ "$got" = 405 ] || fail "PATCH /v1/plan: $got"
 
 # a policy through the API may name any file: its files are not read
 sed 's/db.trace/secret/' weir.yaml >sent.yaml
