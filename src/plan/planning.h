@@ -6,6 +6,7 @@
  *   replayed.c  the same traces through gates (replay.h)
  *   remedies.c  the changes with which every slo would hold
  *   json.c      all of it as an object; the plan's file
+ *   place.c     which workloads fit on equal servers (place.h)
  *
  * The caller reads files, so that an API may allow less than a command line.
  */
@@ -95,6 +96,13 @@ extern const char *const planning_inside[]; /* "max", …; ends with NULL */
 int planning_read(const struct planning_options *o, struct planning *ret,
 	struct weir_policy_remarks *remarks, struct weir_err *err);
 void planning_free(struct planning *p);
+
+/* Read one resource and its profile as a stage; the parts of a planning_read, for other plans. 0, or a negative errno and the reason. */
+int planning_resource(const struct planning_options *o, const struct weir_resource *from,
+	struct planning_stage *to, struct plan_stage *in, struct weir_err *err);
+/* Write the work of a trace on a resource; ret has room for it. */
+void planning_arrivals(
+	const struct estimate *e, const struct trace *t, struct meister_arrival *ret);
 
 /* Parse the work of a request: a time, a rate of bytes, or both: 100us+500MB/s. 0 or -EINVAL. */
 int planning_work(const char *word, struct estimate *ret, struct weir_err *err);

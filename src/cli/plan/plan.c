@@ -27,6 +27,9 @@ enum {
 	WORK,
 	INSIDE,
 	PAIRS,
+	PLACE,
+	SERVERS,
+	SLO,
 	SOCKET,
 	URL,
 	TOKEN,
@@ -46,6 +49,10 @@ static const struct opt options[] = {
 		"of resources without a profile: 100us, 500MB/s, 100us+500MB/s"},
 	[INSIDE] = {"inside", 0, "PERCENTILE", "time in the device: max, p99.9, p99 or p50 (max)"},
 	[PAIRS] = {"pairs", 0, "N", "token buckets of a tenant at a stage (4)"},
+	[PLACE] = {"place", 0, "FOLDER",
+		"on which of --servers equal servers does each trace of FOLDER fit?"},
+	[SERVERS] = {"servers", 0, "N", "--place: the number of servers"},
+	[SLO] = {"slo", 0, "SLO", "--place: of each trace, as \"p99.9 < 10ms\""},
 	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
@@ -243,6 +250,22 @@ static int make_plan(struct asked *q, struct planning *ret)
 	return rc ? 2 : 0;
 }
 
+/* --place: nothing is planned for the policy's own tenants. */
+static int place(const struct asked *q, const char *const *values)
+{
+	int64_t servers = 0;
+
+	if (values[ADMIT] || values[OUT] || values[APPLY] || q->replay.judge)
+		return opts_fail(&verb_plan,
+			"--place excludes --admit, --admit-by replay, --out and --apply");
+	if (!values[SERVERS])
+		return opts_fail(&verb_plan, "--place needs --servers");
+	if (whole("servers", values[SERVERS], 1, 1000000, &servers))
+		return 2;
+	return plan_place(
+		&q->plan, values[PLACE], (uint32_t)servers, values[SLO], values[JSON] != NULL);
+}
+
 static int plan_main(const char *const *values, char **operands, int n)
 {
 	struct planning p;
@@ -257,9 +280,16 @@ static int plan_main(const char *const *values, char **operands, int n)
 			&verb_plan, "--admit changes nothing, and --out and --apply need a plan");
 	if (values[BEST] && !wanted)
 		return opts_fail(&verb_plan, "--best goes with --out or --apply");
+	if ((values[SERVERS] || values[SLO]) && !values[PLACE])
+		return opts_fail(&verb_plan, "--servers and --slo go with --place");
 	status = read_options(values, &q);
 	if (status == 0)
 		status = read_text(operands[0], &q.plan.policy);
+	if (status == 0 && values[PLACE]) {
+		status = place(&q, values);
+		free((char *)q.plan.policy.text);
+		return status;
+	}
 	if (status == 0 && values[ADMIT])
 		status = read_text(values[ADMIT], &q.plan.admit);
 	if (status == 0)

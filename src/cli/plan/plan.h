@@ -9,3 +9,8 @@ extern const struct verb verb_plan;
 
 /* show.c: the table and the sentences below it. r: NULL if all slos are met. 0 or -ENOMEM. */
 int planning_show(const struct planning *p, const struct planning_remedies *r);
+
+/* place.c: on which of equal servers the traces of a folder fit. slo: of traces that no tenant of the policy names, or NULL. Return
+ * the exit status. */
+int plan_place(const struct planning_options *o, const char *folder, uint32_t servers,
+	const char *slo, bool json);

@@ -58,6 +58,9 @@ struct plan_input {
 /* Reduce a trace at a stage of that rate to at most k pairs. n ≥ 1. Sets all of ret but `stage`. 0 or -ENOMEM. */
 int plan_hop_of(const struct meister_arrival *arrivals, size_t n, size_t k, double rate,
 	struct plan_hop *ret);
+/* The same with one pair: that of the least r × slo + b. */
+int plan_hop_single(const struct meister_arrival *arrivals, size_t n, double slo, double rate,
+	struct plan_hop *ret);
 
 struct plan { /* as found; indices of tenants and stages are the input's */
 	struct meister_system system;
