@@ -6,6 +6,7 @@
  *   replayed.c  the same traces through gates (replay.h)
  *   remedies.c  the changes with which every slo would hold
  *   json.c      all of it as an object; the plan's file
+ *   step.c      a plan that differs little from the one in force
  *   place.c     which workloads fit on equal servers (place.h)
  *
  * The caller reads files, so that an API may allow less than a command line.
@@ -71,10 +72,11 @@ struct planning {
 	struct estimate work;
 };
 
-/* Read a file that the policy names at `at`, malloc'ed. A new tenant's file is named by its --admit. */
+/* Read a file that the policy names at `at`, malloc'ed. of: the tenant of a trace. A new tenant's file is named by its --admit. */
 enum planning_file { PLANNING_PROFILE, PLANNING_TRACE };
-typedef int planning_reader(void *arg, enum planning_file kind, bool is_new, struct weir_place at,
-	const char *name, char **ret_text, size_t *ret_len, struct weir_err *err);
+typedef int planning_reader(void *arg, enum planning_file kind, const struct weir_tenant *of,
+	bool is_new, struct weir_place at, const char *name, char **ret_text, size_t *ret_len,
+	struct weir_err *err);
 
 struct planning_options {
 	struct policy_text policy, admit; /* admit: text NULL: none */
@@ -128,6 +130,15 @@ struct planning_replay {
 	void *pool;
 };
 int planning_replay(struct planning *p, const struct planning_replay *how, struct weir_err *err);
+
+/* Take over the plan in force, an object as planning_file makes it, as far as it holds for the traces of p, which is planned and judged
+ * by bounds. Tenants keep their buckets unless they exceed them by more than PLAN_DRIFT, and their priorities, but for those of one
+ * tenant if that is needed. If no such plan meets every slo, p stays as it is. ret_changed, by planned tenant: other buckets or
+ * priorities than in force. 0 or -ENOMEM. */
+#define PLAN_DRIFT 0.1
+enum planning_step { PLANNING_SAME, PLANNING_FEW, PLANNING_ALL };
+int planning_step(
+	struct planning *p, const json_t *force, bool *ret_changed, enum planning_step *ret_step);
 
 struct planning_remedies {
 	double *slo; /* by tenant, s: of all that are late together; 0: none does, or it is not late */

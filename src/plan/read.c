@@ -90,8 +90,8 @@ static int read_profile(struct reading *r, const struct weir_resource *from, str
 	char *text;
 	struct weir_err err;
 	size_t len;
-	int rc = r->o->read(r->o->arg, PLANNING_PROFILE, false, from->profile_at, from->profile,
-		&text, &len, &err);
+	int rc = r->o->read(r->o->arg, PLANNING_PROFILE, NULL, false, from->profile_at,
+		from->profile, &text, &len, &err);
 
 	if (rc == 0) {
 		digest(text, len, ret_digest);
@@ -304,8 +304,8 @@ static int read_trace(struct reading *r, size_t index, struct trace *ret)
 	struct weir_err err;
 	char *text;
 	size_t len;
-	int rc = r->o->read(r->o->arg, PLANNING_TRACE, index >= r->p->first_new, from->trace_at,
-		from->trace, &text, &len, &err);
+	int rc = r->o->read(r->o->arg, PLANNING_TRACE, &r->p->policy->tenants[index],
+		index >= r->p->first_new, from->trace_at, from->trace, &text, &len, &err);
 
 	if (rc == 0) {
 		rc = trace_read(text, len, from->trace, TRACE_AUTO, false, ret, &err);

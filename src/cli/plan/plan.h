@@ -14,3 +14,15 @@ int planning_show(const struct planning *p, const struct planning_remedies *r);
  * the exit status. */
 int plan_place(const struct planning_options *o, const char *folder, uint32_t servers,
 	const char *slo, bool json);
+
+/* watch.c: plan again and again from a gateway's own record, until a signal arrives; at: the values of REMOTE_ROWS. Return the exit
+ * status. */
+struct plan_watch {
+	const char *every; /* as written */
+	const char *const *values;
+	/* print a plan; put it in force if that was asked for. Return -1, or the exit status with the reason printed */
+	int (*show)(const struct planning *p, const char *const *values);
+	int (*use)(const struct planning *p, const char *const *values);
+};
+int plan_watch(
+	const struct planning_options *o, const struct plan_watch *how, const char *const *at);

@@ -144,6 +144,26 @@ int plan_make(const struct plan_input *in, struct plan *ret)
 	return 0;
 }
 
+int plan_keep(const struct plan_input *in, const uint32_t *priority, struct plan *ret)
+{
+	struct plan p = {0};
+	int rc = plan_room(in, &p);
+
+	if (rc == 0) {
+		plan_fill(in, &p);
+		for (uint32_t i = 0; i < p.system.n_hops; i++)
+			p.system.hops[i].priority = priority[i];
+		rc = meister_bounds(&p.system);
+	}
+	if (rc < 0) {
+		plan_free(&p);
+		return rc;
+	}
+	p.feasible = meister_violation(&p.system) == 0;
+	*ret = p;
+	return 0;
+}
+
 void plan_free(struct plan *p)
 {
 	free(p->stages);

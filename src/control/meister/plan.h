@@ -73,6 +73,8 @@ struct plan { /* as found; indices of tenants and stages are the input's */
 
 /* Search for priorities. 0 or -ENOMEM. */
 int plan_make(const struct plan_input *in, struct plan *ret);
+/* The same with given priorities, by tenant and place in its path, instead of a search. */
+int plan_keep(const struct plan_input *in, const uint32_t *priority, struct plan *ret);
 void plan_free(struct plan *p);
 /* Return a tenant's hop, by its place in the tenant's path: priority and bound. */
 static inline const struct meister_hop *plan_hop(const struct plan *p, uint32_t tenant, uint32_t i)
