@@ -20,8 +20,9 @@ static const char *const keys[] = {"admit_by", "alignments", "seed", "margin", "
 	"pairs", "remedies", "tenants", "traces", NULL};
 
 /* A new tenant's trace is part of the body; the policy's files are read. */
-static int read_named(void *arg, enum planning_file kind, bool is_new, struct weir_place at,
-	const char *name, char **ret_text, size_t *ret_len, struct weir_err *err)
+static int read_named(void *arg, enum planning_file kind, const struct weir_tenant *of, bool is_new,
+	struct weir_place at, const char *name, char **ret_text, size_t *ret_len,
+	struct weir_err *err)
 {
 	const struct asking *q = arg;
 	const json_t *text = is_new ? json_object_get(q->traces, name) : NULL;

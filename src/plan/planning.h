@@ -6,6 +6,8 @@
  *   replayed.c  the same traces through gates (replay.h)
  *   remedies.c  the changes with which every slo would hold
  *   json.c      all of it as an object; the plan's file
+ *   step.c      a plan that differs little from the one in force
+ *   place.c     which workloads fit on equal servers (place.h)
  *
  * The caller reads files, so that an API may allow less than a command line.
  */
@@ -70,10 +72,11 @@ struct planning {
 	struct estimate work;
 };
 
-/* Read a file that the policy names at `at`, malloc'ed. A new tenant's file is named by its --admit. */
+/* Read a file that the policy names at `at`, malloc'ed. of: the tenant of a trace. A new tenant's file is named by its --admit. */
 enum planning_file { PLANNING_PROFILE, PLANNING_TRACE };
-typedef int planning_reader(void *arg, enum planning_file kind, bool is_new, struct weir_place at,
-	const char *name, char **ret_text, size_t *ret_len, struct weir_err *err);
+typedef int planning_reader(void *arg, enum planning_file kind, const struct weir_tenant *of,
+	bool is_new, struct weir_place at, const char *name, char **ret_text, size_t *ret_len,
+	struct weir_err *err);
 
 struct planning_options {
 	struct policy_text policy, admit; /* admit: text NULL: none */
@@ -95,6 +98,13 @@ extern const char *const planning_inside[]; /* "max", …; ends with NULL */
 int planning_read(const struct planning_options *o, struct planning *ret,
 	struct weir_policy_remarks *remarks, struct weir_err *err);
 void planning_free(struct planning *p);
+
+/* Read one resource and its profile as a stage; the parts of a planning_read, for other plans. 0, or a negative errno and the reason. */
+int planning_resource(const struct planning_options *o, const struct weir_resource *from,
+	struct planning_stage *to, struct plan_stage *in, struct weir_err *err);
+/* Write the work of a trace on a resource; ret has room for it. */
+void planning_arrivals(
+	const struct estimate *e, const struct trace *t, struct meister_arrival *ret);
 
 /* Parse the work of a request: a time, a rate of bytes, or both: 100us+500MB/s. 0 or -EINVAL. */
 int planning_work(const char *word, struct estimate *ret, struct weir_err *err);
@@ -120,6 +130,15 @@ struct planning_replay {
 	void *pool;
 };
 int planning_replay(struct planning *p, const struct planning_replay *how, struct weir_err *err);
+
+/* Take over the plan in force, an object as planning_file makes it, as far as it holds for the traces of p, which is planned and judged
+ * by bounds. Tenants keep their buckets unless they exceed them by more than PLAN_DRIFT, and their priorities, but for those of one
+ * tenant if that is needed. If no such plan meets every slo, p stays as it is. ret_changed, by planned tenant: other buckets or
+ * priorities than in force. 0 or -ENOMEM. */
+#define PLAN_DRIFT 0.1
+enum planning_step { PLANNING_SAME, PLANNING_FEW, PLANNING_ALL };
+int planning_step(
+	struct planning *p, const json_t *force, bool *ret_changed, enum planning_step *ret_step);
 
 struct planning_remedies {
 	double *slo; /* by tenant, s: of all that are late together; 0: none does, or it is not late */

@@ -90,8 +90,8 @@ static int read_profile(struct reading *r, const struct weir_resource *from, str
 	char *text;
 	struct weir_err err;
 	size_t len;
-	int rc = r->o->read(r->o->arg, PLANNING_PROFILE, false, from->profile_at, from->profile,
-		&text, &len, &err);
+	int rc = r->o->read(r->o->arg, PLANNING_PROFILE, NULL, false, from->profile_at,
+		from->profile, &text, &len, &err);
 
 	if (rc == 0) {
 		digest(text, len, ret_digest);
@@ -163,6 +163,12 @@ static int read_resource(struct reading *r, const struct weir_resource *from,
 	return 0;
 }
 
+int planning_resource(const struct planning_options *o, const struct weir_resource *from,
+	struct planning_stage *to, struct plan_stage *in, struct weir_err *err)
+{
+	return read_resource(&(struct reading){.o = o, .err = err}, from, to, in);
+}
+
 static void stages_name(struct planning *p)
 {
 	const struct weir_policy *policy = p->policy;
@@ -230,23 +236,31 @@ static void note_largest(
 	p->stage[stage].assumed = assumed;
 }
 
-/* Write the work of a trace at place k of the path. */
-static void arrivals_of(const struct planning *p, const struct path *path, unsigned k,
-	const struct trace *t, struct meister_arrival *ret)
+void planning_arrivals(const struct estimate *e, const struct trace *t, struct meister_arrival *ret)
 {
-	const struct policy_stage s = path->stage[k];
-	const struct estimate *e = &p->stage[stage_index(p, s)].estimate;
 	struct estimate_past past = {0};
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct trace_record *q = &t->records[i];
 
-		ret[i].t = (double)q->at * 1e-9;
-		ret[i].work = s.link ? link_work(&p->policy->links[s.index], k < path->storage,
-					       q->op, q->bytes)
-				     : 1e-9 * estimate_work(e, t->has_offsets ? &past : NULL, q->op,
-						      q->offset, q->bytes);
+		ret[i] = (struct meister_arrival){
+			(double)q->at * 1e-9, 1e-9 * estimate_work(e, t->has_offsets ? &past : NULL,
+							     q->op, q->offset, q->bytes)};
 	}
+}
+
+/* Write the work of a trace at place k of the path. */
+static void arrivals_of(const struct planning *p, const struct path *path, unsigned k,
+	const struct trace *t, struct meister_arrival *ret)
+{
+	const struct policy_stage s = path->stage[k];
+
+	if (!s.link)
+		planning_arrivals(&p->stage[stage_index(p, s)].estimate, t, ret);
+	for (size_t i = 0; s.link && i < t->n; i++)
+		ret[i] = (struct meister_arrival){(double)t->records[i].at * 1e-9,
+			link_work(&p->policy->links[s.index], k < path->storage, t->records[i].op,
+				t->records[i].bytes)};
 }
 
 /* Reduce a trace to buckets, stage by stage; to: NULL, or to keep the work for a replay. */
@@ -290,8 +304,8 @@ static int read_trace(struct reading *r, size_t index, struct trace *ret)
 	struct weir_err err;
 	char *text;
 	size_t len;
-	int rc = r->o->read(r->o->arg, PLANNING_TRACE, index >= r->p->first_new, from->trace_at,
-		from->trace, &text, &len, &err);
+	int rc = r->o->read(r->o->arg, PLANNING_TRACE, &r->p->policy->tenants[index],
+		index >= r->p->first_new, from->trace_at, from->trace, &text, &len, &err);
 
 	if (rc == 0) {
 		rc = trace_read(text, len, from->trace, TRACE_AUTO, false, ret, &err);

@@ -27,6 +27,11 @@ enum {
 	WORK,
 	INSIDE,
 	PAIRS,
+	PLACE,
+	SERVERS,
+	SLO,
+	WATCH,
+	EVERY,
 	SOCKET,
 	URL,
 	TOKEN,
@@ -46,6 +51,12 @@ static const struct opt options[] = {
 		"of resources without a profile: 100us, 500MB/s, 100us+500MB/s"},
 	[INSIDE] = {"inside", 0, "PERCENTILE", "time in the device: max, p99.9, p99 or p50 (max)"},
 	[PAIRS] = {"pairs", 0, "N", "token buckets of a tenant at a stage (4)"},
+	[PLACE] = {"place", 0, "FOLDER",
+		"on which of --servers equal servers does each trace of FOLDER fit?"},
+	[SERVERS] = {"servers", 0, "N", "--place: the number of servers"},
+	[SLO] = {"slo", 0, "SLO", "--place: of each trace, as \"p99.9 < 10ms\""},
+	[WATCH] = {"watch", 0, NULL, "plan again and again from a gateway's own record"},
+	[EVERY] = {"every", 0, "TIME", "--watch: the time between two plans (5m)"},
 	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
@@ -123,8 +134,9 @@ static int show_all(const struct planning *p, const char *const *values)
 /* ---- input */
 
 /* Read a file beside that in which its name stands. */
-static int read_named(void *arg, enum planning_file kind, bool is_new, struct weir_place at,
-	const char *name, char **ret_text, size_t *ret_len, struct weir_err *err)
+static int read_named(void *arg, enum planning_file kind, const struct weir_tenant *of, bool is_new,
+	struct weir_place at, const char *name, char **ret_text, size_t *ret_len,
+	struct weir_err *err)
 {
 	const char *slash = at.file ? strrchr(at.file, '/') : NULL;
 	char *path;
@@ -243,6 +255,56 @@ static int make_plan(struct asked *q, struct planning *ret)
 	return rc ? 2 : 0;
 }
 
+/* --place: nothing is planned for the policy's own tenants. */
+static int place(const struct asked *q, const char *const *values)
+{
+	int64_t servers = 0;
+
+	if (values[ADMIT] || values[OUT] || values[APPLY] || values[WATCH] || q->replay.judge)
+		return opts_fail(&verb_plan,
+			"--place excludes --admit, --admit-by replay, --out, --apply and --watch");
+	if (!values[SERVERS])
+		return opts_fail(&verb_plan, "--place needs --servers");
+	if (whole("servers", values[SERVERS], 1, 1000000, &servers))
+		return 2;
+	return plan_place(
+		&q->plan, values[PLACE], (uint32_t)servers, values[SLO], values[JSON] != NULL);
+}
+
+static int show_watched(const struct planning *p, const char *const *values)
+{
+	return show_all(p, values) ? 1 : -1;
+}
+
+static int use_watched(const struct planning *p, const char *const *values)
+{
+	int status = -1;
+
+	if (values[APPLY] && (planning_feasible(p) || values[BEST]))
+		status = write_plan(p, values);
+	else if (values[APPLY])
+		puts("An slo is missed: the plan in force stays.");
+	return status > 0 ? status : -1;
+}
+
+static int watch(struct asked *q, const char *const *values)
+{
+	struct plan_watch how = {
+		values[EVERY] ? values[EVERY] : "5m", values, show_watched, use_watched};
+	struct weir_err err;
+	weir_time every;
+
+	if (values[ADMIT] || values[OUT] || values[JSON] || values[URL] || q->replay.judge)
+		return opts_fail(&verb_plan,
+			"--watch excludes --admit, --admit-by replay, --out, --json and --url");
+	if (weir_units_time(how.every, &every, &err) < 0)
+		return opts_fail(&verb_plan, "--every: %s", err.text);
+	if (every < 1000000000 || every > INT64_C(3600000000000))
+		return opts_fail(&verb_plan, "--every must be from 1 s to 1 h");
+	q->plan.keep = false;
+	return plan_watch(&q->plan, &how, values + SOCKET);
+}
+
 static int plan_main(const char *const *values, char **operands, int n)
 {
 	struct planning p;
@@ -257,9 +319,18 @@ static int plan_main(const char *const *values, char **operands, int n)
 			&verb_plan, "--admit changes nothing, and --out and --apply need a plan");
 	if (values[BEST] && !wanted)
 		return opts_fail(&verb_plan, "--best goes with --out or --apply");
+	if ((values[SERVERS] || values[SLO]) && !values[PLACE])
+		return opts_fail(&verb_plan, "--servers and --slo go with --place");
+	if (values[EVERY] && !values[WATCH])
+		return opts_fail(&verb_plan, "--every goes with --watch");
 	status = read_options(values, &q);
 	if (status == 0)
 		status = read_text(operands[0], &q.plan.policy);
+	if (status == 0 && (values[PLACE] || values[WATCH])) {
+		status = values[PLACE] ? place(&q, values) : watch(&q, values);
+		free((char *)q.plan.policy.text);
+		return status;
+	}
 	if (status == 0 && values[ADMIT])
 		status = read_text(values[ADMIT], &q.plan.admit);
 	if (status == 0)

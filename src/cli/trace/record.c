@@ -35,7 +35,7 @@ static char *name_for_gateway(const char *path)
 	return text;
 }
 
-static int start_recording(struct remote *r, const char *name, const char *requests,
+int trace_record_start(struct remote *r, const char *name, const char *requests,
 	const char *duration, char **ret_file)
 {
 	char *file = name_for_gateway(name);
@@ -111,7 +111,7 @@ int trace_record_run(
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
-	status = start_recording(r, name, requests, duration, &file);
+	status = trace_record_start(r, name, requests, duration, &file);
 	if (status < 0)
 		status = wait_for_end(r);
 	if (status < 0)

@@ -48,3 +48,8 @@ int trace_convert(const struct trace_request *q, const char *in, const char *out
  * written, NULL if not given; `at`: the gateway, as in remote_of_options. Return the exit status. */
 int trace_record_run(
 	const char *file, const char *requests, const char *duration, const char *const *at);
+/* Start a recording; it ends when the gateway is not asked for it for 10 s. Return -1 and the path of its file, malloc'ed, or the exit
+ * status with the reason printed. */
+struct remote;
+int trace_record_start(struct remote *r, const char *name, const char *requests,
+	const char *duration, char **ret_file);

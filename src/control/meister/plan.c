@@ -25,6 +25,18 @@ static void cap_rates(struct meister_frontier *f, double most)
 	memmove(f->pairs, f->pairs + steep - 1, f->n * sizeof(*f->pairs));
 }
 
+/* Raise rates that are too low to fill a bucket again, and note the largest request. */
+static void hop_finish(
+	struct plan_hop *h, const struct meister_arrival *arrivals, size_t n, double rate)
+{
+	for (unsigned i = 0; i < h->n; i++)
+		h->pair[i].rate = fmax(h->pair[i].rate, PLAN_RATE_LEAST * rate);
+	h->n = (unsigned)meister_pairs_reduce(h->pair, h->n);
+	h->largest = 0;
+	for (size_t i = 0; i < n; i++)
+		h->largest = fmax(h->largest, arrivals[i].work);
+}
+
 int plan_hop_of(const struct meister_arrival *arrivals, size_t n, size_t k, double rate,
 	struct plan_hop *ret)
 {
@@ -39,12 +51,26 @@ int plan_hop_of(const struct meister_arrival *arrivals, size_t n, size_t k, doub
 	meister_frontier_free(&f);
 	if (rc < 0)
 		return rc;
-	for (int i = 0; i < rc; i++)
-		ret->pair[i].rate = fmax(ret->pair[i].rate, PLAN_RATE_LEAST * rate);
-	ret->n = (unsigned)meister_pairs_reduce(ret->pair, (size_t)rc);
-	ret->largest = 0;
-	for (size_t i = 0; i < n; i++)
-		ret->largest = fmax(ret->largest, arrivals[i].work);
+	ret->n = (unsigned)rc;
+	hop_finish(ret, arrivals, n, rate);
+	return 0;
+}
+
+int plan_hop_single(const struct meister_arrival *arrivals, size_t n, double slo, double rate,
+	struct plan_hop *ret)
+{
+	struct meister_frontier f;
+	int rc = meister_frontier(arrivals, n, &f);
+
+	if (rc < 0)
+		return rc;
+	*ret = (struct plan_hop){.pair = {f.pairs[0]}, .n = 1, .load = f.mean};
+	for (size_t i = 1; i < f.n; i++)
+		if (f.pairs[i].rate * slo + f.pairs[i].size <
+			ret->pair[0].rate * slo + ret->pair[0].size)
+			ret->pair[0] = f.pairs[i];
+	meister_frontier_free(&f);
+	hop_finish(ret, arrivals, n, rate);
 	return 0;
 }
 
@@ -108,6 +134,26 @@ int plan_make(const struct plan_input *in, struct plan *ret)
 	if (rc == 0) {
 		plan_fill(in, &p);
 		rc = meister_search(&p.system, &in->how, &p.found);
+	}
+	if (rc < 0) {
+		plan_free(&p);
+		return rc;
+	}
+	p.feasible = meister_violation(&p.system) == 0;
+	*ret = p;
+	return 0;
+}
+
+int plan_keep(const struct plan_input *in, const uint32_t *priority, struct plan *ret)
+{
+	struct plan p = {0};
+	int rc = plan_room(in, &p);
+
+	if (rc == 0) {
+		plan_fill(in, &p);
+		for (uint32_t i = 0; i < p.system.n_hops; i++)
+			p.system.hops[i].priority = priority[i];
+		rc = meister_bounds(&p.system);
 	}
 	if (rc < 0) {
 		plan_free(&p);

@@ -58,6 +58,9 @@ struct plan_input {
 /* Reduce a trace at a stage of that rate to at most k pairs. n ≥ 1. Sets all of ret but `stage`. 0 or -ENOMEM. */
 int plan_hop_of(const struct meister_arrival *arrivals, size_t n, size_t k, double rate,
 	struct plan_hop *ret);
+/* The same with one pair: that of the least r × slo + b. */
+int plan_hop_single(const struct meister_arrival *arrivals, size_t n, double slo, double rate,
+	struct plan_hop *ret);
 
 struct plan { /* as found; indices of tenants and stages are the input's */
 	struct meister_system system;
@@ -70,6 +73,8 @@ struct plan { /* as found; indices of tenants and stages are the input's */
 
 /* Search for priorities. 0 or -ENOMEM. */
 int plan_make(const struct plan_input *in, struct plan *ret);
+/* The same with given priorities, by tenant and place in its path, instead of a search. */
+int plan_keep(const struct plan_input *in, const uint32_t *priority, struct plan *ret);
 void plan_free(struct plan *p);
 /* Return a tenant's hop, by its place in the tenant's path: priority and bound. */
 static inline const struct meister_hop *plan_hop(const struct plan *p, uint32_t tenant, uint32_t i)
