@@ -2,7 +2,8 @@
 /*
  * halves: tenants admitted by replay against those admitted by bound, on recorded traces, if present beside the checkout
  * (../shared/traces). The first halves of the traces decide; the second halves pass the gates with the buckets and priorities that
- * the first ones gave, and judge. Only traces with ten requests beyond the percentile in each half count.
+ * the first ones gave, and judge: no tenant that keeps to its buckets is late. One that sends more than in the first half may be, so
+ * the part of all tenants that are late is not judged. Only traces with ten requests beyond the percentile in each half count.
  *
  * With arguments it prints the numbers for one case: FOLDER PERCENTILE SLO WORK COPIES SEED.
  */
@@ -315,11 +316,10 @@ int main(int argc, char **argv)
 	static const struct {
 		struct question q;
 		double ratio;
-		bool strict; /* at most 1 % of all miss */
 	} rows[] = {
-		{{99, "20ms", "100us+500MB/s", 1, 1}, 1.4, true},
-		{{99, "100ms", "500us+100MB/s", 1, 1}, 1.4, false},
-		{{99.9, "50ms", "100us+500MB/s", 4, 1}, 1.2, true},
+		{{99, "20ms", "100us+500MB/s", 1, 1}, 1.4},
+		{{99, "100ms", "500us+100MB/s", 1, 1}, 1.4},
+		{{99.9, "50ms", "100us+500MB/s", 4, 1}, 1.2},
 	};
 	const char *folder = NULL;
 	struct stat st;
@@ -340,7 +340,6 @@ int main(int argc, char **argv)
 
 		CHECK(a.by_bound > 0 && a.by_replay >= rows[i].ratio * a.by_bound);
 		CHECK(a.replay.kept == 0);
-		CHECK(!rows[i].strict || a.replay.all <= 0.01 * a.by_replay);
 	}
 	return 0;
 }
