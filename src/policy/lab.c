@@ -284,31 +284,30 @@ static const char *lab_setting(const struct weir_resource *r)
 	return NULL;
 }
 
+int policy_lab_controls(const struct weir_resource *r, struct weir_err *err)
+{
+	const char *name = r->controller && r->controller->has_peers ? lab_setting(r) : NULL;
+
+	return name ? weir_err_at(err, -EINVAL, r->lab.at,
+			      "lab: the gateway cannot use '%s' of '%s'", name, r->controller->name)
+		    : 0;
+}
+
 int policy_lab_served(const struct weir_policy *p, struct weir_err *err)
 {
-	static const char *const names[] = {
-		"priority", "deadline", "profile", "rtokens", "ltokens"};
-
 	for (size_t i = 0; i < p->n_resources; i++) {
 		if (p->resources[i].depth < 1 && p->resources[i].depth != 0)
 			return weir_err_at(err, -EINVAL, p->resources[i].at,
 				"the gateway cannot use a 'depth' below 1");
-		if (p->resources[i].controller && p->resources[i].controller->has_peers &&
-			lab_setting(&p->resources[i]))
-			return weir_err_at(err, -EINVAL, p->resources[i].lab.at,
-				"lab: the gateway cannot use '%s' of '%s'",
-				lab_setting(&p->resources[i]), p->resources[i].controller->name);
+		if (policy_lab_controls(&p->resources[i], err) < 0)
+			return -EINVAL;
 		if (p->resources[i].lab.plan)
 			return weir_err_at(err, -EINVAL, p->resources[i].lab.at,
 				"lab: the gateway cannot use 'plan'");
 		if (p->resources[i].lab.estimates)
 			return weir_err_at(err, -EINVAL, p->resources[i].lab.at,
-				"lab: the gateway learns device times, and cannot use 'estimate'");
+				"lab: the gateway reads device times from 'profile' of the "
+				"resource, and cannot use 'estimate'");
 	}
-	for (size_t i = 0; i < p->n_labs; i++)
-		for (unsigned k = 0; k < sizeof(names) / sizeof(names[0]); k++)
-			if (p->labs[i].given & POLICY_LAB_PRIORITY << k)
-				return weir_err_at(err, -EINVAL, p->labs[i].at,
-					"lab: the gateway cannot use '%s'", names[k]);
 	return 0;
 }

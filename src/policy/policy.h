@@ -289,6 +289,8 @@ static inline bool policy_whole(const struct weir_policy *p)
 const struct policy_lab_tenant *policy_lab_of(const struct weir_policy *p, size_t tenant);
 /* Check that a gateway can apply the policy's `lab`; if not, -EINVAL with the key's name. */
 int policy_lab_served(const struct weir_policy *p, struct weir_err *err);
+/* The part of it about the controller of a resource. */
+int policy_lab_controls(const struct weir_resource *r, struct weir_err *err);
 
 /* As weir_policy_parse_all; with `lab`, keys for experiments are accepted. */
 int policy_parse_lab(const char *text, size_t len, const char *name, bool lab,
