@@ -78,7 +78,7 @@ refused() # SCRIPT TEXT...: tiny's scenario, changed by the sed script, must be 
 refused 's/^hosts:/links: [{name: wire}]\nhosts:/' "link 'wire' cannot run live"
 refused 's/reads: 0.5/think: 1ms/' "scenario.yaml:" "h/a/w1 cannot run live: think"
 refused 's/size: 4 KiB, reads/size: 1 MiB, reads/' "h/a/w1 cannot run live" "256 KiB"
-refused 's/name: b,/name: b, lab: {priority: 1},/' "lab: the gateway cannot use 'priority'"
+refused 's/depth: 4/depth: 4, lab: {aligned: true}/' "lab: 'aligned' cannot run live"
 refused 's/depth: 4/depth: 0.5/' "depth: cannot run live"
 refused 's/{tenant: h.c, max: 100 iops}/{device: disk, rate: 10 iops}/' "this change cannot run live: the rate of a model cannot change"
 mkdir bin

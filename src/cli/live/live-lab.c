@@ -16,6 +16,12 @@
 
 #define LONGER (5 * WEIR_SEC) /* a trace goes on so long after the run's end */
 
+/*
+ * A client sends late by so much on a busy machine: the arrivals of a plan's trace, each up to this late, fit buckets that are
+ * larger by their rate times this.
+ */
+#define LATE 0.010 /* s */
+
 /* ---- arrivals */
 
 static int write_trace(const struct live *l, struct live_client *c, struct workload *source,
@@ -74,14 +80,16 @@ static const struct world_gate *gate_of(const struct live *l, const struct live_
 	return v->host < 0 ? l->world->stations[v->device].gate : l->world->hosts[v->host].gate;
 }
 
-static void put_bucket(FILE *f, const struct weir_bucket_spec *b)
+static void put_bucket(FILE *f, const struct weir_bucket_spec *b, double late)
 {
+	double size = b->size + b->rate * late;
+
 	if (b->unit == WEIR_UNIT_TIME)
-		fprintf(f, "{share: %.17g, size: %.0f ns", b->rate / (double)WEIR_SEC, b->size);
+		fprintf(f, "{share: %.17g, size: %.0f ns", b->rate / (double)WEIR_SEC, size);
 	else if (b->unit == WEIR_UNIT_BYTES)
-		fprintf(f, "{rate: %.17g B/s, size: %.0f B", b->rate, b->size);
+		fprintf(f, "{rate: %.17g B/s, size: %.0f B", b->rate, size);
 	else
-		fprintf(f, "{rate: %.17g iops, size: %.17g", b->rate, b->size);
+		fprintf(f, "{rate: %.17g iops, size: %.17g", b->rate, size);
 	fprintf(f, ", ops: %s}, ",
 		b->ops == WEIR_OPS_READS    ? "reads"
 		: b->ops == WEIR_OPS_WRITES ? "writes"
@@ -102,15 +110,16 @@ void live_lab_put_tenant(
 		fprintf(f, ", deadline: %" PRId64 " ns", k->deadline);
 	fputs(", profile: [", f);
 	for (unsigned n = 0; n < k->n_profile; n++)
-		put_bucket(f, &k->profile[n]);
+		put_bucket(f, &k->profile[n],
+			g->config->tenants[i].knobs.lab.n_profile ? 0 : LATE); /* of a plan */
 	fputs("], ", f);
 	if (k->rtokens.size > 0) {
 		fputs("rtokens: ", f);
-		put_bucket(f, &k->rtokens);
+		put_bucket(f, &k->rtokens, 0);
 	}
 	if (k->ltokens.size > 0) {
 		fputs("ltokens: ", f);
-		put_bucket(f, &k->ltokens);
+		put_bucket(f, &k->ltokens, 0);
 	}
 	fputs("}, ", f);
 }
