@@ -241,6 +241,9 @@ static void read_plan(struct policy_reading *r, yamldoc_node n, struct policy_la
 	policy_took(r, yamldoc_int(n, "pairs", 1, POLICY_LAB_PROFILES, &pairs, &r->err));
 	policy_took(r, yamldoc_int(n, "levels", 1, 64, &levels, &r->err));
 	policy_took(r, yamldoc_bool(n, "blocking", &to->blocking, &r->err));
+	policy_took(r, yamldoc_count(n, "margin", &to->margin, &r->err));
+	if (to->margin < 1)
+		policy_refuse(r, yamldoc_get(n, "margin"), "must be 1 or more");
 	policy_took(r, yamldoc_bool(n, "aligned", &to->aligned, &r->err));
 	to->levels = (unsigned)levels;
 	to->plan = (enum policy_lab_plan)plan;
@@ -254,7 +257,7 @@ static void read_plan(struct policy_reading *r, yamldoc_node n, struct policy_la
 void policy_lab_read_resource(struct policy_reading *r, yamldoc_node map, struct weir_resource *to)
 {
 	static const char *const own[] = {"order", "estimate", "plan", "pairs", "only", "limit",
-		"levels", "blocking", "aligned", NULL};
+		"levels", "blocking", "margin", "aligned", NULL};
 	yamldoc_node n = yamldoc_get(map, "lab"), estimate = yamldoc_get(n, "estimate");
 	const char *keys[KEYS_MOST];
 	int order = WEIR_FAIR;

@@ -79,6 +79,7 @@ struct policy_lab_resource { /* `lab` of a resource, for experiments */
 	bool holds;                /* of a plan: its buckets hold requests */
 	unsigned levels;           /* of a plan: priorities that the stage can tell apart */
 	bool blocking; /* of a plan: its bounds count requests of lower priority inside */
+	double margin; /* of a plan: the device may take so many times the estimate; 1 or more */
 	bool aligned;  /* of a plan: the workloads start so that their longest bursts coincide */
 	bool estimates;
 	weir_time estimate_io; /* device time of a request … */

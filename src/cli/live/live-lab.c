@@ -147,7 +147,7 @@ void live_lab_put_resource(
 {
 	static const char *const orders[] = {"fair", "fifo", "edf"};
 	static const char *const not [] = {"order", "estimate", "plan", "pairs", "only", "limit",
-		"levels", "blocking", "aligned", NULL};
+		"levels", "blocking", "margin", "aligned", NULL};
 	const struct world_gate *g = gate_of(l, v);
 
 	if (!g)
