@@ -104,11 +104,12 @@ void live_lab_put_tenant(
 	const struct policy_lab_tenant *k =
 		g->knobs ? &g->knobs[i].lab : &g->config->tenants[i].knobs.lab;
 
-	fprintf(f, "lab: {priority: ");
-	fprintf(f, k->priority < 0 ? "none" : "%d", k->priority);
+	fputs("lab: {", f);
+	if (k->priority >= 0)
+		fprintf(f, "priority: %d, ", k->priority);
 	if (g->config->config.order == WEIR_EDF)
-		fprintf(f, ", deadline: %" PRId64 " ns", k->deadline);
-	fputs(", profile: [", f);
+		fprintf(f, "deadline: %" PRId64 " ns, ", k->deadline);
+	fputs("profile: [", f);
 	for (unsigned n = 0; n < k->n_profile; n++)
 		put_bucket(f, &k->profile[n],
 			g->config->tenants[i].knobs.lab.n_profile ? 0 : LATE); /* of a plan */
