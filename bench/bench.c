@@ -185,6 +185,7 @@ static const struct benchmark {
 	{"alloc", bench_alloc, true},
 	{"gate", bench_gate, true},
 	{"pshift", bench_pshift, true},
+	{"levels", bench_levels, true},
 	{"pshift-ex123", bench_pshift_ex123, true},
 	{"pshift-fig5", bench_pshift_fig5, false},
 	{"pshift-fig6", bench_pshift_fig6, true},

@@ -60,6 +60,7 @@ typedef int bench_run(struct bench *b, struct weir_err *err); /* 0 or a negative
 bench_run bench_alloc, bench_gate, bench_pshift, bench_sim, bench_gateway, bench_hosts,
 	bench_cluster, bench_plan;
 /* The examples and figures of pShift's paper. */
+bench_run bench_levels; /* PriorityMeister §4.7 */
 bench_run bench_pshift_ex123, bench_pshift_fig5, bench_pshift_fig6, bench_pshift_fig7;
 int bench_gate_tail(struct bench *b); /* for bench_gate: the slowest single calls */
 bench_run bench_gateway_parda;        /* for bench_hosts: the cost of PARDA at a gateway */

@@ -242,9 +242,9 @@ struct policy_claim {
 };
 
 /* policy/install.c: get a tenant's buckets: for each slot of max two hold buckets, for each of min
- * one of R-tokens; then, in a part, a plan's and a controller's. Return their number; ret has room for
+ * one of R-tokens; then, in a part, those of its `lab`, a plan's and a controller's. Return their number; ret has room for
  * POLICY_BUCKETS. */
-#define POLICY_BUCKETS (WEIR_LIMITS * 3 + POLICY_CLAIM_PAIRS + 2)
+#define POLICY_BUCKETS (WEIR_LIMITS * 3 + POLICY_LAB_PROFILES + 2 + POLICY_CLAIM_PAIRS + 2)
 unsigned policy_install_buckets(const struct weir_tenant *t, const struct weir_bounds *bounds,
 	struct weir_bucket_spec *ret);
 /* One gate's part of every tenant: the part of each of its limits, 0 … 1, if there are several
@@ -267,7 +267,7 @@ unsigned policy_install_rows(const struct weir_tenant *t, const struct weir_boun
 uint32_t *policy_install_first(const struct weir_policy *p, const struct weir_bounds *bounds);
 /* The same with rates and sizes of tenant i's part, its claim's, and its rule's buckets last, so that the others
  * keep their places and so their levels. In a cluster the controller sets the limits: there are
- * only the claim's and the rule's. */
+ * only its lab's, the claim's and the rule's. */
 unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
 	const struct weir_bounds *bounds, struct policy_part part, struct weir_bucket_spec *ret);
 /* Return true if so many gates share a bucket for this limit, rather than divide it. */
@@ -276,8 +276,8 @@ struct joint_size policy_install_joint(const struct weir_limit *max);
 /* Return tenant i's weight in the gate. */
 double policy_install_weight(const struct weir_policy *p, size_t i, struct policy_part part);
 /* Get the knobs of tenant i: its weight, its buckets, which are in ret_buckets (POLICY_BUCKETS), and, of a leaf, its
- * priority. Return how many there are. */
-#define POLICY_KNOBS 3
+ * priority and, if its `lab` has one, its deadline. Return how many there are. */
+#define POLICY_KNOBS 4
 size_t policy_install_knobs(const struct weir_policy *p, size_t i, weir_node node,
 	const struct weir_bounds *bounds, struct policy_part part,
 	struct weir_knob ret_knobs[POLICY_KNOBS], struct weir_bucket_spec *ret_buckets);

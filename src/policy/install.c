@@ -22,7 +22,8 @@
  *                Its size is the amount of g in 100 ms: longer than a device keeps a full window
  *                waiting, so that a tenant that waits for that loses no token; and the most that a
  *                tenant may claim at once after a pause.
- *         A plan's claim → the priority of a leaf, and a profile bucket for each of its pairs.
+ *         A plan's claim → the priority of a leaf, and a profile bucket for each of its pairs. A tenant's `lab` → the same,
+ *                and buckets of tokens, and a deadline; its priority stands before the plan's.
  *         A request costs ⌈bytes / io_unit⌉ requests, at least 1, and its bytes; a flush costs
  *         flush_cost requests and a trim trim_cost, whatever its length, and no bytes.
  * METHOD  Nodes first, then one weir_gate_set, which takes all or nothing. O(tenants).
@@ -132,6 +133,19 @@ static unsigned min_buckets(
 	return n;
 }
 
+static unsigned lab_buckets(const struct policy_lab_tenant *lab, struct weir_bucket_spec *ret)
+{
+	unsigned n = 0;
+
+	for (; lab && n < lab->n_profile; n++)
+		ret[n] = lab->profile[n];
+	if (lab && lab->rtokens.size > 0)
+		ret[n++] = lab->rtokens;
+	if (lab && lab->ltokens.size > 0)
+		ret[n++] = lab->ltokens;
+	return n;
+}
+
 static unsigned buckets_of(const struct weir_tenant *t, const struct weir_bounds *bounds,
 	const double *parts, struct weir_bucket_spec *ret)
 {
@@ -179,6 +193,7 @@ unsigned policy_install_buckets_part(const struct weir_policy *p, size_t i,
 	if (!p->cluster.n_servers)
 		n = buckets_of(
 			&p->tenants[i], bounds, part.rows ? part.rows + part.first[i] : NULL, ret);
+	n += lab_buckets(policy_lab_of(p, i), ret + n);
 	for (unsigned k = 0; part.claims && k < part.claims[i].n; k++)
 		ret[n++] = part.claims[i].profile[k];
 	if (part.rules && part.rules[i].bucket.size > 0)
@@ -200,6 +215,8 @@ size_t policy_install_knobs(const struct weir_policy *p, size_t i, weir_node nod
 	const struct weir_bounds *bounds, struct policy_part part,
 	struct weir_knob ret_knobs[POLICY_KNOBS], struct weir_bucket_spec *ret_buckets)
 {
+	const struct policy_lab_tenant *lab = policy_lab_of(p, i);
+
 	ret_knobs[0] = (struct weir_knob){
 		.node = node, .kind = WEIR_KNOB_WEIGHT, .value = policy_install_weight(p, i, part)};
 	ret_knobs[1] = (struct weir_knob){.node = node,
@@ -211,7 +228,13 @@ size_t policy_install_knobs(const struct weir_policy *p, size_t i, weir_node nod
 	ret_knobs[2] = (struct weir_knob){.node = node,
 		.kind = WEIR_KNOB_PRIORITY,
 		.value = part.claims && part.claims[i].n ? part.claims[i].priority : -1};
-	return 3;
+	if (lab && lab->given & POLICY_LAB_PRIORITY)
+		ret_knobs[2].value = lab->priority;
+	if (!lab || !(lab->given & POLICY_LAB_DEADLINE))
+		return 3;
+	ret_knobs[3] = (struct weir_knob){
+		.node = node, .kind = WEIR_KNOB_DEADLINE, .value = (double)lab->deadline};
+	return 4;
 }
 
 /* Set the knobs of all tenants at once. 0 or an error; then nothing has changed. */

@@ -241,6 +241,9 @@ static void read_plan(struct policy_reading *r, yamldoc_node n, struct policy_la
 	policy_took(r, yamldoc_int(n, "pairs", 1, POLICY_LAB_PROFILES, &pairs, &r->err));
 	policy_took(r, yamldoc_int(n, "levels", 1, 64, &levels, &r->err));
 	policy_took(r, yamldoc_bool(n, "blocking", &to->blocking, &r->err));
+	policy_took(r, yamldoc_count(n, "margin", &to->margin, &r->err));
+	if (to->margin < 1)
+		policy_refuse(r, yamldoc_get(n, "margin"), "must be 1 or more");
 	policy_took(r, yamldoc_bool(n, "aligned", &to->aligned, &r->err));
 	to->levels = (unsigned)levels;
 	to->plan = (enum policy_lab_plan)plan;
@@ -254,7 +257,7 @@ static void read_plan(struct policy_reading *r, yamldoc_node n, struct policy_la
 void policy_lab_read_resource(struct policy_reading *r, yamldoc_node map, struct weir_resource *to)
 {
 	static const char *const own[] = {"order", "estimate", "plan", "pairs", "only", "limit",
-		"levels", "blocking", "aligned", NULL};
+		"levels", "blocking", "margin", "aligned", NULL};
 	yamldoc_node n = yamldoc_get(map, "lab"), estimate = yamldoc_get(n, "estimate");
 	const char *keys[KEYS_MOST];
 	int order = WEIR_FAIR;
@@ -284,31 +287,30 @@ static const char *lab_setting(const struct weir_resource *r)
 	return NULL;
 }
 
+int policy_lab_controls(const struct weir_resource *r, struct weir_err *err)
+{
+	const char *name = r->controller && r->controller->has_peers ? lab_setting(r) : NULL;
+
+	return name ? weir_err_at(err, -EINVAL, r->lab.at,
+			      "lab: the gateway cannot use '%s' of '%s'", name, r->controller->name)
+		    : 0;
+}
+
 int policy_lab_served(const struct weir_policy *p, struct weir_err *err)
 {
-	static const char *const names[] = {
-		"priority", "deadline", "profile", "rtokens", "ltokens"};
-
 	for (size_t i = 0; i < p->n_resources; i++) {
 		if (p->resources[i].depth < 1 && p->resources[i].depth != 0)
 			return weir_err_at(err, -EINVAL, p->resources[i].at,
 				"the gateway cannot use a 'depth' below 1");
-		if (p->resources[i].controller && p->resources[i].controller->has_peers &&
-			lab_setting(&p->resources[i]))
-			return weir_err_at(err, -EINVAL, p->resources[i].lab.at,
-				"lab: the gateway cannot use '%s' of '%s'",
-				lab_setting(&p->resources[i]), p->resources[i].controller->name);
+		if (policy_lab_controls(&p->resources[i], err) < 0)
+			return -EINVAL;
 		if (p->resources[i].lab.plan)
 			return weir_err_at(err, -EINVAL, p->resources[i].lab.at,
 				"lab: the gateway cannot use 'plan'");
 		if (p->resources[i].lab.estimates)
 			return weir_err_at(err, -EINVAL, p->resources[i].lab.at,
-				"lab: the gateway learns device times, and cannot use 'estimate'");
+				"lab: the gateway reads device times from 'profile' of the "
+				"resource, and cannot use 'estimate'");
 	}
-	for (size_t i = 0; i < p->n_labs; i++)
-		for (unsigned k = 0; k < sizeof(names) / sizeof(names[0]); k++)
-			if (p->labs[i].given & POLICY_LAB_PRIORITY << k)
-				return weir_err_at(err, -EINVAL, p->labs[i].at,
-					"lab: the gateway cannot use '%s'", names[k]);
 	return 0;
 }

@@ -79,6 +79,7 @@ struct policy_lab_resource { /* `lab` of a resource, for experiments */
 	bool holds;                /* of a plan: its buckets hold requests */
 	unsigned levels;           /* of a plan: priorities that the stage can tell apart */
 	bool blocking; /* of a plan: its bounds count requests of lower priority inside */
+	double margin; /* of a plan: the device may take so many times the estimate; 1 or more */
 	bool aligned;  /* of a plan: the workloads start so that their longest bursts coincide */
 	bool estimates;
 	weir_time estimate_io; /* device time of a request … */
@@ -289,6 +290,8 @@ static inline bool policy_whole(const struct weir_policy *p)
 const struct policy_lab_tenant *policy_lab_of(const struct weir_policy *p, size_t tenant);
 /* Check that a gateway can apply the policy's `lab`; if not, -EINVAL with the key's name. */
 int policy_lab_served(const struct weir_policy *p, struct weir_err *err);
+/* The part of it about the controller of a resource. */
+int policy_lab_controls(const struct weir_resource *r, struct weir_err *err);
 
 /* As weir_policy_parse_all; with `lab`, keys for experiments are accepted. */
 int policy_parse_lab(const char *text, size_t len, const char *name, bool lab,

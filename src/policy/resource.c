@@ -31,7 +31,11 @@ void policy_resource_default(const char *name, struct weir_resource *ret_resourc
 		.io_unit = 256 * 1024,
 		.flush_cost = 1,
 		.trim_cost = 1,
-		.lab = {.estimate_io = WEIR_MS, .pairs = 4, .levels = 64, .blocking = true},
+		.lab = {.estimate_io = WEIR_MS,
+			.pairs = 4,
+			.levels = 64,
+			.blocking = true,
+			.margin = 1},
 	};
 }
 

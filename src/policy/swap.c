@@ -196,11 +196,11 @@ static bool differs(const struct policy_swap *s, size_t i)
 	struct weir_knob new[POLICY_KNOBS], old[POLICY_KNOBS];
 	struct weir_bucket_spec a[POLICY_BUCKETS], b[POLICY_BUCKETS];
 	bool same;
-	size_t n = make_knobs(s, i, false, new, a); /* a leaf has stayed one */
+	size_t n = make_knobs(s, i, false, new, a);
 
-	make_knobs(s, i, true, old, b);
-	same = new[0].value == old[0].value &&new[1].n_buckets == old[1].n_buckets &&
-	       (n < 3 || new[2].value == old[2].value);
+	same = make_knobs(s, i, true, old, b) == n && new[1].n_buckets == old[1].n_buckets;
+	for (size_t k = 0; same && k < n; k++)
+		same = new[k].value == old[k].value;
 	for (uint32_t k = 0; same && k < new[1].n_buckets; k++)
 		same = same_bucket(&a[k], &b[k]);
 	return !same;

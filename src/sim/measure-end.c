@@ -56,12 +56,15 @@ struct ending {
 	struct measure_flow total;
 };
 
-static void put_plan(
-	struct metrics *m, const char *host, const char *path, const struct world_plan *p)
+void measure_put_plan(struct metrics *m, const struct world_tenant *t)
 {
+	const struct world_plan *p = t->plan;
 	char prefix[256];
 
-	snprintf(prefix, sizeof(prefix), "plan.%s.%s", host, path);
+	if (!p)
+		return;
+	snprintf(prefix, sizeof(prefix), "plan.%s.%s", t->host->name,
+		t->host->group->gate.policy->tenants[t->index].path);
 	metrics_putf(m, "requests", (double)p->ios, "%s.ios", prefix);
 	metrics_putf(m, "", p->load, "%s.load", prefix);
 	metrics_putf(m, "", p->ca2, "%s.ca2", prefix);
@@ -133,8 +136,7 @@ static void end_tenant(struct ending *e, uint32_t i)
 	measure_put_wait(m, t->host->name, p->path, wait_ns, &f);
 	if (p->slo_percentile > 0)
 		put_slo(e->m, t, p);
-	if (t->plan)
-		put_plan(m, t->host->name, p->path, t->plan);
+	measure_put_plan(m, t);
 	put_bursts(m, e->w, t);
 	measure_tenant_free(t->measure); /* free it early: the values need memory, too */
 	t->measure = NULL;

@@ -17,6 +17,7 @@
 #include "sim/metrics.h"
 
 struct world;
+struct world_tenant;
 
 struct measure_tenant {
 	struct hist_small total;                 /* of the current sample */
@@ -63,3 +64,5 @@ void measure_sample(struct measure *m, struct world *w);
 void measure_begin(struct measure *m, struct world *w);
 /* End the run: write the last sample and all values. The caller owns the metrics. */
 int measure_end(struct measure *m, struct world *w, struct metrics **ret);
+/* Write the plan of a tenant, if it has one. */
+void measure_put_plan(struct metrics *m, const struct world_tenant *t);

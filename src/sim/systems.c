@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/systems.h"
+#include "base/array.h"
 #include "base/no-memory.h"
 #include "control/keys.h"
 #include "sim/measure.h"
@@ -14,8 +15,9 @@
 
 struct found { /* over all systems that ran */
 	uint32_t drawn, run, tenants, beyond;
-	double logs;     /* Σ ln(bound ÷ slowest) over the tenants */
-	double tightest; /* the least bound ÷ slowest */
+	double logs;   /* Σ ln(bound ÷ slowest) over the tenants */
+	double *ratio; /* bound ÷ slowest, of each */
+	size_t room;
 	struct sim_cost cost;
 };
 
@@ -149,9 +151,10 @@ static int judge(const struct world *w, struct metrics *m, struct found *f)
 			t->host->gate->policy->tenants[t->index].path);
 		if (metrics_get(m, name, &slowest) || !(slowest > 0))
 			continue;
-		f->tenants++;
+		if (array_grow(&f->ratio, &f->room, f->tenants + 1) < 0)
+			return -ENOMEM;
+		f->ratio[f->tenants++] = t->plan->bound * 1e3 / slowest;
 		f->logs += log(t->plan->bound * 1e3 / slowest);
-		f->tightest = fmin(f->tightest, t->plan->bound * 1e3 / slowest);
 		/* Rates, sizes and costs are rounded to 2⁻¹⁰, whole ns and bytes. */
 		f->beyond += slowest > t->plan->bound * 1e3 + 1e-3;
 	}
@@ -222,6 +225,13 @@ static int run_one(const struct sim_systems_config *c, weir_time duration, uint6
 
 /* ---- all */
 
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
 static int put_found(const struct found *f, struct metrics **ret)
 {
 	int r = metrics_new(ret);
@@ -234,7 +244,10 @@ static int put_found(const struct found *f, struct metrics **ret)
 	metrics_put(*ret, "systems.beyond", "", f->beyond);
 	if (f->tenants) {
 		metrics_put(*ret, "systems.mean", "", exp(f->logs / f->tenants));
-		metrics_put(*ret, "systems.tightest", "", f->tightest);
+		qsort(f->ratio, f->tenants, sizeof(*f->ratio), by_size);
+		for (uint32_t i = 0; i < 100; i += 5)
+			metrics_putf(
+				*ret, "", f->ratio[i * f->tenants / 100], "systems.ratio%u", i);
 	}
 	return 0;
 }
@@ -243,7 +256,7 @@ int sim_systems_run(const struct sim_systems_config *c, weir_time duration, uint
 	const struct sim_options *o, struct metrics **ret, struct sim_cost *ret_cost,
 	struct weir_err *err)
 {
-	struct found f = {.tightest = INFINITY};
+	struct found f = {0};
 	int r = 0;
 
 	while (r == 0 && f.run < c->count && f.drawn < TRIES * c->count) {
@@ -254,6 +267,7 @@ int sim_systems_run(const struct sim_systems_config *c, weir_time duration, uint
 	}
 	if (r == 0 && put_found(&f, ret))
 		r = no_memory(err);
+	free(f.ratio);
 	if (r == 0 && ret_cost)
 		*ret_cost = f.cost;
 	return r;

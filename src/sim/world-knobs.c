@@ -11,11 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS (POLICY_BUCKETS + POLICY_LAB_PROFILES + 2)
-
 struct set { /* knobs for one gate */
 	struct weir_knob *knobs;
-	struct weir_bucket_spec *buckets; /* BUCKETS per tenant */
+	struct weir_bucket_spec *buckets; /* POLICY_BUCKETS per tenant */
 	struct weir_bounds *bounds;
 	size_t n, n_buckets;
 };
@@ -25,7 +23,7 @@ static int set_new(struct set *s, size_t tenants, size_t changes)
 	/* Per tenant: weight, buckets, priority, deadline, two grants. Per change: five knobs of
 	 * the gate. */
 	s->knobs = calloc(6 * tenants + 5 * changes + 1, sizeof(*s->knobs));
-	s->buckets = calloc(tenants ? tenants : 1, BUCKETS * sizeof(*s->buckets));
+	s->buckets = calloc(tenants ? tenants : 1, POLICY_BUCKETS * sizeof(*s->buckets));
 	s->bounds = calloc(tenants ? tenants : 1, sizeof(*s->bounds));
 	s->n = s->n_buckets = 0;
 	return s->knobs && s->buckets && s->bounds ? 0 : -ENOMEM;
@@ -54,7 +52,7 @@ static const struct scenario_knobs *knobs_of(const struct world_gate *g, size_t 
 static void add_buckets(struct set *s, const struct world_gate *g, size_t tenant)
 {
 	const struct scenario_knobs *k = knobs_of(g, tenant);
-	struct weir_bucket_spec *b = &s->buckets[BUCKETS * s->n_buckets++];
+	struct weir_bucket_spec *b = &s->buckets[POLICY_BUCKETS * s->n_buckets++];
 	unsigned n = policy_install_buckets(&g->policy->tenants[tenant], &s->bounds[tenant], b);
 
 	for (unsigned i = 0; i < k->lab.n_profile; i++)

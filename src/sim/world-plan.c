@@ -311,6 +311,16 @@ static bool uses(const struct world *w, const struct world_tenant *t, const stru
 		       : is_link(w, g) || &w->stations[t->host->group->device] == g->station;
 }
 
+/* Return the longest time in the device that its profile has seen, in s. */
+static double inside_of(const struct estimate *e)
+{
+	double most = 0;
+
+	for (unsigned op = 0; e && op < ESTIMATE_OPS; op++)
+		most = fmax(most, e->inside[op].max / 1e9);
+	return most;
+}
+
 static void add_stage(struct planning *p, struct world_gate *g)
 {
 	struct meister_stage *s = &p->stages[p->n_stages];
@@ -331,6 +341,8 @@ static void add_stage(struct planning *p, struct world_gate *g)
 		s->blocking = c->mtu ? fmin(most, (double)c->mtu) : most;
 	} else {
 		s->blocking = most * g->config->config.window;
+		s->rate = 1 / lab_of(g)->margin;
+		s->inside = inside_of(g->config->estimate);
 	}
 	if (!lab_of(g)->blocking)
 		s->blocking = 0;
@@ -440,17 +452,18 @@ static int align(struct planning *p, struct weir_err *err)
 	return r;
 }
 
-static int set_deadlines(struct world *w, const struct world_host *h, struct weir_err *err)
+static int set_deadlines(struct world *w, struct world_gate *g, struct weir_err *err)
 {
 	int r = 0;
 
-	for (uint32_t i = 0; r == 0 && i < h->n_tenants; i++) {
-		const struct world_tenant *t = &h->tenants[i];
+	for (uint32_t i = 0; r == 0 && i < w->n_tenants; i++) {
+		const struct world_tenant *t = &w->tenants[i];
 		const struct weir_tenant *of = tenant_of(t);
 		struct scenario_knobs k = {.given = POLICY_LAB_DEADLINE};
 
 		k.lab.deadline = of->slo_percentile > 0 ? of->slo_latency : NO_DEADLINE;
-		r = world_gate_change(w, h->gate, t->index, &k, err);
+		if (uses(w, t, g))
+			r = world_gate_change(w, g, index_at(g, t), &k, err);
 	}
 	return r;
 }
@@ -491,8 +504,8 @@ int world_plan(struct world *w, struct weir_err *err)
 		enum policy_lab_plan plan = lab_of(&w->gates[i])->plan;
 
 		any |= plan == POLICY_LAB_MEISTER;
-		if (plan == POLICY_LAB_EDF && w->gates[i].host)
-			r = set_deadlines(w, w->gates[i].host, err);
+		if (plan == POLICY_LAB_EDF && !is_link(w, &w->gates[i]))
+			r = set_deadlines(w, &w->gates[i], err);
 	}
 	if (r || !any)
 		return r;

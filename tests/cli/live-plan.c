@@ -44,8 +44,12 @@ static void done(struct plan *p)
 {
 	char key[LIVE_PATH];
 
-	for (size_t i = 0; i < p->l.n_servers; i++)
+	for (size_t i = 0; i < p->l.n_servers; i++) {
 		unlink(p->l.servers[i].file);
+		unlink(p->l.servers[i].profile);
+	}
+	for (size_t i = 0; i < p->l.n_clients; i++)
+		unlink(p->l.clients[i].trace);
 	snprintf(key, sizeof(key), "%s/key", p->l.dir);
 	unlink(key);
 	live_relay_free(p->l.relay);
@@ -280,6 +284,76 @@ static void test_parda(void)
 	done(&p);
 }
 
+static void check_profile(const char *path)
+{
+	struct estimate e;
+	struct weir_err err;
+	char *text;
+	size_t len;
+
+	CHECK_INT(files_read(path, FILES_WRITTEN, &text, &len, &err), 0);
+	if (estimate_read(text, len, path, &e, &err) < 0)
+		FAIL("%s", err.text);
+	free(text);
+	CHECK_NEAR(estimate_work(&e, NULL, 0, 0, 4096), 2e6 + 4096e9 / 1e8, 1);
+	CHECK_NEAR(estimate_work(&e, NULL, 1, 0, 1 << 20), 2e6 + 1048576e9 / 1e8, 1);
+}
+
+/* Open workloads become traces, from their first request on; a plan becomes the lab of its tenants, an estimate a profile. */
+static void test_lab(void)
+{
+	static const char text[] =
+		"duration: 10s\n"
+		"devices: [{name: d, kind: server}]\n"
+		"hosts:\n"
+		"  - name: h\n"
+		"    policy:\n"
+		"      depth: 1\n"
+		"      lab: {plan: meister, pairs: 2, estimate: {io: 2ms, rate: 100 MB/s}}\n"
+		"      tenants: [{name: a, slo: p99 < 9s}, {name: b, slo: p99 < 8s}, {name: c,\n"
+		"        lab: {priority: 9, profile: [{rate: 5 MB/s, size: 1 MiB, ops: reads}]}}]\n"
+		"    clients:\n"
+		"      a: [{arrivals: bursts, rate: 20 iops, ca2: 4, peak: 99 iops, base: 1 GiB, "
+		"region: 1 GiB}]\n"
+		"      b: [{arrivals: hyper, rate: 20 iops, ca2: 4}]\n"
+		"      c: [{outstanding: 1}, {rate: 5 iops, rate_end: 20 iops, start: 2s, stop: "
+		"5s}]\n";
+	struct plan p;
+	struct weir_policy *w;
+	const struct policy_lab_tenant *lab;
+	struct trace trace;
+	char *read;
+	size_t len;
+
+	make_good(&p, text);
+	CHECK_STR(p.l.clients[2].trace, ""); /* closed */
+	CHECK(p.l.clients[3].start >= 2 * WEIR_SEC && p.l.clients[3].start < 5 * WEIR_SEC);
+	CHECK_INT(files_read(p.l.clients[0].trace, FILES_WRITTEN, &read, &len, &p.err), 0);
+	CHECK_INT(trace_read(read, len, "a", TRACE_WEIR, false, &trace, &p.err), 0);
+	free(read);
+	CHECK(trace.n > 100 && trace.records[0].at == 0);
+	for (size_t i = 0; i < trace.n; i++) /* of its export */
+		CHECK(trace.records[i].offset + trace.records[i].bytes <= 1u << 30);
+	trace_free(&trace);
+	check_profile(p.l.servers[1].profile);
+	w = policy(&p, 1);
+	CHECK_INT(policy_lab_served(w, NULL), 0);
+	CHECK_STR(w->resources[0].profile, p.l.servers[1].profile);
+	for (size_t i = 0; i < 2; i++) {
+		lab = policy_lab_of(w, i);
+		CHECK(lab && lab->priority >= 0 && lab->n_profile >= 1 && lab->n_profile <= 2);
+		CHECK_INT(lab->profile[0].unit, WEIR_UNIT_TIME);
+	}
+	CHECK(policy_lab_of(w, 0)->priority != policy_lab_of(w, 1)->priority);
+	lab = policy_lab_of(w, 2);
+	CHECK_INT(lab->priority, 9);
+	CHECK_NEAR(lab->profile[0].rate, 5e6, 0);
+	CHECK_NEAR(lab->profile[0].size, 1 << 20, 0);
+	CHECK_INT(lab->profile[0].ops, WEIR_OPS_READS);
+	weir_policy_free(w);
+	done(&p);
+}
+
 static void test_refused(void)
 {
 #define HOST(more) "hosts: [{name: h, " more "}]\n"
@@ -288,14 +362,11 @@ static void test_refused(void)
 		const char *text, *why;
 	} cases[] = {
 		{HOST("policy: {depth: 0}, workloads: [{}]"), "depth: cannot run live"},
-		{HOST("policy: {lab: {estimate: {io: 2ms}}}, workloads: [{}]"),
-			"cannot use 'estimate'"},
-		{HOST("policy: {tenants: [{name: a, lab: {deadline: 1s}}]}, workloads: [{}]"),
-			"s.yaml:3:53: lab: the gateway cannot use 'deadline'"},
-		{LOAD("arrivals: hyper, rate: 10 iops, ca2: 4"), "h/main/w1 cannot run live"},
-		{LOAD("arrivals: bursts, rate: 10 iops, ca2: 4, peak: 20 iops"),
-			"h/main/w1 cannot run live"},
-		{LOAD("rate: 10 iops, rate_end: 20 iops, stop: 5s"), "rate_end"},
+		{HOST("policy: {lab: {limit: requests}}, workloads: [{}]"),
+			"s.yaml:3:33: lab: 'limit' cannot run live"},
+		{HOST("policy: {lab: {aligned: true}}, workloads: [{}]"),
+			"lab: 'aligned' cannot run live"},
+		{LOAD("rate: 10 iops, size: 512 KiB"), "h/main/w1 cannot run live: a size over"},
 		{LOAD("on: 1s, off: 1s"), "on and off"},
 		{LOAD("zipf: 1, sequential: 0.5"), "sequential"},
 		{LOAD("size: 512 KiB"), "256 KiB"},
@@ -363,6 +434,7 @@ int main(void)
 	RUN(test_direct);
 	RUN(test_before_a_gate);
 	RUN(test_parda);
+	RUN(test_lab);
 	RUN(test_refused);
 	RUN(test_told_apart);
 	return 0;

@@ -6,7 +6,7 @@
 command -v fio >/dev/null || skip "fio is not installed"
 
 # experiment NAME DURATION: one gateway before a model of a server; two of its tenants are clients
-# of fio, two of weir load. The window is always full, so shares follow from the weights, however
+# of fio, two of weir replay. The window is always full, so shares follow from the weights, however
 # busy the machine is. Of the other tenants one has a max, which changes, and one pauses.
 experiment()
 {
@@ -20,12 +20,12 @@ hosts:
   - name: h
     policy:
       depth: 4
-      tenants: [{name: a, weight: 2}, {name: b, weight: 1}, {name: c, max: 50 iops}, {name: d}]
+      tenants: [{name: a, weight: 2}, {name: b, weight: 1}, {name: c, max: 50 iops}, {name: d, weight: 0.01, lab: {priority: 0}}]
     clients:
       a: [{outstanding: 32, size: 4 KiB, reads: 0.5, region: 64 MiB}]
       b: [{outstanding: 32, size: 4 KiB, region: 64 MiB}]
       c: [{rate: 400 iops, size: 4 KiB, region: 64 MiB, start: 500ms}]
-      d: [{rate: 50 iops, size: 4 KiB, region: 64 MiB}]
+      d: [{arrivals: hyper, ca2: 1.2, rate: 50 iops, size: 4 KiB, region: 64 MiB}]
 at:
   - {time: 1s, set: {tenant: h/c, max: 100 iops}}
   - {time: 2s, set: {workload: h/d/w1, run: false}}
@@ -42,6 +42,7 @@ claims:
   - {what: c has its max, value: r.tenant.h.c.iops, within: 10 % of 100, unit: iops}
   - {what: d while it pauses, value: "max(r.tenant.h.d.throughput, 3500ms, 4s)", band: [0, 0], unit: iops}
   - {what: d again, value: last(r.tenant.h.d.throughput), band: [10, 90], unit: iops}
+  - {what: d has the first priority, value: r.tenant.h.d.p50 / r.tenant.h.b.p50, band: [none, 0.3]}
   - {what: the window, value: "mean(r.host.h.window, 2s, 6s)", band: [4, 4]}
 END
 }
@@ -78,7 +79,7 @@ refused() # SCRIPT TEXT...: tiny's scenario, changed by the sed script, must be 
 refused 's/^hosts:/links: [{name: wire}]\nhosts:/' "link 'wire' cannot run live"
 refused 's/reads: 0.5/think: 1ms/' "scenario.yaml:" "h/a/w1 cannot run live: think"
 refused 's/size: 4 KiB, reads/size: 1 MiB, reads/' "h/a/w1 cannot run live" "256 KiB"
-refused 's/name: b,/name: b, lab: {priority: 1},/' "lab: the gateway cannot use 'priority'"
+refused 's/^      depth: 4/&\n      lab: {aligned: true}/' "lab: 'aligned' cannot run live"
 refused 's/depth: 4/depth: 0.5/' "depth: cannot run live"
 refused 's/{tenant: h.c, max: 100 iops}/{device: disk, rate: 10 iops}/' "this change cannot run live: the rate of a model cannot change"
 mkdir bin

@@ -101,15 +101,41 @@ static void test_the_gateway_refuses_by_name(void)
 
 	CHECK_INT(policy_lab_served(p, NULL), 0);
 	weir_policy_free(p);
-	unserved(RESOURCE("lab: {estimate: {io: 1ms}}"), "t.yaml:1:28: lab: the gateway learns");
+	unserved(RESOURCE("lab: {estimate: {io: 1ms}}"), "t.yaml:1:28: lab: the gateway reads");
 	unserved(RESOURCE("depth: 0"), "cannot use a 'depth' below 1");
-	unserved(TENANT("lab: {deadline: 1s}"), "cannot use 'deadline'");
+	unserved(RESOURCE("lab: {plan: edf}"), "cannot use 'plan'");
 	unserved(RESOURCE("controller: parda, threshold: 5ms, lab: {without: windows}"),
 		"cannot use 'without' of 'parda'");
 }
 
+/* A gate's tenant has the priority, the deadline and the buckets of its `lab`, after its max. */
+static void test_knobs(void)
+{
+	static const struct weir_bounds none;
+	struct weir_policy *p = parse(TENANT("max: 100 iops, lab: {priority: 3, deadline: 1s, "
+					     "profile: [{share: 0.5, size: 20ms}, {rate: 9 iops, "
+					     "size: 2}], rtokens: {rate: 7 iops, size: 4}}"));
+	struct weir_bucket_spec buckets[POLICY_BUCKETS];
+	struct weir_knob knobs[POLICY_KNOBS];
+
+	CHECK_INT(policy_install_knobs(p, 0, 5, &none, (struct policy_part){0}, knobs, buckets), 4);
+	CHECK_INT(knobs[1].n_buckets, 4);
+	CHECK_INT(buckets[0].kind, WEIR_HOLD);
+	CHECK_INT(buckets[1].kind, WEIR_PROFILE);
+	CHECK_INT(buckets[1].unit, WEIR_UNIT_TIME);
+	CHECK_NEAR(buckets[1].rate, 5e8, 0);
+	CHECK_NEAR(buckets[2].size, 2, 0);
+	CHECK_INT(buckets[3].kind, WEIR_RTOKENS);
+	CHECK_INT(knobs[2].kind, WEIR_KNOB_PRIORITY);
+	CHECK_NEAR(knobs[2].value, 3, 0);
+	CHECK_INT(knobs[3].kind, WEIR_KNOB_DEADLINE);
+	CHECK_NEAR(knobs[3].value, 1e9, 0);
+	weir_policy_free(p);
+}
+
 int main(void)
 {
+	RUN(test_knobs);
 	RUN(test_refused_without_the_option);
 	RUN(test_values);
 	RUN(test_errors);

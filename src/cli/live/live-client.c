@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * live-client: the command line of a workload: fio for a closed loop of one size, weir load for
- * others.
+ * live-client: the command line of a workload: fio for a closed loop of one size, weir load for others, weir replay for open
+ * ones, whose requests live-lab.c has written to a trace.
  */
 #include "cli/live/live-impl.h"
+#include "load/load.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 
-/* A gateway divides larger requests into pieces, and counts the pieces (docs/architecture.md). */
-#define PIECE (256u << 10)
 /* Clients are ended by the run's time; they must not end by themselves before. */
 #define LONGER (60 * WEIR_SEC)
 
@@ -20,29 +19,21 @@ static bool by_fio(const struct workload_config *c)
 	return c->arrivals == WORKLOAD_CLOSED && c->n_sizes == 1 && c->zipf <= 0;
 }
 
-/* Return the part of a workload that no client supports, or NULL. */
+/* Return the part of a closed workload that no client supports, or NULL. */
 static const char *unsupported(const struct workload_config *c)
 {
-	bool open = c->arrivals != WORKLOAD_CLOSED;
-
-	if (c->arrivals == WORKLOAD_TRACE)
-		return "a trace";
-	if (c->arrivals == WORKLOAD_HYPER)
-		return "arrivals: hyper";
-	if (c->arrivals == WORKLOAD_BURSTS)
-		return "arrivals: bursts";
-	if (open && c->rate_end > 0)
-		return "rate_end";
-	if (!open && c->think > 0)
+	if (c->arrivals != WORKLOAD_CLOSED)
+		return NULL;
+	if (c->think > 0)
 		return "think";
 	if (c->on > 0 || c->off > 0)
 		return "on and off";
 	if (!by_fio(c) && c->sequential > 0 && c->sequential < 1)
-		return "sequential, beside a rate, a zipf or several sizes, other than 0 or 1";
+		return "sequential, beside a zipf or several sizes, other than 0 or 1";
 	if (c->zipf > 0 && c->sequential > 0)
 		return "sequential beside zipf";
 	for (unsigned i = 0; i < c->n_sizes; i++)
-		if (c->sizes[i].bytes > PIECE)
+		if (c->sizes[i].bytes > LIVE_PIECE)
 			return "a size over 256 KiB, which a gateway divides into pieces";
 	return NULL;
 }
@@ -120,13 +111,7 @@ static void load_words(
 
 	live_words_add(w, "weir");
 	live_words_add(w, "load");
-	if (k->arrivals == WORKLOAD_CLOSED) {
-		live_words_add(w, "--depth=%u", k->outstanding);
-	} else {
-		live_words_add(w, "--rate=%.17g", k->rate);
-		live_words_add(
-			w, "--arrivals=%s", k->arrivals == WORKLOAD_UNIFORM ? "even" : "poisson");
-	}
+	live_words_add(w, "--depth=%u", k->outstanding);
 	for (unsigned i = 0; i < k->n_sizes; i++)
 		sizes = live_text(l, "%s%s%uB:%.17g", sizes, i ? "," : "", k->sizes[i].bytes,
 			k->sizes[i].share);
@@ -143,6 +128,16 @@ static void load_words(
 	live_words_add(w, "%s", uri);
 }
 
+static void replay_words(
+	struct live *l, const struct live_client *c, const char *uri, struct live_words *w)
+{
+	live_words_add(w, "weir");
+	live_words_add(w, "replay");
+	live_words_add(w, "--depth=%d", LOAD_DEPTH_MAX); /* requests wait at the gate */
+	live_words_add(w, "%s", c->trace);
+	live_words_add(w, "%s", uri);
+}
+
 int live_client_start(struct live *l, struct live_client *c, struct weir_err *err)
 {
 	const struct live_server *v = &l->servers[c->tenant->server];
@@ -151,7 +146,9 @@ int live_client_start(struct live *l, struct live_client *c, struct weir_err *er
 	int r = -ENOMEM;
 
 	snprintf(uri, sizeof(uri), "nbd+unix:///%s?socket=%s", c->tenant->export_, v->socket);
-	(by_fio(&c->workload->config) ? fio_words : load_words)(l, c, uri, &w);
+	(*c->trace                             ? replay_words
+		: by_fio(&c->workload->config) ? fio_words
+					       : load_words)(l, c, uri, &w);
 	if (w.failed || l->memory.failed)
 		weir_err_set(err, r, "out of memory");
 	else

@@ -161,7 +161,7 @@ int live_control(struct live *l, struct weir_err *err)
 		const struct scenario_controller *c = &l->s->controllers[i];
 
 		if (c->gate)
-			r = policy_lab_served(c->gate->whole, err);
+			r = live_lab_check(c->gate, err);
 		if (r == 0 && c->gate && c->gate->resource.controller->has_peers)
 			r = plan_hosts(l, c, err);
 	}

@@ -16,6 +16,9 @@
 #define LIVE_PATH    96 /* bytes of a path in the scratch folder: a socket's has at most 107 */
 #define LIVE_SERVERS 64 /* more would measure the machine that they run on */
 
+/* A gateway divides larger requests into pieces, and counts the pieces (docs/architecture.md). */
+#define LIVE_PIECE (256u << 10)
+
 /* A command line, built word by word. */
 struct live_words {
 	char **word; /* NULL-terminated */
@@ -40,8 +43,9 @@ struct live_server {
 	uint64_t size;        /* bytes: the end of the last of its exports */
 	uint64_t offset;      /* of a host: start of its export on a device that has a gate */
 	char socket[LIVE_PATH], api[LIVE_PATH], file[LIVE_PATH], log[LIVE_PATH];
-	char data[LIVE_PATH]; /* of a server of a cluster with its data in a file */
-	uint16_t port;        /* for messages of its peers; 0: none */
+	char profile[LIVE_PATH]; /* of estimates */
+	char data[LIVE_PATH];    /* of a server of a cluster with its data in a file */
+	uint16_t port;           /* for messages of its peers; 0: none */
 
 	/* while it runs */
 	struct peer peer;
@@ -78,6 +82,7 @@ struct live_client {
 	const struct scenario_workload *workload;
 	char name[160]; /* HOST/TENANT/WORKLOAD, for messages */
 	char log[LIVE_PATH];
+	char trace[LIVE_PATH]; /* of an open workload; "": none */
 	weir_time start, stop; /* of the run; stop WEIR_NEVER: at its end */
 	bool held;             /* stopped by a change, or not yet started by one */
 	enum live_state state; /* ENDS: after live_client_end */
@@ -85,6 +90,7 @@ struct live_client {
 };
 
 struct live_relay;
+struct world;
 
 struct live {
 	const struct scenario *s;
@@ -101,6 +107,7 @@ struct live {
 	struct live_relay *relay;     /* NULL: reports are sent directly */
 	struct hosts_network network; /* of hosts that hear each other */
 	size_t next_fault;
+	struct world *world;        /* the simulator's, never run; NULL: of a cluster */
 	struct live_server control; /* weir control of a cluster */
 	struct metrics *metrics;
 	int *series; /* handles, in the order in which a sample writes them */
@@ -157,6 +164,19 @@ int live_control_facts(struct live *l, double t);
 
 /* ---- live-policy.c: write the file of each server. */
 int live_policy_write(struct live *l, struct weir_err *err);
+
+/* ---- live-lab.c: traces of open workloads, plans and profiles, made by the simulator before the run. */
+int live_lab_check(const struct scenario_gate *g, struct weir_err *err);
+int live_lab(struct live *l, struct weir_err *err); /* after clients were added */
+/* Write `lab` of a tenant, with its plan; and `lab` and `profile` of the server's resource. */
+void live_lab_put_tenant(
+	FILE *f, const struct live *l, const struct live_server *v, const char *path);
+void live_lab_put_resource(
+	FILE *f, const struct live *l, const struct live_server *v, yamldoc_node lab);
+/* Write the profile of the server's estimates, if it has any. */
+int live_lab_write_profile(const struct live *l, const struct live_server *v, struct weir_err *err);
+void live_lab_plans(const struct live *l); /* as metrics */
+void live_lab_free(struct live *l);
 
 /* ---- live-client.c */
 /* Check that its workload can run live. Return 0, or -EINVAL and a message. */

@@ -325,6 +325,7 @@ static int end_all(struct live *l, struct measure_flow *hosts)
 					l, &l->tenants[k], &hosts[l->tenants[k].host], f.ios);
 	}
 	end_hosts(l, hosts);
+	live_lab_plans(l);
 	return r ? r : live_control_facts(l, -1);
 }
 

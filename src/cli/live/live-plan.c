@@ -53,6 +53,7 @@ void live_server_paths(const struct live *l, const char *stem, struct live_serve
 	snprintf(v->file, LIVE_PATH, "%s/%s.yaml", l->dir, stem);
 	snprintf(v->log, LIVE_PATH, "%s/%s.log", l->dir, stem);
 	snprintf(v->data, LIVE_PATH, "%s/%s.data", l->dir, stem);
+	snprintf(v->profile, LIVE_PATH, "%s/%s.profile", l->dir, stem);
 }
 
 struct live_server *live_server_add(struct live *l, const char *name, int host, uint32_t device)
@@ -79,7 +80,7 @@ static int check_window(const struct scenario_gate *g, struct weir_err *err)
 {
 	return window_of(g) < 1 ? weir_err_at(err, -EINVAL, g->resource.at,
 					  "depth: cannot run live: it must be 1 or more")
-				: policy_lab_served(g->whole, err);
+				: live_lab_check(g, err);
 }
 
 static int add_servers(struct live *l, struct weir_err *err)
@@ -355,7 +356,7 @@ static int add_clients(struct live *l, struct weir_err *err)
 int live_plan(struct live *l, struct weir_err *err)
 {
 	static int (*const steps[])(struct live *, struct weir_err *) = {
-		add_servers, live_control, add_tenants, place_all, add_clients};
+		add_servers, live_control, add_tenants, place_all, add_clients, live_lab};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < sizeof(steps) / sizeof(*steps); i++)
@@ -373,6 +374,7 @@ void live_plan_free(struct live *l)
 {
 	for (size_t i = 0; i < l->n_clients; i++)
 		live_words_free(&l->clients[i].words);
+	live_lab_free(l);
 	free(l->servers);
 	free(l->host_server);
 	free(l->tenants);

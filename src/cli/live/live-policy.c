@@ -70,7 +70,7 @@ static yamldoc_node resource_node(const struct live *l, const struct live_server
 
 static void put_resource(FILE *f, const struct live *l, const struct live_server *v)
 {
-	static const char *const not [] = {"name", "back", "depth", NULL};
+	static const char *const not [] = {"name", "back", "depth", "lab", NULL};
 	const struct scenario_station *st = &l->s->stations[v->device];
 	char depth[LIVE_DEPTH];
 
@@ -82,6 +82,7 @@ static void put_resource(FILE *f, const struct live *l, const struct live_server
 			l->servers[v->device].socket);
 	fprintf(f, "\", depth: %s, ", live_depth(v, depth));
 	live_text_keys(f, resource_node(l, v), not );
+	live_lab_put_resource(f, l, v, yamldoc_get(resource_node(l, v), "lab"));
 	fputs("}\n", f);
 }
 
@@ -137,7 +138,7 @@ static void put_match(FILE *f, const struct live *l, size_t server, const char *
 static void put_tenants(
 	FILE *f, const struct live *l, size_t server, yamldoc_node list, const char *above)
 {
-	static const char *const not [] = {"children", NULL};
+	static const char *const not [] = {"children", "lab", NULL};
 
 	fputs("[", f);
 	for (size_t i = 0; i < yamldoc_size(list); i++) {
@@ -151,8 +152,10 @@ static void put_tenants(
 		if (yamldoc_size(children)) {
 			fputs("children: ", f);
 			put_tenants(f, l, server, children, path);
-		} else if (!yamldoc_has(map, "match")) {
-			put_match(f, l, server, path);
+		} else {
+			live_lab_put_tenant(f, l, &l->servers[server], path);
+			if (!yamldoc_has(map, "match"))
+				put_match(f, l, server, path);
 		}
 		fputs("}", f);
 	}
@@ -211,7 +214,9 @@ int live_policy_write(struct live *l, struct weir_err *err)
 		const char *path = l->servers[i].file;
 		FILE *f;
 
-		r = files_create(path, &f, err);
+		r = live_lab_write_profile(l, &l->servers[i], err);
+		if (r == 0)
+			r = files_create(path, &f, err);
 		if (r == 0) {
 			put_policy(f, l, i);
 			r = files_close(f, path, 0, err);

@@ -107,7 +107,10 @@ static int check_all(struct live *l, struct weir_err *err)
 
 		if (!peer_ended(&c->peer, &status))
 			continue;
-		if (c->state == LIVE_RUNS)
+		/* A trace that is over ends its client. */
+		if (c->state == LIVE_RUNS && *c->trace && status == 0)
+			c->held = true;
+		else if (c->state == LIVE_RUNS)
 			return fail_died("the client", c->name, c->log, status, err);
 		c->state = LIVE_WAITS; /* a change may start it again */
 	}

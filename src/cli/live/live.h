@@ -3,8 +3,7 @@
  * live: run a scenario on real gateways with real clients, in real time.
  *
  * Every device becomes a `weir serve` in front of a model of it, every host a `weir serve` in front
- * of the device's, every workload a client process: fio, or weir load for workloads that fio cannot
- * express. Hosts under PARDA exchange datagrams. Measurements are read from the gateways' APIs and
+ * of the device's, every workload a client process: fio, weir load, or weir replay of a trace of an open one. Hosts under PARDA exchange datagrams. Measurements are read from the gateways' APIs and
  * get the simulator's names, so that the same claims are judged in the same way. live-plan.c maps
  * the scenario to processes and refuses parts that cannot run live; weir-experiment(1) is the
  * manual.
@@ -14,6 +13,7 @@
  *   live-text.c     copies parts of the scenario's file into a policy
  *   live-control.c  peers of controllers that hear other hosts; the controllers' facts, as metrics
  *   live-policy.c   the policies of the gateways
+ *   live-lab.c      traces of open workloads, plans and profiles, made by the simulator
  *   live-client.c   the clients' command lines
  *   live-change.c   changes during the run
  *   live-look.c     the gateways' counters, as metrics
