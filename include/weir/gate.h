@@ -37,7 +37,9 @@
  *    checks up to n tenants, or 24 if that is more, or 120 if that is less, whose buckets have come to admit them,
  *    in the order of time, and 8 more that have ceased to be idle; and it finds up to 8 + n requests that an
  *    ancestor's bucket does not admit. Tenants not checked yet count as held: of m such tenants each is checked
- *    within m/8 + 1 calls, and weir_gate_wakeup returns `now` until then. Tenants are checked one after the other.
+ *    within m/8 + 1 calls, and weir_gate_wakeup returns `now` until then. Tenants are checked one after the other,
+ *    each as of the time at which its buckets came to admit it: calls of weir_gate_next while the window is full do
+ *    not change what passes.
  *    If no tenant has a priority, no ancestor a bucket, and the gate has neither runs nor a window in bytes, a head
  *    that is found to hold an R-token passes at once if no other head that holds one waits.
  * 3. A dispatch charges every hold bucket on the path to the root, the profile buckets if it fit

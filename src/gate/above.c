@@ -168,9 +168,9 @@ static void above_try(struct weir_gate *g, uint32_t n, weir_time due, weir_time 
 	above_rejoin_all(g, n);
 }
 
-void above_due(struct weir_gate *g, uint32_t n, weir_time now)
+void above_due(struct weir_gate *g, uint32_t n, weir_time due, weir_time now)
 {
-	above_try(g, n, now, now);
+	above_try(g, n, due, now);
 }
 
 void above_release(struct weir_gate *g, uint32_t n, weir_time now)

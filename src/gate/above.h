@@ -23,8 +23,8 @@ bool above_admit(struct weir_gate *g, uint32_t leaf, const struct weir_req *r, u
 	bool stop, weir_time now);
 /* Charge r, which was admitted, to the ancestors' buckets. */
 void above_charge(struct weir_gate *g, uint32_t leaf, const struct weir_req *r, weir_time now);
-/* Handle the expiry of an inner node's timer. */
-void above_due(struct weir_gate *g, uint32_t n, weir_time now);
+/* Handle the expiry of an inner node's timer, which was set to `due`. */
+void above_due(struct weir_gate *g, uint32_t n, weir_time due, weir_time now);
 /* Let an inner node's buckets be checked again. */
 void above_release(struct weir_gate *g, uint32_t n, weir_time now);
 /* The same for all ancestors of n: the reason why they are stopped may be gone. */

@@ -42,9 +42,10 @@ POOL_HOT size_t gate_activate(
 	size_t passed = 0;
 
 	s->g->looks += n;
-	s->since = WEIR_NEVER;
 	s->at_once = at_once && max;
 	s->sole = s->g->looks == 1 && !s->rest->waits && stand_open(s);
+	s->at = s->now;
+	s->seen = s->sole ? s->now : timer_coarse(s->now); /* (a sole head passes now) */
 	for (uint32_t i = 0; n > 1 && i < n; i++)
 		__builtin_prefetch(s->nodes[woken[i]].head, 1);
 	for (uint32_t i = 0; i < n; i++) {
@@ -57,9 +58,28 @@ POOL_HOT size_t gate_activate(
 	return passed;
 }
 
-/* The same for n leaves and inner nodes whose timers are due. */
-POOL_HOT size_t gate_expire(struct stand *s, bool at_once, const uint32_t *due, uint32_t n,
-	struct weir_req **ret, size_t max)
+/* The last of `i` nodes that were due has been checked as of then, and is due again by now: put it among those to be
+ * checked yet, which are n − i, in the order of time. Return the new n. */
+static __attribute__((noinline)) uint32_t gate_again(
+	struct weir_gate *g, uint32_t *due, uint32_t i, uint32_t n)
+{
+	int64_t tick = (int64_t)g->timer.asked;
+	uint32_t node = due[i - 1], at = n;
+
+	if (n == AHEAD_BATCH)
+		return n; /* the next call checks it */
+	timer_clear(&g->timer, node);
+	g->nodes[node].timer.tick = ~tick;
+	for (; at > i && ~g->nodes[due[at - 1]].timer.tick > tick; at--)
+		due[at] = due[at - 1];
+	due[at] = node;
+	return n + 1;
+}
+
+/* The same for n leaves and inner nodes whose timers are due. Each is checked as of when it was due: how late
+ * weir_gate_next is called must not change what passes. `due` has room for AHEAD_BATCH. */
+POOL_HOT size_t gate_expire(
+	struct stand *s, bool at_once, uint32_t *due, uint32_t n, struct weir_req **ret, size_t max)
 {
 	size_t passed = 0;
 
@@ -75,11 +95,15 @@ POOL_HOT size_t gate_expire(struct stand *s, bool at_once, const uint32_t *due, 
 	for (uint32_t i = 0; i < n; i++) {
 		struct weir_req *r = NULL;
 
-		s->since = timer_coarse(timer_was(&s->nodes[due[i]].timer));
+		s->at = timer_was(&s->nodes[due[i]].timer);
+		s->seen = timer_coarse(s->at);
+		s->g->timer.asked = TIMER_NEVER;
 		if (s->nodes[due[i]].flags & NODE_INNER)
-			above_due(s->g, due[i], s->now);
-		else
+			above_due(s->g, due[i], s->at, s->now);
+		else if (!s->g->n_pending || !pending_has(s->g, due[i])) /* (else as of now) */
 			r = gate_look(s, due[i], true);
+		if (__builtin_expect(s->g->timer.asked <= (uint64_t)s->now >> TIMER_TICK_BITS, 0))
+			n = gate_again(s->g, due, i + 1, n);
 		if (r)
 			ret[passed++] = r;
 		s->at_once = at_once && passed < max;
@@ -94,6 +118,17 @@ POOL_HOT size_t gate_expire(struct stand *s, bool at_once, const uint32_t *due, 
 	24          /* leaves that a call checks at least, of those due and of the pending
 	               ones; */
 #define GATE_MORE 8 /* and more of the latter than may pass, so that no backlog stays */
+
+void gate_catch_up(struct weir_gate *g, weir_time now)
+{
+	struct stand s = stand_at(g, now, false);
+	uint32_t due[AHEAD_BATCH], n = 0;
+
+	if (timer_due(&g->timer, now))
+		n = timer_expire(&g->timer, now, due, GATE_LOOKS);
+	if (n)
+		(void)gate_expire(&s, false, due, n, NULL, 0);
+}
 
 /* Check the leaves whose timers are due and the pending ones, as many as a call may, and put them where they belong.
  * Checking many more than can pass is of no use: they would have left the cache when their turn comes. Return how
@@ -274,7 +309,7 @@ static size_t gate_pass_tree(
 {
 	const struct stand s = stand_at(g, now, false);
 	size_t n = gate_prepare(g, now, false, ret_reqs, max);
-	struct turn turn;
+	struct turn turn = {0};
 
 	ahead_soon(g, now);
 	g->too_large = 0;
@@ -334,10 +369,10 @@ static void gate_probe(struct weir_gate *g, weir_time now, struct weir_req *cons
 		turn_probe(g, reqs[i]->tenant, now);
 }
 
-/* The window is full: find the leaf whose head would pass if it had more room. */
-static __attribute__((noinline)) void gate_first(struct weir_gate *g, weir_time now)
+/* The window is full: find the leaf whose head would pass if it had more room. `peek`: nothing has passed. */
+static __attribute__((noinline)) void gate_first(struct weir_gate *g, bool peek, weir_time now)
 {
-	struct turn turn = {.room = TURN_FULL};
+	struct turn turn = {.room = TURN_FULL, .peek = peek};
 
 	if (!turn_choose(g, &turn, now))
 		return;
@@ -378,7 +413,7 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 	if (g->full && g->above)
 		gate_probe(g, now, ret_reqs, n);
 	if (g->full && g->queued)
-		gate_first(g, now);
+		gate_first(g, n == 0, now);
 	return n;
 }
 
@@ -443,6 +478,7 @@ size_t weir_gate_cancel(struct weir_gate *g, weir_time now, weir_node tenant,
 		return 0;
 	now = gate_time(g, now);
 	stats_first_end(g, now);
+	gate_catch_up(g, now);
 	struct weir_req *keep = NULL, **end = &keep, *next;
 	size_t n = 0;
 

@@ -306,7 +306,7 @@ static bool kind_admits(struct kind_look *look, unsigned from, unsigned n, const
 		weir_time at = limits_later(l->stamp, bucket_wait(b, cost));
 
 		older |= (data ? look->refused : look->passed) >> i & 1;
-		if (at > look->s.now && data) {
+		if (at > look->s.at && data) {
 			look->refused |= UINT64_C(1) << i;
 			look->passed |= (uint64_t)look->before << i;
 			kind_wake(look, at); /* from then on it does not refuse the others */
@@ -314,7 +314,7 @@ static bool kind_admits(struct kind_look *look, unsigned from, unsigned n, const
 		when = at > when ? at : when;
 	}
 	*ret_when = older ? WEIR_NEVER : when;
-	return !older && when <= look->s.now;
+	return !older && when <= look->s.at;
 }
 
 /* Note that the head of queue q may pass in the class REST, and in which better classes, now or later. */
@@ -335,7 +335,7 @@ static void kind_better(struct kind_look *look, unsigned q, const struct weir_re
 		profile_look(node->profile, r);
 		fits = node->profile->fits;
 	}
-	if (fits <= look->s.now)
+	if (fits <= look->s.at)
 		look->apart->may[WEIR_CLASS_PRIORITY] |= (uint8_t)(1u << q);
 	else
 		kind_wake(look, fits);
@@ -360,7 +360,7 @@ static void kind_look_one(struct kind_look *look, uint32_t n, unsigned q)
 		weir_time reserved = limits_reserved(l, r);
 
 		when = reserved < when ? reserved : when;
-		state = when > look->s.now ? NODE_TOKENS : 0;
+		state = when > look->s.at ? NODE_TOKENS : 0;
 	}
 	stats_state(look->s.g, n, q, state, look->s.now);
 	if (state && q != KIND_CONTROL && look->apart->n[KIND_CONTROL - 1])

@@ -429,6 +429,7 @@ int weir_gate_set(struct weir_gate *g, weir_time now, const struct weir_knob *kn
 		return r;
 	}
 	stats_first_end(g, now);
+	gate_catch_up(g, now);
 	for (size_t i = 0; i < n; i++)
 		knob_turn(g, &knobs[i], &limits[i], now);
 	free(limits);

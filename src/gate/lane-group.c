@@ -167,7 +167,9 @@ void lane_settle_back(struct lane *l)
 		l->before = l->now;
 }
 
-void lane_choose(struct lane *l)
+/* Choose the best group if one is eligible, and return 0; else return the distance from V to the first start. (No
+ * branch: it would be mispredicted.) */
+static uint64_t lane_pick(struct lane *l)
 {
 	const uint64_t never = INT64_MAX, sign = UINT64_C(1) << 63;
 	uint64_t until = never, finish = UINT64_MAX;
@@ -186,18 +188,26 @@ void lane_choose(struct lane *l)
 		finish = f < finish ? f : finish;
 	}
 	until += until < never;
-	if (best == LANE_NONE) {
-		l->before = l->now += until;
-		l->top = (int64_t)(l->now - l->top) > 0 ? l->now : l->top;
-		l->owed = 0;
-		lane_past_move(l, (int64_t)until);
-		lane_choose(l);
-		return;
-	}
+	if (best == LANE_NONE)
+		return until;
 	l->best = (uint8_t)best;
 	l->until = l->now + (until < LANE_FAR ? until : LANE_FAR);
 	if (lane_begins_far(&l->groups[best])) /* lane_find is to look at the slot */
 		l->until = l->now;
+	return 0;
+}
+
+void lane_choose(struct lane *l)
+{
+	uint64_t jump = lane_pick(l);
+
+	if (!jump)
+		return;
+	l->before = l->now += jump;
+	l->top = (int64_t)(l->now - l->top) > 0 ? l->now : l->top;
+	l->owed = 0;
+	lane_past_move(l, (int64_t)jump);
+	(void)lane_pick(l);
 }
 
 void lane_compare(struct lane *l, unsigned id)
@@ -217,7 +227,8 @@ void lane_compare(struct lane *l, unsigned id)
 	}
 	int64_t less = (int64_t)(q->finish - best->finish);
 
-	if (less < 0 || (less == 0 && q->key < best->key))
+	/* (On a tie as lane_pick, which goes by number with banks, else by key.) */
+	if (less < 0 || (less == 0 && (l->banked ? id < l->best : q->key < best->key)))
 		l->best = (uint8_t)id;
 }
 
@@ -324,4 +335,31 @@ uint32_t lane_find(struct lane *l, const struct lane_home *h)
 		lane_again(l, h, e, l->best);
 	}
 	return LANE_NIL;
+}
+
+/* Return the group that would be the best with these kinds; LANE_NONE if none waits. */
+static unsigned lane_would(const struct lane *l, unsigned kinds)
+{
+	struct lane_group groups[LANE_KEYS];
+	struct lane copy = *l;
+
+	for (unsigned id = 0; id < l->room; id++)
+		groups[id] = l->groups[id];
+	copy.groups = groups;
+	lane_allow(&copy, kinds);
+	if (!copy.active)
+		return LANE_NONE;
+	lane_choose(&copy);
+	return copy.best;
+}
+
+uint32_t lane_peek(struct lane *l, const struct lane_home *h, unsigned kinds)
+{
+	if (l->keyed)
+		return lane_first_keyed(l, h);
+	bool chosen = (int64_t)(l->now - l->until) < 0 || (l->active && !lane_pick(l));
+	unsigned best =
+		chosen && (l->allowed == kinds || !l->banked) ? l->best : lane_would(l, kinds);
+
+	return best == LANE_NONE ? LANE_NIL : l->rings[best].slot[l->groups[best].first].head;
 }

@@ -93,7 +93,7 @@ unsigned lane_early(struct lane *l, uint64_t tag, unsigned key, unsigned without
 /* Update the best group after the first slot of group id has changed. */
 void lane_compare(struct lane *l, unsigned id);
 /* Choose the eligible group that finishes first, the narrowest on a tie. If none is eligible V jumps to the first
- * start. (No branch: it would be mispredicted.) */
+ * start. */
 void lane_choose(struct lane *l);
 /* Mark a slot of group id as empty. */
 void lane_emptied(struct lane *l, unsigned id, unsigned slot);

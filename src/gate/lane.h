@@ -210,6 +210,9 @@ POOL_HOT uint32_t lane_first(struct lane *l, const struct lane_home *h)
 {
 	return lane_first_of(l, h, false);
 }
+/* Return the entry to serve next if these kinds were allowed, or one that is to be placed again before. V does not
+ * jump, and nothing is frozen or placed again: how often a lane is peeked at must not change what is served. */
+uint32_t lane_peek(struct lane *l, const struct lane_home *h, unsigned kinds);
 /* Restrict lane_find to children that have some of these kinds, not 0. Not for keyed lanes. */
 void lane_allow(struct lane *l, unsigned kinds);
 /* Return the union of the kinds of requests of the children that wait. */

@@ -398,6 +398,9 @@ void stats_record(struct weir_gate *g, struct weir_req *const *reqs, size_t n, w
 
 /* Update the clock of the full window, after the limit or the requests in flight have changed. */
 void gate_window(struct weir_gate *g, weir_time now);
+/* Before a leaf is checked out of turn: check those whose timers are due, as many as a weir_gate_next checks at least,
+ * so that the order of time is kept. */
+void gate_catch_up(struct weir_gate *g, weir_time now);
 
 /* ---- tree.c, for knob.c and above.c */
 

@@ -19,6 +19,11 @@ POOL_HOT void pending_add(struct weir_gate *g, uint32_t n)
 	g->pending[2][n >> 18] |= UINT64_C(1) << (n >> 12 & 63);
 }
 
+/* Return true if a leaf is in the set. */
+POOL_HOT bool pending_has(const struct weir_gate *g, uint32_t n)
+{
+	return g->pending[0][n >> 6] >> (n & 63) & 1;
+}
 /* Remove a leaf from the set, if it is in it. */
 void pending_remove(struct weir_gate *g, uint32_t n);
 
@@ -30,7 +35,7 @@ POOL_HOT uint32_t pending_take(struct weir_gate *g, uint32_t *ret, uint32_t most
 	uint32_t last = g->pending_last;
 
 	/* (A single leaf is mostly the one added last: no search is needed.) */
-	if (g->n_pending != 1 || !(g->pending[0][last >> 6] >> (last & 63) & 1))
+	if (g->n_pending != 1 || !pending_has(g, last))
 		return pending_take_many(g, ret, most);
 	pending_remove(g, last);
 	ahead_node(&g->nodes[last]);

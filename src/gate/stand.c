@@ -135,7 +135,7 @@ static bool stand_token(const struct stand *s, uint32_t n, struct node *node)
 
 	if (node->reserved < when)
 		when = node->reserved;
-	if (when <= s->now)
+	if (when <= s->at)
 		return true;
 	stand_state(s->g, n, node, NODE_TOKENS, s->now);
 	timer_set(&s->g->timer, n, when);
@@ -147,7 +147,7 @@ static void stand_look(const struct stand *s, uint32_t n, struct node *node, wei
 	const struct limits *l = &node->limits;
 	const struct weir_req *head = node->head;
 	bool pair = l->pair && limits_narrow(node->own, head);
-	weir_time span = s->now - l->stamp;
+	weir_time span = s->at - l->stamp;
 
 	if (pair ? limits_held_pair(node->own, head, span)
 		 : !limits_all(l->b, l->n_hold, head, span)) {

@@ -35,8 +35,8 @@ struct stand {
 	struct weir_gate *g;
 	struct node *nodes;
 	weir_time now;
-	weir_time coarse; /* time as of which R-tokens are counted */
-	weir_time since;  /* the same when the leaf that is checked ceased to be held, if earlier */
+	weir_time at;   /* time as of which a leaf is checked: now, or when its timer was due */
+	weir_time seen; /* time as of which R-tokens are counted */
 	bool flat;
 	bool at_once; /* a head that is checked and is the next passes at once; */
 	bool sole;    /* so does the only head that is checked, if every lane is empty */
@@ -57,8 +57,8 @@ POOL_HOT struct stand stand_at(struct weir_gate *g, weir_time now, bool flat)
 	return (struct stand){.g = g,
 		.nodes = g->nodes,
 		.now = now,
-		.coarse = timer_coarse(now),
-		.since = WEIR_NEVER,
+		.at = now,
+		.seen = timer_coarse(now),
 		.flat = flat,
 		.reserved = node_lane(g, WEIR_ROOT, NODE_RESERVED),
 		.rest = node_lane(g, WEIR_ROOT, NODE_REST),
@@ -151,19 +151,12 @@ POOL_HOT bool stand_open(const struct stand *s)
 	return s->at_once && !(s->reserved && s->reserved->waits);
 }
 
-/* Return true if the head held an R-token already when the leaf ceased to be held. */
-POOL_HOT bool stand_held_one(const struct stand *s, const struct node *node)
-{
-	return node->reserved <= s->since || node->reserved <= node->limits.r_stamp;
-}
-
 /* Return true if a head that may pass is to wait in the class REST. A head with an R-token passes first, and need
  * not wait there if it passes at once or is its leaf's only request: the leaf is idle afterwards. (If others follow,
- * the leaf would lose its place there.) But a leaf that ceased to be held before it had the token would wait there if
- * it had been checked then, and how often weir_gate_next is called must not change what passes. */
+ * the leaf would lose its place there.) */
 POOL_HOT bool stand_rests(const struct stand *s, const struct node *node, weir_time seen)
 {
-	return node->reserved > seen || !stand_held_one(s, node) || node->entry_rest.waits ||
+	return node->reserved > seen || node->entry_rest.waits ||
 	       node->priority != NODE_NO_PRIORITY || (node->head->next && !stand_open(s));
 }
 
@@ -194,16 +187,13 @@ POOL_HOT void stand_settle(const struct stand *s, struct node *node)
 /* Return true if the head fits its profile, or has none. */
 POOL_HOT bool stand_fits(const struct stand *s, const struct node *node)
 {
-	return !node->profile || node->profile->fits <= s->now;
+	return !node->profile || node->profile->fits <= s->at;
 }
 
-/* Return the time as of which R-tokens are counted: the coarse time, or the last change of their buckets if later;
- * now if the head passes now. */
+/* Return the time as of which a leaf's R-tokens are counted: not before the last change of their buckets. */
 POOL_HOT weir_time stand_seen(const struct stand *s, const struct node *node)
 {
-	weir_time seen = s->sole ? s->now : s->coarse;
-
-	return seen > node->limits.r_stamp ? seen : node->limits.r_stamp;
+	return s->seen > node->limits.r_stamp ? s->seen : node->limits.r_stamp;
 }
 
 /* Let a head that may pass in the class REST also wait in RESERVED if it holds an R-token, else set a timer for
@@ -356,7 +346,7 @@ POOL_HOT bool stand_simple(const struct stand *s, const struct node *node)
 	if (!s->flat || !head || (node->flags & NODE_KINDS))
 		return false;
 	return !l->n || (l->pair && limits_narrow(node->own, head) &&
-				!limits_held_pair(node->own, head, s->now - l->stamp));
+				!limits_held_pair(node->own, head, s->at - l->stamp));
 }
 
 /* stand_update, with a fast path for the common case. */
@@ -368,10 +358,11 @@ POOL_HOT void stand_wake(const struct stand *s, uint32_t n, struct node *node)
 		stand_again(s, n, node);
 }
 
-/* Handle the expiry of a leaf's timer. */
+/* Handle the expiry of a leaf's timer. (If very many are due, one may expire after the leaf was checked as of a later
+ * time: then a head that may pass keeps its place.) */
 POOL_HOT void stand_due(const struct stand *s, uint32_t n, struct node *node)
 {
-	if (!node_may(node, NODE_REST))
+	if (!(node->may & (1u << WEIR_CLASS_RESERVED | 1u << WEIR_CLASS_REST)))
 		stand_wake(s, n, node);
 	else if (node->flags & NODE_KINDS)
 		stand_again(s, n, node);

@@ -101,6 +101,7 @@ struct timer {
 	struct marks marks;          /* slots that have entries; */
 	uint64_t used[TIMER_LEVELS]; /* and those of the other levels, a bit each */
 	uint64_t moves;              /* entries moved down so far */
+	uint64_t asked;              /* tick to which an entry was set last */
 	struct timer_late late[TIMER_LATE]; /* a ring: times not set yet (timer_set_tick) */
 	uint32_t n_late;                    /* number of times put into it so far */
 };
@@ -186,6 +187,7 @@ POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i,
 	__builtin_prefetch(&t->slots[old], 1);
 	timer_wake(t, (int64_t)tick < t->edge[0] ? (int64_t)tick : (int64_t)tick & -TIMER_COARSE);
 	*late = (struct timer_late){tick, i + 1};
+	t->asked = tick;
 	if (before.next)
 		timer_set_now(t, timer_entry(t, before.next - 1), before.next - 1, before.tick);
 }
@@ -200,6 +202,7 @@ static inline void timer_set(struct timer *t, uint32_t i, weir_time when)
 {
 	uint64_t tick = timer_tick(when);
 
+	t->asked = tick;
 	timer_set_all(t);
 	if ((uint64_t)timer_entry(t, i)->tick > tick) /* unsigned: not set is greatest */
 		timer_move(t, i, tick);

@@ -17,7 +17,8 @@ struct turn {
 	struct lane *lane; /* the parent's, in which the leaf waits */
 	struct weir_req *req;
 	int64_t room; /* bytes that may pass now; TURN_FULL: the window is full */
-	bool sorted;  /* a leaf was placed elsewhere: try the slots before this one again */
+	bool peek; /* change no lane: how often the next is looked for must not change what passes */
+	bool sorted; /* a leaf was placed elsewhere: try the slots before this one again */
 };
 #define TURN_FULL (-1)
 
@@ -54,9 +55,10 @@ static inline uint32_t turn_descend(
 	for (;;) {
 		if (!kinds)
 			return NODE_NIL;
-		if (!lane->keyed && lane->allowed != kinds)
+		if (!turn->peek && !lane->keyed && lane->allowed != kinds)
 			lane_allow(lane, kinds);
-		uint32_t e = lane_first(lane, &g->home);
+		uint32_t e =
+			turn->peek ? lane_peek(lane, &g->home, kinds) : lane_first(lane, &g->home);
 
 		if (e == LANE_NIL)
 			return above && above->keyed
@@ -75,7 +77,12 @@ static inline uint32_t turn_descend(
 			turn->req = kind_head(g, e, node_class(turn->slot), kinds);
 			if (node_may(&g->nodes[e], turn->slot) && turn->req)
 				return e;
-			return lane->keyed ? turn_drop(g, lane, e) : turn_sort(g, e, now);
+			if (lane->keyed)
+				return turn_drop(g, lane, e);
+			if (!turn->peek)
+				return turn_sort(g, e, now);
+			g->tries = 0;
+			return NODE_NIL;
 		}
 		struct lane *below = g->lanes[e & ~LANE_OF_LANE];
 
@@ -396,7 +403,7 @@ POOL_HOT bool turn_is_large(const struct node *node)
 static __attribute__((noinline)) void turn_large(struct stand s, uint32_t leaf, struct node *node)
 {
 	s.sole = false;
-	s.since = WEIR_NEVER;
+	s.at = s.now;
 	node->may = 0;
 	stand_look_many(&s, leaf, node, s.now);
 }
@@ -510,10 +517,10 @@ POOL_HOT struct weir_req *turn_alone(const struct stand *s, uint32_t leaf, struc
 		return NULL;
 	if (!stands)
 		node->reserved = limits_reserved_pair(&node->limits, node->own, node->head);
-	if (node->reserved > stand_seen(s, node))
-		return s->sole ? turn_pass_alone(s, leaf, node, NODE_REST) : NULL;
-	return stands || stand_held_one(s, node) ? turn_pass_alone(s, leaf, node, NODE_RESERVED)
-						 : NULL;
+	if (node->reserved <= stand_seen(s, node))
+		return turn_pass_alone(s, leaf, node, NODE_RESERVED);
+	return s->sole && node->reserved > s->now ? turn_pass_alone(s, leaf, node, NODE_REST)
+						  : NULL;
 }
 
 /* Dispatch the first head with an R-token; NULL if there is none. */
@@ -524,6 +531,6 @@ static __attribute__((noinline)) struct weir_req *turn_reserved(struct stand s)
 	if (!turn_pick(s.g, &turn, s.now))
 		return NULL;
 	s.sole = false;
-	s.since = WEIR_NEVER;
+	s.at = s.now;
 	return turn_pass(&s, &turn);
 }
