@@ -65,7 +65,7 @@ static void change(const struct weir_policy *p)
 	MUST(policy_copy(p, &copy) == 0);
 	MUST(policy_each_expand(copy, senders, 2) == 0);
 	policy_size_resolve(copy, NULL, NULL);
-	MUST(policy_each_fit(copy, senders, 2) == 0);
+	MUST(policy_each_fit(copy, senders, 2, NULL, false) == 0);
 	use(copy);
 	MUST(weir_policy_parse(one, strlen(one), "one", &other, &err) == 0);
 	MUST(weir_gate_new(&config, &gate) == 0);

@@ -100,7 +100,7 @@ struct weir_tenant {
 		*each;        /* the template of its children; then `match` is the template's */
 	bool made;            /* by the parent's template, for its match; found by its name */
 	bool others;          /* takes the clients for which the parent's template has no tenant */
-	bool min_off;         /* its min does not fit beside the others', and is not in min */
+	const char *min_off;  /* why its min is not in force, nor in min; NULL: it is */
 	uint8_t slo_ops;      /* of the slo: 0: all requests, WEIR_OPS_READS or WEIR_OPS_WRITES */
 	weir_time slo_window; /* over which it counts; 0: not stated */
 	const struct policy_planned *planned; /* NULL: none of its keys is stated */

@@ -56,6 +56,12 @@ static void reconcile(struct weir_bounds *b)
 	}
 }
 
+void policy_bounds_leaf(const struct weir_tenant *t, struct weir_bounds *ret_need)
+{
+	own_bounds(t, ret_need);
+	reconcile(ret_need);
+}
+
 void policy_bounds_needs(const struct weir_policy *p, struct weir_bounds *ret_needs)
 {
 	for (size_t i = p->n_tenants; i-- > 0;) {

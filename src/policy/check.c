@@ -232,6 +232,24 @@ static void warn_unreachable(
 	}
 }
 
+static void check_maxes(
+	struct policy_reading *r, const struct weir_tenant *t, const struct weir_bounds *need)
+{
+	for (unsigned k = 0; k < t->n_max; k++) {
+		check_max(r, t, &t->max[k], need);
+		warn_unreachable(r, t, &t->max[k]);
+	}
+	check_max_sum(r, t, need);
+}
+
+void policy_check_leaf(struct policy_reading *r, const struct weir_tenant *t)
+{
+	struct weir_bounds need;
+
+	policy_bounds_leaf(t, &need);
+	check_maxes(r, t, &need);
+}
+
 static void check_bounds(struct policy_reading *r, const struct weir_bounds *needs)
 {
 	const struct weir_policy *p = r->policy;
@@ -241,11 +259,7 @@ static void check_bounds(struct policy_reading *r, const struct weir_bounds *nee
 
 		for (unsigned k = 0; k < t->n_min; k++)
 			check_min(r, t, &t->min[k], needs);
-		for (unsigned k = 0; k < t->n_max; k++) {
-			check_max(r, t, &t->max[k], &needs[i]);
-			warn_unreachable(r, t, &t->max[k]);
-		}
-		check_max_sum(r, t, &needs[i]);
+		check_maxes(r, t, &needs[i]);
 	}
 }
 
@@ -260,8 +274,8 @@ static int reach_join(int a, int b)
 	return b == REACH_NONE ? a : REACH_SEVERAL;
 }
 
-/* Return which resources a leaf's requests can reach, by its matches and the exports. */
-static int reach_leaf(const struct weir_policy *p, const struct weir_tenant *t)
+/* By its matches and the exports. */
+int policy_check_reach(const struct weir_policy *p, const struct weir_tenant *t)
 {
 	int reach = REACH_NONE;
 
@@ -359,7 +373,7 @@ static void check_capacity(struct policy_reading *r, const struct weir_bounds *n
 
 		reach[i] = REACH_NONE;
 		if (t->first_child < 0)
-			reach[i] = reach_leaf(p, t);
+			reach[i] = policy_check_reach(p, t);
 		for (int c = t->first_child; c >= 0; c = p->tenants[c].next_sibling)
 			reach[i] = reach_join(reach[i], reach[c]);
 	}

@@ -111,6 +111,7 @@ static void tenant(struct policy_reading *r, struct weir_tenant *t)
 
 	string(r, &t->name);
 	string(r, &t->path);
+	string(r, &t->min_off);
 	knobs(r, t);
 	if (t->each)
 		t->each = policy_each_copy(r, t->each);

@@ -4,9 +4,10 @@
  *
  * METHOD  Expand: the tenants are written into a new array behind their template's `others`, by name, so that a list of
  *         tenants shows them there; indices are moved along. O(n log n).
- *         Fit: the tenants that may lose their min are put in order, those that had it first. The longest beginning of that
- *         order with which the limits pass the check is found by halving. A tenant behind one whose min does not fit has to
- *         wait, too: otherwise small mins would keep a large one out for ever. O(n log n).
+ *         Fit: the tenants that may lose their min are put in order. They are tried all at once; if the limits do not pass the
+ *         check, the first half is decided, then the other one, and so on: in the end each has its min that fits beside those
+ *         before it. More mins never make a policy valid, so a min is not tried that is at least one that was refused, at
+ *         the same place. O(n log n) for each refused min that is smaller than those before it.
  */
 #include "policy/each.h"
 #include "policy/impl.h"
@@ -67,6 +68,7 @@ static size_t find_adds(
 
 		a->of = policy_match_owner(p, &list[i].who);
 		if (a->of < 0 || !p->tenants[a->of].each ||
+			(list[i].gone && p->tenants[a->of].each->by & POLICY_BY_EXPORT) ||
 			!policy_each_name(p->tenants[a->of].each, &list[i].who, a->name))
 			continue;
 		a->order = a->lead = i;
@@ -286,78 +288,177 @@ int policy_each_expand(struct weir_policy *p, struct policy_instance *list, size
 
 /* ---- mins */
 
-struct fit {
-	struct policy_reading r;
-	struct {
-		int tenant;
-		unsigned n_min;
-	} * order;
-	size_t n;
+struct candidate { /* for a min */
+	int tenant;
+	unsigned n_min;
+	int reach;
+	struct weir_bounds need;
+	const char *why; /* its min was refused; NULL: not yet */
 };
 
-static void add_candidate(struct fit *f, bool *seen, int tenant)
+struct fit {
+	struct policy_reading r;
+	const struct weir_policy *was;
+	bool strict;
+	struct candidate *order;
+	size_t n;
+	size_t *refused; /* indices of `order`, of those that were tried */
+	size_t n_refused;
+};
+
+/* Return the first error of the limits, or of those of one tenant; NULL: there is none. */
+static const char *wrong(struct fit *f, const struct weir_tenant *only)
 {
-	const struct weir_tenant *t = &f->r.policy->tenants[tenant];
+	f->r.remarks->n_errors = f->r.remarks->n_warnings = 0;
+	if (only)
+		policy_check_leaf(&f->r, only);
+	else
+		policy_check_limits(&f->r);
+	return f->r.remarks->n_errors ? f->r.remarks->errors[0].text : NULL;
+}
+
+static void turn(struct fit *f, const struct candidate *c, const char *why)
+{
+	struct weir_tenant *t = &f->r.policy->tenants[c->tenant];
+
+	t->n_min = why ? 0 : c->n_min;
+	t->min_off = why;
+}
+
+static bool at_least(const struct weir_bounds *a, const struct weir_bounds *b)
+{
+	for (unsigned s = 0; s < WEIR_LIMITS; s++)
+		if (a->min[s] < b->min[s])
+			return false;
+	return true;
+}
+
+/* Return why a min that counts at the same nodes, and is no larger, was refused. */
+static const char *refused_before(const struct fit *f, const struct candidate *c)
+{
+	const struct weir_tenant *t = f->r.policy->tenants;
+
+	for (size_t i = 0; i < f->n_refused; i++) {
+		const struct candidate *other = &f->order[f->refused[i]];
+
+		if (t[c->tenant].parent == t[other->tenant].parent && c->reach == other->reach &&
+			at_least(&c->need, &other->need))
+			return other->why;
+	}
+	return NULL;
+}
+
+/* Decide on a part of the order: those before it are decided, those after it are off. */
+static void admit(struct fit *f, size_t from, size_t to)
+{
+	size_t middle = from + (to - from) / 2;
+	const char *why;
+
+	for (size_t i = from; i < to; i++)
+		turn(f, &f->order[i], refused_before(f, &f->order[i]));
+	why = wrong(f, NULL);
+	if (!why)
+		return;
+	if (to - from == 1)
+		why = f->order[from].why = policy_string(&f->r, why);
+	for (size_t i = from; i < to && why; i++)
+		turn(f, &f->order[i], why);
+	if (to - from == 1) {
+		f->refused[f->n_refused++] = from;
+		return;
+	}
+	admit(f, from, middle);
+	admit(f, middle, to);
+}
+
+/* ---- candidates */
+
+/* Return the tenant as it was; NULL: it is new. */
+static const struct weir_tenant *before(
+	const struct fit *f, const struct weir_tenant *t, const struct weir_who *who)
+{
+	int i = !f->was ? -1
+		: who   ? weir_policy_match(f->was, who)
+			: weir_policy_find(f->was, t->path);
+
+	return i >= 0 && !f->was->tenants[i].others ? &f->was->tenants[i] : NULL;
+}
+
+/* Return true if the change has to leave the tenant its min. */
+static bool must_stay(const struct fit *f, const struct weir_tenant *was, const char *own_fault)
+{
+	if (!f->strict || !was)
+		return false;
+	if (was->min_off)
+		return own_fault && strcmp(own_fault, was->min_off) != 0;
+	return was->n_min || !was->n_min_by_size; /* the size was not known */
+}
+
+/* Add the tenant if its min may be taken away, and it is one of those that had it, or of the others. */
+static void add_candidate(
+	struct fit *f, bool *seen, int tenant, const struct weir_who *who, bool had)
+{
+	struct weir_tenant *t = &f->r.policy->tenants[tenant];
+	const struct weir_tenant *was = before(f, t, who);
+	struct candidate *c = &f->order[f->n];
+	struct weir_bounds old = {{0}, {0}};
+	const char *fault;
 
 	if (seen[tenant] || !t->n_min)
 		return;
+	*c = (struct candidate){.tenant = tenant, .n_min = t->n_min};
+	policy_bounds_leaf(t, &c->need);
+	if (was)
+		policy_bounds_leaf(was, &old);
+	if (at_least(&old, &c->need) != had)
+		return;
 	seen[tenant] = true;
-	f->order[f->n].tenant = tenant;
-	f->order[f->n++].n_min = t->n_min;
-}
-
-/* Return true if the limits are valid with the mins of the first n. */
-static bool fits(struct fit *f, size_t n)
-{
-	for (size_t i = 0; i < f->n; i++) {
-		struct weir_tenant *t = &f->r.policy->tenants[f->order[i].tenant];
-
-		t->n_min = i < n ? f->order[i].n_min : 0;
-		t->min_off = i >= n;
-	}
-	f->r.remarks->n_errors = f->r.remarks->n_warnings = 0;
-	policy_check_limits(&f->r);
-	return !f->r.remarks->n_errors;
-}
-
-/* Keep as many as fit; if not even none does, the fault is elsewhere, and the check will report it. */
-static void search(struct fit *f)
-{
-	size_t low = 0, high = f->n;
-
-	if (fits(f, f->n))
+	fault = wrong(f, t);
+	if (must_stay(f, was, fault))
 		return;
-	if (!fits(f, 0)) {
-		fits(f, f->n);
+	if (fault) {
+		fault = policy_string(&f->r, fault);
+		if (fault)
+			turn(f, c, fault);
 		return;
 	}
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		*(fits(f, middle) ? &low : &high) = middle;
-	}
-	fits(f, low);
+	c->reach = policy_check_reach(f->r.policy, t);
+	f->n++;
 }
 
-int policy_each_fit(struct weir_policy *p, const struct policy_instance *list, size_t n)
+static void add_candidates(struct fit *f, bool *seen, const struct policy_instance *list, size_t n)
+{
+	for (int had = 1; had >= 0; had--) {
+		for (size_t i = 0; i < n; i++)
+			if (list[i].tenant >= 0)
+				add_candidate(f, seen, list[i].tenant, &list[i].who, had);
+		for (size_t i = 0; i < f->r.policy->n_tenants; i++)
+			if (f->r.policy->tenants[i].n_min_by_size)
+				add_candidate(f, seen, (int)i, NULL, had);
+	}
+}
+
+int policy_each_fit(struct weir_policy *p, const struct policy_instance *list, size_t n,
+	const struct weir_policy *was, bool strict)
 {
 	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
-	struct fit f = {.r = {.policy = p, .remarks = remarks}};
+	struct fit f = {.r = {.policy = p, .remarks = remarks}, .was = was, .strict = strict};
 	bool *seen = policy_scratch(&f.r, p->n_tenants, sizeof(*seen));
 
 	f.order = policy_scratch(&f.r, p->n_tenants, sizeof(*f.order));
+	f.refused = policy_scratch(&f.r, p->n_tenants, sizeof(*f.refused));
 	if (remarks && !f.r.no_memory) {
-		for (int pass = 1; pass >= 0; pass--)
-			for (size_t i = 0; i < n; i++)
-				if (list[i].tenant >= 0 && list[i].had_min == pass)
-					add_candidate(&f, seen, list[i].tenant);
-		for (size_t i = 0; i < p->n_tenants; i++)
-			if (p->tenants[i].n_min_by_size)
-				add_candidate(&f, seen, (int)i);
-		if (f.n)
-			search(&f);
+		add_candidates(&f, seen, list, n);
+		if (f.n && wrong(&f, NULL)) {
+			for (size_t i = 0; i < f.n; i++)
+				turn(&f, &f.order[i], "");
+			if (!wrong(&f,
+				    NULL)) /* else the check reports the fault, which is elsewhere */
+				admit(&f, 0, f.n);
+		}
 	}
 	free(f.order);
+	free(f.refused);
 	free(seen);
 	free(remarks);
 	return !remarks || f.r.no_memory ? -ENOMEM : 0;

@@ -91,7 +91,7 @@ int policy_each_make(
 		rc = no_memory(err);
 	if (rc == 0 && many) {
 		policy_size_resolve(p, NULL, NULL);
-		rc = policy_each_fit(p, list, many) < 0 ? no_memory(err) : 0;
+		rc = policy_each_fit(p, list, many, NULL, false) < 0 ? no_memory(err) : 0;
 	}
 	free(list);
 	free(fields);

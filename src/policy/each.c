@@ -234,6 +234,18 @@ static void check_child(
 	}
 }
 
+/* Check the limits of every tenant that the template makes. */
+static void check_leaf(struct policy_reading *r, const struct weir_tenant *t)
+{
+	struct weir_tenant leaf = t->each->leaf;
+	char path[RAW];
+
+	snprintf(path, sizeof(path), "%s/%s", t->path, t->each->name);
+	leaf.path = path;
+	leaf.parent = -1;
+	policy_check_leaf(r, &leaf);
+}
+
 void policy_each_check(struct policy_reading *r)
 {
 	const struct weir_policy *p = r->policy;
@@ -243,6 +255,7 @@ void policy_each_check(struct policy_reading *r)
 
 		if (!t->each)
 			continue;
+		check_leaf(r, t);
 		if (p->cluster.n_servers)
 			policy_refuse_at(r, t->each->at,
 				"a cluster has no templates: all of its machines must know the "

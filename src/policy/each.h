@@ -37,18 +37,21 @@ bool policy_each_name(
 
 struct policy_instance { /* a sender that has, or shall have, a tenant of a template */
 	struct weir_who who;
-	bool had_min; /* its min was in force before: comes before new ones */
-	int tenant;   /* returned: its index; -1: no template has a tenant for it */
-	void *texts;  /* the caller's */
+	bool gone;   /* its export does not exist: a template by export makes no tenant for it */
+	int tenant;  /* returned: its index; -1: no template has a tenant for it */
+	void *texts; /* the caller's */
 };
 
 /* Make the tenants of the senders, in their order until the template has max_tenants. Two senders may have the same tenant.
  * Indices of tenants change. 0 or -ENOMEM: then p can only be freed. */
 int policy_each_expand(struct weir_policy *p, struct policy_instance *list, size_t n);
 
-/* Take away the mins of tenants made, and mins by size, that do not fit (min_off), the last in order first: those that had
- * one are before the others. After policy_each_expand with the same list. 0 or -ENOMEM. */
-int policy_each_fit(struct weir_policy *p, const struct policy_instance *list, size_t n);
+/* Take away the mins of tenants made, and mins by size, that do not fit (min_off). After policy_each_expand with the same list.
+ * was: the policy in force until now, or NULL. The mins in force there come first, then the others in the order of the list;
+ * one that does not fit takes none from those after it. strict: the mins of tenants that exist in `was` stay, unless
+ * they were off there; if they do not fit, the check refuses the policy. 0 or -ENOMEM. */
+int policy_each_fit(struct weir_policy *p, const struct policy_instance *list, size_t n,
+	const struct weir_policy *was, bool strict);
 
 /* Return true if the path is that of a tenant that a template may make and has not made. */
 bool policy_each_absent(const struct weir_policy *p, const char *path);

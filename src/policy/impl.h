@@ -199,6 +199,10 @@ int policy_lab_tenant_read(
 void policy_check(struct policy_reading *r);
 /* The part of it about mins and maxes. */
 void policy_check_limits(struct policy_reading *r);
+/* Only the maxes of one leaf against its own mins. */
+void policy_check_leaf(struct policy_reading *r, const struct weir_tenant *t);
+/* Return the only resource that a leaf's requests can reach, or a negative number. */
+int policy_check_reach(const struct weir_policy *p, const struct weir_tenant *t);
 /* policy/check-match.c: the part of it about matches and exports. */
 void policy_check_matches(struct policy_reading *r);
 /* policy/check-client.c: warnings about effects on clients. */
@@ -207,6 +211,8 @@ void policy_check_clients(struct policy_reading *r);
 /* policy/bounds.c, per tenant: needs[i].min: its own min or the sum of those below, whichever is
  * more; .max: own max, or the children's together if that is less; INFINITY. */
 void policy_bounds_needs(const struct weir_policy *p, struct weir_bounds *ret_needs);
+void policy_bounds_leaf(
+	const struct weir_tenant *t, struct weir_bounds *ret_need); /* of one leaf */
 
 /* policy/match.c */
 bool policy_match_bad(const struct weir_match *m, const char **ret_field, const char **ret_why);

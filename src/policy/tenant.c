@@ -3,6 +3,7 @@
 #include "policy/each.h"
 #include "policy/impl.h"
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -167,13 +168,30 @@ static int read_one(struct policy_reading *r, yamldoc_node n, int parent)
 	return index;
 }
 
-/* Add the tenant for clients of a template that have none of their own: its weight and fixed max. */
+/* Several sizes share the tenant: a max by size is the most that one of them may have, or else the least. */
+static void add_others_max(struct weir_tenant *t, const struct weir_by_size *s)
+{
+	double rate = s->at_most < INFINITY ? s->at_most : s->at_least;
+	bool burst = s->burst_rate > rate;
+
+	if (rate > 0)
+		t->max[t->n_max++] = (struct weir_limit){.unit = s->unit,
+			.ops = s->ops,
+			.rate = rate,
+			.burst_rate = burst ? s->burst_rate : 0,
+			.burst_for = burst ? s->burst_for : 0,
+			.at = s->at};
+}
+
+/* Add the tenant for clients of a template that have none of their own: its weight and max. */
 static int add_others(struct policy_reading *r, yamldoc_node n, int parent)
 {
 	const struct weir_each *e = r->policy->tenants[parent].each;
 	struct weir_tenant t = blank(parent);
 
 	policy_class_lay(&t, &e->leaf, POLICY_GIVEN_WEIGHT | POLICY_GIVEN_MAX);
+	for (unsigned i = 0; i < t.n_max_by_size; i++)
+		add_others_max(&t, &t.max_by_size[i]);
 	t.max_by_size = NULL;
 	t.n_max_by_size = 0;
 	t.name = POLICY_EACH_OTHERS;

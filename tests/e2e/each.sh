@@ -20,6 +20,9 @@ classes:
   gold: {weight: 8}
   silver: {weight: 1}
   sized: {max: {rate: 3200 iops/GiB, at_least: 25 iops}}
+  cap: {max: 77 iops}
+  most: {min: 350 iops}
+  little: {min: 100 iops}
 resources:
   - name: disk
     depth: 8
@@ -41,11 +44,11 @@ resources:
 tenants:
   - {name: vms, weight: 4, each: {match: {export: "vm-*"}, class: silver, expire_after: 1s}}
   - {name: sizes, each: {match: {export: "size-*"}, class: sized, expire_after: 1s}}
-  - {name: few, each: {match: {export: "few-*"}, max_tenants: 2}}
+  - {name: few, each: {match: {export: "few-*"}, max_tenants: 2, max: {rate: 1 iops/GiB, at_least: 20 iops, at_most: 50 iops}}}
   - {name: mins, each: {match: {export: "min-*"}, min: 600 iops}}
   - {name: users, each: {match: {export: home, uid: "*"}, name: "u{uid}"}}
 END
-truncate -s 32M size-4.raw size-5.raw
+truncate -s 32M size-4.raw size-5.raw min-3.raw min-4.raw
 WEIR_SOCKET=$here/api.sock
 export WEIR_SOCKET
 weir policy check weir.yaml >check.out 2>&1 || fail "weir policy check refuses it"
@@ -220,6 +223,11 @@ h = [connect(f"few-{i}") for i in (1, 2, 3)]
 h[2].pread(512, 0)
 check(tenants()["few/others"]["clients"] == 1, "one more shares 'others'")
 check(open("gate.log").read().count("max-tenants") == 1, "and this is logged once")
+check(tenants()["few/others"]["max"]["iops"] == 50, "a max by size is its at_most in 'others'")
+begin = time.monotonic()
+for _ in range(100):
+    h[2].pread(512, 0)
+check(time.monotonic() - begin > 1, "and this holds")
 for one in h:
     one.shutdown()
 
@@ -231,6 +239,44 @@ check(t["mins/min-2"]["min_off"] and not t["mins/min-2"]["min"], "the second has
 check("min-off tenant=mins/min-2" in open("gate.log").read(), "and is named in the log")
 check('weir_tenant_min_off{tenant="mins/min-2"} 1' in metrics(), "and in /metrics")
 check("MIN OFF: mins/min-2" in os.popen("weir status").read(), "and in the status")
+check("over the capacity of 'disk'" in open("gate.log").read(), "with the reason")
+
+
+def weir(*args):
+    return subprocess.run(["weir", *args], capture_output=True, text=True)
+
+
+def mins():
+    return {path[5:]: t["min"].get("iops", 0) for path, t in tenants().items() if path.startswith("mins/min-")}
+
+
+def refused(why, *args):
+    got = weir(*args)
+    check(got.returncode and why in got.stderr, f"{' '.join(args)}: refused: {got.stderr}")
+    check(mins()["min-1"] == 600, f"and the min in force stays: {mins()}")
+
+
+def add(name, class_):
+    weir("volume", "add", "disk", name, f"file:{HERE}/{name}.raw", "--class", class_)
+    h.append(connect(name))
+
+
+refused("is below its min, 600 iops", "set", "mins/min-1.max", "77 iops")
+refused("is below its min, 600 iops", "set", "mins/min-2.max", "77 iops")
+refused("over the capacity of 'disk', 1k iops", "set", "mins/min-1.min", "1100 iops")
+refused("over the capacity of 'disk', 500 iops", "set", "disk.capacity", "500 iops")
+refused("below the mins of its children", "set", "mins.max", "100 iops")
+refused("over the capacity", "set", "few.min", "600 iops")
+open("more.yaml", "w").write(open("weir.yaml").read().replace("min: 600 iops", "min: 1100 iops"))
+refused("over the capacity of 'disk', 1k iops", "policy", "apply", "more.yaml")
+add("min-3", "most")
+check(mins() == {"min-1": 600, "min-2": 0, "min-3": 350}, f"a smaller min after one that does not fit: {mins()}")
+refused("is below its min, 600 iops", "volume", "set", "min-3", "--class", "cap")
+add("min-4", "little")
+check(mins()["min-4"] == 0, f"no room for one more: {mins()}")
+weir("volume", "rm", "--force", "min-3")
+check(mins() == {"min-1": 600, "min-2": 0, "min-4": 100}, f"a volume that is removed gives its min back: {mins()}")
+del h[2]
 for one in h:
     one.shutdown()
 

@@ -177,32 +177,213 @@ static void test_same_name(void)
 	weir_policy_free(p);
 }
 
+static struct weir_policy *copy_of(const struct weir_policy *p)
+{
+	struct weir_policy *copy;
+
+	CHECK_INT(policy_copy(p, &copy), 0);
+	return copy;
+}
+
+static const char thirty[] = "resources: [{name: r, back: \"memory:1G\", capacity: 100 iops}]\n"
+			     "tenants:\n"
+			     "  - {name: v, each: {match: {export: \"*\"}, min: 30 iops}}\n"
+			     "  - {name: db, min: 20 iops, match: {export: db}}\n";
+
 /* Those that had their min keep it; the others get what fits, in order. */
 static void test_fit(void)
 {
-	static const char text[] =
-		"resources: [{name: r, back: \"memory:1G\", capacity: 100 iops}]\n"
-		"tenants:\n"
-		"  - {name: v, each: {match: {export: \"*\"}, min: 30 iops}}\n"
-		"  - {name: db, min: 20 iops, match: {export: db}}\n";
-	struct weir_policy *p = parse(text);
+	struct weir_policy *p = parse(thirty), *was = parse(thirty);
 	struct policy_instance list[] = {EXPORT("a"), EXPORT("b"), EXPORT("c")};
 
-	list[2].had_min = true;
+	expand(was, &list[2], 1);
 	expand(p, list, 3);
 	CHECK_INT(policy_override_check(p, NULL, NULL), -EINVAL);
-	CHECK_INT(policy_each_fit(p, list, 3), 0);
+	CHECK_INT(policy_each_fit(p, list, 3, was, false), 0);
 	CHECK_INT(policy_override_check(p, NULL, NULL), 0);
 	CHECK_INT(p->tenants[list[0].tenant].n_min, 1);
 	CHECK_INT(p->tenants[list[1].tenant].n_min, 0);
-	CHECK(p->tenants[list[1].tenant].min_off);
+	CHECK_STR(p->tenants[list[1].tenant].min_off,
+		"t.yaml:1:52: the mins add up to 110 iops, over the capacity of 'r', 100 iops");
 	CHECK_INT(p->tenants[list[2].tenant].n_min, 1);
+	weir_policy_free(was);
+	was = copy_of(p);
 	weir_policy_free(p);
-	p = parse(text);
+	CHECK(was->tenants[list[1].tenant].min_off);
+	weir_policy_free(was);
+	p = parse(thirty);
 	expand(p, list, 2);
-	CHECK_INT(policy_each_fit(p, list, 2), 0);
+	CHECK_INT(policy_each_fit(p, list, 2, NULL, false), 0);
 	CHECK_INT(p->tenants[list[1].tenant].n_min, 1);
 	CHECK(!p->tenants[list[1].tenant].min_off);
+	weir_policy_free(p);
+}
+
+static void set(struct weir_policy *p, const char *key, const char *value)
+{
+	CHECK_INT(policy_override_set(p, key, value, NULL), 0);
+}
+
+/* Each min is judged alone: a smaller one after a larger one that does not fit is kept, and the reason is the true one. */
+static void test_fit_alone(void)
+{
+	struct weir_policy *p = parse(thirty);
+	struct policy_instance list[] = {
+		EXPORT("d"), EXPORT("b"), EXPORT("a"), EXPORT("c"), EXPORT("e")};
+
+	expand(p, list, 5);
+	set(p, "v/d.max", "7 iops");
+	set(p, "v/b.min", "90 iops");
+	set(p, "v/c.min", "95 iops");
+	set(p, "v/e.min", "5 iops");
+	CHECK_INT(policy_each_fit(p, list, 5, NULL, false), 0);
+	CHECK_INT(policy_override_check(p, NULL, NULL), 0);
+	CHECK(strstr(p->tenants[list[0].tenant].min_off,
+		"the max of 'v/d', 7 iops, is below its min, 30 iops"));
+	CHECK(strstr(p->tenants[list[1].tenant].min_off, "over the capacity of 'r'"));
+	CHECK(strstr(p->tenants[list[3].tenant].min_off, "over the capacity of 'r'"));
+	CHECK_INT(p->tenants[list[2].tenant].n_min, 1);
+	CHECK_INT(p->tenants[list[4].tenant].n_min, 1);
+	weir_policy_free(p);
+}
+
+/* A change to a policy in force, with tenants a and b and then more, is refused if it takes a min from one of them. */
+static void changed(const char *key, const char *value, const char *error)
+{
+	struct policy_instance list[] = {EXPORT("a"), EXPORT("b"), EXPORT("c")};
+	struct weir_policy *p = parse(thirty), *was = parse(thirty);
+	struct weir_err err = {.text = ""};
+
+	expand(was, list, 3);
+	CHECK_INT(policy_each_fit(was, list, 3, NULL, false), 0);
+	CHECK(was->tenants[list[2].tenant].min_off);
+	expand(p, list, 3);
+	set(p, key, value);
+	CHECK_INT(policy_each_fit(p, list, 3, was, true), 0);
+	CHECK_INT(policy_override_check(p, NULL, &err), error ? -EINVAL : 0);
+	if (error && !strstr(err.text, error))
+		CHECK_STR(err.text, error);
+	for (int i = 0; i < 2; i++)
+		CHECK(!p->tenants[list[i].tenant].min_off);
+	weir_policy_free(p);
+	weir_policy_free(was);
+}
+
+static void test_fit_changed(void)
+{
+	changed("v/a.max", "7 iops", "the max of 'v/a', 7 iops, is below its min, 30 iops");
+	changed("v/c.max", "7 iops", "the max of 'v/c', 7 iops, is below its min, 30 iops");
+	changed("v/a.min", "90 iops", "the mins add up to 140 iops");
+	changed("db.min", "60 iops", "the mins add up to 120 iops");
+	changed("r.capacity", "50 iops", "the mins add up to 80 iops");
+	changed("v.max", "10 iops", "below the mins of its children together, 60 iops");
+	changed("v/c.min", "20 iops", NULL);
+	changed("v/a.min", "31 iops", NULL);
+}
+
+/* A tenant that had a fault of its own when it was made does not block later changes. */
+static void test_fit_own_fault(void)
+{
+	struct policy_instance list[] = {EXPORT("a"), EXPORT("b")};
+	struct weir_policy *p = parse(thirty), *was = parse(thirty);
+
+	for (int i = 0; i < 2; i++) {
+		expand(i ? p : was, list, 2);
+		set(i ? p : was, "v/a.max", "7 iops");
+	}
+	CHECK_INT(policy_each_fit(was, list, 2, NULL, false), 0);
+	set(p, "v/b.weight", "2");
+	CHECK_INT(policy_each_fit(p, list, 2, was, true), 0);
+	CHECK_INT(policy_override_check(p, NULL, NULL), 0);
+	CHECK(p->tenants[list[0].tenant].min_off);
+	CHECK(!p->tenants[list[1].tenant].min_off);
+	weir_policy_free(p);
+	weir_policy_free(was);
+}
+
+/* A min by size that grows loses its place before the mins that are in force. */
+static void test_fit_grown(void)
+{
+	static const char text[] =
+		"resources: [{name: r, back: \"memory:9G\", capacity: 100 iops}]\n"
+		"exports: [{name: a, size: %s GiB}, {name: b, offset: 8 GiB, size: 1 GiB}]\n"
+		"tenants: [{name: v, each: {match: {export: \"*\"}, min: 30 iops/GiB}}]\n";
+	struct policy_instance list[] = {EXPORT("a"), EXPORT("b")};
+	struct weir_policy *both[2];
+
+	for (int i = 0; i < 2; i++) {
+		char now[512];
+
+		sprintf(now, text, i ? "3" : "1");
+		both[i] = expand(parse(now), list, 2);
+		policy_size_resolve(both[i], NULL, NULL);
+		CHECK_INT(policy_each_fit(both[i], list, 2, i ? both[0] : NULL, false), 0);
+		CHECK(!both[i]->tenants[list[1].tenant].min_off);
+		CHECK_INT(both[i]->tenants[list[0].tenant].min_off != NULL, i);
+	}
+	weir_policy_free(both[0]);
+	weir_policy_free(both[1]);
+}
+
+/* Against the law, one by one: a min is kept if the limits are valid with it and with those kept before it. */
+static void test_law_fit(void)
+{
+	struct rng rng;
+
+	rng_init(&rng, 1, "fit");
+	for (int round = 0; round < 200; round++) {
+		struct policy_instance list[12];
+		char names[12][4], value[32];
+		struct weir_policy *p = parse(thirty), *q = parse(thirty);
+		size_t n = 1 + rng_below(&rng, 12);
+
+		for (size_t i = 0; i < n; i++) {
+			sprintf(names[i], "e%u", (unsigned)(i * 7 % 12));
+			list[i] = (struct policy_instance){.who = {.export_ = names[i]}};
+		}
+		expand(p, list, n);
+		expand(q, list, n);
+		for (size_t i = 0; i < n; i++) {
+			char key[16];
+
+			sprintf(key, "v/%s.min", names[i]);
+			sprintf(value, "%u iops", 1 + (unsigned)rng_below(&rng, 40));
+			set(p, key, value);
+			set(q, key, "none");
+		}
+		CHECK_INT(policy_each_fit(p, list, n, NULL, false), 0);
+		for (size_t i = 0; i < n; i++) {
+			struct weir_tenant *t = &q->tenants[list[i].tenant];
+			const struct weir_tenant *is = &p->tenants[list[i].tenant];
+
+			t->min[0] = is->min[0];
+			t->n_min = 1;
+			if (policy_override_check(q, NULL, NULL) < 0)
+				t->n_min = 0;
+			CHECK_INT(is->n_min, t->n_min);
+			CHECK_INT(is->min_off == NULL, t->n_min);
+		}
+		weir_policy_free(p);
+		weir_policy_free(q);
+	}
+}
+
+/* A volume that was removed has no tenant; users of one export do not depend on it. */
+static void test_gone(void)
+{
+	struct weir_policy *p =
+		parse("tenants:\n"
+		      "  - {name: v, each: {match: {export: \"vm-*\"}, min: 1 iops}}\n"
+		      "  - {name: u, each: {match: {uid: \"*\"}}}\n");
+	struct policy_instance list[] = {
+		EXPORT("vm-a"), EXPORT("vm-b"), {.who = {.export_ = "x", .uid = "1"}}};
+
+	list[0].gone = list[2].gone = true;
+	expand(p, list, 3);
+	CHECK_INT(list[0].tenant, -1);
+	CHECK_INT(weir_policy_find(p, "v/vm-a"), -ENOENT);
+	CHECK_STR(p->tenants[list[1].tenant].path, "v/vm-b");
+	CHECK_STR(p->tenants[list[2].tenant].path, "u/1");
 	weir_policy_free(p);
 }
 
@@ -218,7 +399,7 @@ static void test_fit_beside_folder(void)
 	struct policy_instance list[] = {EXPORT("vm-a"), EXPORT("vm-b")};
 
 	expand(p, list, 2);
-	CHECK_INT(policy_each_fit(p, list, 2), 0);
+	CHECK_INT(policy_each_fit(p, list, 2, NULL, false), 0);
 	CHECK(!p->tenants[list[0].tenant].min_off);
 	CHECK(p->tenants[list[1].tenant].min_off);
 	weir_policy_free(p);
@@ -240,8 +421,31 @@ static void test_by_size(void)
 	weir_policy_free(p);
 }
 
+/* Clients that share `others` have the bound of a max by size. */
+static void test_others(void)
+{
+	struct weir_policy *p = parse(
+		"tenants:\n"
+		"  - {name: v, each: {match: {export: \"v*\"}, burst: 2k iops for 1s, max: [\n"
+		"      {rate: 1 iops/GiB, at_least: 950 iops, at_most: 1k iops}, 1 MiB/s/GiB]}}\n"
+		"  - {name: w, each: {match: {export: \"w*\"}, max: {rate: 1 iops/GiB, at_least: 9 "
+		"iops}}}\n");
+	const struct weir_tenant *t = &p->tenants[weir_policy_find(p, "v/others")];
+
+	CHECK_INT(t->n_max, 1);
+	CHECK_NEAR(t->max[0].rate, 1000, 0);
+	CHECK_NEAR(t->max[0].burst_rate, 2000, 0);
+	t = &p->tenants[weir_policy_find(p, "w/others")];
+	CHECK_INT(t->n_max, 1);
+	CHECK_NEAR(t->max[0].rate, 9, 0);
+	weir_policy_free(p);
+}
+
 static void test_refused(void)
 {
+	refused("tenants: [{name: v, each: {match: {export: \"*\"}, min: 300 iops, max: 77 "
+		"iops}}]\n",
+		"the max of 'v/{export}', 77 iops, is below its min, 300 iops");
 	refused("tenants: [{name: v, each: {match: {export: vm}}}]\n",
 		"t.yaml:1:35: tenants[0].each.match: has no pattern");
 	refused("tenants: [{name: v, each: {class: x, match: {export: \"*\"}}}]\n", "no class 'x'");
@@ -378,8 +582,15 @@ int main(void)
 	RUN(test_names);
 	RUN(test_same_name);
 	RUN(test_fit);
+	RUN(test_fit_alone);
+	RUN(test_fit_changed);
+	RUN(test_fit_own_fault);
+	RUN(test_fit_grown);
+	RUN(test_law_fit);
+	RUN(test_gone);
 	RUN(test_fit_beside_folder);
 	RUN(test_by_size);
+	RUN(test_others);
 	RUN(test_refused);
 	RUN(test_law_same);
 	return 0;

@@ -184,7 +184,7 @@ static void write_min_off(const struct view *v, FILE *to)
 	if (n > 10)
 		fprintf(to, " and %zu more", n - 10);
 	if (n)
-		fprintf(to, ": the min does not fit beside the others'\n");
+		fprintf(to, ": the min does not fit (the log has the reason, min-off)\n");
 }
 
 void view_write_tenants(const struct view *v, FILE *to)

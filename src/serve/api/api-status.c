@@ -96,8 +96,7 @@ static const struct fact tenant_facts[API_TENANT_FACTS] = {
 	{"in_flight", "in_flight", "Requests inside the resource now.", AT(in_flight)},
 	{"clients", "clients", "Connections now.", AT(clients)},
 	{"device_s", .unit = FACTS_SECONDS, AT(device_ns)},
-	{"min_off", "min_off", "1: its min does not fit beside the others', and is not in force.",
-		AT(min_off)},
+	{"min_off", "min_off", "1: its min does not fit, and is not in force.", AT(min_off)},
 	{NULL, "shadow_low",
 		"Shadow mode: least expected rate under enforcement, as a part of the counted "
 		"rate; 0: enforced.",

@@ -14,6 +14,7 @@
 #include "base/container.h"
 #include "policy/by-size.h"
 #include "policy/impl.h"
+#include "policy/index.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdio.h>
@@ -31,10 +32,10 @@ struct entry {
 	struct weir_who who; /* the first sender */
 	uint64_t number;     /* in the order of arrival */
 	weir_time used;
-	bool made;             /* the version in force has it */
-	bool had_min, min_off; /* its min fits; does not fit */
-	bool leaving;          /* a change is removing it */
-	bool failed;           /* the change that should have made it failed */
+	bool made;    /* the version in force has it */
+	bool min_off; /* its min does not fit */
+	bool leaving; /* a change is removing it */
+	bool failed;  /* the change that should have made it failed */
 };
 
 struct gateway_each_table {
@@ -48,6 +49,12 @@ struct gateway_each_table {
 };
 
 /* ---- senders */
+
+/* Return true if the sender's export was removed. */
+static bool is_gone(const struct weir_policy *p, const struct weir_who *who)
+{
+	return !policy_whole(p) && who->export_ && policy_index_export(p, who->export_) < 0;
+}
 
 static size_t size_of(const char *text)
 {
@@ -233,7 +240,6 @@ int gateway_each_copy(struct gateway *g, struct gateway_instances *ret)
 
 		if (order[i]->leaving)
 			continue;
-		to->had_min = order[i]->had_min;
 		to->texts = copy_who(&order[i]->who, &to->who);
 		good = to->texts;
 		list.n += good;
@@ -249,8 +255,8 @@ int gateway_each_copy(struct gateway *g, struct gateway_instances *ret)
 
 static void say_min(const struct weir_tenant *t)
 {
-	log_event(LOG_LEVEL_WARNING, "min-off", "tenant", t->path, "why",
-		"its min does not fit beside the others': it has its weight only", NULL);
+	log_event(LOG_LEVEL_WARNING, "min-off", "tenant", t->path, "why", t->min_off, "now",
+		"it has its weight only", NULL);
 }
 
 /* The list has the senders of all entries but those that were leaving or came later. */
@@ -277,7 +283,6 @@ void gateway_each_entered(struct gateway *g, const struct gateway_instances *lis
 		e->min_off = of->min_off;
 		e->used = e->used ? e->used : list->at;
 		e->made = true;
-		e->had_min = of->n_min > 0;
 	}
 	for (size_t i = 0; i < t->n; i++) {
 		struct entry *e = t->all[i];
@@ -325,12 +330,19 @@ static uint64_t export_size(void *arg, const char *name)
 }
 
 int gateway_each_limits(struct gateway *g, struct weir_policy *p,
-	const struct gateway_volumes *fresh, const struct gateway_instances *list)
+	const struct gateway_volumes *fresh, const struct gateway_instances *list, bool strict)
 {
 	struct sizes s = {g, p, fresh};
 
 	policy_size_resolve(p, export_size, &s);
-	return policy_each_fit(p, list->all, list->n);
+	return policy_each_fit(p, list->all, list->n, g->policy, strict);
+}
+
+int gateway_each_make(struct weir_policy *p, struct gateway_instances *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		list->all[i].gone = is_gone(p, &list->all[i].who);
+	return policy_each_expand(p, list->all, list->n);
 }
 
 void gateway_each_size(struct gateway *g)
@@ -350,8 +362,8 @@ static void look_at(void *arg, const struct weir_policy *p, const struct weir_wh
 
 	if (p->tenants[tenant].made)
 		e = find(t, p->tenants[tenant].path);
-	else if (p->tenants[tenant].others && policy_each_match(p, who, &of) == -EAGAIN &&
-		 path_for(p, of, who, path))
+	else if (p->tenants[tenant].others && !is_gone(p, who) &&
+		 policy_each_match(p, who, &of) == -EAGAIN && path_for(p, of, who, path))
 		e = want(t, path, who);
 	if (!e)
 		return;

@@ -26,10 +26,12 @@ void gateway_instances_free(struct gateway_instances *list);
 void gateway_each_entered(struct gateway *g, const struct gateway_instances *list);
 void gateway_each_failed(struct gateway *g, bool refresh);
 
-/* Put the limits by size and the mins that fit into a policy that has the tenants of the list. `fresh`: volumes that are opened
+/* Make the tenants of the list, but not those of exports that the policy lacks. 0 or -ENOMEM. */
+int gateway_each_make(struct weir_policy *p, struct gateway_instances *list);
+/* Put the limits by size and the mins that fit (policy_each_fit) into a policy that has the tenants of the list. `fresh`: volumes that are opened
  * and not in force yet, or NULL. Any thread while nothing else changes the policy in force. 0 or -ENOMEM. */
 int gateway_each_limits(struct gateway *g, struct weir_policy *p,
-	const struct gateway_volumes *fresh, const struct gateway_instances *list);
+	const struct gateway_volumes *fresh, const struct gateway_instances *list, bool strict);
 
 /* A client is about to use the export that gateway_find found. 0; -EAGAIN: its tenant is being made, wait. */
 int gateway_admit(struct gateway *g, const struct weir_who *who);

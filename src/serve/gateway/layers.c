@@ -34,7 +34,7 @@ int gateway_layers_settle(struct gateway_layers *v, const struct gateway_volumes
 {
 	const struct gateway_instances none = {0};
 	int rc = gateway_each_limits(
-		v->gateway, v->policy, fresh, v->instances ? v->instances : &none);
+		v->gateway, v->policy, fresh, v->instances ? v->instances : &none, v->strict);
 
 	return rc < 0 ? no_memory(err) : policy_override_check(v->policy, remarks, err);
 }
@@ -49,7 +49,7 @@ int gateway_layers_build(const struct gateway *g, struct gateway_layers *v,
 	if (rc == 0)
 		rc = gateway_volume_layer(g, v->policy, &v->extras, &v->refused, &v->remarks);
 	if (rc == 0 && v->instances)
-		rc = policy_each_expand(v->policy, v->instances->all, v->instances->n);
+		rc = gateway_each_make(v->policy, v->instances);
 	if (rc < 0)
 		no_memory(err);
 	for (size_t i = 0; rc == 0 && i < v->n_overrides; i++) {

@@ -393,7 +393,8 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 		[CHANGE_REFRESH] = make_refreshed,
 		[CHANGE_VOLUME] = make_volume,
 	};
-	struct gateway_layers v = {.gateway = g, .instances = &c->instances};
+	struct gateway_layers v = {
+		.gateway = g, .instances = &c->instances, .strict = c->kind != CHANGE_REFRESH};
 	int rc;
 
 	if (c->kind == CHANGE_PLAN) {

@@ -79,7 +79,7 @@ struct snapshot_tenant {
 	struct snapshot_hist *wait, *device, *total; /* ns; owned by the snapshot; NULL: none yet */
 	const struct snapshot_slo *slo;              /* NULL: it has none */
 	struct snapshot_claim *claims;               /* NULL: the plan has none, or it is idle */
-	bool min_off; /* its min does not fit beside the others', and is not in force */
+	bool min_off;                                /* its min does not fit, and is not in force */
 	/* a group: the counters of leaves that it had, part of its own; NULL: it lost none */
 	struct snapshot_tenant *gone;
 };
