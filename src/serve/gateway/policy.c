@@ -430,6 +430,8 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 	c->draft.tls_set = c->kind == CHANGE_APPLY || c->kind == CHANGE_RELOAD;
 	if (rc == 0 && !c->dry)
 		rc = keep(g, c);
+	if (rc == 0 && c->grows)
+		rc = gateway_volume_grow(c);
 	if (rc < 0) {
 		gateway_volume_unmake(c);
 		gateway_draft_unkeep(g, &c->draft);

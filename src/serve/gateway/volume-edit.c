@@ -288,10 +288,11 @@ static int set_class(const struct there *t, const struct gateway_volume_request 
 		e ? e->file : (struct policy_file){0}, err);
 }
 
-static int grow(const struct there *t, const struct gateway_volume_request *q, struct weir_err *err)
+static int check_growth(
+	const struct there *t, const struct gateway_volume_request *q, struct weir_err *err)
 {
 	char *path = folder_path_of(t->export_->back);
-	int rc;
+	int rc = 0;
 
 	if (!t->volume || !t->volume->known)
 		rc = weir_err_set(err, -EBUSY, "volume '%s' was not reached yet", q->name);
@@ -304,8 +305,16 @@ static int grow(const struct there *t, const struct gateway_volume_request *q, s
 			"volume '%s' is no file: grow it where it is, and "
 			"add it anew",
 			q->name);
-	else
-		rc = grow_file(path, &t->volume->file, q->size, err);
+	free(path);
+	return rc;
+}
+
+int gateway_volume_grow(struct gateway_change *c)
+{
+	char *path = folder_path_of(c->grows->back_name);
+	int rc = path ? grow_file(path, &c->grows->file, c->volume.size, &c->err)
+		      : no_memory(&c->err);
+
 	free(path);
 	return rc;
 }
@@ -324,7 +333,7 @@ static int change(struct gateway *g, struct gateway_change *c, struct extras *li
 	if (check_class(g, q, &c->err) < 0)
 		return -EINVAL;
 	if (q->size)
-		rc = grow(&t, q, &c->err);
+		rc = check_growth(&t, q, &c->err);
 	if (rc == 0 && q->class_)
 		rc = set_class(&t, q, list, &c->err);
 	c->grows = rc == 0 && q->size ? t.volume : NULL;
