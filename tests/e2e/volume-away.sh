@@ -27,7 +27,7 @@ changes()
 	run 0 weir volume set "n-$1" --class lead
 	run 0 weir volume grow "n-$1" 2MiB
 	run 0 weir volume add near "add-$1" "file:$here/near/add.img"
-	run 0 weir policy apply weir.yaml
+	run 0 weir policy apply --dry-run weir.yaml
 	run 0 weir volume rm "add-$1"
 	run 0 weir volume rm "n-$1"
 }
@@ -38,6 +38,7 @@ run 0 weir volume create far vm-1 --size 1MiB --class gold
 mv vm away
 until_ok eval 'weir status | grep "^remark: dir $here/vm is away: "'
 changes 2
+run 0 weir policy apply weir.yaml
 run 0 there vm-1
 serve_stop gate
 
@@ -48,6 +49,48 @@ changes 3
 has state/volumes.json '"vm-1"'
 mv away vm
 until_ok there vm-1
+
+# ---- another folder at its path, as an unmounted one leaves it: the volumes and their classes stay
+
+run 0 weir volume create far vm-2 --size 1MiB
+run 0 weir volume set vm-2 --class lead
+cp state/volumes.json before.json
+while test ! -e over; do
+	echo "write -P 7 0 4k"
+	sleep 0.05
+done | qemu-io -f raw "$(uri vm-1)" >client.out 2>&1 &
+client=$!
+until_ok grep wrote client.out
+mv vm away
+mkdir vm
+truncate -s 1M vm/other.raw
+until_ok eval 'weir status | grep "^remark: dir $here/vm is away: "'
+changes 5
+run 1 weir volume create far vm-3 --size 1MiB
+has stderr "dir $here/vm is away: "
+run 0 there vm-1
+run 0 there vm-2
+run 1 there vm-other
+cmp state/volumes.json before.json || fail "volumes are forgotten: $(cat state/volumes.json)"
+rm -r vm
+mv away vm
+until_ok eval 'weir status | { ! grep remark.*vm; }'
+run 0 there vm-1
+: >over
+wait "$client"
+hasnt client.out rror
+hasnt client.out failed
+cmp state/volumes.json before.json || fail "volumes are forgotten: $(cat state/volumes.json)"
+
+# ---- unless the operator says so
+
+mv vm away
+mkdir vm
+truncate -s 1M vm/other.raw
+until_ok eval 'weir status | grep "^remark: dir $here/vm is away: "'
+kill -HUP "$(cat gate.pid)"
+until_ok there vm-other
+until_ok gone vm-1
 
 # ---- a grow that is refused leaves the file as it is
 

@@ -183,10 +183,13 @@ static int create(struct gateway *g, struct gateway_change *c, int resource, str
 
 	for (size_t i = 0; i < g->base->n_folders; i++) {
 		const struct weir_folder *f = &g->base->folders[i];
+		const char *why = folders_why(g->folders, f->dir);
 		int rc;
 
 		if (f->resource != resource || policy_folder_file(f, q->name, file) < 0)
 			continue;
+		if (why)
+			return weir_err_set(err, -EBUSY, "dir %s is away: %s", f->dir, why);
 		snprintf(path, sizeof(path), "%s/%s", f->dir, file);
 		if (strchr(path, '?')) /* the rest would be options of the back end */
 			return weir_err_set(

@@ -30,12 +30,13 @@ bool folders_soon(const struct folders *f);
 
 /* Bring the folders of both policies (`old` may be NULL) up to date, and forget all others. scan: read them whole, as some file
  * systems do not report changes. -ENOMEM; or -EINVAL with a message and its place: a folder of `next` that `old` does not
- * name cannot be read. A folder that vanishes later keeps its files. */
+ * name cannot be read. A folder that vanishes later keeps its files, with another folder at its path, too, unless take is set. */
 int folders_look(struct folders *f, const struct weir_policy *old, const struct weir_policy *next,
-	bool scan, struct weir_err *err);
+	bool scan, bool take, struct weir_err *err);
 size_t folders_count(const struct folders *f);
 /* Return why folder i is not there; NULL: it is. */
 const char *folders_away(const struct folders *f, size_t i, const char **ret_dir);
+const char *folders_why(const struct folders *f, const char *dir); /* the same for a path */
 /* Return a number that is another one if any list of files is, or another folder is away. */
 uint64_t folders_version(const struct folders *f);
 /* A file was made, or deleted: take note before the system reports it. */
