@@ -177,7 +177,8 @@ struct back_config {       /* 0 or NULL: the default */
 	/* file: until when to wait for the lock of a process that ends (loop_clock); 0: for half a second */
 	weir_time lock_by;
 	bool heir; /* file: this process has it locked, and closes that one later: look for no conflict */
-	uint64_t seed;                                     /* model: seed of its random numbers */
+	bool followed; /* file: the caller closes it when it is deleted: that is no error */
+	uint64_t seed; /* model: seed of its random numbers */
 	const char *tls_ca, *tls_cert, *tls_key, *tls_psk; /* nbds: files; see tls.h */
 };
 

@@ -91,6 +91,7 @@ struct gateway_resource {
 struct gateway_volume {
 	char *name, *back_name;
 	struct policy_file file; /* as in its export */
+	struct policy_file id;   /* of the file or device that is open; ino 0: it is none */
 	struct gateway_resource *resource;
 	struct back *back;      /* the resource's once it was added; from then on only for `info` */
 	uint32_t slot;          /* of back_volumes */

@@ -41,6 +41,8 @@ const char *folders_why(const struct folders *f, const char *dir); /* the same f
 uint64_t folders_version(const struct folders *f);
 /* A file was made, or deleted: take note before the system reports it. */
 int folders_touch(struct folders *f, const char *dir, const char *file);
+/* Return true if a back end is a file of one of the folders. */
+bool folders_has(const struct folders *f, const char *back);
 /* Return true if the folder of a path is watched and there, and has no such file; file: or another one. */
 bool folders_lacks(const struct folders *f, const char *path, const struct policy_file *file);
 
@@ -54,6 +56,8 @@ int folders_volumes(const struct folders *f, const struct weir_policy *p,
 
 /* Get the identity of a file, with a link not followed; at: as in fstatat(2), path "": the file that is open there. false: there is none. */
 bool folder_file_of(int at, const char *path, struct policy_file *ret);
+/* Get the identity of the file or device that a back end opens, by links, too. false: there is none. */
+bool folder_opened(const char *back, struct policy_file *ret);
 /* Return the path in the name of a back end that is, or models, a file; malloc'ed. NULL: it is none. */
 char *folder_path_of(const char *back);
 
