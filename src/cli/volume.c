@@ -159,7 +159,7 @@ static void print_table(const json_t *j)
 		if (!trouble)
 			continue;
 		table_put_text(text(v, "name"), stdout);
-		printf(": %s; no new client is accepted\n", trouble);
+		printf(": %s\n", trouble);
 	}
 	view_write_lines(j, "unserved", "not served", stdout);
 	view_write_lines(j, "remarks", "remark", stdout);

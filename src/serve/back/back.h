@@ -133,11 +133,11 @@ struct back_ops {
 struct back { /* first member of every back end */
 	const struct back_ops *ops;
 	struct back_info info;
-	enum back_state state;
-	uint64_t lost; /* transitions from UP to LOST */
+	_Atomic(enum back_state) state; /* read by any thread, as is `trouble` */
+	uint64_t lost;                  /* transitions from UP to LOST */
 	/* A problem although requests still pass; a constant, such as "a FLUSH failed: data may be
 	 * lost". NULL: none. */
-	const char *trouble;
+	const char *_Atomic trouble;
 	/* The storage has become smaller than info.size: new clients should be refused. Read by any thread. */
 	atomic_bool shrunk;
 	uint64_t flush_errors; /* FLUSHes, and writes with FUA, that failed */

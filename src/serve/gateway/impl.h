@@ -337,6 +337,8 @@ void gateway_volumes_end(struct gateway *g);
 /* Free the list and the volumes that were not added. */
 void gateway_volumes_free(struct gateway_volumes *list);
 const struct gateway_volume *gateway_volume_find(const struct gateway *g, const char *name);
+/* Return what is wrong with a volume that is open, a constant; NULL: nothing. */
+const char *gateway_volume_trouble(const struct gateway_volume *v);
 const struct gateway_volume *gateway_volumes_find(
 	const struct gateway_volumes *list, const char *name);
 
