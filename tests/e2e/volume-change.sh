@@ -101,6 +101,10 @@ run 0 weir volume rm vm-f
 run 0 gone vm-f
 test ! -e vm/f.raw || fail "rm left the file of a volume that was not served"
 
+run 2 weir volume add other x "file:$here/vm/absent"
+hasnt stderr weir.yaml
+run 2 weir volume add other x "file:/etc/passwd"
+hasnt stderr weir.yaml
 run 2 weir volume create other vm-g --size 0
 has stderr "size: must be more than 0"
 serve_stop gate

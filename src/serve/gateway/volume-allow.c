@@ -111,6 +111,8 @@ static bool has_back(const struct gateway *g, const char *back)
 
 int gateway_volumes_allowed(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
+	const struct weir_place nowhere = {0};
+
 	for (size_t i = 0; i < p->n_folders; i++) {
 		const struct weir_folder *f = &p->folders[i];
 		char *dir = realpath(f->dir, NULL);
@@ -128,7 +130,8 @@ int gateway_volumes_allowed(struct gateway *g, const struct weir_policy *p, stru
 
 		if (e->back && e->from != POLICY_EXPORT_FOUND && !names_back(g, e) &&
 			!may_name(g, e->back))
-			return refuse_file(e->at, "volume", e->name, e->back, err);
+			return refuse_file(e->from == POLICY_EXPORT_FILE ? e->at : nowhere,
+				"volume", e->name, e->back, err);
 	}
 	for (size_t i = 0; i < p->n_resources; i++) {
 		const struct weir_resource *r = &p->resources[i];

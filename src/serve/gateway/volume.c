@@ -191,7 +191,10 @@ static int open_one(struct gateway *g, const struct weir_resource *spec, struct 
 		rc = weir_err_set(&why, -EFBIG, "%s: has 256 TiB or more", e->back);
 	if (rc < 0) {
 		free_volume(v);
-		return weir_err_at(err, -EINVAL, e->at, "volume '%s': %s", e->name, why.text);
+		return e->from == POLICY_EXPORT_FILE
+			       ? weir_err_at(
+					 err, -EINVAL, e->at, "volume '%s': %s", e->name, why.text)
+			       : weir_err_set(err, -EINVAL, "volume '%s': %s", e->name, why.text);
 	}
 	folder_opened(e->back, &v->id);
 	v->known = back_real(v->back)->state != BACK_STARTING;
