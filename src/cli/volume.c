@@ -151,7 +151,7 @@ static void print_table(const json_t *j)
 		table_cell(&t, "%s",
 			json_is_true(json_object_get(v, "open")) ? text(v, "uri") : "not open");
 	}
-	table_end(&t, stdout);
+	table_print(&t);
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *v = json_array_get(list, i);
 		const char *trouble = json_string_value(json_object_get(v, "trouble"));
@@ -159,7 +159,7 @@ static void print_table(const json_t *j)
 		if (!trouble)
 			continue;
 		table_put_text(text(v, "name"), stdout);
-		printf(": %s; no new client is accepted\n", trouble);
+		printf(": %s\n", trouble);
 	}
 	view_write_lines(j, "unserved", "not served", stdout);
 	view_write_lines(j, "remarks", "remark", stdout);

@@ -131,7 +131,9 @@ def stop(which, what):
         os.kill(pid, signal.SIGSTOP)
     time.sleep(2)
     stopped, p99 = measure(tenants)
-    status = ask("GET", "/v1/status")["resources"][0]["stalled"]
+    whole = ask("GET", "/v1/status")
+    status, remarks = whole["resources"][0]["stalled"], [r for r in whole["remarks"] if "stalled" in r]
+    listed = [v["name"] for v in ask("GET", "/v1/volumes")["volumes"] if "stalled" in (v["trouble"] or "")]
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
     time.sleep(2)
@@ -139,6 +141,8 @@ def stop(which, what):
     check(has >= 0.9 * had, f"{what}: the others have {has:.0f} a second, and had {had:.0f}")
     check(p99 <= 1.2 * calm_p99, f"{what}: the others' p99 is {p99 * 1e3:.1f} ms, and was {calm_p99 * 1e3:.1f} ms")
     check(status == len(which), what, "are counted as stalled:", status)
+    names = sorted(f"u{i}" for i in which)
+    check(sorted(listed) == names and len(remarks) == len(names), what, "are named as stalled:", listed, remarks)
     if which == [0]: # the other volume of the tenant
         check(stopped["u1"] >= 0.9 * calm["u1"], f"u1 has {stopped['u1']:.0f}, and had {calm['u1']:.0f}")
 

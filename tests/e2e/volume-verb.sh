@@ -56,6 +56,7 @@ assert x["requests"] > 0 and "rate" in x and x["uri"].startswith("nbd+unix:///vm
 END
 run 0 weir volume list
 has stdout "vm-17"
+test "$(head -c 6 stdout)" = VOLUME || fail "the list does not begin with its heading: $(head -1 stdout | od -c)"
 
 # ---- a name without a folder, bad names, bad resources
 

@@ -90,7 +90,7 @@ static void show_table(const struct planning *p)
 		buckets_cell(p, &t, i);
 		table_cell(&t, "%s", found_words[p->plan.found]);
 	}
-	table_end(&t, stdout);
+	table_print(&t);
 }
 
 /* ---- what was assumed */

@@ -270,7 +270,7 @@ static void print_table(const struct analysis *a)
 	}
 	if (skip > 0)
 		printf("In %.*s\n", (int)skip, rows->row[0].name);
-	table_end(&t, stdout);
+	table_print(&t);
 	for (size_t row = 0; row < rows->n; row++) {
 		const struct trace_row *r = &rows->row[row];
 

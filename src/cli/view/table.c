@@ -55,6 +55,11 @@ void table_end(struct table *t, FILE *to)
 	report_table_aligned(&t->cells, 0, &t->right, to);
 }
 
+void table_print(struct table *t)
+{
+	report_table_aligned(&t->cells, 0, &t->right, stdout);
+}
+
 void table_print_plain(const char *text)
 {
 	for (; *text; text++)

@@ -22,6 +22,7 @@ void table_begin(struct table *t, const char *const *heads, unsigned right);
 /* Add the next cell, from left to right, row by row. */
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void table_end(struct table *t, FILE *to); /* print and free the table */
+void table_print(struct table *t);         /* the same to stdout, without TABLE_HEAD */
 
 /* Print foreign text outside of a table, with a '?' for what must not go to a terminal. */
 void table_put_text(const char *text, FILE *to);

@@ -377,6 +377,13 @@ static void write_tail(const struct snapshot *s, FILE *to)
 
 	for (size_t i = 0; s->of && i < s->of->remarks.n; i++)
 		json_array_append_new(remarks, api_text(s->of->remarks.lines[i]));
+	for (size_t i = 0; i < s->n_volumes; i++) {
+		char line[512];
+
+		snprintf(line, sizeof(line), "volume '%s': %s", s->volumes[i].name,
+			s->volumes[i].why);
+		json_array_append_new(remarks, api_text(line));
+	}
 	set_whole(j, s);
 	fputs("\n ],\n ", to);
 	api_write_members(j, to);

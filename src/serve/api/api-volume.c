@@ -116,7 +116,9 @@ static int read_size(const json_t *j, uint64_t *ret, struct weir_err *err)
 	}
 	if (!json_is_string(j))
 		return weir_err_set(err, -EINVAL, "must be a number of bytes, or as \"20GiB\"");
-	return weir_units_size(json_string_value(j), ret, err);
+	if (weir_units_size(json_string_value(j), ret, err) < 0)
+		return -EINVAL;
+	return *ret ? 0 : weir_err_set(err, -EINVAL, "must be more than 0");
 }
 
 /* Read the members of a request. Return what is wrong, in err, or 0. */

@@ -183,6 +183,20 @@ static void write_process(const struct snapshot *s, const struct metrics_process
 	metrics_single(to, "process_threads", "gauge", "Threads.", (double)p->threads);
 }
 
+/* ---- volumes with trouble */
+
+static void write_volumes(const struct snapshot *s, FILE *to)
+{
+	if (s->n_volumes)
+		metrics_family(to, "weir_volume_trouble", "gauge",
+			"1: something is wrong with the volume; others have no such line.");
+	for (size_t i = 0; i < s->n_volumes; i++) {
+		fputs("weir_volume_trouble", to);
+		metrics_labels(to, "volume", s->volumes[i].name, "why", s->volumes[i].why);
+		metrics_number(to, 1);
+	}
+}
+
 /* ---- one number a tenant or resource */
 
 /* Return the length of the name; the names of facts are the program's own, and short. */
@@ -468,6 +482,7 @@ bool metrics_more(struct metrics_cursor *c, size_t tenants, FILE *to)
 	if (!c->begun) {
 		write_process(c->snapshot, c->process, to);
 		write_resources(c->snapshot, to);
+		write_volumes(c->snapshot, to);
 		metrics_facts(c->snapshot, to);
 		c->begun = true;
 	} else if (c->part < all) {

@@ -133,11 +133,11 @@ struct back_ops {
 struct back { /* first member of every back end */
 	const struct back_ops *ops;
 	struct back_info info;
-	enum back_state state;
-	uint64_t lost; /* transitions from UP to LOST */
+	_Atomic(enum back_state) state; /* read by any thread, as is `trouble` */
+	uint64_t lost;                  /* transitions from UP to LOST */
 	/* A problem although requests still pass; a constant, such as "a FLUSH failed: data may be
 	 * lost". NULL: none. */
-	const char *trouble;
+	const char *_Atomic trouble;
 	/* The storage has become smaller than info.size: new clients should be refused. Read by any thread. */
 	atomic_bool shrunk;
 	uint64_t flush_errors; /* FLUSHes, and writes with FUA, that failed */
@@ -177,7 +177,8 @@ struct back_config {       /* 0 or NULL: the default */
 	/* file: until when to wait for the lock of a process that ends (loop_clock); 0: for half a second */
 	weir_time lock_by;
 	bool heir; /* file: this process has it locked, and closes that one later: look for no conflict */
-	uint64_t seed;                                     /* model: seed of its random numbers */
+	bool followed; /* file: the caller closes it when it is deleted: that is no error */
+	uint64_t seed; /* model: seed of its random numbers */
 	const char *tls_ca, *tls_cert, *tls_key, *tls_psk; /* nbds: files; see tls.h */
 };
 

@@ -128,6 +128,8 @@ static void look_if_deleted(struct file *f)
 	f->deleted = true;
 	if (!f->back.trouble)
 		f->back.trouble = "its file was deleted: the data are lost when the gateway ends";
+	if (f->followed)
+		return;
 	log_event(LOG_LEVEL_ERROR, "file-deleted", "back", f->name, "then",
 		"the file is served until the gateway ends; then its data are lost", NULL);
 }

@@ -312,6 +312,7 @@ static int file_open(const char *rest, const struct back_config *config, struct 
 		 : weir_err_set(err, -ENOMEM, "file:%s: out of memory", rest);
 	if (r == 0) {
 		f->heir = config->heir;
+		f->followed = config->followed;
 		r = open_path(f, path, o.direct, config->no_links, err);
 		if (r == 0 && o.lock)
 			r = file_guard_lock(f, config->lock_by, err);

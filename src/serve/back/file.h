@@ -96,7 +96,7 @@ struct file {
 	bool no_punch, no_zero_range; /* learnt: not supported by the file system */
 	bool flush_failed;            /* a FLUSH failed: no later one is trusted */
 	bool locked, deleted;         /* by this process; unlinked */
-	bool heir;                    /* back_config.heir */
+	bool heir, followed;          /* as in back_config */
 	int wd;                       /* of the hub's watch; -1: none */
 	struct file *next_watched, **watched_link;
 	struct loop *loop;

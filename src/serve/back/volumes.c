@@ -293,6 +293,14 @@ void back_volumes_client(struct back *all, uint64_t offset, int n)
 			&volume->calls.counts->clients, (unsigned)n, memory_order_relaxed);
 }
 
+void back_volumes_stalled(struct back *all, uint32_t slot, bool stalled)
+{
+	const struct volume *volume = volumes_of(all)->slots[slot];
+
+	if (volume && volume->calls.counts)
+		atomic_store(&volume->calls.counts->stalled, stalled);
+}
+
 int back_volumes_grown(struct back *all, uint32_t slot)
 {
 	struct back *b = volumes_of(all)->slots[slot]->back;

@@ -31,6 +31,7 @@ int back_volumes_new(struct loop *loop, struct back **ret_back);
 /* Counters of a volume, written on the loop's thread, and read by any. */
 struct back_volume_counts {
 	atomic_uint clients;
+	atomic_bool stalled;
 	atomic_uint_fast64_t requests, bytes; /* bytes: read and written */
 };
 
@@ -54,6 +55,8 @@ int back_volumes_add(struct back *all, uint32_t slot, struct back *volume,
  * No request for it may be submitted any more. */
 void back_volumes_remove(struct back *all, uint32_t slot);
 
+/* Note in its counts whether a volume is stalled. */
+void back_volumes_stalled(struct back *all, uint32_t slot, bool stalled);
 /* A client of the volume at an offset comes (1), or leaves (-1). Nothing if there is no volume. */
 void back_volumes_client(struct back *all, uint64_t offset, int n);
 /* Take the size of a volume's storage anew. 0, or -ENOTSUP. */

@@ -143,11 +143,10 @@ struct gateway_volume_view {
 	const char *name, *resource, *back, *class_; /* class_: NULL: none */
 	/* Of its clients, which a template may have yet to make; "": not by its name alone. 16 names of 63 bytes, each with a separator. */
 	char tenant[16 * 64];
-	const char *from; /* "file", "api" or "dir" */
-	bool open;        /* false: it could not be opened */
-	const char
-		*trouble; /* why new clients are refused, though it is open; NULL: they are not */
-	uint64_t size;    /* bytes; 0: not known yet */
+	const char *from;    /* "file", "api" or "dir" */
+	bool open;           /* false: it could not be opened */
+	const char *trouble; /* what is wrong with it though it is open; NULL: nothing */
+	uint64_t size;       /* bytes; 0: not known yet */
 	uint32_t clients;
 	uint64_t requests, bytes; /* since it was opened */
 };

@@ -91,6 +91,7 @@ struct gateway_resource {
 struct gateway_volume {
 	char *name, *back_name;
 	struct policy_file file; /* as in its export */
+	struct policy_file id;   /* of the file or device that is open; ino 0: it is none */
 	struct gateway_resource *resource;
 	struct back *back;      /* the resource's once it was added; from then on only for `info` */
 	uint32_t slot;          /* of back_volumes */
@@ -336,6 +337,8 @@ void gateway_volumes_end(struct gateway *g);
 /* Free the list and the volumes that were not added. */
 void gateway_volumes_free(struct gateway_volumes *list);
 const struct gateway_volume *gateway_volume_find(const struct gateway *g, const char *name);
+/* Return what is wrong with a volume that is open, a constant; NULL: nothing. */
+const char *gateway_volume_trouble(const struct gateway_volume *v);
 const struct gateway_volume *gateway_volumes_find(
 	const struct gateway_volumes *list, const char *name);
 

@@ -79,7 +79,7 @@ static int make_first_draft(
 			rc = extras_read(g->state, &v->extras, err);
 	}
 	if (rc == 0)
-		rc = folders_look(g->folders, NULL, p, true, err);
+		rc = folders_look(g->folders, NULL, p, true, true, err);
 	if (rc < 0)
 		return rc;
 	gateway_volume_unlink_all(&v->extras); /* as a crash has left them */

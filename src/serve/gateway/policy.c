@@ -151,10 +151,11 @@ static int copy_layers(
 				&v->n_overrides);
 }
 
-static int look_at_folders(
-	struct gateway *g, struct gateway_layers *v, bool scan, struct weir_err *err)
+static int look_at_folders(struct gateway *g, const struct gateway_change *c,
+	struct gateway_layers *v, struct weir_err *err)
 {
-	int rc = folders_look(g->folders, g->base, v->base, scan, err);
+	bool take = !c->dry && (c->kind == CHANGE_APPLY || c->kind == CHANGE_RELOAD);
+	int rc = folders_look(g->folders, g->base, v->base, c->scan, take, err);
 
 	if (rc == 0)
 		gateway_volume_prune(g, &v->extras);
@@ -171,7 +172,7 @@ static int make_applied(struct gateway *g, struct gateway_change *c, struct gate
 	rc = copy_layers(g, NULL, NULL, v);
 	if (rc < 0)
 		return no_memory(err);
-	rc = look_at_folders(g, v, c->scan, err);
+	rc = look_at_folders(g, c, v, err);
 	if (rc < 0)
 		return rc;
 	if (!c->keep) {
@@ -220,7 +221,7 @@ static int copy_sources(struct gateway *g, struct gateway_change *c, struct gate
 		rc = copy_layers(g, c->key, c->value, v);
 	v->text = g->text;
 	v->name = g->name;
-	return rc < 0 ? no_memory(&c->err) : look_at_folders(g, v, c->scan, &c->err);
+	return rc < 0 ? no_memory(&c->err) : look_at_folders(g, c, v, &c->err);
 }
 
 static int make_set(struct gateway *g, struct gateway_change *c, struct gateway_layers *v)
@@ -430,6 +431,8 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 	c->draft.tls_set = c->kind == CHANGE_APPLY || c->kind == CHANGE_RELOAD;
 	if (rc == 0 && !c->dry)
 		rc = keep(g, c);
+	if (rc == 0 && c->grows)
+		rc = gateway_volume_grow(c);
 	if (rc < 0) {
 		gateway_volume_unmake(c);
 		gateway_draft_unkeep(g, &c->draft);

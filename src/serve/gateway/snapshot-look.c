@@ -56,6 +56,24 @@ static int add_resources(struct snapshot *s, const struct gateway *g)
 	return 0;
 }
 
+/* List the volumes with trouble. */
+static int add_volumes(struct snapshot *s, const struct gateway *g)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < g->volumes.n; i++)
+		n += gateway_volume_trouble(g->volumes.all[i]) != NULL;
+	s->volumes = snapshot_take(s, n + 1, sizeof(*s->volumes));
+	for (size_t i = 0; s->volumes && i < g->volumes.n && s->n_volumes < n; i++) {
+		const char *why = gateway_volume_trouble(g->volumes.all[i]);
+		const char *name = why ? copy(s, g->volumes.all[i]->name) : NULL;
+
+		if (name)
+			s->volumes[s->n_volumes++] = (struct snapshot_volume){name, why};
+	}
+	return s->volumes ? 0 : -ENOMEM;
+}
+
 static int snapshot_new(struct gateway *g, struct snapshot **ret_snapshot)
 {
 	struct snapshot *s = calloc(1, sizeof(*s));
@@ -68,7 +86,7 @@ static int snapshot_new(struct gateway *g, struct snapshot **ret_snapshot)
 	s->enforce = g->policy->enforce;
 	s->of = gateway_version_hold(g->in_force);
 	s->tenants = snapshot_take(s, n + 1, sizeof(*s->tenants));
-	if (!s->tenants || add_resources(s, g) < 0) {
+	if (!s->tenants || add_resources(s, g) < 0 || add_volumes(s, g) < 0) {
 		snapshot_free(s);
 		return -ENOMEM;
 	}

@@ -114,6 +114,10 @@ struct snapshot_client {
 	uint32_t in_flight;
 };
 
+struct snapshot_volume { /* one with trouble */
+	const char *name, *why;
+};
+
 struct snapshot {
 	weir_time now, started; /* CLOCK_MONOTONIC */
 	uint64_t version;       /* of the policy: 1 at the start */
@@ -128,6 +132,8 @@ struct snapshot {
 	struct gateway_version *of; /* held; NULL: every tenant is present */
 	struct snapshot_resource *resources;
 	size_t n_resources;
+	struct snapshot_volume *volumes;
+	size_t n_volumes;
 	const char *clients_of; /* only clients of tenants whose path begins with it; NULL: all */
 	struct snapshot_client *clients; /* the first 1,000 */
 	size_t n_clients, room_clients;

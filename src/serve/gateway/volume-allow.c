@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* volume-allow: files that a client of the API may name. */
+#include "policy/index.h"
 #include "serve/gateway/impl.h"
 #include "serve/store/folder.h"
 #include <errno.h>
@@ -15,6 +16,24 @@ static char *folder_of(const char *path)
 
 	free(copy);
 	return folder;
+}
+
+/* Return true if the policy in force names the folder, which may be away. */
+static bool names_dir(const struct gateway *g, const char *dir)
+{
+	for (size_t i = 0; i < g->base->n_folders; i++)
+		if (strcmp(g->base->folders[i].dir, dir) == 0)
+			return true;
+	return false;
+}
+
+/* Return true if the policy in force names the volume's back end, which may be away. */
+static bool names_back(const struct gateway *g, const struct weir_export *e)
+{
+	int found = policy_index_export(g->policy, e->name);
+	const char *back = found >= 0 ? g->policy->exports[found].back : NULL;
+
+	return back && strcmp(back, e->back) == 0;
 }
 
 static bool has_dir(const struct gateway *g, const char *folder)
@@ -92,10 +111,12 @@ static bool has_back(const struct gateway *g, const char *back)
 
 int gateway_volumes_allowed(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
+	const struct weir_place nowhere = {0};
+
 	for (size_t i = 0; i < p->n_folders; i++) {
 		const struct weir_folder *f = &p->folders[i];
 		char *dir = realpath(f->dir, NULL);
-		bool may = dir && has_file_in(g, dir);
+		bool may = names_dir(g, f->dir) || (dir && has_file_in(g, dir));
 
 		free(dir);
 		if (!may)
@@ -106,12 +127,11 @@ int gateway_volumes_allowed(struct gateway *g, const struct weir_policy *p, stru
 	}
 	for (size_t i = 0; i < p->n_exports; i++) {
 		const struct weir_export *e = &p->exports[i];
-		const char *resource = p->resources[e->resource].name;
 
-		if (e->back && e->from != POLICY_EXPORT_FOUND &&
-			!gateway_volume_is_open(g, e, gateway_resource(g, resource)) &&
+		if (e->back && e->from != POLICY_EXPORT_FOUND && !names_back(g, e) &&
 			!may_name(g, e->back))
-			return refuse_file(e->at, "volume", e->name, e->back, err);
+			return refuse_file(e->from == POLICY_EXPORT_FILE ? e->at : nowhere,
+				"volume", e->name, e->back, err);
 	}
 	for (size_t i = 0; i < p->n_resources; i++) {
 		const struct weir_resource *r = &p->resources[i];

@@ -183,10 +183,13 @@ static int create(struct gateway *g, struct gateway_change *c, int resource, str
 
 	for (size_t i = 0; i < g->base->n_folders; i++) {
 		const struct weir_folder *f = &g->base->folders[i];
+		const char *why = folders_why(g->folders, f->dir);
 		int rc;
 
 		if (f->resource != resource || policy_folder_file(f, q->name, file) < 0)
 			continue;
+		if (why)
+			return weir_err_set(err, -EBUSY, "dir %s is away: %s", f->dir, why);
 		snprintf(path, sizeof(path), "%s/%s", f->dir, file);
 		if (strchr(path, '?')) /* the rest would be options of the back end */
 			return weir_err_set(
@@ -203,6 +206,28 @@ static int create(struct gateway *g, struct gateway_change *c, int resource, str
 	return weir_err_set(err, -EINVAL,
 		"no dir of resource '%s' has a file for a volume called '%s'", q->resource,
 		q->name);
+}
+
+/* A file of a dir is one volume: with another name it would take the clients of the first. */
+static int check_back(
+	const struct gateway *g, const struct gateway_volume_request *q, struct weir_err *err)
+{
+	struct policy_file id;
+
+	if (!folder_opened(q->back, &id))
+		return 0;
+	for (size_t i = 0; i < g->volumes.n; i++) {
+		const struct gateway_volume *v = g->volumes.all[i];
+		int at = policy_index_export(g->policy, v->name);
+		const struct weir_export *e = at >= 0 ? &g->policy->exports[at] : NULL;
+		bool shared = e && g->policy->resources[e->resource].shared;
+
+		if (policy_file_same(&v->id, &id) && e &&
+			(e->from == POLICY_EXPORT_FOUND || !shared))
+			return weir_err_set(
+				err, -EBUSY, "%s: volume '%s' serves this file", q->back, v->name);
+	}
+	return 0;
 }
 
 static int add(struct gateway *g, struct gateway_change *c, struct extras *list)
@@ -222,6 +247,8 @@ static int add(struct gateway *g, struct gateway_change *c, struct extras *list)
 		return resource;
 	if (check_class(g, q, err) < 0)
 		return -EINVAL;
+	if (q->back && check_back(g, q, err) < 0)
+		return -EBUSY;
 	return q->back ? put(list, q, q->resource, q->back, q->class_, EXTRA_ADDED,
 				 (struct policy_file){0}, err)
 		       : create(g, c, resource, list);
@@ -288,10 +315,11 @@ static int set_class(const struct there *t, const struct gateway_volume_request 
 		e ? e->file : (struct policy_file){0}, err);
 }
 
-static int grow(const struct there *t, const struct gateway_volume_request *q, struct weir_err *err)
+static int check_growth(
+	const struct there *t, const struct gateway_volume_request *q, struct weir_err *err)
 {
 	char *path = folder_path_of(t->export_->back);
-	int rc;
+	int rc = 0;
 
 	if (!t->volume || !t->volume->known)
 		rc = weir_err_set(err, -EBUSY, "volume '%s' was not reached yet", q->name);
@@ -304,8 +332,16 @@ static int grow(const struct there *t, const struct gateway_volume_request *q, s
 			"volume '%s' is no file: grow it where it is, and "
 			"add it anew",
 			q->name);
-	else
-		rc = grow_file(path, &t->volume->file, q->size, err);
+	free(path);
+	return rc;
+}
+
+int gateway_volume_grow(struct gateway_change *c)
+{
+	char *path = folder_path_of(c->grows->back_name);
+	int rc = path ? grow_file(path, &c->grows->file, c->volume.size, &c->err)
+		      : no_memory(&c->err);
+
 	free(path);
 	return rc;
 }
@@ -324,7 +360,7 @@ static int change(struct gateway *g, struct gateway_change *c, struct extras *li
 	if (check_class(g, q, &c->err) < 0)
 		return -EINVAL;
 	if (q->size)
-		rc = grow(&t, q, &c->err);
+		rc = check_growth(&t, q, &c->err);
 	if (rc == 0 && q->class_)
 		rc = set_class(&t, q, list, &c->err);
 	c->grows = rc == 0 && q->size ? t.volume : NULL;
@@ -334,10 +370,44 @@ static int change(struct gateway *g, struct gateway_change *c, struct extras *li
 
 /* ---- removed */
 
+/* Return true if a dir would make a volume of the file. */
+static bool is_of_dir(const struct gateway *g, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char name[POLICY_FOLDER_NAME];
+
+	for (size_t i = 0; slash && i < g->base->n_folders; i++) {
+		const struct weir_folder *f = &g->base->folders[i];
+		size_t n = (size_t)(slash - path);
+
+		if (strncmp(f->dir, path, n) == 0 && !f->dir[n] &&
+			policy_folder_volume(f, slash + 1, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The file stays; in a folder it would be a volume again. */
+static int drop_added(const struct gateway *g, const struct gateway_volume_request *q,
+	const struct extra *e, struct extras *list, struct weir_err *err)
+{
+	char *path = folder_path_of(e->back);
+	struct policy_file file;
+	int rc = 0;
+
+	if (path && is_of_dir(g, path) && folder_file_of(AT_FDCWD, path, &file))
+		rc = put(list, q, e->resource, e->back, NULL, EXTRA_HIDDEN, file, err);
+	else
+		extras_drop(list, q->name);
+	free(path);
+	return rc;
+}
+
 static int remove_one(struct gateway *g, struct gateway_change *c, struct extras *list)
 {
 	const struct gateway_volume_request *q = &c->volume;
 	const struct extra *e = extras_find(list, q->name);
+	bool made = e && e->kind == EXTRA_MADE;
 	struct there t;
 	bool there = find(g, q->name, &t);
 
@@ -351,18 +421,21 @@ static int remove_one(struct gateway *g, struct gateway_change *c, struct extras
 			q->name, t.export_->back + strlen("file:"));
 	if (there && !q->force)
 		c->idle = t.volume;
-	if (there && e && e->kind == EXTRA_MADE && !q->keep &&
-		!(c->gone = folder_path_of(t.export_->back)))
-		return no_memory(&c->err);
-	if (c->gone)
+	if (made && !q->keep) {
+		c->gone = folder_path_of(e->back);
+		if (!c->gone)
+			return no_memory(&c->err);
 		c->gone_file = e->file;
-	if (there && (t.export_->from == POLICY_EXPORT_FOUND || (e && e->kind == EXTRA_MADE)))
+	}
+	if (there && (made || t.export_->from == POLICY_EXPORT_FOUND))
 		return put(list, q, t.resource, t.export_->back, NULL,
 			q->keep ? EXTRA_HIDDEN : EXTRA_GONE, t.export_->file, &c->err);
-	if (e && (e->kind == EXTRA_ADDED || e->kind == EXTRA_MADE))
-		extras_drop(list, q->name);
-	else
-		c->same = !there; /* its file went, and it goes with the folders' events */
+	if (made) /* it is not served */
+		return put(list, q, e->resource, e->back, NULL, q->keep ? EXTRA_HIDDEN : EXTRA_GONE,
+			e->file, &c->err);
+	if (e && e->kind == EXTRA_ADDED)
+		return drop_added(g, q, e, list, &c->err);
+	c->same = !there; /* its file went, and it goes with the folders' events */
 	return 0;
 }
 

@@ -25,6 +25,22 @@ static void name_tenant(const struct weir_policy *p, const char *export_, char *
 		snprintf(ret, room, "%s", t->path);
 }
 
+const char *gateway_volume_trouble(const struct gateway_volume *v)
+{
+	static const char *const away[] = {[BACK_UP] = NULL,
+		[BACK_STARTING] = "its back end was not reached yet",
+		[BACK_LOST] = "its back end is lost: requests wait",
+		[BACK_FAILED] = "its back end failed: requests fail until it is back"};
+	const struct back *b = back_real(v->back);
+
+	if (atomic_load(&b->shrunk))
+		return BACK_SHRUNK "; no new client is accepted";
+	if (away[b->state])
+		return away[b->state];
+	return atomic_load(&v->counts.stalled) ? "it is stalled: requests inside are not completed"
+					       : b->trouble;
+}
+
 static void view(
 	const struct gateway *g, const struct weir_export *e, struct gateway_volume_view *to)
 {
@@ -40,7 +56,7 @@ static void view(
 	name_tenant(g->policy, e->name, to->tenant, sizeof(to->tenant));
 	if (!v)
 		return;
-	to->trouble = atomic_load(&back_real(v->back)->shrunk) ? BACK_SHRUNK : NULL;
+	to->trouble = gateway_volume_trouble(v);
 	to->size = v->known ? v->size : 0;
 	to->clients = atomic_load_explicit(&v->counts.clients, memory_order_relaxed);
 	to->requests = atomic_load_explicit(&v->counts.requests, memory_order_relaxed);

@@ -73,6 +73,7 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 	/* a user who may write to the folder must not make the gateway open other files by a link */
 	c.no_links = e && e->from != POLICY_EXPORT_FILE && strncmp(e->back, "file:/dev/", 10) != 0;
 	c.read_only |= e && e->read_only;
+	c.followed = e && folders_has(g->folders, e->back);
 	return back_open(name, &c, ret_back, err);
 }
 
@@ -190,12 +191,39 @@ static int open_one(struct gateway *g, const struct weir_resource *spec, struct 
 		rc = weir_err_set(&why, -EFBIG, "%s: has 256 TiB or more", e->back);
 	if (rc < 0) {
 		free_volume(v);
-		return weir_err_at(err, -EINVAL, e->at, "volume '%s': %s", e->name, why.text);
+		return e->from == POLICY_EXPORT_FILE
+			       ? weir_err_at(
+					 err, -EINVAL, e->at, "volume '%s': %s", e->name, why.text)
+			       : weir_err_set(err, -EINVAL, "volume '%s': %s", e->name, why.text);
 	}
+	folder_opened(e->back, &v->id);
 	v->known = back_real(v->back)->state != BACK_STARTING;
 	v->size = v->back->info.size;
 	*ret_volume = v;
 	return 0;
+}
+
+/* A volume of the policy's file that cannot be opened refuses the policy before its file is closed under the last name. */
+static int try_one(struct gateway *g, const struct weir_resource *spec, struct gateway_resource *r,
+	const struct weir_export *e, struct weir_err *err)
+{
+	struct weir_resource unlocked = *spec;
+	struct gateway_volume *v;
+	int rc = 0;
+
+	unlocked.shared = true;
+	if (e->from == POLICY_EXPORT_FILE && (rc = open_one(g, &unlocked, r, e, &v, err)) == 0)
+		free_volume(v);
+	return rc;
+}
+
+/* Return true if the policy in force has the volume, and it is not open: it has waited for its file. */
+static bool waited(const struct gateway *g, const struct weir_export *e)
+{
+	int found = policy_index_export(g->policy, e->name);
+	const char *back = found >= 0 ? g->policy->exports[found].back : NULL;
+
+	return back && strcmp(back, e->back) == 0 && !gateway_volume_find(g, e->name);
 }
 
 /* A volume of the API that is gone at the next start, and one of a folder, stop neither the others nor later changes. */
@@ -204,7 +232,9 @@ static bool may_miss(const struct gateway *g, const struct weir_export *e,
 {
 	int found = g->door ? policy_index_export(g->policy, e->name) : 0;
 
-	if (e->from == POLICY_EXPORT_FILE || (e->from == POLICY_EXPORT_ADDED && found < 0))
+	if (e->from == POLICY_EXPORT_FILE && !(g->door && waited(g, e)))
+		return false;
+	if (e->from == POLICY_EXPORT_ADDED && found < 0)
 		return false;
 	gateway_note_add(refused, "%s", err->text);
 	return true;
@@ -221,14 +251,14 @@ static int by_inode(const void *key, const void *element)
 	const struct gateway_volume *const *v = element;
 	const uint64_t *inode = key;
 
-	return *inode < (*v)->file.ino ? -1 : *inode > (*v)->file.ino;
+	return *inode < (*v)->id.ino ? -1 : *inode > (*v)->id.ino;
 }
 
 static int in_order(const void *a, const void *b)
 {
 	const struct gateway_volume *const *v = a;
 
-	return by_inode(&(*v)->file.ino, b);
+	return by_inode(&(*v)->id.ino, b);
 }
 
 static int list_files(const struct gateway_volumes *from, struct open_files *ret)
@@ -237,43 +267,43 @@ static int list_files(const struct gateway_volumes *from, struct open_files *ret
 	if (!ret->all)
 		return -ENOMEM;
 	for (size_t i = 0; i < from->n; i++)
-		if (from->all[i]->file.ino)
+		if (from->all[i]->id.ino)
 			ret->all[ret->n++] = from->all[i];
 	qsort(ret->all, ret->n, sizeof(*ret->all), in_order);
 	return 0;
 }
 
-static bool has_file(const struct gateway_volume *v, const struct weir_export *e)
-{
-	return e->file.ino && policy_file_same(&v->file, &e->file);
-}
-
 /* Return true if a volume with the export's file is still open and leaves, as after a rename: its last requests must not follow
- * those of the new one. Then the policy is made anew when it has left. */
+ * those of the new one, and it has the lock. Then the policy is made anew when it has left. */
 static bool must_wait(struct gateway *g, const struct weir_policy *p,
 	struct gateway_resource *const *list, const struct weir_export *e,
-	const struct open_files *files, struct gateway_note *refused)
+	const struct open_files *files)
 {
+	struct policy_file id;
 	bool must = false;
 	size_t at;
 
-	if (!e->file.ino)
+	if (!folder_opened(e->back, &id))
 		return false;
-	array_find(files->all, files->n, &e->file.ino, by_inode, &at);
-	while (at > 0 && by_inode(&e->file.ino, &files->all[at - 1]) == 0)
+	array_find(files->all, files->n, &id.ino, by_inode, &at);
+	while (at > 0 && by_inode(&id.ino, &files->all[at - 1]) == 0)
 		at--;
-	for (; !must && at < files->n && by_inode(&e->file.ino, &files->all[at]) == 0; at++)
-		must = has_file(files->all[at], e) && !is_wanted(p, list, files->all[at]);
+	for (; !must && at < files->n && by_inode(&id.ino, &files->all[at]) == 0; at++) {
+		const struct gateway_volume *v = files->all[at];
+
+		/* the volumes of a resource that leaves have heirs */
+		must = policy_file_same(&v->id, &id) && !is_wanted(p, list, v) &&
+		       (e->file.ino || !v->resource->parts);
+	}
 	pthread_mutex_lock(&g->leaving_lock);
 	for (const struct gateway_volume *v = g->volumes_leaving; !must && v; v = v->next)
-		must = has_file(v, e);
+		must = policy_file_same(&v->id, &id) && (e->file.ino || !v->resource->parts);
 	if (must)
 		atomic_store(&g->volumes_wait, true);
 	pthread_mutex_unlock(&g->leaving_lock);
 	if (must)
-		gateway_note_add(refused,
-			"volume '%s': %s: its file is being closed under its last name", e->name,
-			e->back);
+		log_event(LOG_LEVEL_INFO, "volume-waits", "volume", e->name, "back", e->back, "why",
+			"its file is being closed under its last name", NULL);
 	return must;
 }
 
@@ -290,9 +320,12 @@ int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 		struct gateway_resource *r = list[e->resource];
 		struct gateway_volume *v = NULL;
 
-		if (!e->back || gateway_volume_is_open(g, e, r) ||
-			must_wait(g, p, list, e, &files, refused))
+		if (!e->back || gateway_volume_is_open(g, e, r))
 			continue;
+		if (must_wait(g, p, list, e, &files)) {
+			rc = try_one(g, &p->resources[e->resource], r, e, err);
+			continue;
+		}
 		rc = open_one(g, &p->resources[e->resource], r, e, &v, err);
 		if (rc == 0 && put(&fresh, v) < 0) {
 			free_volume(v);

@@ -113,6 +113,7 @@ void resource_stall_sent(struct resource *r, struct request *q)
 
 static void say(const struct resource *r, const struct request *q, bool stalled)
 {
+	back_volumes_stalled(r->back, slot_of(q), stalled);
 	log_event(stalled ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
 		stalled ? "volume-stalled" : "volume-resumed", "resource", r->name, "volume",
 		q->client->export_, "why",

@@ -103,6 +103,16 @@ const struct file *folder_at(
 	return *ret_folder ? folder_find(*ret_folder, slash + 1) : NULL;
 }
 
+bool folders_has(const struct folders *f, const char *back)
+{
+	char *path = folder_path_of(back);
+	const struct folder *d;
+	bool has = path && folder_at(f, path, &d);
+
+	free(path);
+	return has;
+}
+
 bool folders_lacks(const struct folders *f, const char *path, const struct policy_file *file)
 {
 	const struct folder *d;

@@ -24,6 +24,7 @@ struct folder {
 	bool wanted;        /* by a policy */
 	struct file *files; /* by name */
 	size_t n, room;
+	struct policy_file id; /* the folder that has the files */
 };
 
 struct folders {

@@ -62,6 +62,20 @@ char *folder_path_of(const char *back)
 	return strndup(file, strcspn(file, "?"));
 }
 
+bool folder_opened(const char *back, struct policy_file *ret)
+{
+	char *path = folder_path_of(back);
+	struct stat st;
+	bool is = path && stat(path, &st) == 0;
+
+	free(path);
+	if (!is)
+		return false;
+	*ret = S_ISBLK(st.st_mode) ? (struct policy_file){.dev = ~0ull, .ino = st.st_rdev}
+				   : (struct policy_file){.dev = st.st_dev, .ino = st.st_ino};
+	return true;
+}
+
 static int add_id(struct listing *l, struct policy_file id)
 {
 	return array_insert(&l->served, &l->n_served, &l->served_room, l->n_served, &id);

@@ -5,7 +5,8 @@
  *         SETTLED; one that was reported as created, and not as closed, when it was not changed for ABANDONED. After an overflow
  *         of the system's queue every folder is scanned.
  *         A file is its inode, not its name: another one with the name of the last, which was moved over it or came after it was
- *         deleted, is another volume. The time of its birth tells a file from a later one with the inode's number.
+ *         deleted, is another volume. The same holds for a folder that has files: while another one is at its path, it is away.
+ *         The time of its birth tells a file from a later one with the inode's number.
  */
 #include "base/array.h"
 #include "base/no-memory.h"
@@ -13,6 +14,7 @@
 #include "serve/store/folder-impl.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +127,30 @@ static void vanish(struct folders *f, struct folder *d, const char *why)
 	d->scanned = false;
 }
 
+/* Return true if another folder than that of its files has the path: an unmounted one leaves an empty folder, whose files
+ * are not those that went. The folders of /dev are made anew with their devices. */
+static bool is_other(const struct folder *d)
+{
+	struct policy_file is;
+	bool other = false;
+	int fd = d->n && !d->in_dev ? open(d->dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return false;
+	/* a file system may have another device number when it is mounted again */
+	if (folder_file_of(fd, "", &is))
+		other = is.ino != d->id.ino || is.born != d->id.born;
+	close(fd);
+	return other;
+}
+
+static void leave_others(struct folders *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (is_other(f->all[i]))
+			vanish(f, f->all[i], "another folder is at its path");
+}
+
 /* Read it whole. -ENOMEM; any other failure: it is not there. */
 static int scan(struct folders *f, struct folder *d, int *ret_why)
 {
@@ -142,6 +168,7 @@ static int scan(struct folders *f, struct folder *d, int *ret_why)
 		if (d->wd != wd) /* another folder has the path now */
 			unwatch(f, d);
 		d->wd = wd;
+		folder_file_of(dirfd(dir), "", &d->id);
 		rc = read_folder(f, d, dir);
 		*ret_why = rc;
 	}
@@ -196,6 +223,13 @@ const char *folders_away(const struct folders *f, size_t i, const char **ret_dir
 {
 	*ret_dir = f->all[i]->dir;
 	return f->all[i]->why[0] ? f->all[i]->why : NULL;
+}
+
+const char *folders_why(const struct folders *f, const char *dir)
+{
+	const struct folder *d = folder_of(f, dir, strlen(dir));
+
+	return d && d->why[0] ? d->why : NULL;
 }
 
 size_t folders_count(const struct folders *f)
@@ -288,7 +322,7 @@ static const struct weir_folder *is_new(
 }
 
 static int scan_all(struct folders *f, const struct weir_policy *old,
-	const struct weir_policy *next, bool whole, struct weir_err *err)
+	const struct weir_policy *next, bool whole, bool take, struct weir_err *err)
 {
 	unsigned away = 0;
 
@@ -298,7 +332,7 @@ static int scan_all(struct folders *f, const struct weir_policy *old,
 		const struct weir_folder *fresh = d->scanned ? NULL : is_new(old, next, d->dir);
 		int why = 0;
 
-		if ((whole || d->wd < 0) && scan(f, d, &why) < 0)
+		if ((whole || d->wd < 0) && (take || !is_other(d)) && scan(f, d, &why) < 0)
 			return no_memory(err);
 		if (why < 0 && fresh)
 			return weir_err_at(
@@ -311,14 +345,15 @@ static int scan_all(struct folders *f, const struct weir_policy *old,
 }
 
 int folders_look(struct folders *f, const struct weir_policy *old, const struct weir_policy *next,
-	bool scan_, struct weir_err *err)
+	bool scan_, bool take, struct weir_err *err)
 {
 	if (want(f, old) < 0 || want(f, next) < 0)
 		return no_memory(err);
 	forget_unwanted(f);
+	leave_others(f);
 	if (take_events(f) < 0)
 		return no_memory(err);
-	return scan_all(f, old, next, scan_ || f->overflow, err);
+	return scan_all(f, old, next, scan_ || f->overflow, take, err);
 }
 
 int folders_touch(struct folders *f, const char *dir, const char *file)

@@ -30,16 +30,19 @@ bool folders_soon(const struct folders *f);
 
 /* Bring the folders of both policies (`old` may be NULL) up to date, and forget all others. scan: read them whole, as some file
  * systems do not report changes. -ENOMEM; or -EINVAL with a message and its place: a folder of `next` that `old` does not
- * name cannot be read. A folder that vanishes later keeps its files. */
+ * name cannot be read. A folder that vanishes later keeps its files, with another folder at its path, too, unless take is set. */
 int folders_look(struct folders *f, const struct weir_policy *old, const struct weir_policy *next,
-	bool scan, struct weir_err *err);
+	bool scan, bool take, struct weir_err *err);
 size_t folders_count(const struct folders *f);
 /* Return why folder i is not there; NULL: it is. */
 const char *folders_away(const struct folders *f, size_t i, const char **ret_dir);
+const char *folders_why(const struct folders *f, const char *dir); /* the same for a path */
 /* Return a number that is another one if any list of files is, or another folder is away. */
 uint64_t folders_version(const struct folders *f);
 /* A file was made, or deleted: take note before the system reports it. */
 int folders_touch(struct folders *f, const char *dir, const char *file);
+/* Return true if a back end is a file of one of the folders. */
+bool folders_has(const struct folders *f, const char *back);
 /* Return true if the folder of a path is watched and there, and has no such file; file: or another one. */
 bool folders_lacks(const struct folders *f, const char *path, const struct policy_file *file);
 
@@ -53,6 +56,8 @@ int folders_volumes(const struct folders *f, const struct weir_policy *p,
 
 /* Get the identity of a file, with a link not followed; at: as in fstatat(2), path "": the file that is open there. false: there is none. */
 bool folder_file_of(int at, const char *path, struct policy_file *ret);
+/* Get the identity of the file or device that a back end opens, by links, too. false: there is none. */
+bool folder_opened(const char *back, struct policy_file *ret);
 /* Return the path in the name of a back end that is, or models, a file; malloc'ed. NULL: it is none. */
 char *folder_path_of(const char *back);
 
