@@ -36,7 +36,7 @@ struct question {
 	uint64_t seed;
 };
 
-static size_t candidates = 16; /* that ask */
+static size_t candidates = 8; /* that ask */
 
 struct missed { /* tenants */
 	unsigned all;
