@@ -39,7 +39,7 @@
  *    ancestor's bucket does not admit. Tenants not checked yet count as held: of m such tenants each is checked
  *    within m/8 + 1 calls, and weir_gate_wakeup returns `now` until then. Tenants are checked one after the other,
  *    each as of the time at which its buckets came to admit it: calls of weir_gate_next while the window is full do
- *    not change what passes.
+ *    not change what passes, unless more tenants are to be checked than one call checks.
  *    If no tenant has a priority, no ancestor a bucket, and the gate has neither runs nor a window in bytes, a head
  *    that is found to hold an R-token passes at once if no other head that holds one waits.
  * 3. A dispatch charges every hold bucket on the path to the root, the profile buckets if it fit
@@ -59,7 +59,7 @@
  *    that its max holds would not pass through a wider one, and under load the window is full all the time. Only the
  *    one request that would pass next with more room waits for the window, in requests or in bytes; all others that
  *    nothing else holds wait for their turn. Time in the device is counted separately. A change of cause takes
- *    effect at the next weir_gate_next. While the window is full no ancestor's bucket is tried: a request that comes
+ *    effect at the next weir_gate_next, weir_gate_set or weir_gate_cancel. While the window is full no ancestor's bucket is tried: a request that comes
  *    before all others then, and which such a bucket would refuse, waits for its turn until another one is done.
  * 6. Two tenants of one parent, both backlogged and eligible in one class over an interval, get
  *    service W with |W_i/r_i − W_j/r_j| ≤ K(c_i/r_i + c_j/r_j): r weight, c the largest cost of the
