@@ -59,8 +59,9 @@
  *    that its max holds would not pass through a wider one, and under load the window is full all the time. Only the
  *    one request that would pass next with more room waits for the window, in requests or in bytes; all others that
  *    nothing else holds wait for their turn. Time in the device is counted separately. A change of cause takes
- *    effect at the next weir_gate_next, weir_gate_set or weir_gate_cancel. While the window is full no ancestor's bucket is tried: a request that comes
- *    before all others then, and which such a bucket would refuse, waits for its turn until another one is done.
+ *    effect at the next weir_gate_next, weir_gate_set or weir_gate_cancel. While the window is full no ancestor's
+ *    bucket is tried: a request that comes before all others then, and which such a bucket would refuse, waits for
+ *    its turn until another one is done.
  * 6. Two tenants of one parent, both backlogged and eligible in one class over an interval, get
  *    service W with |W_i/r_i − W_j/r_j| ≤ K(c_i/r_i + c_j/r_j): r weight, c the largest cost of the
  *    tenant itself (4 at least where costs are bytes or ns: tags are whole numbers of 2^-18; and c/r counts as 2^26
