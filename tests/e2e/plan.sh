@@ -176,3 +176,12 @@ printf '0,0x1000,DiskRead\n' >db.trace
 printf '0,0xffffffff,DiskRead\n0,0x1000,DiskWrite\n0,0x1000,DiskRead\n' >web.trace
 run 1 weir plan --work 100us+500MB/s bare.yaml
 has stdout "too short"
+# two requests whose mean is steeper than a gate's bucket can be
+printf '# weir-trace 1\n0 R 0 4096 0\n300 R 0 4096 0\n' >db.trace
+cat >steep.yaml <<EOF
+resources: [{name: ssd1, back: "memory:64M", depth: 8}]
+tenants: [{name: db, slo: "p50 < 10s", trace: db.trace, match: {export: db}}]
+EOF
+run 1 weir plan --work 200us steep.yaml
+has stdout "ssd1 is asked for 25600 % of its rate in the long run"
+has stdout "db has no bound"

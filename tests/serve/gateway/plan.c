@@ -75,7 +75,17 @@ static void test_refused(void)
 		"priority: must be");
 	refused(HEAD "{\"name\": \"a\", " SLO "\"stages\": [{\"name\": \"d\", \"unit\": \"time\", "
 		     "\"priority\": 0, \"buckets\": [[1, 0]]}]}]}",
-		"buckets: must be pairs");
+		"tenant a at d: buckets: the size must be a number above 0");
+	refused(HEAD "{\"name\": \"a\", " SLO "\"stages\": [{\"name\": \"d\", \"unit\": \"time\", "
+		     "\"priority\": 0, \"buckets\": [[257, 1]]}]}]}",
+		"tenant a at d: buckets: the rate must be a number above 0, 256 at most");
+	refused(HEAD "{\"name\": \"a\", " SLO "\"stages\": [{\"name\": \"d\", \"unit\": \"time\", "
+		     "\"priority\": 0, \"buckets\": [[1]]}]}]}",
+		"must be pairs");
+	/* the steepest of a planner */
+	gateway_plan_drop(read_plan(
+		HEAD "{\"name\": \"a\", " SLO "\"stages\": [{\"name\": \"d\", \"unit\": \"time\", "
+		     "\"priority\": 0, \"buckets\": [[256, 1]]}]}]}"));
 }
 
 static void untrue(const struct weir_policy *policy, const char *digest, const char *profile,
