@@ -2,7 +2,6 @@
 /* read: from a policy, its profiles and its traces to the input of a plan. */
 #include "plan/planning.h"
 #include "base/no-memory.h"
-#include "control/controller.h"
 #include <errno.h>
 #include <math.h>
 #include <sodium.h>
@@ -101,18 +100,6 @@ static int read_profile(struct reading *r, const struct weir_resource *from, str
 	return rc < 0 ? weir_err_at(r->err, rc, from->profile_at, "profile: %s", err.text) : 0;
 }
 
-/* Return the most requests inside: the depth, or what its controller may raise it to; 0: not known. */
-static double depth_of(const struct weir_resource *from)
-{
-	const struct key *k = from->controller ? from->controller->keys : NULL;
-	double depth = from->depth;
-
-	for (; k && k->name && from->settings; k++)
-		if (strcmp(k->name, "wmax") == 0 && k->type == KEY_NUMBER)
-			memcpy(&depth, (const char *)from->settings + k->offset, sizeof(depth));
-	return ceil(depth);
-}
-
 /* Return the time inside of requests of any kind, in s. */
 static double inside_of(const struct reading *r, const struct estimate *e)
 {
@@ -136,7 +123,7 @@ static int read_resource(struct reading *r, const struct weir_resource *from,
 		return 0;
 	if (r->o->work)
 		to->estimate = *r->o->work;
-	to->depth = depth_of(from);
+	to->depth = policy_plan_depth(from);
 	if (from->profile)
 		rc = read_profile(r, from, &to->estimate, to->digest);
 	else if (!r->o->work)
@@ -145,13 +132,14 @@ static int read_resource(struct reading *r, const struct weir_resource *from,
 			from->name);
 	if (rc < 0)
 		return rc;
-	if (to->depth < 1)
-		to->depth = to->estimate.depth;
+	if (to->depth < 1 && from->profile)
+		return weir_err_at(r->err, -EINVAL, from->at,
+			"resource '%s': a plan needs a stated depth; the profile was measured at "
+			"%u",
+			from->name, to->estimate.depth);
 	if (to->depth < 1)
 		return weir_err_at(r->err, -EINVAL, from->at,
-			"resource '%s' has neither a depth nor a profile: the requests inside are "
-			"not known",
-			from->name);
+			"resource '%s': a plan needs a stated depth", from->name);
 	if (from->profile && to->depth != to->estimate.depth)
 		return weir_err_at(r->err, -EINVAL, from->profile_at,
 			"profile: it was measured at depth %u, but up to %.0f requests are inside",

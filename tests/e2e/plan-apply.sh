@@ -158,6 +158,11 @@ has stdout "plan: tenant db was planned for p90 < 250 ms, and its slo is p90 < 2
 has stdout "nothing was changed"
 run 0 weir set ssd1.depth 8
 has stdout "plan: ssd1 has a depth of 8, and its profile was measured at 4"
+run 0 weir set ssd1.depth auto
+has stdout "plan: ssd1 has no stated depth, and its profile was measured at 4"
+api PUT /v1/plan plan.json
+[ "$(cat code)" = 400 ] || fail "a plan without a stated depth is taken"
+has stdout "ssd1 has no stated depth"
 run 0 weir set --unset ssd1.depth
 run 0 weir policy apply other.yaml
 has stdout "plan again"

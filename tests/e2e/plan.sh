@@ -152,6 +152,14 @@ grep -q "^bare.yaml:1:[0-9]*: resource 'ssd1' has no profile" stderr || fail "$(
 policy 6 "p99 < 10ms" "p99 < 50ms" >depth.yaml
 run 2 weir plan depth.yaml
 grep -q "^depth.yaml:1:[0-9]*: profile: it was measured at depth 8, but up to 6 requests are inside" stderr || fail "$(cat stderr)"
+policy auto "p99 < 10ms" "p99 < 50ms" >auto.yaml
+run 2 weir plan auto.yaml
+grep -q "^auto.yaml:1:[0-9]*: resource 'ssd1': a plan needs a stated depth; the profile was measured at 8" stderr || fail "$(cat stderr)"
+sed 's/, depth: 8//; s/, profile: ssd1.profile//' slo.yaml >none.yaml
+run 2 weir plan --work 100us none.yaml
+has stderr "resource 'ssd1': a plan needs a stated depth"
+sed 's/depth: 8/controller: parda, threshold: 25ms, parda: {wmax: 8}/' slo.yaml >wmax.yaml
+run 0 weir plan wmax.yaml
 sed 's/db.trace/none.trace/' slo.yaml >gone.yaml
 run 2 weir plan gone.yaml
 grep -q "^gone.yaml:4:[0-9]*: trace: none.trace: " stderr || fail "$(cat stderr)"

@@ -135,6 +135,8 @@ static void test_untrue(void)
 		untrue(p, ZEROS, ONES, 8,
 			"another profile of d: 000000000000…, which is 111111111111");
 		untrue(p, ZEROS, ZEROS, 4, "d has a depth of 8, and its profile was measured at 4");
+		p->resources[0].depth = 0;
+		untrue(p, ZEROS, ZEROS, 8, "d has no stated depth, and its profile was");
 		if (i == 0)
 			untrue(p, ZEROS, NULL, 8, "at 'd', which has no profile");
 		weir_policy_free(p);
