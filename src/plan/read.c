@@ -318,6 +318,55 @@ static bool borrow(struct reading *r, size_t index)
 	return false;
 }
 
+/* ---- a max */
+
+/* Return true if a bucket of a max holds a request of a trace. */
+static bool bucket_holds(
+	const struct weir_bucket_spec *b, const struct weir_resource *of, const struct trace *t)
+{
+	double lack = 0;
+	weir_time last = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		const struct trace_record *q = &t->records[i];
+		double cost = b->unit == WEIR_UNIT_BYTES
+				      ? weir_policy_cost_bytes((enum weir_op)q->op, q->bytes)
+				      : weir_policy_cost(of, (enum weir_op)q->op, q->bytes);
+
+		if (!(b->ops >> q->op & 1))
+			continue;
+		lack = fmax(0, lack - (double)(q->at - last) * 1e-9 * b->rate);
+		last = q->at;
+		if (b->size - lack < fmin(cost, b->size) * (1 - 1e-9))
+			return true;
+		lack += cost;
+	}
+	return false;
+}
+
+/* Note the first max, of the tenant or of its groups, that holds requests of its trace: neither bound nor replay has it. */
+static void note_max(const struct planning *p, const struct weir_resource *of,
+	const struct trace *trace, struct planning_tenant *to)
+{
+	for (int at = (int)to->tenant; p->policy->enforce && at >= 0;
+		at = p->policy->tenants[at].parent) {
+		const struct weir_tenant *t = &p->policy->tenants[at];
+
+		for (unsigned i = 0; i < t->n_max; i++) {
+			struct weir_bucket_spec b[2];
+			unsigned n = policy_install_max(&t->max[i], 1, b);
+
+			for (unsigned k = 0; k < n; k++)
+				if (bucket_holds(&b[k], of, trace)) {
+					to->held = true;
+					to->held_by = (size_t)at;
+					to->held_max = t->max[i];
+					return;
+				}
+		}
+	}
+}
+
 static int read_traced(struct reading *r, size_t index, const struct path *path)
 {
 	struct planning *p = r->p;
@@ -338,6 +387,8 @@ static int read_traced(struct reading *r, size_t index, const struct path *path)
 			.too_short =
 				(double)kept->trace.n * (1 - t->slo_percentile / 100) < PLAN_BEYOND,
 			.kept = r->o->keep ? kept : NULL};
+		note_max(p, &p->policy->resources[path->stage[path->storage].index], &kept->trace,
+			&p->tenant[p->n_traced - 1]);
 		hops = NULL;
 	}
 	free(hops);

@@ -193,3 +193,26 @@ EOF
 run 1 weir plan --work 200us steep.yaml
 has stdout "ssd1 is asked for 25600 % of its rate in the long run"
 has stdout "db has no bound"
+
+# a max that holds requests of a trace: its own, or that of its group
+python3 -c '
+print("# weir-trace 1")
+for i in range(1200): print(i * 10**7, "R", i * 4096, 4096, 0)' >db.trace
+held() # max of the group, max of db
+{
+	cat >held.yaml <<EOF
+resources: [{name: ssd1, back: "memory:64M", depth: 8}]
+tenants: [{name: g, $1 children: [{name: db, slo: "p99 < 100ms", $2 trace: db.trace, match: {export: db}}]}]
+EOF
+}
+held "max: 110 iops," "max: [1 MiB/s, 110 iops],"
+run 0 weir plan --work 200us held.yaml
+held "" "max: 50 iops,"
+run 1 weir plan --work 200us held.yaml
+has stdout "g/db: its max of 50 iops holds back requests of its trace: the bound does not count that."
+hasnt stdout "would do"
+held "max: 100 KiB/s," ""
+run 1 weir plan --json --work 200us held.yaml
+python3 -c 'import json; p = json.load(open("stdout")); t = p["tenants"][0]; assert t["held_by"] == "g" and not t["met"] and not p["feasible"], p' || fail "$(cat stdout)"
+run 1 weir plan --work 200us held.yaml
+grep -q "^g/db: the max of g, of 100 KiB/s holds back" stdout || fail "$(cat stdout)"
