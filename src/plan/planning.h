@@ -44,6 +44,7 @@ struct planning_trace { /* kept for a replay */
 struct planning_tenant { /* one that is planned, or has a trace and no slo */
 	size_t tenant;   /* index in the policy */
 	size_t requests; /* of its trace */
+	size_t of_kind;  /* those of the kind of its slo */
 	bool too_short;  /* for its percentile */
 	bool borrowed;   /* its hops are those of `base` */
 	bool held;       /* requests of its trace, by this max of this tenant: */

@@ -367,6 +367,16 @@ static void note_max(const struct planning *p, const struct weir_resource *of,
 	}
 }
 
+/* Return the number of requests of the kind of an slo. */
+static size_t count_of(const struct trace *t, uint8_t ops)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		n += !ops || ops >> t->records[i].op & 1;
+	return n;
+}
+
 static int read_traced(struct reading *r, size_t index, const struct path *path)
 {
 	struct planning *p = r->p;
@@ -380,12 +390,14 @@ static int read_traced(struct reading *r, size_t index, const struct path *path)
 	if (rc == 0)
 		rc = reduce(r, path, &kept->trace, hops, kept->work);
 	if (rc == 0) {
+		size_t of_kind = count_of(&kept->trace, t->slo_ops);
+
 		p->tenants[p->n_traced] =
 			(struct plan_tenant){(double)t->slo_latency * 1e-9, hops, path->n};
 		p->tenant[p->n_traced++] = (struct planning_tenant){.tenant = index,
 			.requests = kept->trace.n,
-			.too_short =
-				(double)kept->trace.n * (1 - t->slo_percentile / 100) < PLAN_BEYOND,
+			.of_kind = of_kind,
+			.too_short = (double)of_kind * (1 - t->slo_percentile / 100) < PLAN_BEYOND,
 			.kept = r->o->keep ? kept : NULL};
 		note_max(p, &p->policy->resources[path->stage[path->storage].index], &kept->trace,
 			&p->tenant[p->n_traced - 1]);

@@ -216,3 +216,10 @@ run 1 weir plan --json --work 200us held.yaml
 python3 -c 'import json; p = json.load(open("stdout")); t = p["tenants"][0]; assert t["held_by"] == "g" and not t["met"] and not p["feasible"], p' || fail "$(cat stdout)"
 run 1 weir plan --work 200us held.yaml
 grep -q "^g/db: the max of g, of 100 KiB/s holds back" stdout || fail "$(cat stdout)"
+
+# too short for the kind of the slo
+held "" ""
+sed -i 's/p99 </p99 writes </' held.yaml
+sed -i '5s/R/W/; 9s/R/W/' db.trace
+run 0 weir plan --work 200us held.yaml
+has stdout "g/db: the trace is too short for p99: of 2 writes fewer than 10 lie beyond it."

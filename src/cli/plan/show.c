@@ -101,9 +101,13 @@ static void show_notes(const struct planning *p)
 		const struct weir_tenant *of = planning_tenant(p, i);
 
 		if (p->tenant[i].too_short)
-			printf("%s: the trace is too short for p%.12g: of %zu requests fewer than "
+			printf("%s: the trace is too short for p%.12g: of %zu %s fewer than "
 			       "%d lie beyond it.\n",
-				of->path, of->slo_percentile, p->tenant[i].requests, PLAN_BEYOND);
+				of->path, of->slo_percentile, p->tenant[i].of_kind,
+				of->slo_ops == WEIR_OPS_READS    ? "reads"
+				: of->slo_ops == WEIR_OPS_WRITES ? "writes"
+								 : "requests",
+				PLAN_BEYOND);
 	}
 	for (size_t i = 0; i < p->n_unknown; i++)
 		printf("%s: the slo is not planned, since there is no trace.\n",
