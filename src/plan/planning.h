@@ -110,6 +110,9 @@ int planning_resource(const struct planning_options *o, const struct weir_resour
 void planning_arrivals(
 	const struct estimate *e, const struct trace *t, struct meister_arrival *ret);
 
+/* Write the SHA-256 of a file's text, and of that of the file that its `tenants` names, behind a NUL; tenants: NULL: none. */
+void planning_digest(const char *text, size_t len, const char *tenants, char ret[PLAN_DIGEST]);
+
 /* Parse the work of a request: a time, a rate of bytes, or both: 100us+500MB/s. 0 or -EINVAL. */
 int planning_work(const char *word, struct estimate *ret, struct weir_err *err);
 

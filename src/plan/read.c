@@ -22,11 +22,18 @@ struct reading {
 
 const char *const planning_inside[] = {"max", "p99.9", "p99", "p50", NULL};
 
-static void digest(const char *text, size_t len, char ret[PLAN_DIGEST])
+void planning_digest(const char *text, size_t len, const char *tenants, char ret[PLAN_DIGEST])
 {
 	unsigned char hash[crypto_hash_sha256_BYTES];
+	crypto_hash_sha256_state s;
 
-	crypto_hash_sha256(hash, (const unsigned char *)text, len);
+	crypto_hash_sha256_init(&s);
+	crypto_hash_sha256_update(&s, (const unsigned char *)text, len);
+	if (tenants) {
+		crypto_hash_sha256_update(&s, (const unsigned char *)"", 1);
+		crypto_hash_sha256_update(&s, (const unsigned char *)tenants, strlen(tenants));
+	}
+	crypto_hash_sha256_final(&s, hash);
 	sodium_bin2hex(ret, PLAN_DIGEST, hash, sizeof(hash));
 }
 
@@ -66,7 +73,6 @@ static int read_policy(struct reading *r, struct weir_policy_remarks *remarks)
 
 	if (!to)
 		return no_memory(r->err);
-	digest(o->policy.text, o->policy.len, p->digest);
 	if (o->admit.text)
 		rc = policy_parse_more(&o->policy, &o->admit, o->policy_reader, o->policy_arg,
 			&p->policy, &p->first_new, to);
@@ -75,6 +81,8 @@ static int read_policy(struct reading *r, struct weir_policy_remarks *remarks)
 			o->policy_reader, o->policy_arg, &p->policy, to);
 	if (rc == 0 && !o->admit.text)
 		p->first_new = p->policy->n_tenants;
+	if (rc == 0)
+		planning_digest(o->policy.text, o->policy.len, p->policy->tenants_text, p->digest);
 	if (rc < 0)
 		*r->err = to->errors[0];
 	free(own);
@@ -93,7 +101,7 @@ static int read_profile(struct reading *r, const struct weir_resource *from, str
 		from->profile, &text, &len, &err);
 
 	if (rc == 0) {
-		digest(text, len, ret_digest);
+		planning_digest(text, len, NULL, ret_digest);
 		rc = estimate_read(text, len, from->profile, ret, &err);
 		free(text);
 	}

@@ -183,6 +183,19 @@ weir status >stdout
 hasnt stdout "plan 2"
 has state/plan.json '"plan": null'
 serve_stop gate
+# the file that `tenants` names is part of the policy
+sed '/^tenants:/,$d' weir.yaml >outer.yaml
+echo "tenants: tenants.yaml" >>outer.yaml
+sed '1,/^tenants:/d' weir.yaml >tenants.yaml
+serve gate --api "unix:$here/api.sock" outer.yaml
+run 0 weir plan --apply --out plan.json outer.yaml
+sed -i 's/weight: 8/weight: 9/' tenants.yaml
+run 2 weir plan --apply outer.yaml
+has stderr "it was made for another policy: "
+run 0 weir policy apply outer.yaml
+has stdout "plan: it was made for another policy: "
+run 0 weir plan --apply outer.yaml
+serve_stop gate
 # a plan file that is damaged is put aside
 echo '{"number": 7, "plan": {"version": 1}}' >state/plan.json
 serve gate --api "unix:$here/api.sock" weir.yaml

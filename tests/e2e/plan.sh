@@ -223,3 +223,15 @@ sed -i 's/p99 </p99 writes </' held.yaml
 sed -i '5s/R/W/; 9s/R/W/' db.trace
 run 0 weir plan --work 200us held.yaml
 has stdout "g/db: the trace is too short for p99: of 2 writes fewer than 10 lie beyond it."
+
+# the file that `tenants` names is part of the policy's digest
+echo '- {name: db, slo: "p99 < 100ms", trace: db.trace, match: {export: db}}' >tenants.yaml
+cat >outer.yaml <<EOF
+resources: [{name: ssd1, back: "memory:64M", depth: 8}]
+tenants: tenants.yaml
+EOF
+run 0 weir plan --work 200us --out plan.json outer.yaml
+python3 -c '
+import hashlib, json
+both = open("outer.yaml", "rb").read() + bytes(1) + open("tenants.yaml", "rb").read()
+assert json.load(open("plan.json"))["policy"] == hashlib.sha256(both).hexdigest()' || fail "the digest of two files"
