@@ -106,8 +106,8 @@ void planning_free(struct planning *p);
 /* Read one resource and its profile as a stage; the parts of a planning_read, for other plans. 0, or a negative errno and the reason. */
 int planning_resource(const struct planning_options *o, const struct weir_resource *from,
 	struct planning_stage *to, struct plan_stage *in, struct weir_err *err);
-/* Write the work of a trace on a resource; ret has room for it. */
-void planning_arrivals(
+/* Write the work of a trace on a resource; ret has room for it. Return that of the largest piece of a request. */
+double planning_arrivals(
 	const struct estimate *e, const struct trace *t, struct meister_arrival *ret);
 
 /* Write the SHA-256 of a file's text, and of that of the file that its `tenants` names, behind a NUL; tenants: NULL: none. */

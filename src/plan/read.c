@@ -2,6 +2,7 @@
 /* read: from a policy, its profiles and its traces to the input of a plan. */
 #include "plan/planning.h"
 #include "base/no-memory.h"
+#include "model/station.h"
 #include <errno.h>
 #include <math.h>
 #include <sodium.h>
@@ -232,31 +233,57 @@ static void note_largest(
 	p->stage[stage].assumed = assumed;
 }
 
-void planning_arrivals(const struct estimate *e, const struct trace *t, struct meister_arrival *ret)
+/* Return the work of a request at a resource: of the pieces of which a gateway makes it. most: raised to that of a piece. */
+static double resource_work(const struct estimate *e, struct estimate_past *past,
+	const struct trace_record *q, double *most)
+{
+	double sum = 0;
+	uint64_t done = 0;
+
+	do {
+		uint64_t left = q->bytes - done;
+		bool cut = q->op <= TRACE_WRITE && left > STATION_PIECE;
+		uint32_t bytes = (uint32_t)(cut ? STATION_PIECE : left);
+		double work = 1e-9 * estimate_work(e, past, q->op, q->offset + done, bytes);
+
+		*most = fmax(*most, work);
+		sum += work;
+		done += bytes;
+	} while (done < q->bytes);
+	return sum;
+}
+
+double planning_arrivals(
+	const struct estimate *e, const struct trace *t, struct meister_arrival *ret)
 {
 	struct estimate_past past = {0};
+	double most = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct trace_record *q = &t->records[i];
 
-		ret[i] = (struct meister_arrival){
-			(double)q->at * 1e-9, 1e-9 * estimate_work(e, t->has_offsets ? &past : NULL,
-							     q->op, q->offset, q->bytes)};
+		ret[i] = (struct meister_arrival){(double)q->at * 1e-9,
+			resource_work(e, t->has_offsets ? &past : NULL, q, &most)};
 	}
+	return most;
 }
 
-/* Write the work of a trace at place k of the path. */
-static void arrivals_of(const struct planning *p, const struct path *path, unsigned k,
+/* Write the work of a trace at place k of the path. Return that of the largest request, or piece of one. */
+static double arrivals_of(const struct planning *p, const struct path *path, unsigned k,
 	const struct trace *t, struct meister_arrival *ret)
 {
 	const struct policy_stage s = path->stage[k];
+	double most = 0;
 
 	if (!s.link)
-		planning_arrivals(&p->stage[stage_index(p, s)].estimate, t, ret);
-	for (size_t i = 0; s.link && i < t->n; i++)
+		return planning_arrivals(&p->stage[stage_index(p, s)].estimate, t, ret);
+	for (size_t i = 0; i < t->n; i++) {
 		ret[i] = (struct meister_arrival){(double)t->records[i].at * 1e-9,
 			link_work(&p->policy->links[s.index], k < path->storage, t->records[i].op,
 				t->records[i].bytes)};
+		most = fmax(most, ret[i].work);
+	}
+	return most;
 }
 
 /* Reduce a trace to buckets, stage by stage; to: NULL, or to keep the work for a replay. */
@@ -269,9 +296,10 @@ static int reduce(struct reading *r, const struct path *path, const struct trace
 
 	for (unsigned k = 0; rc == 0 && k < path->n; k++) {
 		uint32_t stage = stage_index(p, path->stage[k]);
+		double most = arrivals_of(p, path, k, trace, arrivals);
 
-		arrivals_of(p, path, k, trace, arrivals);
 		rc = plan_hop_of(arrivals, trace->n, r->pairs, p->stages[stage].rate, &hops[k]);
+		hops[k].largest = most;
 		hops[k].stage = stage;
 		if (rc == 0 && to && !(to[k] = calloc(trace->n, sizeof(**to))))
 			rc = -ENOMEM;
@@ -430,7 +458,9 @@ static void read_untraced(struct planning *p, const struct weir_tenant *t, const
 			double work = s.link ? link_work(&p->policy->links[s.index],
 						       k < path->storage, op, of->io_unit)
 					     : 1e-9 * estimate_work(&stage->estimate, NULL, op, 0,
-							      of->io_unit);
+							      of->io_unit < STATION_PIECE
+								      ? of->io_unit
+								      : (uint32_t)STATION_PIECE);
 
 			stage->untraced = fmax(stage->untraced, work);
 			note_largest(p, stage_index(p, s), work, t->path, true);

@@ -235,3 +235,17 @@ python3 -c '
 import hashlib, json
 both = open("outer.yaml", "rb").read() + bytes(1) + open("tenants.yaml", "rb").read()
 assert json.load(open("plan.json"))["policy"] == hashlib.sha256(both).hexdigest()' || fail "the digest of two files"
+
+# a large request is in pieces of 256 KiB at the gate
+python3 -c '
+print("# weir-trace 1")
+for i in range(1200): print(i * 10**8, "R", 0, 1048576, 0)' >db.trace
+run 0 weir plan --work 1ms --json outer.yaml
+python3 - <<'END' || fail "$(cat stdout)"
+import json
+p = json.load(open("stdout"))
+db, = p["tenants"]
+assert abs(p["stages"][0]["largest"] - 0.001) < 1e-9 and abs(db["stages"][0]["load"] - 0.04) < 1e-4, p
+assert abs(db["waits"]["own"] - 0.004) < 1e-6 and abs(db["waits"]["blocking"] - 0.008) < 1e-9, db
+assert 0.003 < db["replayed"]["latency"] <= db["bound"], db
+END
