@@ -2,7 +2,6 @@
 /* plan-file: read a plan. A member that is not known is ignored: a newer planner may say more. */
 #include "base/no-memory.h"
 #include "control/meister/plan.h"
-#include "gate/bucket.h"
 #include "serve/gateway/plan.h"
 #include <errno.h>
 #include <jansson.h>
@@ -12,8 +11,6 @@
 
 #define STAGES_MAX 64
 #define TIME_MAX   1e6 /* s */
-_Static_assert(1e9 * PLAN_RATE_MOST <= BUCKET_RATE_MAX && PLAN_RATE_GATE <= BUCKET_RATE_MAX,
-	"a bucket takes every rate of a plan");
 
 struct reading {
 	struct gateway_plan *plan;
