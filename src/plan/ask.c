@@ -166,7 +166,7 @@ static json_t *answer(const struct planning *p, bool with_remedies)
 	struct planning_remedies remedies;
 	json_t *out = NULL;
 
-	if (!with_remedies || planning_feasible(p))
+	if (!with_remedies || planning_feasible(p) || planning_held(p))
 		return planning_json(p, NULL);
 	if (planning_remedies(p, &remedies) == 0)
 		out = planning_json(p, &remedies);

@@ -100,6 +100,9 @@ static json_t *tenant_all(const struct planning *p, uint32_t i)
 	json_object_set_new(out, "margin", number(-miss));
 	json_object_set_new(out, "requests", json_integer((json_int_t)p->tenant[i].requests));
 	json_object_set_new(out, "too_short", json_boolean(p->tenant[i].too_short));
+	json_object_set_new(out, "held_by",
+		p->tenant[i].held ? json_string(p->policy->tenants[p->tenant[i].held_by].path)
+				  : json_null());
 	json_object_set_new(out, "new", json_boolean(p->tenant[i].tenant >= p->first_new));
 	if (isfinite(miss))
 		json_object_set_new(out, "waits", parts_json(p, i));

@@ -41,11 +41,15 @@ struct planning_trace { /* kept for a replay */
 	double **work; /* by stage of the path, and request */
 };
 
-struct planning_tenant {             /* one that is planned, or has a trace and no slo */
-	size_t tenant;               /* index in the policy */
-	size_t requests;             /* of its trace */
-	bool too_short;              /* for its percentile */
-	bool borrowed;               /* its hops are those of `base` */
+struct planning_tenant { /* one that is planned, or has a trace and no slo */
+	size_t tenant;   /* index in the policy */
+	size_t requests; /* of its trace */
+	size_t of_kind;  /* those of the kind of its slo */
+	bool too_short;  /* for its percentile */
+	bool borrowed;   /* its hops are those of `base` */
+	bool held;       /* requests of its trace, by this max of this tenant: */
+	size_t held_by;  /* index in the policy: itself, or a group of it */
+	struct weir_limit held_max;
 	struct planning_trace *kept; /* NULL: not kept */
 };
 
@@ -102,9 +106,12 @@ void planning_free(struct planning *p);
 /* Read one resource and its profile as a stage; the parts of a planning_read, for other plans. 0, or a negative errno and the reason. */
 int planning_resource(const struct planning_options *o, const struct weir_resource *from,
 	struct planning_stage *to, struct plan_stage *in, struct weir_err *err);
-/* Write the work of a trace on a resource; ret has room for it. */
-void planning_arrivals(
+/* Write the work of a trace on a resource; ret has room for it. Return that of the largest piece of a request. */
+double planning_arrivals(
 	const struct estimate *e, const struct trace *t, struct meister_arrival *ret);
+
+/* Write the SHA-256 of a file's text, and of that of the file that its `tenants` names, behind a NUL; tenants: NULL: none. */
+void planning_digest(const char *text, size_t len, const char *tenants, char ret[PLAN_DIGEST]);
 
 /* Parse the work of a request: a time, a rate of bytes, or both: 100us+500MB/s. 0 or -EINVAL. */
 int planning_work(const char *word, struct estimate *ret, struct weir_err *err);
@@ -115,9 +122,11 @@ static inline const struct weir_tenant *planning_tenant(const struct planning *p
 }
 /* Return the bound of a tenant beyond its slo, in s; negative: the margin; INFINITY. */
 double planning_miss(const struct planning *p, uint32_t i);
-/* Return true if the tenant's slo holds, as it is judged; all of them. */
+/* Return true if the tenant's slo holds, as it is judged; all of them. That of a tenant whose trace is held by a max does not. */
 bool planning_holds(const struct planning *p, uint32_t i);
 bool planning_feasible(const struct planning *p);
+/* Return true if a tenant's trace is held by a max: then there is no remedy. */
+bool planning_held(const struct planning *p);
 
 /* Replay the traces, which were kept. If the plan misses an slo by its bounds, its priorities are first searched for slos that are
  * all larger by one factor. 0, -ENOMEM, or -EINVAL and the reason. */

@@ -2,7 +2,7 @@
 /* read: from a policy, its profiles and its traces to the input of a plan. */
 #include "plan/planning.h"
 #include "base/no-memory.h"
-#include "control/controller.h"
+#include "model/station.h"
 #include <errno.h>
 #include <math.h>
 #include <sodium.h>
@@ -23,11 +23,18 @@ struct reading {
 
 const char *const planning_inside[] = {"max", "p99.9", "p99", "p50", NULL};
 
-static void digest(const char *text, size_t len, char ret[PLAN_DIGEST])
+void planning_digest(const char *text, size_t len, const char *tenants, char ret[PLAN_DIGEST])
 {
 	unsigned char hash[crypto_hash_sha256_BYTES];
+	crypto_hash_sha256_state s;
 
-	crypto_hash_sha256(hash, (const unsigned char *)text, len);
+	crypto_hash_sha256_init(&s);
+	crypto_hash_sha256_update(&s, (const unsigned char *)text, len);
+	if (tenants) {
+		crypto_hash_sha256_update(&s, (const unsigned char *)"", 1);
+		crypto_hash_sha256_update(&s, (const unsigned char *)tenants, strlen(tenants));
+	}
+	crypto_hash_sha256_final(&s, hash);
 	sodium_bin2hex(ret, PLAN_DIGEST, hash, sizeof(hash));
 }
 
@@ -67,7 +74,6 @@ static int read_policy(struct reading *r, struct weir_policy_remarks *remarks)
 
 	if (!to)
 		return no_memory(r->err);
-	digest(o->policy.text, o->policy.len, p->digest);
 	if (o->admit.text)
 		rc = policy_parse_more(&o->policy, &o->admit, o->policy_reader, o->policy_arg,
 			&p->policy, &p->first_new, to);
@@ -76,6 +82,8 @@ static int read_policy(struct reading *r, struct weir_policy_remarks *remarks)
 			o->policy_reader, o->policy_arg, &p->policy, to);
 	if (rc == 0 && !o->admit.text)
 		p->first_new = p->policy->n_tenants;
+	if (rc == 0)
+		planning_digest(o->policy.text, o->policy.len, p->policy->tenants_text, p->digest);
 	if (rc < 0)
 		*r->err = to->errors[0];
 	free(own);
@@ -94,23 +102,11 @@ static int read_profile(struct reading *r, const struct weir_resource *from, str
 		from->profile, &text, &len, &err);
 
 	if (rc == 0) {
-		digest(text, len, ret_digest);
+		planning_digest(text, len, NULL, ret_digest);
 		rc = estimate_read(text, len, from->profile, ret, &err);
 		free(text);
 	}
 	return rc < 0 ? weir_err_at(r->err, rc, from->profile_at, "profile: %s", err.text) : 0;
-}
-
-/* Return the most requests inside: the depth, or what its controller may raise it to; 0: not known. */
-static double depth_of(const struct weir_resource *from)
-{
-	const struct key *k = from->controller ? from->controller->keys : NULL;
-	double depth = from->depth;
-
-	for (; k && k->name && from->settings; k++)
-		if (strcmp(k->name, "wmax") == 0 && k->type == KEY_NUMBER)
-			memcpy(&depth, (const char *)from->settings + k->offset, sizeof(depth));
-	return ceil(depth);
 }
 
 /* Return the time inside of requests of any kind, in s. */
@@ -136,7 +132,7 @@ static int read_resource(struct reading *r, const struct weir_resource *from,
 		return 0;
 	if (r->o->work)
 		to->estimate = *r->o->work;
-	to->depth = depth_of(from);
+	to->depth = policy_plan_depth(from);
 	if (from->profile)
 		rc = read_profile(r, from, &to->estimate, to->digest);
 	else if (!r->o->work)
@@ -145,13 +141,14 @@ static int read_resource(struct reading *r, const struct weir_resource *from,
 			from->name);
 	if (rc < 0)
 		return rc;
-	if (to->depth < 1)
-		to->depth = to->estimate.depth;
+	if (to->depth < 1 && from->profile)
+		return weir_err_at(r->err, -EINVAL, from->at,
+			"resource '%s': a plan needs a stated depth; the profile was measured at "
+			"%u",
+			from->name, to->estimate.depth);
 	if (to->depth < 1)
 		return weir_err_at(r->err, -EINVAL, from->at,
-			"resource '%s' has neither a depth nor a profile: the requests inside are "
-			"not known",
-			from->name);
+			"resource '%s': a plan needs a stated depth", from->name);
 	if (from->profile && to->depth != to->estimate.depth)
 		return weir_err_at(r->err, -EINVAL, from->profile_at,
 			"profile: it was measured at depth %u, but up to %.0f requests are inside",
@@ -236,31 +233,57 @@ static void note_largest(
 	p->stage[stage].assumed = assumed;
 }
 
-void planning_arrivals(const struct estimate *e, const struct trace *t, struct meister_arrival *ret)
+/* Return the work of a request at a resource: of the pieces of which a gateway makes it. most: raised to that of a piece. */
+static double resource_work(const struct estimate *e, struct estimate_past *past,
+	const struct trace_record *q, double *most)
+{
+	double sum = 0;
+	uint64_t done = 0;
+
+	do {
+		uint64_t left = q->bytes - done;
+		bool cut = q->op <= TRACE_WRITE && left > STATION_PIECE;
+		uint32_t bytes = (uint32_t)(cut ? STATION_PIECE : left);
+		double work = 1e-9 * estimate_work(e, past, q->op, q->offset + done, bytes);
+
+		*most = fmax(*most, work);
+		sum += work;
+		done += bytes;
+	} while (done < q->bytes);
+	return sum;
+}
+
+double planning_arrivals(
+	const struct estimate *e, const struct trace *t, struct meister_arrival *ret)
 {
 	struct estimate_past past = {0};
+	double most = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct trace_record *q = &t->records[i];
 
-		ret[i] = (struct meister_arrival){
-			(double)q->at * 1e-9, 1e-9 * estimate_work(e, t->has_offsets ? &past : NULL,
-							     q->op, q->offset, q->bytes)};
+		ret[i] = (struct meister_arrival){(double)q->at * 1e-9,
+			resource_work(e, t->has_offsets ? &past : NULL, q, &most)};
 	}
+	return most;
 }
 
-/* Write the work of a trace at place k of the path. */
-static void arrivals_of(const struct planning *p, const struct path *path, unsigned k,
+/* Write the work of a trace at place k of the path. Return that of the largest request, or piece of one. */
+static double arrivals_of(const struct planning *p, const struct path *path, unsigned k,
 	const struct trace *t, struct meister_arrival *ret)
 {
 	const struct policy_stage s = path->stage[k];
+	double most = 0;
 
 	if (!s.link)
-		planning_arrivals(&p->stage[stage_index(p, s)].estimate, t, ret);
-	for (size_t i = 0; s.link && i < t->n; i++)
+		return planning_arrivals(&p->stage[stage_index(p, s)].estimate, t, ret);
+	for (size_t i = 0; i < t->n; i++) {
 		ret[i] = (struct meister_arrival){(double)t->records[i].at * 1e-9,
 			link_work(&p->policy->links[s.index], k < path->storage, t->records[i].op,
 				t->records[i].bytes)};
+		most = fmax(most, ret[i].work);
+	}
+	return most;
 }
 
 /* Reduce a trace to buckets, stage by stage; to: NULL, or to keep the work for a replay. */
@@ -273,9 +296,10 @@ static int reduce(struct reading *r, const struct path *path, const struct trace
 
 	for (unsigned k = 0; rc == 0 && k < path->n; k++) {
 		uint32_t stage = stage_index(p, path->stage[k]);
+		double most = arrivals_of(p, path, k, trace, arrivals);
 
-		arrivals_of(p, path, k, trace, arrivals);
 		rc = plan_hop_of(arrivals, trace->n, r->pairs, p->stages[stage].rate, &hops[k]);
+		hops[k].largest = most;
 		hops[k].stage = stage;
 		if (rc == 0 && to && !(to[k] = calloc(trace->n, sizeof(**to))))
 			rc = -ENOMEM;
@@ -330,6 +354,65 @@ static bool borrow(struct reading *r, size_t index)
 	return false;
 }
 
+/* ---- a max */
+
+/* Return true if a bucket of a max holds a request of a trace. */
+static bool bucket_holds(
+	const struct weir_bucket_spec *b, const struct weir_resource *of, const struct trace *t)
+{
+	double lack = 0;
+	weir_time last = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		const struct trace_record *q = &t->records[i];
+		double cost = b->unit == WEIR_UNIT_BYTES
+				      ? weir_policy_cost_bytes((enum weir_op)q->op, q->bytes)
+				      : weir_policy_cost(of, (enum weir_op)q->op, q->bytes);
+
+		if (!(b->ops >> q->op & 1))
+			continue;
+		lack = fmax(0, lack - (double)(q->at - last) * 1e-9 * b->rate);
+		last = q->at;
+		if (b->size - lack < fmin(cost, b->size) * (1 - 1e-9))
+			return true;
+		lack += cost;
+	}
+	return false;
+}
+
+/* Note the first max, of the tenant or of its groups, that holds requests of its trace: neither bound nor replay has it. */
+static void note_max(const struct planning *p, const struct weir_resource *of,
+	const struct trace *trace, struct planning_tenant *to)
+{
+	for (int at = (int)to->tenant; p->policy->enforce && at >= 0;
+		at = p->policy->tenants[at].parent) {
+		const struct weir_tenant *t = &p->policy->tenants[at];
+
+		for (unsigned i = 0; i < t->n_max; i++) {
+			struct weir_bucket_spec b[2];
+			unsigned n = policy_install_max(&t->max[i], 1, b);
+
+			for (unsigned k = 0; k < n; k++)
+				if (bucket_holds(&b[k], of, trace)) {
+					to->held = true;
+					to->held_by = (size_t)at;
+					to->held_max = t->max[i];
+					return;
+				}
+		}
+	}
+}
+
+/* Return the number of requests of the kind of an slo. */
+static size_t count_of(const struct trace *t, uint8_t ops)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		n += !ops || ops >> t->records[i].op & 1;
+	return n;
+}
+
 static int read_traced(struct reading *r, size_t index, const struct path *path)
 {
 	struct planning *p = r->p;
@@ -343,13 +426,17 @@ static int read_traced(struct reading *r, size_t index, const struct path *path)
 	if (rc == 0)
 		rc = reduce(r, path, &kept->trace, hops, kept->work);
 	if (rc == 0) {
+		size_t of_kind = count_of(&kept->trace, t->slo_ops);
+
 		p->tenants[p->n_traced] =
 			(struct plan_tenant){(double)t->slo_latency * 1e-9, hops, path->n};
 		p->tenant[p->n_traced++] = (struct planning_tenant){.tenant = index,
 			.requests = kept->trace.n,
-			.too_short =
-				(double)kept->trace.n * (1 - t->slo_percentile / 100) < PLAN_BEYOND,
+			.of_kind = of_kind,
+			.too_short = (double)of_kind * (1 - t->slo_percentile / 100) < PLAN_BEYOND,
 			.kept = r->o->keep ? kept : NULL};
+		note_max(p, &p->policy->resources[path->stage[path->storage].index], &kept->trace,
+			&p->tenant[p->n_traced - 1]);
 		hops = NULL;
 	}
 	free(hops);
@@ -371,7 +458,9 @@ static void read_untraced(struct planning *p, const struct weir_tenant *t, const
 			double work = s.link ? link_work(&p->policy->links[s.index],
 						       k < path->storage, op, of->io_unit)
 					     : 1e-9 * estimate_work(&stage->estimate, NULL, op, 0,
-							      of->io_unit);
+							      of->io_unit < STATION_PIECE
+								      ? of->io_unit
+								      : (uint32_t)STATION_PIECE);
 
 			stage->untraced = fmax(stage->untraced, work);
 			note_largest(p, stage_index(p, s), work, t->path, true);

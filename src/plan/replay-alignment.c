@@ -7,6 +7,7 @@
  *          touched decide, as in the simulator.
  */
 #include "plan/replay-impl.h"
+#include "model/station.h"
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/rng.h"
@@ -16,10 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK       256   /* requests and pieces that are allocated at once */
-#define PIECES_MOST 65536 /* of a request */
-#define FILLERS     4096  /* requests of tenants without a trace at a stage, at most */
-#define BATCH       64
+#define CHUNK            256   /* requests and pieces that are allocated at once */
+#define PIECES_MOST      65536 /* of a request */
+#define GATE_PIECES_MOST 128   /* at a resource: of 32 MiB, the largest request of a client */
+#define FILLERS          4096  /* requests of tenants without a trace at a stage, at most */
+#define BATCH            64
 
 struct io { /* a request of a trace */
 	struct io *next;
@@ -222,9 +224,13 @@ static int arrive(struct run *r, struct io *io)
 {
 	const struct replay_tenant *t = &r->in->tenants[io->tenant];
 	struct stage *s = &r->stages[t->hop[io->hop].stage];
+	const struct trace_record *q = &t->trace->records[io->record];
 	double work = t->work[io->hop][io->record], part = s->is->piece;
 	weir_node node = r->hops[r->first_hop[io->tenant] + io->hop].node;
 
+	if (!s->is->link && q->op <= TRACE_WRITE && q->bytes > STATION_PIECE)
+		part = work /
+		       fmin(ceil((double)q->bytes / (double)STATION_PIECE), GATE_PIECES_MOST);
 	part = part > 0 ? fmax(part, work / PIECES_MOST) : work;
 	if (s->is->untraced > 0 && !s->filled)
 		wake(r, s);
@@ -236,13 +242,13 @@ static int arrive(struct run *r, struct io *io)
 		if (!p)
 			return -ENOMEM;
 		fill_req(s, p, node, fmin(part, work));
-		p->req.op = t->trace->records[io->record].op;
+		p->req.op = q->op;
 		p->io = io;
 		io->left++;
 		if (submit(r, s, p) < 0)
 			return -EINVAL;
 		work -= part;
-	} while (work > 0);
+	} while (work > 1e-9 * part);
 	return 0;
 }
 

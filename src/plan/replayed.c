@@ -18,6 +18,8 @@ bool planning_holds(const struct planning *p, uint32_t i)
 {
 	const struct replay_result *r = p->by_replay ? &p->replayed[i] : NULL;
 
+	if (p->tenant[i].held)
+		return false;
 	if (!r)
 		return planning_miss(p, i) <= 0;
 	/* NAN: no request of the kind of the slo */
@@ -30,6 +32,14 @@ bool planning_feasible(const struct planning *p)
 		if (!planning_holds(p, i))
 			return false;
 	return true;
+}
+
+bool planning_held(const struct planning *p)
+{
+	for (uint32_t i = 0; i < p->in.n_tenants; i++)
+		if (p->tenant[i].held)
+			return true;
+	return false;
 }
 
 /* ---- priorities for a replay */

@@ -31,6 +31,7 @@
  */
 #include "base/no-memory.h"
 #include "policy/impl.h"
+#include "policy/plan.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -81,30 +82,34 @@ struct joint_size policy_install_joint(const struct weir_limit *max)
 	return (struct joint_size){max->rate, max->rate * JOINT_SPAN + one_request(max->unit)};
 }
 
+unsigned policy_install_max(
+	const struct weir_limit *max, double part, struct weir_bucket_spec ret[2])
+{
+	double rate = rate_of(max->rate, part);
+	double peak = max->burst_rate > 0 ? rate_of(max->burst_rate, part) : rate;
+	struct weir_bucket_spec b = {
+		.kind = WEIR_HOLD, .unit = max->unit, .ops = max->ops, .rate = peak};
+
+	b.size = part_size(max->unit, max->burst_rate > 0 ? max->burst_rate : max->rate, part);
+	if (part <= 0)
+		b.rate = 0, b.size = 1;
+	ret[0] = b;
+	if (max->burst_rate <= 0)
+		return 1;
+	b.rate = rate;
+	b.size = fmax(b.size, (peak - rate) * ((double)max->burst_for / WEIR_SEC));
+	ret[1] = b;
+	return 2;
+}
+
 /* parts: by limit; NULL: all of each. */
 static unsigned max_buckets(
 	const struct weir_tenant *t, const double *parts, struct weir_bucket_spec *ret)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < t->n_max; i++) {
-		const struct weir_limit *max = &t->max[i];
-		double part = parts ? parts[i] : 1, rate = rate_of(max->rate, part);
-		double peak = max->burst_rate > 0 ? rate_of(max->burst_rate, part) : rate;
-		struct weir_bucket_spec b = {
-			.kind = WEIR_HOLD, .unit = max->unit, .ops = max->ops, .rate = peak};
-
-		b.size = part_size(
-			max->unit, max->burst_rate > 0 ? max->burst_rate : max->rate, part);
-		if (part <= 0)
-			b.rate = 0, b.size = 1;
-		ret[n++] = b;
-		if (max->burst_rate <= 0)
-			continue;
-		b.rate = rate;
-		b.size = fmax(b.size, (peak - rate) * ((double)max->burst_for / WEIR_SEC));
-		ret[n++] = b;
-	}
+	for (unsigned i = 0; i < t->n_max; i++)
+		n += policy_install_max(&t->max[i], parts ? parts[i] : 1, ret + n);
 	return n;
 }
 

@@ -9,6 +9,7 @@
  */
 #include "policy/impl.h"
 #include "policy/plan.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -199,6 +200,17 @@ bool policy_plan_stage(const struct weir_policy *p, const char *name, struct pol
 			return true;
 		}
 	return false;
+}
+
+double policy_plan_depth(const struct weir_resource *r)
+{
+	const struct key *k = r->controller ? r->controller->keys : NULL;
+	double depth = r->depth;
+
+	for (; k && k->name && r->settings; k++)
+		if (strcmp(k->name, "wmax") == 0 && k->type == KEY_NUMBER)
+			memcpy(&depth, (const char *)r->settings + k->offset, sizeof(depth));
+	return ceil(depth);
 }
 
 /* ---- tenants */

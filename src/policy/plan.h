@@ -7,6 +7,13 @@
 /* Find a resource or a link by its name; false: there is none. */
 bool policy_plan_stage(const struct weir_policy *p, const char *name, struct policy_stage *ret);
 
+/* Return the most requests inside: the depth, or the most to which its controller raises it; below 1: not stated. */
+double policy_plan_depth(const struct weir_resource *r);
+
+/* Write the one or two hold buckets of a part of a max (policy/install.c); return their number. */
+unsigned policy_install_max(
+	const struct weir_limit *max, double part, struct weir_bucket_spec ret[2]);
+
 /* Return the number of the group of tenants whose bursts come together, or 0. */
 static inline unsigned policy_plan_together(const struct weir_policy *p, size_t tenant)
 {

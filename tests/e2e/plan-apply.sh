@@ -158,6 +158,11 @@ has stdout "plan: tenant db was planned for p90 < 250 ms, and its slo is p90 < 2
 has stdout "nothing was changed"
 run 0 weir set ssd1.depth 8
 has stdout "plan: ssd1 has a depth of 8, and its profile was measured at 4"
+run 0 weir set ssd1.depth auto
+has stdout "plan: ssd1 has no stated depth, and its profile was measured at 4"
+api PUT /v1/plan plan.json
+[ "$(cat code)" = 400 ] || fail "a plan without a stated depth is taken"
+has stdout "ssd1 has no stated depth"
 run 0 weir set --unset ssd1.depth
 run 0 weir policy apply other.yaml
 has stdout "plan again"
@@ -177,6 +182,19 @@ api DELETE /v1/plan
 weir status >stdout
 hasnt stdout "plan 2"
 has state/plan.json '"plan": null'
+serve_stop gate
+# the file that `tenants` names is part of the policy
+sed '/^tenants:/,$d' weir.yaml >outer.yaml
+echo "tenants: tenants.yaml" >>outer.yaml
+sed '1,/^tenants:/d' weir.yaml >tenants.yaml
+serve gate --api "unix:$here/api.sock" outer.yaml
+run 0 weir plan --apply --out plan.json outer.yaml
+sed -i 's/weight: 8/weight: 9/' tenants.yaml
+run 2 weir plan --apply outer.yaml
+has stderr "it was made for another policy: "
+run 0 weir policy apply outer.yaml
+has stdout "plan: it was made for another policy: "
+run 0 weir plan --apply outer.yaml
 serve_stop gate
 # a plan file that is damaged is put aside
 echo '{"number": 7, "plan": {"version": 1}}' >state/plan.json

@@ -152,6 +152,14 @@ grep -q "^bare.yaml:1:[0-9]*: resource 'ssd1' has no profile" stderr || fail "$(
 policy 6 "p99 < 10ms" "p99 < 50ms" >depth.yaml
 run 2 weir plan depth.yaml
 grep -q "^depth.yaml:1:[0-9]*: profile: it was measured at depth 8, but up to 6 requests are inside" stderr || fail "$(cat stderr)"
+policy auto "p99 < 10ms" "p99 < 50ms" >auto.yaml
+run 2 weir plan auto.yaml
+grep -q "^auto.yaml:1:[0-9]*: resource 'ssd1': a plan needs a stated depth; the profile was measured at 8" stderr || fail "$(cat stderr)"
+sed 's/, depth: 8//; s/, profile: ssd1.profile//' slo.yaml >none.yaml
+run 2 weir plan --work 100us none.yaml
+has stderr "resource 'ssd1': a plan needs a stated depth"
+sed 's/depth: 8/controller: parda, threshold: 25ms, parda: {wmax: 8}/' slo.yaml >wmax.yaml
+run 0 weir plan wmax.yaml
 sed 's/db.trace/none.trace/' slo.yaml >gone.yaml
 run 2 weir plan gone.yaml
 grep -q "^gone.yaml:4:[0-9]*: trace: none.trace: " stderr || fail "$(cat stderr)"
@@ -176,3 +184,68 @@ printf '0,0x1000,DiskRead\n' >db.trace
 printf '0,0xffffffff,DiskRead\n0,0x1000,DiskWrite\n0,0x1000,DiskRead\n' >web.trace
 run 1 weir plan --work 100us+500MB/s bare.yaml
 has stdout "too short"
+# two requests whose mean is steeper than a gate's bucket can be
+printf '# weir-trace 1\n0 R 0 4096 0\n300 R 0 4096 0\n' >db.trace
+cat >steep.yaml <<EOF
+resources: [{name: ssd1, back: "memory:64M", depth: 8}]
+tenants: [{name: db, slo: "p50 < 10s", trace: db.trace, match: {export: db}}]
+EOF
+run 1 weir plan --work 200us steep.yaml
+has stdout "ssd1 is asked for 25600 % of its rate in the long run"
+has stdout "db has no bound"
+
+# a max that holds requests of a trace: its own, or that of its group
+python3 -c '
+print("# weir-trace 1")
+for i in range(1200): print(i * 10**7, "R", i * 4096, 4096, 0)' >db.trace
+held() # max of the group, max of db
+{
+	cat >held.yaml <<EOF
+resources: [{name: ssd1, back: "memory:64M", depth: 8}]
+tenants: [{name: g, $1 children: [{name: db, slo: "p99 < 100ms", $2 trace: db.trace, match: {export: db}}]}]
+EOF
+}
+held "max: 110 iops," "max: [1 MiB/s, 110 iops],"
+run 0 weir plan --work 200us held.yaml
+held "" "max: 50 iops,"
+run 1 weir plan --work 200us held.yaml
+has stdout "g/db: its max of 50 iops holds back requests of its trace: the bound does not count that."
+hasnt stdout "would do"
+held "max: 100 KiB/s," ""
+run 1 weir plan --json --work 200us held.yaml
+python3 -c 'import json; p = json.load(open("stdout")); t = p["tenants"][0]; assert t["held_by"] == "g" and not t["met"] and not p["feasible"], p' || fail "$(cat stdout)"
+run 1 weir plan --work 200us held.yaml
+grep -q "^g/db: the max of g, of 100 KiB/s holds back" stdout || fail "$(cat stdout)"
+
+# too short for the kind of the slo
+held "" ""
+sed -i 's/p99 </p99 writes </' held.yaml
+sed -i '5s/R/W/; 9s/R/W/' db.trace
+run 0 weir plan --work 200us held.yaml
+has stdout "g/db: the trace is too short for p99: of 2 writes fewer than 10 lie beyond it."
+
+# the file that `tenants` names is part of the policy's digest
+echo '- {name: db, slo: "p99 < 100ms", trace: db.trace, match: {export: db}}' >tenants.yaml
+cat >outer.yaml <<EOF
+resources: [{name: ssd1, back: "memory:64M", depth: 8}]
+tenants: tenants.yaml
+EOF
+run 0 weir plan --work 200us --out plan.json outer.yaml
+python3 -c '
+import hashlib, json
+both = open("outer.yaml", "rb").read() + bytes(1) + open("tenants.yaml", "rb").read()
+assert json.load(open("plan.json"))["policy"] == hashlib.sha256(both).hexdigest()' || fail "the digest of two files"
+
+# a large request is in pieces of 256 KiB at the gate
+python3 -c '
+print("# weir-trace 1")
+for i in range(1200): print(i * 10**8, "R", 0, 1048576, 0)' >db.trace
+run 0 weir plan --work 1ms --json outer.yaml
+python3 - <<'END' || fail "$(cat stdout)"
+import json
+p = json.load(open("stdout"))
+db, = p["tenants"]
+assert abs(p["stages"][0]["largest"] - 0.001) < 1e-9 and abs(db["stages"][0]["load"] - 0.04) < 1e-4, p
+assert abs(db["waits"]["own"] - 0.004) < 1e-6 and abs(db["waits"]["blocking"] - 0.008) < 1e-9, db
+assert 0.003 < db["replayed"]["latency"] <= db["bound"], db
+END

@@ -101,9 +101,13 @@ static void show_notes(const struct planning *p)
 		const struct weir_tenant *of = planning_tenant(p, i);
 
 		if (p->tenant[i].too_short)
-			printf("%s: the trace is too short for p%.12g: of %zu requests fewer than "
+			printf("%s: the trace is too short for p%.12g: of %zu %s fewer than "
 			       "%d lie beyond it.\n",
-				of->path, of->slo_percentile, p->tenant[i].requests, PLAN_BEYOND);
+				of->path, of->slo_percentile, p->tenant[i].of_kind,
+				of->slo_ops == WEIR_OPS_READS    ? "reads"
+				: of->slo_ops == WEIR_OPS_WRITES ? "writes"
+								 : "requests",
+				PLAN_BEYOND);
 	}
 	for (size_t i = 0; i < p->n_unknown; i++)
 		printf("%s: the slo is not planned, since there is no trace.\n",
@@ -197,13 +201,30 @@ static int show_parts(const struct planning *p, uint32_t i)
 	return rc;
 }
 
+static void show_held(const struct planning *p, uint32_t i)
+{
+	const struct planning_tenant *t = &p->tenant[i];
+	struct weir_rate rate = {t->held_max.rate, t->held_max.unit};
+	char text[64];
+
+	printf("%s: ", planning_tenant(p, i)->path);
+	if (t->held_by == t->tenant)
+		printf("its max");
+	else
+		printf("the max of %s,", p->policy->tenants[t->held_by].path);
+	printf(" of %s holds back requests of its trace: the bound does not count that.\n",
+		weir_units_show_rate(rate, text, sizeof(text)));
+}
+
 static int show_late(const struct planning *p, uint32_t i)
 {
 	const char *name = planning_tenant(p, i)->path;
 	double miss = planning_miss(p, i);
 	char text[32], most[32];
 
-	if (planning_holds(p, i) && (p->by_replay || miss <= 0))
+	if (p->tenant[i].held)
+		show_held(p, i);
+	if (p->tenant[i].held || planning_holds(p, i))
 		return 0;
 	if (p->by_replay) {
 		printf("%s: p%.12g is %s when replayed, and may be %s at most: the slo less %.0f "

@@ -9,18 +9,31 @@
 
 /* ---- traces */
 
+/* Return the least size of a bucket of that rate, which may be below the mean, that the trace fits. */
+static double size_at(const struct meister_arrival *arrivals, size_t n, double rate)
+{
+	double lack = 0, most = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double gap = i ? arrivals[i].t - arrivals[i - 1].t : 0;
+
+		lack = fmax(0, lack - gap * rate) + arrivals[i].work;
+		most = fmax(most, lack);
+	}
+	return most;
+}
+
 /* Replace the pairs that are steeper than a gate's bucket can be. */
-static void cap_rates(struct meister_frontier *f, double most)
+static void cap_rates(
+	struct meister_frontier *f, const struct meister_arrival *arrivals, size_t n, double most)
 {
 	size_t steep = 0;
-	double size;
 
 	while (steep < f->n && f->pairs[steep].rate > most)
 		steep++;
 	if (!steep)
 		return;
-	size = meister_frontier_size(f, fmax(most, f->mean));
-	f->pairs[steep - 1] = (struct meister_pair){fmax(most, f->mean), size};
+	f->pairs[steep - 1] = (struct meister_pair){most, size_at(arrivals, n, most)};
 	f->n -= steep - 1;
 	memmove(f->pairs, f->pairs + steep - 1, f->n * sizeof(*f->pairs));
 }
@@ -45,7 +58,7 @@ int plan_hop_of(const struct meister_arrival *arrivals, size_t n, size_t k, doub
 
 	if (rc < 0)
 		return rc;
-	cap_rates(&f, fmin(PLAN_RATE_MOST * rate, fmax(PLAN_RATE_GATE, rate)));
+	cap_rates(&f, arrivals, n, fmin(PLAN_RATE_MOST * rate, PLAN_RATE_GATE));
 	rc = meister_frontier_prune(&f, k, ret->pair, &ret->loss);
 	ret->load = f.mean;
 	meister_frontier_free(&f);

@@ -21,8 +21,8 @@
 
 #define PLAN_PAIRS      4
 #define PLAN_RATE_LEAST 1e-3 /* of the stage's rate */
-/* Steeper pairs are replaced: a gate's bucket takes up to 2.7e11 bytes or ns a second. */
-#define PLAN_RATE_MOST 256.0  /* of the stage's rate */
+/* Steeper pairs are replaced, and refused by a gateway: a gate's bucket takes up to 2.7e11 bytes or ns a second. */
+#define PLAN_RATE_MOST 256.0  /* of the stage's rate; of device time: s a second */
 #define PLAN_RATE_GATE 2.5e11 /* bytes a second */
 
 struct plan_stage {

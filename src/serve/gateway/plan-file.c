@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* plan-file: read a plan. A member that is not known is ignored: a newer planner may say more. */
 #include "base/no-memory.h"
+#include "control/meister/plan.h"
 #include "serve/gateway/plan.h"
 #include <errno.h>
 #include <jansson.h>
@@ -9,8 +10,7 @@
 #include <string.h>
 
 #define STAGES_MAX 64
-#define RATE_MAX   100.0 /* seconds of device time a second */
-#define TIME_MAX   1e6   /* s */
+#define TIME_MAX   1e6 /* s */
 
 struct reading {
 	struct gateway_plan *plan;
@@ -131,22 +131,41 @@ static bool within(const json_t *j, double above, double most)
 
 /* ---- stages */
 
-static int read_bucket(struct reading *r, const json_t *j, bool time, struct weir_bucket_spec *ret)
+/* Refuse a number of a pair that is not above 0 and at most `most`. */
+static int check_number(struct reading *r, const char *tenant, const char *stage, const char *what,
+	const json_t *j, double most)
+{
+	if (within(j, 0, most))
+		return 0;
+	return weir_err_set(r->err, -EINVAL,
+		"plan: tenant %s at %s: buckets: the %s must be a number above 0, %.6g at most",
+		tenant, stage, what, most);
+}
+
+static int read_bucket(struct reading *r, const char *tenant, const json_t *j,
+	const struct gateway_plan_stage *of, struct weir_bucket_spec *ret)
 {
 	const json_t *rate = json_array_get(j, 0), *size = json_array_get(j, 1);
-	double unit = time ? 1e9 : 1;
+	double unit = of->time ? 1e9 : 1;
 
-	if (json_array_size(j) != 2 || !within(rate, 0, time ? RATE_MAX : POLICY_RATE_MAX) ||
-		!within(size, 0, time ? TIME_MAX : POLICY_BUCKET_MAX))
-		return refuse(r, "buckets", "must be pairs of a rate and a size, both above 0");
+	if (json_array_size(j) != 2)
+		return weir_err_set(r->err, -EINVAL,
+			"plan: tenant %s at %s: buckets: must be pairs of a rate and a size",
+			tenant, of->name);
+	if (check_number(r, tenant, of->name, "rate", rate,
+		    of->time ? PLAN_RATE_MOST : PLAN_RATE_GATE) < 0 ||
+		check_number(r, tenant, of->name, "size", size,
+			of->time ? TIME_MAX : POLICY_BUCKET_MAX) < 0)
+		return -EINVAL;
 	*ret = (struct weir_bucket_spec){.kind = WEIR_PROFILE,
-		.unit = time ? WEIR_UNIT_TIME : WEIR_UNIT_BYTES,
+		.unit = of->time ? WEIR_UNIT_TIME : WEIR_UNIT_BYTES,
 		.rate = fmax(unit * json_number_value(rate), POLICY_RATE_MIN),
 		.size = fmax(ceil(unit * json_number_value(size)), 1)};
 	return 0;
 }
 
-static int read_stage(struct reading *r, const json_t *j, struct gateway_plan_stage *to)
+static int read_stage(
+	struct reading *r, const char *tenant, const json_t *j, struct gateway_plan_stage *to)
 {
 	const json_t *priority = json_object_get(j, "priority"),
 		     *list = json_object_get(j, "buckets");
@@ -170,7 +189,7 @@ static int read_stage(struct reading *r, const json_t *j, struct gateway_plan_st
 	to->time = unit[0] == 't';
 	r->specs += n;
 	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = read_bucket(r, json_array_get(list, i), to->time, &specs[i]);
+		rc = read_bucket(r, tenant, json_array_get(list, i), to, &specs[i]);
 	to->claim = (struct policy_claim){(int)json_integer_value(priority), (unsigned)n, specs};
 	return rc;
 }
@@ -185,7 +204,7 @@ static int read_stages(struct reading *r, const json_t *list, struct gateway_pla
 	to->stages = r->stages;
 	r->stages += to->n_stages;
 	for (size_t i = 0; rc == 0 && i < to->n_stages; i++) {
-		rc = read_stage(r, json_array_get(list, i), &to->stages[i]);
+		rc = read_stage(r, to->path, json_array_get(list, i), &to->stages[i]);
 		for (size_t k = 0; rc == 0 && k < i; k++)
 			if (strcmp(to->stages[k].name, to->stages[i].name) == 0)
 				rc = refuse(r, to->stages[i].name, "stands twice in one path");

@@ -7,6 +7,7 @@
  *         {"number": 3, "applied": 1763467200, "plan": {…}}, or with null after a plan was removed.
  */
 #include "base/no-memory.h"
+#include "plan/planning.h"
 #include "policy/swap.h"
 #include "serve/gateway/change.h"
 #include "serve/gateway/note.h"
@@ -26,12 +27,12 @@
 
 int gateway_plan_give(struct gateway_version *v, struct gateway_plan *plan)
 {
-	char digest[GATEWAY_DIGEST];
+	char digest[PLAN_DIGEST];
 
 	v->plan = plan;
 	if (!plan)
 		return 0;
-	gateway_digest(v->text, strlen(v->text), digest);
+	planning_digest(v->text, strlen(v->text), v->policy->tenants_text, digest);
 	gateway_plan_untrue(plan, v->policy, digest, &v->profiles, &v->untrue);
 	return gateway_claims_make(plan, v->policy, &v->profiles, &v->claims);
 }

@@ -93,11 +93,14 @@ static void compare_resources(const struct gateway_plan *plan, const struct weir
 				"plan: it was made with another profile of %s: %.12s…, which is "
 				"%.12s… now",
 				was->resource, was->digest, is->digest);
-		if (is && of->depth > 0 && !(of->controller && of->controller->sets_window) &&
-			ceil(of->depth) != is->table.depth)
+		if (is && policy_plan_depth(of) < 1)
+			gateway_note_add(note,
+				"plan: %s has no stated depth, and its profile was measured at %u",
+				was->resource, is->table.depth);
+		else if (is && policy_plan_depth(of) != is->table.depth)
 			gateway_note_add(note,
 				"plan: %s has a depth of %.6g, and its profile was measured at %u",
-				was->resource, of->depth, is->table.depth);
+				was->resource, policy_plan_depth(of), is->table.depth);
 	}
 }
 

@@ -84,6 +84,13 @@ static void odd_traces(void)
 		arrivals[i] = (struct meister_arrival){5, 0.001};
 	CHECK_INT(plan_hop_of(arrivals, 100, 4, 1, &h), 0);
 	CHECK(fabs(h.pair[h.n - 1].size - 0.1) < 1e-9);
+	/* its mean is steeper than a gate's bucket can be */
+	arrivals[0] = (struct meister_arrival){0, 0.0002};
+	arrivals[1] = (struct meister_arrival){3e-7, 0.0002};
+	CHECK_INT(plan_hop_of(arrivals, 2, 4, 1, &h), 0);
+	CHECK_INT(h.n, 1);
+	CHECK(h.pair[0].rate == PLAN_RATE_MOST);
+	CHECK(fabs(h.pair[0].size - (0.0004 - PLAN_RATE_MOST * 3e-7)) < 1e-12);
 }
 
 /* The parts of each bound add up to it. */

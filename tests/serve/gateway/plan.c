@@ -75,7 +75,17 @@ static void test_refused(void)
 		"priority: must be");
 	refused(HEAD "{\"name\": \"a\", " SLO "\"stages\": [{\"name\": \"d\", \"unit\": \"time\", "
 		     "\"priority\": 0, \"buckets\": [[1, 0]]}]}]}",
-		"buckets: must be pairs");
+		"tenant a at d: buckets: the size must be a number above 0");
+	refused(HEAD "{\"name\": \"a\", " SLO "\"stages\": [{\"name\": \"d\", \"unit\": \"time\", "
+		     "\"priority\": 0, \"buckets\": [[257, 1]]}]}]}",
+		"tenant a at d: buckets: the rate must be a number above 0, 256 at most");
+	refused(HEAD "{\"name\": \"a\", " SLO "\"stages\": [{\"name\": \"d\", \"unit\": \"time\", "
+		     "\"priority\": 0, \"buckets\": [[1]]}]}]}",
+		"must be pairs");
+	/* the steepest of a planner */
+	gateway_plan_drop(read_plan(
+		HEAD "{\"name\": \"a\", " SLO "\"stages\": [{\"name\": \"d\", \"unit\": \"time\", "
+		     "\"priority\": 0, \"buckets\": [[256, 1]]}]}]}"));
 }
 
 static void untrue(const struct weir_policy *policy, const char *digest, const char *profile,
@@ -125,6 +135,8 @@ static void test_untrue(void)
 		untrue(p, ZEROS, ONES, 8,
 			"another profile of d: 000000000000…, which is 111111111111");
 		untrue(p, ZEROS, ZEROS, 4, "d has a depth of 8, and its profile was measured at 4");
+		p->resources[0].depth = 0;
+		untrue(p, ZEROS, ZEROS, 8, "d has no stated depth, and its profile was");
 		if (i == 0)
 			untrue(p, ZEROS, NULL, 8, "at 'd', which has no profile");
 		weir_policy_free(p);
