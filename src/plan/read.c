@@ -2,7 +2,6 @@
 /* read: from a policy, its profiles and its traces to the input of a plan. */
 #include "plan/planning.h"
 #include "base/no-memory.h"
-#include "model/station.h"
 #include <errno.h>
 #include <math.h>
 #include <sodium.h>
@@ -237,13 +236,13 @@ static void note_largest(
 static double resource_work(const struct estimate *e, struct estimate_past *past,
 	const struct trace_record *q, double *most)
 {
+	uint32_t n = replay_pieces(q);
+	uint64_t done = 0, piece = n < REPLAY_PIECES ? STATION_PIECE : q->bytes / n + 1;
 	double sum = 0;
-	uint64_t done = 0;
 
 	do {
 		uint64_t left = q->bytes - done;
-		bool cut = q->op <= TRACE_WRITE && left > STATION_PIECE;
-		uint32_t bytes = (uint32_t)(cut ? STATION_PIECE : left);
+		uint32_t bytes = (uint32_t)(n > 1 && left > piece ? piece : left);
 		double work = 1e-9 * estimate_work(e, past, q->op, q->offset + done, bytes);
 
 		*most = fmax(*most, work);

@@ -7,7 +7,6 @@
  *          touched decide, as in the simulator.
  */
 #include "plan/replay-impl.h"
-#include "model/station.h"
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/rng.h"
@@ -17,11 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK            256   /* requests and pieces that are allocated at once */
-#define PIECES_MOST      65536 /* of a request */
-#define GATE_PIECES_MOST 128   /* at a resource: of 32 MiB, the largest request of a client */
-#define FILLERS          4096  /* requests of tenants without a trace at a stage, at most */
-#define BATCH            64
+#define CHUNK       256   /* requests and pieces that are allocated at once */
+#define PIECES_MOST 65536 /* of a request */
+#define FILLERS     4096  /* requests of tenants without a trace at a stage, at most */
+#define BATCH       64
 
 struct io { /* a request of a trace */
 	struct io *next;
@@ -228,9 +226,8 @@ static int arrive(struct run *r, struct io *io)
 	double work = t->work[io->hop][io->record], part = s->is->piece;
 	weir_node node = r->hops[r->first_hop[io->tenant] + io->hop].node;
 
-	if (!s->is->link && q->op <= TRACE_WRITE && q->bytes > STATION_PIECE)
-		part = work /
-		       fmin(ceil((double)q->bytes / (double)STATION_PIECE), GATE_PIECES_MOST);
+	if (!s->is->link)
+		part = work / replay_pieces(q);
 	part = part > 0 ? fmax(part, work / PIECES_MOST) : work;
 	if (s->is->untraced > 0 && !s->filled)
 		wake(r, s);

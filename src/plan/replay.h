@@ -20,7 +20,20 @@
 
 #include "control/meister/plan.h"
 #include "model/estimate.h"
+#include "model/station.h"
 #include "model/trace.h"
+
+/* The pieces of which a gateway makes a request at a resource: STATION_PIECE bytes each, but no more than REPLAY_PIECES, those of 32 MiB, the
+ * largest request of a client. A trace from elsewhere may have larger ones. */
+#define REPLAY_PIECES 128
+static inline uint32_t replay_pieces(const struct trace_record *q)
+{
+	uint64_t n = (q->bytes + (uint64_t)STATION_PIECE - 1) / STATION_PIECE;
+
+	if (q->op > TRACE_WRITE || n < 1)
+		return 1;
+	return n < REPLAY_PIECES ? (uint32_t)n : REPLAY_PIECES;
+}
 
 struct replay_stage {
 	double rate;  /* work per second */

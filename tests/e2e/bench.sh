@@ -54,7 +54,7 @@ assert 29 < rows["latency in it"]["value"] < 31, rows["latency in it"]
 END
 
 run 2 weir bench
-has stderr 'gate, alloc, pshift, sim, gateway, hosts or cluster'
+has stderr 'gate, alloc, pshift, plan, sim, gateway, hosts or cluster'
 run 2 weir bench sin
 has stderr "no benchmark 'sin'"
 for n in 0 26 2x ''; do
