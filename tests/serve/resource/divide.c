@@ -458,7 +458,7 @@ static double lost(unsigned depth, weir_time ms)
 	return span / 20;
 }
 
-/* What a stop exceeds 25 ms by is lost, less as much as waits, up to 20 ms of the max. */
+/* Tokens of a stop beyond 25 ms are lost, less as much as waits, up to 20 ms of the max. */
 static void test_stops(void)
 {
 	static const unsigned depths[] = {8, 32, 256, 2048};
