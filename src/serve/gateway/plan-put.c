@@ -130,21 +130,23 @@ static int check(const struct gateway_version *v, struct weir_err *err)
 			   : 0;
 }
 
+static bool has_stage(const struct gateway_plan *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_tenants; i++)
+		for (size_t k = 0; k < p->tenants[i].n_stages; k++)
+			if (strcmp(p->tenants[i].stages[k].name, name) == 0)
+				return true;
+	return false;
+}
+
 static void say_links(const struct gateway_version *v, struct gateway_note *note)
 {
 	for (size_t i = 0; i < v->policy->n_links; i++)
-		for (size_t k = 0; k < v->plan->n_tenants; k++)
-			for (size_t s = 0; s < v->plan->tenants[k].n_stages; s++)
-				if (strcmp(v->plan->tenants[k].stages[s].name,
-					    v->policy->links[i].name) == 0) {
-					gateway_note_add(note,
-						"plan: %s is a link: no gate stands before it, and "
-						"its "
-						"priorities are for the network to keep",
-						v->policy->links[i].name);
-					k = v->plan->n_tenants - 1;
-					break;
-				}
+		if (has_stage(v->plan, v->policy->links[i].name))
+			gateway_note_add(note,
+				"plan: %s is a link: no gate stands before it, and its priorities "
+				"are for the network to keep",
+				v->policy->links[i].name);
 }
 
 /* Make the version: the plan in c->text, or none. */

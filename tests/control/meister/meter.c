@@ -53,7 +53,7 @@ static void test_three_times(void)
 	CHECK_INT(m.broke, 0);
 	CHECK_NEAR(m.excess, 3.1, 0.02);
 	CHECK_INT(m.over, 60 * WEIR_SEC);
-	/* what the buckets admit is in profile */
+	/* a request that the buckets admit is in profile */
 	CHECK_NEAR((double)m.in, 0.1 * 120 * 1000, 200);
 	quiet = now;
 	said = send(&now, 30 * WEIR_SEC, 0.05);
