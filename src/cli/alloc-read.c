@@ -150,7 +150,7 @@ static int check_unique(const struct alloc_at *at, const char *key, json_t *list
 int alloc_each(
 	const struct alloc_at *top, const char *key, json_t *list, alloc_read *read, void *arg)
 {
-	char path[64];
+	char path[300];
 	json_t *item;
 	size_t i;
 	int r = 0;

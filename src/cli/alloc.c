@@ -10,9 +10,9 @@
 #include <string.h>
 
 static const struct opt options[] = {{NULL, 0, NULL, NULL}};
-static const char *const subverbs[] = {"adaptbf", "meister", "parda", "pshift", NULL};
-static alloc_step *const steps[] = {
-	alloc_adaptbf, alloc_meister, alloc_parda, alloc_pshift}; /* as the subverbs */
+static const char *const subverbs[] = {"adaptbf", "meister", "parda", "pshift", "waterfill", NULL};
+static alloc_step *const steps[] = {alloc_adaptbf, alloc_meister, alloc_parda, alloc_pshift,
+	alloc_waterfill}; /* as the subverbs */
 
 extern const struct verb verb_alloc;
 
@@ -79,21 +79,23 @@ static int alloc_main(const char *const *values, char **operands, int n)
 	int i;
 
 	if (n == 0)
-		return opts_fail(&verb_alloc, "needs an algorithm: adaptbf, meister, parda or "
-					      "pshift; see weir alloc --help");
+		return opts_fail(&verb_alloc, "needs an algorithm: adaptbf, meister, parda, "
+					      "pshift or waterfill; see weir alloc --help");
 	if (n > 2)
 		return opts_fail(&verb_alloc, "one FILE, or none for standard input");
 	i = field_index(subverbs, operands[0]);
 	if (i >= 0)
 		return allocate(steps[i], n == 2 ? operands[1] : "-");
 	return opts_fail(&verb_alloc,
-		"unknown algorithm '%s'; must be adaptbf, meister, parda or pshift", operands[0]);
+		"unknown algorithm '%s'; must be adaptbf, meister, parda, pshift or "
+		"waterfill",
+		operands[0]);
 }
 
 const struct verb verb_alloc = {
 	.name = "alloc",
 	.summary = "one step of an allocation algorithm, JSON in and out",
-	.usage = "adaptbf|meister|parda|pshift [FILE]",
+	.usage = "adaptbf|meister|parda|pshift|waterfill [FILE]",
 	.options = options,
 	.subverbs = subverbs,
 	.run = alloc_main,

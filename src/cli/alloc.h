@@ -18,7 +18,7 @@
  * json_decref; -EINVAL with a message; or -ENOMEM.
  */
 typedef int alloc_step(json_t *in, json_t **ret_out, struct weir_err *err);
-alloc_step alloc_adaptbf, alloc_meister, alloc_parda, alloc_pshift;
+alloc_step alloc_adaptbf, alloc_meister, alloc_parda, alloc_pshift, alloc_waterfill;
 
 /* ---- alloc-read.c: members of an object at `path` ("" at the top, "hosts[3]") */
 

@@ -155,6 +155,46 @@ sed 's/0.2, 1\]/0.95, 1]/' in.json >full.json
 run 0 weir alloc meister full.json
 [ "$(value '[w["bound"] for w in out["workloads"] if w["bound"] is None]')" = "[None]" ] || fail "full: $(cat stdout)"
 
+# The example of Parley, §3.2: virtual machines have at most 1, DFS at least 6 and at most 8 of 10.
+fig1() # DEMAND of VMs, of DFS at m1 and m2: print the four rates
+{
+	echo '{"capacity": 10, "nodes": [
+	  {"name": "vm", "max": 1, "children": [{"name": "m1", "demand": '$1'}, {"name": "m2", "demand": '$1'}]},
+	  {"name": "dfs", "min": 6, "max": 8, "children": [{"name": "m1", "demand": '$2'}, {"name": "m2", "demand": '$3'}]}]}' >in.json
+	run 0 weir alloc waterfill in.json
+	value '*(leaf["rate"] for node in out["nodes"] for leaf in node["children"])'
+}
+[ "$(fig1 10 10 10)" = '0.5 0.5 4.0 4.0' ] || fail "all active: $(cat stdout)"
+[ "$(fig1 10 10 0)" = '0.5 0.5 8.0 0.0' ] || fail "DFS at one machine: $(cat stdout)"
+[ "$(fig1 0 10 0)" = '0.0 0.0 8.0 0.0' ] || fail "DFS alone: $(cat stdout)"
+# §3.1: ten jobs with at most 1 each share 5; one alone has its own max.
+for active in 10 1; do
+	python3 -c 'import json; print(json.dumps({"capacity": 5, "nodes": [
+	  {"name": str(i), "max": 1, "demand": 9 if i < '$active' else 0} for i in range(10)]}))' >in.json
+	run 0 weir alloc waterfill in.json
+	[ "$(value 'out["nodes"][0]["rate"]')" = $([ $active = 10 ] && echo 0.5 || echo 1.0) ] || fail "$active: $(cat stdout)"
+done
+echo '{"capacity": 3, "nodes": [{"name": "a", "min": 4, "demand": 9}, {"name": "b", "min": 2, "demand": 9}]}' >in.json
+run 0 weir alloc waterfill in.json
+[ "$(value 'out["nodes"][0]["rate"], out["nodes"][1]["rate"], out["scaled"]')" = '2.0 1.0 True' ] || fail "scaled: $(cat stdout)"
+
+wrong_waterfill() # NODES MESSAGE
+{
+	echo "{\"capacity\": 1, \"nodes\": $1}" >wrong.json
+	run 2 weir alloc waterfill wrong.json
+	has stderr "$2"
+	[ ! -s stdout ] || fail "$1: something on standard output"
+}
+wrong_waterfill '{}' 'nodes: must be a list'
+wrong_waterfill '[{"name": "a"}]' 'nodes[0].demand: is missing'
+wrong_waterfill '[{"name": "a", "demand": 1, "weight": 0}]' 'nodes[0].weight: must be > 0'
+wrong_waterfill '[{"name": "a", "demand": -1}]' 'nodes[0].demand: must be at least 0'
+wrong_waterfill '[{"name": "a", "children": []}]' 'nodes[0].children: must not be empty'
+wrong_waterfill '[{"name": "a", "demand": 1, "children": [{"name": "b", "demand": 1}]}]' 'nodes[0].demand: is the sum'
+wrong_waterfill '[{"name": "a", "children": [{"name": "b", "demand": 1}, {"name": "b", "demand": 1}]}]' \
+	"nodes[0].children[1].name: 'b' is used twice"
+wrong_waterfill '[{"name": "a", "demand": 1, "rate": 1}]' 'nodes[0]'
+
 wrong_meister() # JSON MESSAGE
 {
 	echo "$1" >wrong.json
