@@ -48,7 +48,7 @@ lint: build-clang-all ## clang-tidy
 	@tools/lint
 
 bench: build-all ## the benchmarks, as tables
-	@set -e; for what in gate sim alloc pshift gateway hosts cluster; do \
+	@set -e; for what in gate sim alloc pshift gateway hosts cluster net; do \
 		echo "weir bench $$what"; build/weir bench $$what; done
 
 results: build-all ## docs/results.md and docs/pictures, from a run of every experiment

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAMES "gate, alloc, pshift, plan, sim, gateway, hosts or cluster"
+#define NAMES "gate, alloc, pshift, plan, sim, gateway, hosts, cluster or net"
 
 enum { OPT_JSON, OPT_RUNS, OPT_QUICK, OPT_COUNT };
 static const struct opt options[] = {
@@ -195,6 +195,7 @@ static const struct benchmark {
 	{"gateway", bench_gateway, false},
 	{"hosts", bench_hosts, false},
 	{"cluster", bench_cluster, false},
+	{"net", bench_net, true},
 };
 
 static const struct benchmark *find_benchmark(const char *name)
@@ -265,11 +266,11 @@ static int bench_main(const char *const *values, char **operands, int n)
 }
 
 static const char *const subverbs[] = {
-	"gate", "alloc", "pshift", "plan", "sim", "gateway", "hosts", "cluster", NULL};
+	"gate", "alloc", "pshift", "plan", "sim", "gateway", "hosts", "cluster", "net", NULL};
 const struct verb verb_bench = {
 	.name = "bench",
 	.summary = "measure the parts against a floor or a peer",
-	.usage = "[OPTION]... gate|alloc|pshift|plan|sim|gateway|hosts|cluster",
+	.usage = "[OPTION]... gate|alloc|pshift|plan|sim|gateway|hosts|cluster|net",
 	.options = options,
 	.subverbs = subverbs,
 	.run = bench_main,

@@ -58,7 +58,7 @@ extern const struct verb verb_bench;
 
 typedef int bench_run(struct bench *b, struct weir_err *err); /* 0 or a negative errno */
 bench_run bench_alloc, bench_gate, bench_pshift, bench_sim, bench_gateway, bench_hosts,
-	bench_cluster, bench_plan;
+	bench_cluster, bench_plan, bench_net;
 /* The examples and figures of pShift's paper. */
 bench_run bench_levels; /* PriorityMeister §4.7 */
 bench_run bench_pshift_ex123, bench_pshift_fig5, bench_pshift_fig6, bench_pshift_fig7;

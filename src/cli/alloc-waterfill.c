@@ -102,7 +102,8 @@ static int fill(struct arena *m, const struct services *s, double capacity, doub
 {
 	uint32_t *first = arena_take(m, s->n, sizeof(*first));
 	uint32_t *many = arena_take(m, s->n, sizeof(*many));
-	struct waterfill_tree t = {.first = first, .many = many};
+	uint32_t *parent = arena_take(m, s->n, sizeof(*parent));
+	struct waterfill_tree t = {.first = first, .many = many, .parent = parent};
 
 	t.min = column(m, s, offsetof(struct service, min));
 	t.all.min = t.least = column(m, s, offsetof(struct service, min));
@@ -119,6 +120,8 @@ static int fill(struct arena *m, const struct services *s, double capacity, doub
 	for (size_t i = 0; i < s->n; i++) {
 		first[i] = s->all[i].first;
 		many[i] = (uint32_t)json_array_size(s->all[i].children);
+		if (many[i])
+			parent[t.parents++] = (uint32_t)i;
 	}
 	t.all.n = s->n;
 	*ret_scaled = waterfill_tree(&t, capacity);

@@ -24,7 +24,7 @@ for row in rows:
 END
 }
 
-for what in gate alloc pshift pshift-fig5 pshift-fig7 sim gateway hosts cluster; do
+for what in gate alloc pshift pshift-fig5 pshift-fig7 sim gateway hosts cluster net; do
 	run 0 weir bench "$what" --quick --runs 1 --json
 	[ ! -s stderr ] || fail "$what: $(cat stderr)"
 	mv stdout "$what.json"
@@ -54,7 +54,7 @@ assert 29 < rows["latency in it"]["value"] < 31, rows["latency in it"]
 END
 
 run 2 weir bench
-has stderr 'gate, alloc, pshift, plan, sim, gateway, hosts or cluster'
+has stderr 'gate, alloc, pshift, plan, sim, gateway, hosts, cluster or net'
 run 2 weir bench sin
 has stderr "no benchmark 'sin'"
 for n in 0 26 2x ''; do

@@ -7,10 +7,12 @@
 #define LARGE  512 /* nodes of a level from which a sample pays off */
 /* Half the width of the interval around a sample's level, relative: two standard deviations of a mean
  * of SAMPLE values. A sample that is worse costs time, not accuracy. */
-#define WIDTH  0.25
-#define STEPS  8    /* of Newton's before halving begins */
-#define SLACK  1e-9 /* relative: far more than sums are off by rounding */
-#define BEYOND 4    /* of Newton's step: the interval reaches so far above it */
+#define WIDTH 0.25
+#define STEPS 8    /* of Newton's before halving begins */
+#define SLACK 1e-9 /* relative: far more than sums are off by rounding */
+/* Relative: a rate is a sum of two numbers, and its node's demand is summed in another order. */
+#define ROUNDING 1e-14
+#define BEYOND   4 /* of Newton's step: the interval reaches so far above it */
 
 static const struct waterfill_passes *passes(void)
 {
@@ -128,7 +130,7 @@ static void fill(struct waterfill *f, double capacity, double base, double room)
 		scale(f, capacity / base);
 		return;
 	}
-	if (room <= s.rest) {
+	if (room <= s.rest + ROUNDING * capacity) {
 		finish(f, HUGE_VAL);
 		return;
 	}
@@ -202,29 +204,25 @@ static struct waterfill level_of(const struct waterfill_tree *t, size_t i)
 
 bool waterfill_tree(struct waterfill_tree *t, double capacity)
 {
-	const struct waterfill *all = &t->all;
+	double *rate = t->all.rate;
 	bool scaled = false;
 
-	for (size_t i = all->n; i-- > 0;) {
+	for (size_t k = t->parents; k-- > 0;) {
+		uint32_t i = t->parent[k];
 		struct waterfill of = level_of(t, i);
-		struct waterfill_sums sums;
+		struct waterfill_sums sums = passes()->prepare(&of);
 
-		if (!of.n)
-			continue;
-		sums = passes()->prepare(&of);
 		t->given[i] = sums.given;
 		t->want[i] = sums.given + sums.full;
-		t->least[i] = sums.given > t->min[i] ? sums.given : t->min[i];
+		t->least[i] = fmax(sums.given, t->min[i]);
 	}
-	if (all->n) {
-		all->rate[0] = fmin(capacity, fmin(all->max[0], t->want[0]));
-	}
-	for (size_t i = 0; i < all->n; i++) {
+	if (t->all.n)
+		rate[0] = fmin(capacity, fmin(t->all.max[0], t->want[0]));
+	for (size_t k = 0; k < t->parents; k++) {
+		uint32_t i = t->parent[k];
 		struct waterfill of = level_of(t, i);
 
-		if (!of.n)
-			continue;
-		fill(&of, all->rate[i], t->given[i], t->want[i] - t->given[i]);
+		fill(&of, rate[i], t->given[i], t->want[i] - t->given[i]);
 		scaled |= of.scaled;
 	}
 	return scaled;

@@ -59,11 +59,14 @@ struct waterfill_tree {
 	/* Arrays of all nodes; the root is node 0. `max`, `weight` and the scratch are read here;
 	 * `min` and `demand` must be the arrays `least` and `want` below */
 	struct waterfill all;
-	const uint32_t *first, *many; /* in: for each node, its first child and their number */
-	const double *min;            /* in: of inner nodes */
-	double *least;                /* in: min of leaves; out: guarantee of inner nodes */
-	double *want;                 /* in: demand of leaves; out: of inner nodes */
-	double *given;                /* scratch, one for each node: Σ g of its children */
+	const uint32_t *parent; /* in: the nodes with children, in order */
+	size_t parents;         /* in: their number */
+	const uint32_t *first,
+		*many;     /* in: for each parent node, its first child and their number */
+	const double *min; /* in: of inner nodes */
+	double *least;     /* in: min of leaves; out: guarantee of inner nodes */
+	double *want;      /* in: demand of leaves; out: of inner nodes */
+	double *given;     /* scratch, one for each node: Σ g of its children */
 };
 
 /* Set the rates of all nodes; the root's is min(capacity, max, Σ u). Return true if guarantees were

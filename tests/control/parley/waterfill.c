@@ -69,7 +69,8 @@ static double as_double(struct fraction a)
 struct tree {
 	size_t n;
 	int64_t min[NODES], max[NODES], demand[NODES], weight[NODES]; /* max < 0: none */
-	uint32_t first[NODES], many[NODES];
+	uint32_t first[NODES], many[NODES], parent[NODES];
+	size_t parents;
 	struct fraction g[NODES], u[NODES], rate[NODES];
 	bool scaled;
 };
@@ -78,6 +79,7 @@ static void add_children(struct tree *t, struct rng *r, uint32_t parent)
 {
 	uint32_t n = 1 + (uint32_t)rng_below(r, 6);
 
+	t->parent[t->parents++] = parent;
 	t->first[parent] = (uint32_t)t->n;
 	t->many[parent] = n;
 	for (uint32_t i = 0; i < n; i++) {
@@ -180,7 +182,9 @@ struct arrays {
 
 static bool run_tree(const struct tree *t, struct arrays *a, int64_t capacity)
 {
-	struct waterfill_tree of = {.first = t->first,
+	struct waterfill_tree of = {.parent = t->parent,
+		.parents = t->parents,
+		.first = t->first,
 		.many = t->many,
 		.min = a->min,
 		.least = a->least,
