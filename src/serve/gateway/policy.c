@@ -479,6 +479,7 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	if (c->kind == CHANGE_PLAN)
 		gateway_plan_borrow(g, &c->draft);
 	gateway_draft_exchange(g, &c->draft);
+	folders_taken(g->folders, true);
 	gateway_resources_enter(g, c->draft.resources, g->policy->n_resources, c->draft.version, c);
 	c->draft.resources = NULL;
 	if (c->kind != CHANGE_PLAN)

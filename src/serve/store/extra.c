@@ -46,7 +46,8 @@ static int copy_one(const struct extra *from, struct extra *ret)
 		.back = strdup(from->back),
 		.class_ = from->class_ ? strdup(from->class_) : NULL,
 		.kind = from->kind,
-		.file = from->file};
+		.file = from->file,
+		.folder = from->folder};
 
 	if (!to.name || !to.resource || !to.back || (from->class_ && !to.class_)) {
 		free_one(&to);
@@ -113,7 +114,8 @@ bool extras_same(const struct extras *a, const struct extras *b)
 
 		if (strcmp(x->name, y->name) != 0 || strcmp(x->resource, y->resource) != 0 ||
 			strcmp(x->back, y->back) != 0 || !same_text(x->class_, y->class_) ||
-			x->kind != y->kind || !policy_file_same(&x->file, &y->file))
+			x->kind != y->kind || !policy_file_same(&x->file, &y->file) ||
+			!policy_file_same(&x->folder, &y->folder))
 			return false;
 	}
 	return a->n == b->n;
@@ -127,20 +129,21 @@ static const char *const kinds[] = {"added", "made", "found", "hidden", "gone"};
 static int read_one(json_t *from, struct extras *list)
 {
 	const char *class_ = NULL, *name, *resource, *back, *kind;
-	json_int_t inode = 0, born = 0;
+	json_int_t inode = 0, born = 0, folder = 0, folder_born = 0;
 	size_t k = 0;
 
-	if (json_unpack(from, "{s:s, s:s, s:s, s?s, s:s, s?I, s?I}", "name", &name, "resource",
-		    &resource, "back", &back, "class", &class_, "kind", &kind, "inode", &inode,
-		    "born", &born) < 0)
+	if (json_unpack(from, "{s:s, s:s, s:s, s?s, s:s, s?I, s?I, s?I, s?I}", "name", &name,
+		    "resource", &resource, "back", &back, "class", &class_, "kind", &kind, "inode",
+		    &inode, "born", &born, "folder", &folder, "folder_born", &folder_born) < 0)
 		return -EINVAL;
 	while (k < KINDS && strcmp(kinds[k], kind) != 0)
 		k++;
 	if (k == KINDS)
 		return -EINVAL;
-	return extras_put(list,
-		&(struct extra){(char *)name, (char *)resource, (char *)back, (char *)class_,
-			(enum extra_kind)k, {.ino = (uint64_t)inode, .born = (uint64_t)born}});
+	return extras_put(
+		list, &(struct extra){(char *)name, (char *)resource, (char *)back, (char *)class_,
+			      (enum extra_kind)k, {.ino = (uint64_t)inode, .born = (uint64_t)born},
+			      {.ino = (uint64_t)folder, .born = (uint64_t)folder_born}});
 }
 
 static int read_list(json_t *root, void *arg)
@@ -164,9 +167,10 @@ int extras_read(const char *folder, struct extras *ret, struct weir_err *err)
 
 static json_t *make_one(const struct extra *e)
 {
-	return json_pack("{s:s, s:s, s:s, s:s*, s:s, s:I, s:I}", "name", e->name, "resource",
-		e->resource, "back", e->back, "class", e->class_, "kind", kinds[e->kind], "inode",
-		(json_int_t)e->file.ino, "born", (json_int_t)e->file.born);
+	return json_pack("{s:s, s:s, s:s, s:s*, s:s, s:I, s:I, s:I, s:I}", "name", e->name,
+		"resource", e->resource, "back", e->back, "class", e->class_, "kind",
+		kinds[e->kind], "inode", (json_int_t)e->file.ino, "born", (json_int_t)e->file.born,
+		"folder", (json_int_t)e->folder.ino, "folder_born", (json_int_t)e->folder.born);
 }
 
 int extras_write(const char *folder, const struct extras *list, struct weir_err *err)

@@ -113,6 +113,15 @@ bool folders_has(const struct folders *f, const char *back)
 	return has;
 }
 
+struct policy_file folders_id(const struct folders *f, const char *path)
+{
+	const struct folder *d;
+
+	folder_at(f, path, &d);
+	return d ? (struct policy_file){.ino = d->id.ino, .born = d->id.born}
+		 : (struct policy_file){0};
+}
+
 bool folders_lacks(const struct folders *f, const char *path, const struct policy_file *file)
 {
 	const struct folder *d;

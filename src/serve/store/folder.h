@@ -28,11 +28,17 @@ int folders_fd(const struct folders *f);
 /* Return true if the folders should be scanned again soon: one of them is not there. Any thread. */
 bool folders_soon(const struct folders *f);
 
+/* At the start: the folders of a policy are those that have the files of the kept volumes. One that has none of these files is
+ * another folder at its path, as where a file system is not mounted yet. 0 or -ENOMEM. */
+int folders_expect(struct folders *f, const struct weir_policy *p, const struct extras *extras);
 /* Bring the folders of both policies (`old` may be NULL) up to date, and forget all others. scan: read them whole, as some file
  * systems do not report changes. -ENOMEM; or -EINVAL with a message and its place: a folder of `next` that `old` does not
- * name cannot be read. A folder that vanishes later keeps its files, with another folder at its path, too, unless take is set. */
+ * name cannot be read. A folder that vanishes later keeps its files, with another folder at its path, too, unless take is set: then
+ * folders_taken must follow. */
 int folders_look(struct folders *f, const struct weir_policy *old, const struct weir_policy *next,
 	bool scan, bool take, struct weir_err *err);
+/* The change that took folders is in force, or was refused: then they are as before. */
+void folders_taken(struct folders *f, bool in_force);
 size_t folders_count(const struct folders *f);
 /* Return why folder i is not there; NULL: it is. */
 const char *folders_away(const struct folders *f, size_t i, const char **ret_dir);
@@ -43,6 +49,8 @@ uint64_t folders_version(const struct folders *f);
 int folders_touch(struct folders *f, const char *dir, const char *file);
 /* Return true if a back end is a file of one of the folders. */
 bool folders_has(const struct folders *f, const char *back);
+/* Get the identity, without the device, of the folder of a path; 0: it is none of these. */
+struct policy_file folders_id(const struct folders *f, const char *path);
 /* Return true if the folder of a path is watched and there, and has no such file; file: or another one. */
 bool folders_lacks(const struct folders *f, const char *path, const struct policy_file *file);
 
