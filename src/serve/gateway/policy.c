@@ -236,8 +236,8 @@ static int make_set(struct gateway *g, struct gateway_change *c, struct gateway_
 	if (rc == 0)
 		rc = gateway_layers_build(g, v, &c->note, &c->err);
 	if (rc == 0 && c->value && policy_override_show(v->policy, c->key, is) < 0)
-		gateway_note_add(&c->note, "%s: no such tenant now; kept until a template makes it",
-			c->key);
+		gateway_note_add(
+			&c->note, "%s: no such tenant now; kept until a template makes it", c->key);
 	return rc;
 }
 

@@ -33,7 +33,7 @@ static int put(const struct gateway *g, struct extras *list, const struct gatewa
 	char *path = kind == EXTRA_ADDED ? NULL : folder_path_of(back);
 
 	if (path)
-		one.folder = folders_id(g->folders, path);
+		folders_file(g->folders, path, &file, &one.folder);
 	free(path);
 	return extras_put(list, &one) < 0 ? no_memory(err) : 0;
 }
@@ -461,20 +461,20 @@ void gateway_volume_prune(const struct gateway *g, struct extras *list)
 	for (size_t i = list->n; i-- > 0;) {
 		struct extra *e = &list->all[i];
 		char *path = e->kind == EXTRA_ADDED ? NULL : folder_path_of(e->back);
-		bool lacks = path && folders_lacks(g->folders, path, NULL);
-		bool other =
-			!lacks && path && e->file.ino && folders_lacks(g->folders, path, &e->file);
+		struct policy_file folder;
+		enum folder_has has =
+			path ? folders_file(g->folders, path, &e->file, &folder) : FOLDER_AWAY;
 
-		if (other && e->kind == EXTRA_MADE) {
+		free(path);
+		if (has == FOLDER_AWAY)
+			continue;
+		e->folder = folder;
+		if (has == FOLDER_OTHER && e->kind == EXTRA_MADE) {
 			e->kind = EXTRA_FOUND;
 			e->file = (struct policy_file){0};
-		} else if (lacks || other) {
+		} else if (has != FOLDER_HAS) {
 			extras_drop(list, e->name);
-			e = NULL;
 		}
-		if (e && path && folders_has(g->folders, e->back))
-			e->folder = folders_id(g->folders, path);
-		free(path);
 	}
 }
 

@@ -49,10 +49,16 @@ uint64_t folders_version(const struct folders *f);
 int folders_touch(struct folders *f, const char *dir, const char *file);
 /* Return true if a back end is a file of one of the folders. */
 bool folders_has(const struct folders *f, const char *back);
-/* Get the identity, without the device, of the folder of a path; 0: it is none of these. */
-struct policy_file folders_id(const struct folders *f, const char *path);
-/* Return true if the folder of a path is watched and there, and has no such file; file: or another one. */
-bool folders_lacks(const struct folders *f, const char *path, const struct policy_file *file);
+/* Look for a file by its path, and compare it (ino 0: any). The identity of its folder, without the device, is that of its files while it
+ * is away, and 0 if it is not followed. */
+enum folder_has {
+	FOLDER_AWAY, /* or not followed */
+	FOLDER_LACKS,
+	FOLDER_OTHER, /* another file has its path */
+	FOLDER_HAS,
+};
+enum folder_has folders_file(const struct folders *f, const char *path,
+	const struct policy_file *file, struct policy_file *ret_folder);
 
 /* List the volumes that the folders of a policy have: the files that no volume of the policy or of `extras` is. A file
  * that several entries have is a volume of the first; of several names of a file in one folder the first that came is one.
