@@ -124,6 +124,7 @@ END
 
 run 0 weir set vms/vm-1.weight 4
 run 0 weir set vms/vm-9.max "5k iops"
+has stdout "vms/vm-9.max: no such tenant now; kept until a template makes it"
 weir set vms/vm-9.max "5k oranges" >set.out 2>&1 && fail "a bad value for an absent tenant is accepted"
 python3 -B - <<'END' || fail "an override of a tenant of a template does not hold"
 import time

@@ -82,6 +82,65 @@ hasnt client.out rror
 hasnt client.out failed
 cmp state/volumes.json before.json || fail "volumes are forgotten: $(cat state/volumes.json)"
 
+# ---- a start with another folder at its path, as one that is not mounted yet
+
+run 0 weir volume create far vm-4 --size 1MiB
+run 0 weir volume rm --keep vm-4
+cp state/volumes.json before.json
+serve_stop gate
+mv vm away
+mkdir vm
+serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
+run 0 weir status
+has stdout "remark: dir $here/vm is away: another folder is at its path"
+run 1 weir volume create far vm-3 --size 1MiB
+has stderr "dir $here/vm is away: "
+changes 6
+until_ok cmp state/volumes.json before.json
+rmdir vm
+mv away vm
+until_ok there vm-1
+weir volume list >list
+run 0 grep "^vm-1 .* gold " list
+run 0 grep "^vm-2 .* lead " list
+run 1 there vm-4
+cmp state/volumes.json before.json || fail "volumes are forgotten: $(cat state/volumes.json)"
+
+# ---- a copy of the folder, with the files of its volumes, is taken at a start
+
+serve_stop gate
+cp -r vm copy
+mv vm away
+mv copy vm
+serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
+run 0 there vm-1
+weir volume list >list
+run 0 grep "^vm-2 .* lead " list
+serve_stop gate
+rm -r vm
+mv away vm
+serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
+run 0 there vm-1
+
+# ---- a policy that is refused takes nothing
+
+sed 's|^  - name: near|&\n    volumes: [{name: none, back: "file:/absent/none"}]\n  - name: next|' weir.yaml >late.yaml
+mv vm away
+mkdir vm
+truncate -s 1M vm/other.raw
+until_ok eval 'weir status | grep "^remark: dir $here/vm is away: "'
+cp weir.yaml kept.yaml
+cp late.yaml weir.yaml
+kill -HUP "$(cat gate.pid)"
+until_ok grep /absent/none gate.log
+cp kept.yaml weir.yaml
+changes 7
+run 0 there vm-1
+run 1 there vm-other
+rm -r vm
+mv away vm
+until_ok eval 'weir status | { ! grep remark.*vm; }'
+
 # ---- unless the operator says so
 
 mv vm away

@@ -51,6 +51,11 @@ ln two/b.img two/0.img
 until_ok eval 'weir volume list | grep "any-0.*: it is another name of the file of volume .any-b."'
 run 0 names raw-a any-b
 rm two/0.img
+odd=$(printf 'two/odd.\377') # its name would be any-odd, its path cannot be kept
+truncate -s 1M "$odd"
+until_ok eval 'weir volume list | grep "any-odd.*is not UTF-8"'
+run 0 names raw-a any-b
+rm "$odd"
 sed '/again/d' weir.yaml >one.yaml # one path of the folder less: the other is followed still
 run 0 weir policy apply one.yaml
 truncate -s 1M two/d.raw

@@ -13,7 +13,7 @@
 #include "serve/api/api-impl.h"
 #include "serve/api/api-json.h"
 #include "serve/gateway/version.h"
-#include "serve/api/json-text.h"
+#include "serve/store/json-text.h"
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>

@@ -8,7 +8,7 @@
  */
 #include "serve/api/api-json.h"
 #include "serve/api/facts-json.h"
-#include "serve/api/json-text.h"
+#include "serve/store/json-text.h"
 #include "serve/gateway/version.h"
 #include <inttypes.h>
 #include <math.h>

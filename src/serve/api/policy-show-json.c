@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* policy-show-json: a policy as JSON; a tenant and an export are a line each. */
-#include "serve/api/json-text.h"
+#include "serve/store/json-text.h"
 #include "policy/by-size.h"
 #include "policy/override.h"
 #include "serve/api/policy-show.h"

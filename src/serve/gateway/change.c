@@ -309,10 +309,12 @@ static void begin_next(struct gateway *g)
 
 static void finish(struct gateway *g, struct gateway_change *c)
 {
-	/* the events of folders that a change has read are lost with it */
-	bool lost = !g->changes_end && !c->entered && c->kind != CHANGE_REFRESH &&
-		    folders_version(g->folders) != g->folders_version;
+	bool lost;
 
+	folders_taken(g->folders, false);
+	/* the events of folders that a change has read are lost with it */
+	lost = !g->changes_end && !c->entered && c->kind != CHANGE_REFRESH &&
+	       folders_version(g->folders) != g->folders_version;
 	unqueue(g, c);
 	answer(g, c);
 	begin_next(g);

@@ -78,8 +78,10 @@ static int make_first_draft(
 		if (rc == 0)
 			rc = extras_read(g->state, &v->extras, err);
 	}
+	if (rc == 0 && folders_expect(g->folders, p, &v->extras) < 0)
+		rc = no_memory(err);
 	if (rc == 0)
-		rc = folders_look(g->folders, NULL, p, true, true, err);
+		rc = folders_look(g->folders, NULL, p, true, false, err);
 	if (rc < 0)
 		return rc;
 	gateway_volume_unlink_all(&v->extras); /* as a crash has left them */

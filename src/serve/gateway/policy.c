@@ -13,6 +13,7 @@
 #include "base/no-memory.h"
 #include "policy/by-size.h"
 #include "policy/copy.h"
+#include "policy/override.h"
 #include "policy/swap.h"
 #include "serve/host/reports.h"
 #include "serve/host/cluster.h"
@@ -226,12 +227,18 @@ static int copy_sources(struct gateway *g, struct gateway_change *c, struct gate
 
 static int make_set(struct gateway *g, struct gateway_change *c, struct gateway_layers *v)
 {
+	char is[POLICY_OVERRIDE_TEXT];
 	int rc;
 
 	if (!c->value && !is_set(g, c->key))
 		return weir_err_set(&c->err, -ENOENT, "%s was not set", c->key);
 	rc = copy_sources(g, c, v);
-	return rc < 0 ? rc : gateway_layers_build(g, v, &c->note, &c->err);
+	if (rc == 0)
+		rc = gateway_layers_build(g, v, &c->note, &c->err);
+	if (rc == 0 && c->value && policy_override_show(v->policy, c->key, is) < 0)
+		gateway_note_add(
+			&c->note, "%s: no such tenant now; kept until a template makes it", c->key);
+	return rc;
 }
 
 /* ---- refresh, and volumes */
@@ -479,6 +486,7 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	if (c->kind == CHANGE_PLAN)
 		gateway_plan_borrow(g, &c->draft);
 	gateway_draft_exchange(g, &c->draft);
+	folders_taken(g->folders, true);
 	gateway_resources_enter(g, c->draft.resources, g->policy->n_resources, c->draft.version, c);
 	c->draft.resources = NULL;
 	if (c->kind != CHANGE_PLAN)

@@ -24,13 +24,17 @@
 #define MODE 0600
 
 /* Enter a volume in the list. */
-static int put(struct extras *list, const struct gateway_volume_request *q, const char *resource,
-	const char *back, const char *class_, enum extra_kind kind, struct policy_file file,
-	struct weir_err *err)
+static int put(const struct gateway *g, struct extras *list, const struct gateway_volume_request *q,
+	const char *resource, const char *back, const char *class_, enum extra_kind kind,
+	struct policy_file file, struct weir_err *err)
 {
 	struct extra one = {(char *)q->name, (char *)resource, (char *)back, (char *)class_, kind,
-		{.ino = file.ino, .born = file.born}};
+		{.ino = file.ino, .born = file.born}, {0}};
+	char *path = kind == EXTRA_ADDED ? NULL : folder_path_of(back);
 
+	if (path)
+		folders_file(g->folders, path, &file, &one.folder);
+	free(path);
 	return extras_put(list, &one) < 0 ? no_memory(err) : 0;
 }
 
@@ -82,8 +86,8 @@ static int create_file(struct gateway *g, struct gateway_change *c, const struct
 		!folder_file_of(fd, "", &c->made_file))
 		rc = fail(&c->err, c->made);
 	if (rc == 0)
-		rc = put(list, q, q->resource, back, q->class_ ? q->class_ : f->class_, EXTRA_MADE,
-			c->made_file, &c->err);
+		rc = put(g, list, q, q->resource, back, q->class_ ? q->class_ : f->class_,
+			EXTRA_MADE, c->made_file, &c->err);
 	if (rc == 0 && g->state) {
 		rc = extras_write(g->state, list, &c->err);
 		c->draft.kept_extras = rc == 0;
@@ -249,7 +253,7 @@ static int add(struct gateway *g, struct gateway_change *c, struct extras *list)
 		return -EINVAL;
 	if (q->back && check_back(g, q, err) < 0)
 		return -EBUSY;
-	return q->back ? put(list, q, q->resource, q->back, q->class_, EXTRA_ADDED,
+	return q->back ? put(g, list, q, q->resource, q->back, q->class_, EXTRA_ADDED,
 				 (struct policy_file){0}, err)
 		       : create(g, c, resource, list);
 }
@@ -302,8 +306,8 @@ static int compare(const struct there *t, struct gateway_change *c)
 		q->class_ ? q->class_ : "any");
 }
 
-static int set_class(const struct there *t, const struct gateway_volume_request *q,
-	struct extras *list, struct weir_err *err)
+static int set_class(const struct gateway *g, const struct there *t,
+	const struct gateway_volume_request *q, struct extras *list, struct weir_err *err)
 {
 	const struct extra *e = extras_find(list, q->name);
 	const char *class_ = *q->class_ ? q->class_ : NULL;
@@ -311,7 +315,7 @@ static int set_class(const struct there *t, const struct gateway_volume_request 
 	if (t->export_->from == POLICY_EXPORT_FILE)
 		return weir_err_set(err, -EBUSY,
 			"volume '%s' is in the policy file: change its class there", q->name);
-	return put(list, q, t->resource, t->export_->back, class_, e ? e->kind : EXTRA_FOUND,
+	return put(g, list, q, t->resource, t->export_->back, class_, e ? e->kind : EXTRA_FOUND,
 		e ? e->file : (struct policy_file){0}, err);
 }
 
@@ -362,7 +366,7 @@ static int change(struct gateway *g, struct gateway_change *c, struct extras *li
 	if (q->size)
 		rc = check_growth(&t, q, &c->err);
 	if (rc == 0 && q->class_)
-		rc = set_class(&t, q, list, &c->err);
+		rc = set_class(g, &t, q, list, &c->err);
 	c->grows = rc == 0 && q->size ? t.volume : NULL;
 	c->same = rc == 0 && !q->size && extras_same(list, &g->extras);
 	return rc;
@@ -396,7 +400,7 @@ static int drop_added(const struct gateway *g, const struct gateway_volume_reque
 	int rc = 0;
 
 	if (path && is_of_dir(g, path) && folder_file_of(AT_FDCWD, path, &file))
-		rc = put(list, q, e->resource, e->back, NULL, EXTRA_HIDDEN, file, err);
+		rc = put(g, list, q, e->resource, e->back, NULL, EXTRA_HIDDEN, file, err);
 	else
 		extras_drop(list, q->name);
 	free(path);
@@ -428,11 +432,11 @@ static int remove_one(struct gateway *g, struct gateway_change *c, struct extras
 		c->gone_file = e->file;
 	}
 	if (there && (made || t.export_->from == POLICY_EXPORT_FOUND))
-		return put(list, q, t.resource, t.export_->back, NULL,
+		return put(g, list, q, t.resource, t.export_->back, NULL,
 			q->keep ? EXTRA_HIDDEN : EXTRA_GONE, t.export_->file, &c->err);
 	if (made) /* it is not served */
-		return put(list, q, e->resource, e->back, NULL, q->keep ? EXTRA_HIDDEN : EXTRA_GONE,
-			e->file, &c->err);
+		return put(g, list, q, e->resource, e->back, NULL,
+			q->keep ? EXTRA_HIDDEN : EXTRA_GONE, e->file, &c->err);
 	if (e && e->kind == EXTRA_ADDED)
 		return drop_added(g, q, e, list, &c->err);
 	c->same = !there; /* its file went, and it goes with the folders' events */
@@ -457,17 +461,20 @@ void gateway_volume_prune(const struct gateway *g, struct extras *list)
 	for (size_t i = list->n; i-- > 0;) {
 		struct extra *e = &list->all[i];
 		char *path = e->kind == EXTRA_ADDED ? NULL : folder_path_of(e->back);
-		bool lacks = path && folders_lacks(g->folders, path, NULL);
-		bool other =
-			!lacks && path && e->file.ino && folders_lacks(g->folders, path, &e->file);
+		struct policy_file folder;
+		enum folder_has has =
+			path ? folders_file(g->folders, path, &e->file, &folder) : FOLDER_AWAY;
 
-		if (other && e->kind == EXTRA_MADE) {
+		free(path);
+		if (has == FOLDER_AWAY)
+			continue;
+		e->folder = folder;
+		if (has == FOLDER_OTHER && e->kind == EXTRA_MADE) {
 			e->kind = EXTRA_FOUND;
 			e->file = (struct policy_file){0};
-		} else if (lacks || other) {
+		} else if (has != FOLDER_HAS) {
 			extras_drop(list, e->name);
 		}
-		free(path);
 	}
 }
 

@@ -3,9 +3,12 @@
 #include "base/array.h"
 #include "base/no-memory.h"
 #include "serve/store/extra.h"
+#include "serve/store/json-text.h"
 #include "serve/store/store.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +49,8 @@ static int copy_one(const struct extra *from, struct extra *ret)
 		.back = strdup(from->back),
 		.class_ = from->class_ ? strdup(from->class_) : NULL,
 		.kind = from->kind,
-		.file = from->file};
+		.file = from->file,
+		.folder = from->folder};
 
 	if (!to.name || !to.resource || !to.back || (from->class_ && !to.class_)) {
 		free_one(&to);
@@ -113,7 +117,8 @@ bool extras_same(const struct extras *a, const struct extras *b)
 
 		if (strcmp(x->name, y->name) != 0 || strcmp(x->resource, y->resource) != 0 ||
 			strcmp(x->back, y->back) != 0 || !same_text(x->class_, y->class_) ||
-			x->kind != y->kind || !policy_file_same(&x->file, &y->file))
+			x->kind != y->kind || !policy_file_same(&x->file, &y->file) ||
+			!policy_file_same(&x->folder, &y->folder))
 			return false;
 	}
 	return a->n == b->n;
@@ -127,20 +132,21 @@ static const char *const kinds[] = {"added", "made", "found", "hidden", "gone"};
 static int read_one(json_t *from, struct extras *list)
 {
 	const char *class_ = NULL, *name, *resource, *back, *kind;
-	json_int_t inode = 0, born = 0;
+	json_int_t inode = 0, born = 0, folder = 0, folder_born = 0;
 	size_t k = 0;
 
-	if (json_unpack(from, "{s:s, s:s, s:s, s?s, s:s, s?I, s?I}", "name", &name, "resource",
-		    &resource, "back", &back, "class", &class_, "kind", &kind, "inode", &inode,
-		    "born", &born) < 0)
+	if (json_unpack(from, "{s:s, s:s, s:s, s?s, s:s, s?I, s?I, s?I, s?I}", "name", &name,
+		    "resource", &resource, "back", &back, "class", &class_, "kind", &kind, "inode",
+		    &inode, "born", &born, "folder", &folder, "folder_born", &folder_born) < 0)
 		return -EINVAL;
 	while (k < KINDS && strcmp(kinds[k], kind) != 0)
 		k++;
 	if (k == KINDS)
 		return -EINVAL;
-	return extras_put(list,
-		&(struct extra){(char *)name, (char *)resource, (char *)back, (char *)class_,
-			(enum extra_kind)k, {.ino = (uint64_t)inode, .born = (uint64_t)born}});
+	return extras_put(
+		list, &(struct extra){(char *)name, (char *)resource, (char *)back, (char *)class_,
+			      (enum extra_kind)k, {.ino = (uint64_t)inode, .born = (uint64_t)born},
+			      {.ino = (uint64_t)folder, .born = (uint64_t)folder_born}});
 }
 
 static int read_list(json_t *root, void *arg)
@@ -162,23 +168,44 @@ int extras_read(const char *folder, struct extras *ret, struct weir_err *err)
 	return store_load(folder, FILE_NAME, "volumes", read_list, ret, err);
 }
 
-static json_t *make_one(const struct extra *e)
+static void write_one(const struct extra *e, FILE *to)
 {
-	return json_pack("{s:s, s:s, s:s, s:s*, s:s, s:I, s:I}", "name", e->name, "resource",
-		e->resource, "back", e->back, "class", e->class_, "kind", kinds[e->kind], "inode",
-		(json_int_t)e->file.ino, "born", (json_int_t)e->file.born);
+	fputs("{\"name\": ", to);
+	json_text_string(e->name, to);
+	fputs(", \"resource\": ", to);
+	json_text_string(e->resource, to);
+	fputs(", \"back\": ", to);
+	json_text_string(e->back, to);
+	if (e->class_) {
+		fputs(", \"class\": ", to);
+		json_text_string(e->class_, to);
+	}
+	fprintf(to,
+		", \"kind\": \"%s\", \"inode\": %" PRIu64 ", \"born\": %" PRIu64
+		", \"folder\": %" PRIu64 ", \"folder_born\": %" PRIu64 "}",
+		kinds[e->kind], e->file.ino, e->file.born, e->folder.ino, e->folder.born);
 }
 
+/* As text at once: an orchestrator waits for each change, and there may be 10,000 volumes. */
 int extras_write(const char *folder, const struct extras *list, struct weir_err *err)
 {
-	json_t *all = json_array();
-	int rc = 0;
+	char *text = NULL;
+	size_t len;
+	FILE *to = open_memstream(&text, &len);
+	bool whole;
+	int rc;
 
-	for (size_t i = 0; rc == 0 && i < list->n; i++)
-		rc = json_array_append_new(all, make_one(&list->all[i]));
-	if (rc < 0) {
-		json_decref(all);
+	if (!to)
 		return no_memory(err);
+	fputs("{\"volumes\": [", to);
+	for (size_t i = 0; i < list->n; i++) {
+		fputs(i ? ",\n" : "\n", to);
+		write_one(&list->all[i], to);
 	}
-	return store_save(folder, FILE_NAME, "volumes", json_pack("{s:o}", "volumes", all), err);
+	fputs("\n]}\n", to);
+	whole = !ferror(to);
+	whole &= fclose(to) == 0;
+	rc = whole ? store_write(folder, FILE_NAME, "volumes", text, len, err) : no_memory(err);
+	free(text);
+	return rc;
 }

@@ -3,7 +3,8 @@
  * extra: volumes that came through the API, kept across a restart.
  *
  * They are in FOLDER/volumes.json: {"volumes": [{"name": "vm-17", "resource": "nvme0", "back": "file:/vm/17.raw",
- * "class": "silver", "kind": "made", "inode": 17, "born": 1700000000000000000}, …]}, written and read as store.h says. A list is sorted by name.
+ * "class": "silver", "kind": "made", "inode": 17, "born": 1700000000000000000, "folder": 2, "folder_born": …}, …]}, written and read as
+ * store.h says. A list is sorted by name.
  */
 #ifndef WEIR_SERVE_STORE_EXTRA_H
 #define WEIR_SERVE_STORE_EXTRA_H
@@ -25,7 +26,8 @@ struct extra {
 	char *name, *resource, *back;
 	char *class_; /* NULL: none of its own */
 	enum extra_kind kind;
-	struct policy_file file; /* made, hidden, gone: which file; dev is 0. ino 0: not known */
+	struct policy_file file;   /* made, hidden, gone: which file; dev is 0. ino 0: not known */
+	struct policy_file folder; /* all but added: the folder of its file, in the same way */
 };
 
 struct extras {

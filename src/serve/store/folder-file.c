@@ -113,10 +113,17 @@ bool folders_has(const struct folders *f, const char *back)
 	return has;
 }
 
-bool folders_lacks(const struct folders *f, const char *path, const struct policy_file *file)
+enum folder_has folders_file(const struct folders *f, const char *path,
+	const struct policy_file *file, struct policy_file *ret_folder)
 {
 	const struct folder *d;
 	const struct file *is = folder_at(f, path, &d);
 
-	return d && d->wd >= 0 && (!is || (file && !policy_file_same(&is->id, file)));
+	*ret_folder = d ? (struct policy_file){.ino = d->id.ino, .born = d->id.born}
+			: (struct policy_file){0};
+	if (!d || d->wd < 0)
+		return FOLDER_AWAY;
+	if (!is)
+		return FOLDER_LACKS;
+	return file->ino && !policy_file_same(&is->id, file) ? FOLDER_OTHER : FOLDER_HAS;
 }

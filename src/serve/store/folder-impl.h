@@ -25,6 +25,8 @@ struct folder {
 	struct file *files; /* by name */
 	size_t n, room;
 	struct policy_file id; /* the folder that has the files */
+	bool kept;             /* id is that of an earlier run, whose volumes are kept */
+	struct folder *was;    /* before a change that is not in force yet took another folder */
 };
 
 struct folders {

@@ -132,6 +132,7 @@ static int list_file(struct listing *l, size_t entry, const struct file *file)
 	const struct weir_folder *spec = &l->policy->folders[entry];
 	char back[4096 + 8], name[POLICY_FOLDER_NAME];
 	const struct extra *extra;
+	const char *bad;
 	struct policy_volume v = {.resource = l->policy->resources[spec->resource].name,
 		.back = back,
 		.class_ = spec->class_,
@@ -146,8 +147,11 @@ static int list_file(struct listing *l, size_t entry, const struct file *file)
 		return 0;
 	snprintf(back, sizeof(back), "file:%s/%s", spec->dir, file->name);
 	v.name = rc == 0 ? name : file->name;
-	if (rc < 0 || strchr(back, '?')) {
-		l->skipped(l->arg, &v, rc < 0 ? "the name is too long" : "a path with '?'");
+	bad = rc < 0              ? "the name is too long"
+	      : strchr(back, '?') ? "a path with '?'"
+				  : policy_volume_name_bad(file->name);
+	if (bad) {
+		l->skipped(l->arg, &v, bad);
 		return 0;
 	}
 	extra = extras_find(l->extras, name);

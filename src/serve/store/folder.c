@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/no-memory.h"
 #include "serve/loop/log.h"
+#include "serve/store/extra.h"
 #include "serve/store/folder-impl.h"
 #include <dirent.h>
 #include <errno.h>
@@ -133,7 +134,8 @@ static bool is_other(const struct folder *d)
 {
 	struct policy_file is;
 	bool other = false;
-	int fd = d->n && !d->in_dev ? open(d->dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	int fd = (d->n || d->kept) && !d->in_dev ? open(d->dir, O_PATH | O_DIRECTORY | O_CLOEXEC)
+						 : -1;
 
 	if (fd < 0)
 		return false;
@@ -149,6 +151,49 @@ static void leave_others(struct folders *f)
 	for (size_t i = 0; i < f->n; i++)
 		if (is_other(f->all[i]))
 			vanish(f, f->all[i], "another folder is at its path");
+}
+
+/* Keep the files of a folder, as another one at its path is taken. */
+static int set_aside(struct folder *d)
+{
+	if (d->was || !is_other(d))
+		return 0;
+	d->was = malloc(sizeof(*d->was));
+	if (!d->was)
+		return -ENOMEM;
+	*d->was = *d;
+	d->was->was = NULL;
+	d->files = NULL;
+	d->n = d->room = 0;
+	return 0;
+}
+
+static void free_files(struct folder *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		free(d->files[i].name);
+	free(d->files);
+}
+
+void folders_taken(struct folders *f, bool in_force)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		struct folder *d = f->all[i], *was = d->was;
+
+		if (!was)
+			continue;
+		if (!in_force) {
+			struct folder taken = *d;
+
+			vanish(f, d, was->why);
+			*d = *was;
+			*was = taken;
+			f->version++;
+		}
+		d->was = NULL;
+		free_files(was);
+		free(was);
+	}
 }
 
 /* Read it whole. -ENOMEM; any other failure: it is not there. */
@@ -168,6 +213,7 @@ static int scan(struct folders *f, struct folder *d, int *ret_why)
 		if (d->wd != wd) /* another folder has the path now */
 			unwatch(f, d);
 		d->wd = wd;
+		d->kept = false;
 		folder_file_of(dirfd(dir), "", &d->id);
 		rc = read_folder(f, d, dir);
 		*ret_why = rc;
@@ -249,9 +295,10 @@ struct folder *folder_of(const struct folders *f, const char *dir, size_t len)
 
 static void free_folder(struct folder *d)
 {
-	for (size_t i = 0; i < d->n; i++)
-		free(d->files[i].name);
-	free(d->files);
+	if (d->was)
+		free_files(d->was);
+	free(d->was);
+	free_files(d);
 	free(d->dir);
 	free(d);
 }
@@ -332,6 +379,8 @@ static int scan_all(struct folders *f, const struct weir_policy *old,
 		const struct weir_folder *fresh = d->scanned ? NULL : is_new(old, next, d->dir);
 		int why = 0;
 
+		if (take && set_aside(d) < 0)
+			return no_memory(err);
 		if ((whole || d->wd < 0) && (take || !is_other(d)) && scan(f, d, &why) < 0)
 			return no_memory(err);
 		if (why < 0 && fresh)
@@ -341,6 +390,41 @@ static int scan_all(struct folders *f, const struct weir_policy *old,
 	}
 	f->overflow = false;
 	atomic_store(&f->soon, away + f->unsettled);
+	return 0;
+}
+
+/* Return true if a kept volume tells that the folder at the path is its own; else take note of its folder. */
+static bool is_own(const struct folders *f, struct folder *d, const struct extra *e)
+{
+	char *path = e->folder.ino ? folder_path_of(e->back) : NULL;
+	const struct folder *at = NULL;
+	struct policy_file is;
+	struct statx x;
+	bool own = false;
+
+	if (path)
+		folder_at(f, path, &at);
+	if (at == d) {
+		d->id = e->folder;
+		d->kept = true;
+		own = folder_stat(d, -1, strrchr(path, '/') + 1, &x) ||
+		      (folder_file_of(AT_FDCWD, d->dir, &is) && policy_file_same(&is, &e->folder));
+	}
+	free(path);
+	return own;
+}
+
+int folders_expect(struct folders *f, const struct weir_policy *p, const struct extras *extras)
+{
+	if (want(f, p) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < f->n; i++) {
+		bool own = false;
+
+		for (size_t k = 0; !own && k < extras->n; k++)
+			own = is_own(f, f->all[i], &extras->all[k]);
+		f->all[i]->kept &= !own;
+	}
 	return 0;
 }
 

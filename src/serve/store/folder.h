@@ -28,11 +28,17 @@ int folders_fd(const struct folders *f);
 /* Return true if the folders should be scanned again soon: one of them is not there. Any thread. */
 bool folders_soon(const struct folders *f);
 
+/* At the start: the folders of a policy are those that have the files of the kept volumes. One that has none of these files is
+ * another folder at its path, as where a file system is not mounted yet. 0 or -ENOMEM. */
+int folders_expect(struct folders *f, const struct weir_policy *p, const struct extras *extras);
 /* Bring the folders of both policies (`old` may be NULL) up to date, and forget all others. scan: read them whole, as some file
  * systems do not report changes. -ENOMEM; or -EINVAL with a message and its place: a folder of `next` that `old` does not
- * name cannot be read. A folder that vanishes later keeps its files, with another folder at its path, too, unless take is set. */
+ * name cannot be read. A folder that vanishes later keeps its files, with another folder at its path, too, unless take is set: then
+ * folders_taken must follow. */
 int folders_look(struct folders *f, const struct weir_policy *old, const struct weir_policy *next,
 	bool scan, bool take, struct weir_err *err);
+/* The change that took folders is in force, or was refused: then they are as before. */
+void folders_taken(struct folders *f, bool in_force);
 size_t folders_count(const struct folders *f);
 /* Return why folder i is not there; NULL: it is. */
 const char *folders_away(const struct folders *f, size_t i, const char **ret_dir);
@@ -43,8 +49,16 @@ uint64_t folders_version(const struct folders *f);
 int folders_touch(struct folders *f, const char *dir, const char *file);
 /* Return true if a back end is a file of one of the folders. */
 bool folders_has(const struct folders *f, const char *back);
-/* Return true if the folder of a path is watched and there, and has no such file; file: or another one. */
-bool folders_lacks(const struct folders *f, const char *path, const struct policy_file *file);
+/* Look for a file by its path, and compare it (ino 0: any). The identity of its folder, without the device, is that of its files while it
+ * is away, and 0 if it is not followed. */
+enum folder_has {
+	FOLDER_AWAY, /* or not followed */
+	FOLDER_LACKS,
+	FOLDER_OTHER, /* another file has its path */
+	FOLDER_HAS,
+};
+enum folder_has folders_file(const struct folders *f, const char *path,
+	const struct policy_file *file, struct policy_file *ret_folder);
 
 /* List the volumes that the folders of a policy have: the files that no volume of the policy or of `extras` is. A file
  * that several entries have is a volume of the first; of several names of a file in one folder the first that came is one.

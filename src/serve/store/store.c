@@ -115,6 +115,17 @@ int store_load(const char *folder, const char *name, const char *what, store_rea
 	return rc < 0 ? no_memory(err) : 0;
 }
 
+int store_write(const char *folder, const char *name, const char *what, const char *text,
+	size_t len, struct weir_err *err)
+{
+	int rc = store_put(folder, name, text, len);
+
+	if (rc < 0) /* -ENOENT would suggest a missing key */
+		return weir_err_set(
+			err, -EIO, "cannot write %s to %s: %s", what, folder, strerror(-rc));
+	return 0;
+}
+
 int store_save(const char *folder, const char *name, const char *what, struct json_t *root,
 	struct weir_err *err)
 {
@@ -124,10 +135,7 @@ int store_save(const char *folder, const char *name, const char *what, struct js
 	json_decref(root);
 	if (!text)
 		return no_memory(err);
-	rc = store_put(folder, name, text, strlen(text));
+	rc = store_write(folder, name, what, text, strlen(text), err);
 	free(text);
-	if (rc < 0) /* -ENOENT would suggest a missing key */
-		return weir_err_set(
-			err, -EIO, "cannot write %s to %s: %s", what, folder, strerror(-rc));
-	return 0;
+	return rc;
 }

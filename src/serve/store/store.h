@@ -30,5 +30,8 @@ int store_load(const char *folder, const char *name, const char *what, store_rea
  * unchanged. */
 int store_save(const char *folder, const char *name, const char *what, struct json_t *root,
 	struct weir_err *err);
+/* The same for a text. */
+int store_write(const char *folder, const char *name, const char *what, const char *text,
+	size_t len, struct weir_err *err);
 
 #endif

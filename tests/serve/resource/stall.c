@@ -14,6 +14,7 @@ struct many {
 	struct fake *fakes[VOLUMES];
 	uint32_t slots[VOLUMES];
 	struct back *all;
+	bool varies;
 };
 
 static void open_many(struct many *m)
@@ -55,10 +56,28 @@ static void ask_at(struct many *m, struct asker *a, int volume, unsigned i)
 	resource_submit(m->w.resource, &a->asks[i]);
 }
 
+/* Latencies of the requests that ended, by volume; of those that began before from, none. */
+static struct latencies {
+	weir_time all[100000];
+	size_t n;
+} latencies[VOLUMES];
+static weir_time from = WEIR_NEVER;
+
+static void note(const struct request *q)
+{
+	struct latencies *l = &latencies[q->gate.offset >> BACK_VOLUMES_BITS];
+	weir_time now = q->client->resource->now;
+
+	if (q->gate.submitted >= from && l->n < sizeof(l->all) / sizeof(*l->all))
+		l->all[l->n++] = now - q->gate.submitted;
+}
+
 /* The rig's requests are submitted again as they came back: volumes have seen their own offsets. */
 static void again_at(struct request *q)
 {
 	struct asker *a = q->owner;
+
+	note(q);
 
 	a->done++;
 	a->errors += q->io.error != 0;
@@ -80,6 +99,18 @@ static void join_at(
 	}
 }
 
+/* Service times are uniform, 0 to 2 ms. */
+static void vary(struct many *m)
+{
+	static uint64_t x = 1;
+
+	for (int i = 0; i < VOLUMES; i++) {
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		if (m->varies && m->fakes[i]->time < WEIR_SEC)
+			m->fakes[i]->time = (weir_time)(x >> 33) % (2 * WEIR_MS) + 1;
+	}
+}
+
 static void run_many(struct many *m, weir_time span)
 {
 	weir_time end = m->w.now + span, next;
@@ -89,6 +120,7 @@ static void run_many(struct many *m, weir_time span)
 			m->w.resource->timer_at = WEIR_NEVER;
 		for (int i = 0; i < VOLUMES; i++)
 			fake_step(m->fakes[i], m->w.now);
+		vary(m);
 		for (int i = 0; resource_turn(m->w.resource, m->w.now); i++)
 			CHECK(i < 10000);
 		next = m->w.resource->timer_at;
@@ -197,6 +229,69 @@ static void test_three_of_ten(void)
 	end_all(&m, a, VOLUMES);
 }
 
+static int by_time(const void *a, const void *b)
+{
+	const weir_time *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Run for 4 s; get the p99 of each volume. */
+static void get_p99(struct many *m, weir_time ret[VOLUMES])
+{
+	for (int i = 0; i < VOLUMES; i++)
+		latencies[i].n = 0;
+	from = m->w.now;
+	run_many(m, 4 * WEIR_SEC);
+	from = WEIR_NEVER;
+	for (int i = 0; i < VOLUMES; i++) {
+		struct latencies *l = &latencies[i];
+
+		qsort(l->all, l->n, sizeof(*l->all), by_time);
+		ret[i] = l->n ? l->all[l->n * 99 / 100] : 0;
+	}
+}
+
+/* From 2 s on the p99 of every other volume is at most 1.2 of what it was: volumes 0 to stopped - 1 of the first `used` stop;
+ * clients have `asks` requests each. */
+static void check_p99(int used, int stopped, unsigned asks, const char *const *names)
+{
+	static struct asker a[VOLUMES];
+	weir_time calm[VOLUMES], then[VOLUMES];
+	struct many m;
+
+	open_many(&m);
+	m.varies = true;
+	for (int i = 0; i < used; i++)
+		join_at(&m, &a[i], names[i], i, asks);
+	run_many(&m, WEIR_SEC);
+	get_p99(&m, calm);
+	for (int i = 0; i < stopped; i++)
+		stop_volume(&m, i, true);
+	run_many(&m, 2 * WEIR_SEC);
+	CHECK_INT(resource_stalled(m.w.resource), stopped);
+	get_p99(&m, then);
+	for (int i = stopped; i < used; i++)
+		CHECK((double)then[i] <= 1.2 * (double)calm[i]);
+	for (int i = 0; i < stopped; i++)
+		stop_volume(&m, i, false);
+	end_all(&m, a, (size_t)used);
+}
+
+static void test_latency_of_the_others(void)
+{
+	static const char *const one[VOLUMES] = {
+		"d0", "d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8", "d9"};
+	static const char *const both[] = {"b", "c"};
+	static const unsigned asks[] = {1, 2, 4, 16};
+
+	for (size_t i = 0; i < sizeof(asks) / sizeof(*asks); i++) {
+		check_p99(10, 1, asks[i], one);
+		check_p99(10, 3, asks[i], one);
+		check_p99(2, 1, asks[i], both);
+	}
+}
+
 static void test_a_client_of_a_stalled_volume_leaves(void)
 {
 	static struct asker a[2];
@@ -238,6 +333,7 @@ int main(void)
 {
 	RUN(test_the_others_go_on);
 	RUN(test_three_of_ten);
+	RUN(test_latency_of_the_others);
 	RUN(test_a_client_of_a_stalled_volume_leaves);
 	RUN(test_a_slow_volume_is_not_stalled);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "serve/api/json-text.h"
+#include "serve/store/json-text.h"
 #include <math.h>
 #include <string.h>
 
