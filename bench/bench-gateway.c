@@ -3,9 +3,11 @@
  * weir bench gateway: the cost of the gateway per request, beside other servers in the same run.
  *
  * METHOD  Every server is a separate process on the first core and is driven over a unix socket by
- *         one thread of this process on the second. In each run every server is started, filled,
- *         measured and ended in turn, so that all see the same machine; the figures are medians
- *         over the runs, and the ratios to a peer are what counts. CPU time is the server's, user
+ *         one thread of this process on the second. In each run the servers of a scene are started
+ *         and filled, and then measured in turns of a quarter of a second, in alternating order, so
+ *         that all see the same machine; a server that is not measured is idle. The figures are
+ *         medians over all turns, and the ratios to a peer, each of one turn, are what counts:
+ *         whatever else the machine does for seconds changes both. CPU time is the server's, user
  *         and system, of all its threads, over the requests that it answered. Ours are `weir serve
  *         --bare`, which is the loop without a gate, and `weir serve` with a policy of 50 tenants
  *         that each have a weight, a min and a max; four of them are busy, or, in the row that says
@@ -23,6 +25,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BUSY        4 /* jobs, each of one tenant, that load a server */
 #define CLIENT_CORE 1
@@ -180,31 +183,65 @@ static int start_slow(
 	return e->slow ? slow_start(path, site_ours(e->server) ? "e1" : "", e->slow, ret, err) : 0;
 }
 
-static int measure_server(struct site *s, const struct entry *e, const struct plan *plan,
-	struct outcome *ret, struct weir_err *err)
+/* ---- the servers of a scene */
+
+struct running {
+	struct peer peers[SITE_SERVERS];
+	bool up[SITE_SERVERS];
+};
+
+static int start_server(
+	struct site *s, enum site_server which, bool pin, struct running *all, struct weir_err *err)
+{
+	bool proxy = which == SITE_PROXY || which == SITE_NBDKIT_PROXY;
+	int r = 0;
+
+	if (all->up[which])
+		return 0;
+	if (proxy)
+		r = start_server(s, SITE_UPSTREAM, pin, all, err);
+	if (r == 0)
+		r = site_start(s, which, pin, &all->peers[which], err);
+	all->up[which] = r == 0;
+	return r;
+}
+
+static void stop_servers(struct running *all)
+{
+	for (size_t i = SITE_SERVERS; i-- > 0;) /* a proxy before its upstream */
+		if (all->up[i])
+			peer_stop(&all->peers[i]);
+}
+
+/* Start an entry's server and write its regions. A server that is not installed is left out. */
+static int prepare(struct site *s, const struct entry *e, const struct plan *plan,
+	struct running *all, struct weir_err *err)
 {
 	struct jobs *j = malloc(sizeof(*j));
-	struct peer p = {0}, upstream = {0};
-	struct slow *slow = NULL;
-	bool proxy = e->server == SITE_PROXY || e->server == SITE_NBDKIT_PROXY;
-	bool pin = !plan->unpinned;
-	int r = j ? 0 : -ENOMEM;
+	int r = !j                      ? -ENOMEM
+		: s->missing[e->server] ? -ENOENT
+					: start_server(s, e->server, !plan->unpinned, all, err);
 
-	if (r == 0 && proxy)
-		r = site_start(s, SITE_UPSTREAM, pin, &upstream, err);
-	if (r == 0)
-		r = site_start(s, e->server, pin, &p, err);
 	if (r == 0) {
 		make_jobs(s, e, plan, j);
 		r = fill_regions(j, err);
 	}
-	if (r == 0)
-		r = start_slow(s, e, &slow, err);
-	if (r == 0)
-		r = drive_load(s, &p, j, pin, ret, err);
+	free(j);
+	return r == -ENOENT && !site_ours(e->server) ? 0 : r;
+}
+
+static int measure_server(struct site *s, const struct entry *e, const struct plan *plan,
+	const struct running *all, struct outcome *ret, struct weir_err *err)
+{
+	struct jobs *j = malloc(sizeof(*j));
+	struct slow *slow = NULL;
+	int r = j ? start_slow(s, e, &slow, err) : -ENOMEM;
+
+	if (r == 0) {
+		make_jobs(s, e, plan, j);
+		r = drive_load(s, &all->peers[e->server], j, !plan->unpinned, ret, err);
+	}
 	slow_stop(slow);
-	peer_stop(&p);
-	peer_stop(&upstream);
 	free(j);
 	return r;
 }
@@ -214,27 +251,10 @@ static int measure_server(struct site *s, const struct entry *e, const struct pl
 enum figure { IOPS, BYTES, CPU, P50, P99, FIGURES };
 static const char *const units[FIGURES] = {"kIOPS", "GB/s", "us", "us", "us"};
 
-/* Measure one run of a server. A server that is not installed gets no samples. */
-static int measure_one(struct site *s, const struct plan *plan, const struct entry *e,
-	struct bench_samples f[FIGURES], struct weir_err *err)
-{
-	struct outcome o = {.iops = 0};
-	int r = s->missing[e->server] ? -ENOENT : measure_server(s, e, plan, &o, err);
-
-	if (r == -ENOENT && !site_ours(e->server))
-		return 0;
-	if (r < 0)
-		return r;
-	bench_sample(&f[IOPS], o.iops / 1000);
-	bench_sample(&f[BYTES], o.bytes / 1e9);
-	bench_sample(&f[CPU], o.cpu);
-	bench_sample(&f[P50], o.p50);
-	bench_sample(&f[P99], o.p99);
-	return 0;
-}
-
 /* A load on some servers, each measured in turn, and the rows of their figures. */
 #define MOST_ENTRIES 5
+#define MOST_ROWS    10
+#define TURNS        10 /* of a run */
 struct scene {
 	struct plan plan; /* 0: the usual */
 	struct entry entries[MOST_ENTRIES];
@@ -246,37 +266,78 @@ struct scene {
 		const char *peer;
 		unsigned beside; /* entry of the peer */
 		const char *target;
-	} rows[10];
+	} rows[MOST_ROWS];
+};
+
+struct samples {
+	struct bench_samples of[MOST_ENTRIES][FIGURES], ratios[MOST_ROWS];
 };
 
 /* Add the rows of the servers that are installed. */
-static void add_rows(struct bench *b, const struct row *row, struct bench_samples f[][FIGURES])
+static void add_rows(struct bench *b, const struct row *rows, const struct samples *s)
 {
-	for (; row->name; row++) {
-		const struct bench_samples *value = &f[row->of][row->figure],
-					   *peer = &f[row->beside][row->figure];
+	for (const struct row *row = rows; row->name; row++) {
+		const struct bench_samples *value = &s->of[row->of][row->figure],
+					   *peer = &s->of[row->beside][row->figure];
 
 		if (value->n && (!row->peer || peer->n))
-			bench_add_beside(b, row->name, units[row->figure], value, row->peer, peer,
-				row->target);
+			bench_add_pairs(b, row->name, units[row->figure], value, row->peer, peer,
+				row->peer ? &s->ratios[row - rows] : NULL, row->target);
 	}
+}
+
+/* Measure each server once; back: the last one first. */
+static int run_turn(struct site *s, const struct scene *c, const struct plan *plan,
+	const struct running *all, bool back, struct samples *to, struct weir_err *err)
+{
+	double now[MOST_ENTRIES][FIGURES] = {0};
+
+	for (size_t k = 0; k < c->n; k++) {
+		size_t i = back ? c->n - 1 - k : k;
+		struct outcome o = {.iops = 0};
+		int r = all->up[c->entries[i].server]
+				? measure_server(s, &c->entries[i], plan, all, &o, err)
+				: 0;
+		const double figures[FIGURES] = {o.iops / 1000, o.bytes / 1e9, o.cpu, o.p50, o.p99};
+
+		if (r < 0)
+			return r;
+		memcpy(now[i], figures, sizeof(figures));
+		for (size_t f = 0; f < FIGURES && all->up[c->entries[i].server]; f++)
+			bench_sample(&to->of[i][f], figures[f]);
+	}
+	for (size_t i = 0; c->rows[i].name; i++) {
+		const struct row *row = &c->rows[i];
+		double peer = now[row->beside][row->figure];
+
+		if (row->peer && peer > 0 && now[row->of][row->figure] > 0)
+			bench_sample(&to->ratios[i], now[row->of][row->figure] / peer);
+	}
+	return 0;
 }
 
 static int run_scene(struct bench *b, struct site *s, const struct scene *c, struct weir_err *err)
 {
-	struct bench_samples f[MOST_ENTRIES][FIGURES] = {0};
+	struct samples *samples = calloc(1, sizeof(*samples));
 	struct plan plan = c->plan;
-	int r = 0;
+	int r = samples ? 0 : -ENOMEM;
 
 	plan.jobs = plan.jobs ? plan.jobs : BUSY;
 	plan.depth = plan.depth ? plan.depth : 32;
 	plan.size = plan.size ? plan.size : 4096;
-	plan.duration = b->quick ? 250 * WEIR_MS : 2500 * WEIR_MS;
-	for (unsigned run = 0; run < b->runs; run++)
+	plan.duration = 250 * WEIR_MS;
+	for (unsigned run = 0; r == 0 && run < b->runs; run++) {
+		struct running all = {0};
+
 		for (size_t i = 0; r == 0 && i < c->n; i++)
-			r = measure_one(s, &plan, &c->entries[i], f[i], err);
+			r = prepare(s, &c->entries[i], &plan, &all, err);
+		for (unsigned t = 0; r == 0 && t < (b->quick ? 1 : TURNS); t++)
+			r = run_turn(s, c, &plan, &all, t % 2, samples, err);
+		stop_servers(&all);
+	}
 	if (r == 0)
-		add_rows(b, c->rows, f);
+		add_rows(b, c->rows, samples);
+	free(samples);
 	return r;
 }
 

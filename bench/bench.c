@@ -47,7 +47,7 @@ static void bench_pin(void)
 
 void bench_sample(struct bench_samples *s, double value)
 {
-	unsigned i = s->n < BENCH_RUNS_MAX ? s->n++ : BENCH_RUNS_MAX - 1;
+	unsigned i = s->n < BENCH_SAMPLES ? s->n++ : BENCH_SAMPLES - 1;
 
 	while (i > 0 && s->v[i - 1] > value) {
 		s->v[i] = s->v[i - 1];
@@ -83,9 +83,9 @@ static bool meets(const struct bench_row *row, const char *target)
 		    : value > bound || (equal && value >= bound);
 }
 
-struct bench_row *bench_add_beside(struct bench *b, const char *name, const char *unit,
+struct bench_row *bench_add_pairs(struct bench *b, const char *name, const char *unit,
 	const struct bench_samples *value, const char *peer, const struct bench_samples *peer_value,
-	const char *target)
+	const struct bench_samples *ratios, const char *target)
 {
 	struct bench_row *row = &b->rows[b->n++];
 
@@ -96,11 +96,20 @@ struct bench_row *bench_add_beside(struct bench *b, const char *name, const char
 		.peer = peer,
 		.peer_value = peer ? bench_median(peer_value) : 0,
 		.target = target};
-	row->ratio = row->peer_value != 0 ? row->value / row->peer_value : 0;
+	row->ratio = ratios && ratios->n    ? bench_median(ratios)
+		     : row->peer_value != 0 ? row->value / row->peer_value
+					    : 0;
 	row->met = !target || meets(row, target);
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\r\033[K%s: %.4g %s", name, row->value, unit);
 	return row;
+}
+
+struct bench_row *bench_add_beside(struct bench *b, const char *name, const char *unit,
+	const struct bench_samples *value, const char *peer, const struct bench_samples *peer_value,
+	const char *target)
+{
+	return bench_add_pairs(b, name, unit, value, peer, peer_value, NULL, target);
 }
 
 struct bench_row *bench_add(struct bench *b, const char *name, const char *unit,

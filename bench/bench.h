@@ -4,7 +4,8 @@
  *
  * A row is measured several times; its value is the median and its spread (max − min)/median. A
  * peer runs in the same process, interleaved with it, and the ratio is what counts: machines
- * differ, and so does one machine from minute to minute.
+ * differ, and so does one machine from minute to minute. Where row and peer are measured in pairs,
+ * right after each other, the ratio is the median of the pairs' ratios.
  */
 #pragma once
 
@@ -14,6 +15,7 @@
 #include <stddef.h>
 
 #define BENCH_RUNS_MAX 25
+#define BENCH_SAMPLES  250
 
 struct bench_row {
 	const char *name, *unit;
@@ -34,7 +36,7 @@ struct bench {
 };
 
 struct bench_samples {
-	double v[BENCH_RUNS_MAX];
+	double v[BENCH_SAMPLES];
 	unsigned n;
 };
 void bench_sample(struct bench_samples *s, double value);
@@ -47,6 +49,10 @@ struct bench_row *bench_add(struct bench *b, const char *name, const char *unit,
 struct bench_row *bench_add_beside(struct bench *b, const char *name, const char *unit,
 	const struct bench_samples *value, const char *peer, const struct bench_samples *peer_value,
 	const char *target);
+/* The same, of pairs: ratios has the ratio of each. */
+struct bench_row *bench_add_pairs(struct bench *b, const char *name, const char *unit,
+	const struct bench_samples *value, const char *peer, const struct bench_samples *peer_value,
+	const struct bench_samples *ratios, const char *target);
 struct bench_row *bench_add_value(
 	struct bench *b, const char *name, const char *unit, double value, const char *target);
 

@@ -288,7 +288,7 @@ int policy_check_reach(const struct weir_policy *p, const struct weir_tenant *t)
 		bool taken = name && policy_index_export(p, name) >= 0; /* no file gets its name */
 		int e = -1;
 
-		while (reach != REACH_SEVERAL && (e = policy_index_next(p, name, e)) >= 0)
+		while (reach != REACH_SEVERAL && (e = policy_index_other(p, name, e)) >= 0)
 			reach = reach_join(reach, p->exports[e].resource);
 		for (size_t i = 0; !taken && i < p->n_folders; i++)
 			if (policy_folder_can(&p->folders[i], name))

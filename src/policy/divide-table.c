@@ -120,6 +120,8 @@ static int make_rows(struct divide_table *t)
 	}
 	for (size_t row = 0; row < rows; row++)
 		divide_start(&t->part[row * t->gates], t->gates);
+	for (size_t i = 0; i < t->n; i++)
+		t->settled[i] = true; /* equal parts are those of a tenant without clients */
 	return 0;
 }
 
@@ -181,17 +183,31 @@ static void inherit_tenant(struct divide_table *t, size_t i, const struct divide
 		}
 }
 
+static bool same_gates(const struct divide_table *t, const struct divide_table *old, const int *was)
+{
+	for (size_t g = 0; g < t->gates; g++)
+		if (was[g] < 0)
+			return false;
+	return old && t->gates == old->gates;
+}
+
 void divide_table_inherit(struct divide_table *t, const struct divide_table *old, const int *was)
 {
+	bool same = same_gates(t, old, was);
+
 	for (size_t row = 0; !old && row < t->first[t->n]; row++)
 		inherit_row(&t->part[row * t->gates], NULL, t, was);
+	for (size_t i = 0; !old && i < t->n; i++)
+		t->settled[i] = false;
 	if (!old)
 		return;
 	for (size_t i = 0; i < t->n; i++) {
 		int tenant = weir_policy_find(old->policy, t->policy->tenants[i].path);
 
-		if (tenant >= 0)
-			inherit_tenant(t, i, old, (size_t)tenant, was);
+		if (tenant < 0)
+			continue;
+		inherit_tenant(t, i, old, (size_t)tenant, was);
+		t->settled[i] = same && old->settled[tenant];
 	}
 }
 

@@ -18,7 +18,8 @@ struct policy_index {
 	const struct weir_tenant **tenants; /* by path */
 	size_t n_tenants;
 	const struct weir_export **exports; /* by name */
-	struct policy_index_entry *plain;   /* by field and key */
+	uint32_t *run; /* the last of the exports from here on that are of one resource */
+	struct policy_index_entry *plain; /* by field and key */
 	size_t n_plain;
 	struct policy_index_entry *other; /* in the order of the policy */
 	size_t n_other;
@@ -117,6 +118,7 @@ void policy_index_make(struct policy_reading *r)
 	for (size_t i = 0; i < p->n_tenants; i++)
 		n += p->tenants[i].made ? 0 : p->tenants[i].n_match;
 	if (r->no_memory || !(x->exports = policy_alloc(r, p->n_exports * sizeof(*x->exports))) ||
+		!(x->run = policy_alloc(r, p->n_exports * sizeof(*x->run))) ||
 		!(x->tenants = policy_alloc(r, p->n_tenants * sizeof(*x->tenants))) ||
 		!(x->plain = policy_alloc(r, n * sizeof(*x->plain))) ||
 		!(x->other = policy_alloc(r, n * sizeof(*x->other))))
@@ -131,6 +133,11 @@ void policy_index_make(struct policy_reading *r)
 			add(r, x, &p->tenants[i].match[k], (uint32_t)i, k);
 	qsort(x->tenants, p->n_tenants, sizeof(*x->tenants), by_path);
 	qsort(x->exports, p->n_exports, sizeof(*x->exports), by_name);
+	for (size_t i = p->n_exports; i-- > 0;)
+		x->run[i] = i + 1 < p->n_exports &&
+					    x->exports[i]->resource == x->exports[i + 1]->resource
+				    ? x->run[i + 1]
+				    : (uint32_t)i;
 	qsort(x->plain, x->n_plain, sizeof(*x->plain), by_key);
 	p->index = x;
 }
@@ -180,14 +187,22 @@ static size_t lower_export(const struct weir_policy *p, const char *begin, size_
 	return from;
 }
 
-/* Names are unique: find the last result again, and continue after it. */
+/* Names are unique. */
+static size_t place_of(const struct weir_policy *p, int export_)
+{
+	const char *name = p->exports[export_].name;
+
+	return lower_export(p, name, strlen(name) + 1);
+}
+
+/* Find the last result again, and continue after it. */
 static int next_by_name(const struct weir_policy *p, const char *pattern, int after)
 {
 	const struct weir_export **exports = p->index->exports;
 	size_t len = strcspn(pattern, "*?[\\"), i = lower_export(p, pattern, len);
 
 	if (after >= 0)
-		i = lower_export(p, p->exports[after].name, strlen(p->exports[after].name) + 1) + 1;
+		i = place_of(p, after) + 1;
 	for (; i < p->n_exports && strncmp(exports[i]->name, pattern, len) == 0; i++)
 		if (policy_pattern_fits(pattern, exports[i]->name))
 			return (int)(exports[i] - p->exports);
@@ -207,6 +222,19 @@ int policy_index_next(const struct weir_policy *p, const char *pattern, int afte
 		if (!pattern || policy_pattern_fits(pattern, p->exports[i].name))
 			return (int)i;
 	return -ENOENT;
+}
+
+/* Return true if every name with the pattern's literal beginning fits it. */
+static bool is_beginning(const char *pattern)
+{
+	return !pattern || strcmp(pattern + strcspn(pattern, "*?[\\"), "*") == 0;
+}
+
+int policy_index_other(const struct weir_policy *p, const char *pattern, int after)
+{
+	if (p->index && after >= 0 && is_beginning(pattern))
+		after = (int)(p->index->exports[p->index->run[place_of(p, after)]] - p->exports);
+	return policy_index_next(p, pattern, after);
 }
 
 /* Return the first in [0, n) that is not before the key. */

@@ -25,6 +25,10 @@ int policy_index_export(const struct weir_policy *p, const char *name);
  * name without wildcards is looked up. */
 int policy_index_next(const struct weir_policy *p, const char *pattern, int after);
 
+/* The same, for resources: exports of the same resource as `after` may be left out, and are where the pattern is only a
+ * beginning (NULL, "*", "vm*"). So a tenant without a pattern costs O(log exports), however many exports there are. */
+int policy_index_other(const struct weir_policy *p, const char *pattern, int after);
+
 struct policy_index_entry {
 	/* exact value of a field of the match, if it is a name and no pattern; else NULL */
 	const char *key;

@@ -119,6 +119,48 @@ static void test_next(void)
 	weir_policy_free(p);
 }
 
+/* The resources of the exports that fit a pattern, found with few looks where it is only a beginning. */
+static void test_other(void)
+{
+	static const struct {
+		const char *pattern;
+		unsigned resources; /* a bit for each */
+		int looks;          /* at most */
+	} all[] = {{NULL, 7, 3}, {"*", 7, 3}, {"e*", 7, 3}, {"a*", 1, 1}, {"em5*", 2, 1},
+		{"e?1", 7, 3}, {"*7", 7, 30}, {"ex", 0, 0}, {"em42", 2, 1}};
+	const struct policy_index *index;
+	struct weir_policy *p;
+	char *text;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	fputs("resources: [{name: a}, {name: b}, {name: c}]\nexports:\n", f);
+	for (int i = 0; i < 300; i++)
+		fprintf(f, "  - {name: %s%d, resource: %c, size: 1 MiB, offset: %d MiB}\n",
+			i < 100   ? "el"
+			: i < 200 ? "em"
+				  : "en",
+			i % 100, "abc"[i / 100], i);
+	fputs("  - {name: a1, resource: a, size: 1 MiB, offset: 1000 MiB}\ntenants: [{name: t, match: {tls: x}}]\n", f);
+	fclose(f);
+	p = parse(text);
+	free(text);
+	index = p->index;
+	for (size_t i = 0; i < 2 * sizeof(all) / sizeof(*all); i++) {
+		unsigned found = 0;
+		int e = -1, looks = 0;
+
+		p->index = i % 2 ? NULL : index;
+		for (; (e = policy_index_other(p, all[i / 2].pattern, e)) >= 0; looks++)
+			found |= 1u << p->exports[e].resource;
+		CHECK_INT(found, all[i / 2].resources);
+		if (p->index && looks > all[i / 2].looks)
+			FAIL("%s: %d looks", all[i / 2].pattern, looks);
+	}
+	p->index = index;
+	weir_policy_free(p);
+}
+
 static void test_only_possible_matches(void)
 {
 	struct weir_policy *p = make();
@@ -183,6 +225,7 @@ int main(void)
 {
 	RUN(test_same);
 	RUN(test_next);
+	RUN(test_other);
 	RUN(test_only_possible_matches);
 	RUN(test_patterns);
 	RUN(test_nothing);

@@ -33,12 +33,13 @@ static void compare(struct meister_meter *m, double work, weir_time span)
 static void roll_seconds(struct meister_meter *m, weir_time now)
 {
 	static const unsigned lengths[] = {1, 10, 60};
-	int64_t second = now / WEIR_SEC;
+	int64_t second;
 	double work = 0;
 	unsigned k = 0;
 
-	if (second <= m->second)
+	if (now < (m->second + 1) * WEIR_SEC)
 		return;
+	second = now / WEIR_SEC;
 	for (unsigned i = 1; i <= 60 && m->since; i++) {
 		work += m->seconds[(uint64_t)(m->second - i + 1) % SECONDS];
 		if (i == lengths[k])
@@ -58,30 +59,38 @@ static void add_work(struct meister_meter *m, weir_time now, double cost)
 	m->seconds[(uint64_t)m->second % SECONDS] += (float)cost;
 	for (unsigned i = 0; i < 2; i++) {
 		struct meter_bin *b = &m->bins[i];
-		int64_t at = now / spans[i];
 
-		if (at != b->at) {
+		if (now >= b->end) {
 			if (m->since)
 				compare(m, b->work, spans[i]);
-			*b = (struct meter_bin){at, 0};
+			*b = (struct meter_bin){(now / spans[i] + 1) * spans[i], 0};
 		}
 		b->work += cost;
 	}
 }
 
+static double least(double a, double b) /* fmin is a call */
+{
+	return a < b ? a : b;
+}
+
+static void fill(struct meister_meter *m, weir_time now)
+{
+	double span = (double)(now - m->last) / WEIR_SEC;
+
+	for (unsigned i = 0; i < m->n; i++)
+		m->level[i] = least(m->pairs[i].size, m->level[i] + m->pairs[i].rate * span);
+	m->last = now;
+}
+
 void meister_meter_add(struct meister_meter *m, weir_time now, double cost)
 {
-	double span = now > m->last ? (double)(now - m->last) / WEIR_SEC : 0;
-	unsigned broke = m->n;
+	unsigned broke = 0;
 
-	m->last = now > m->last ? now : m->last;
-	for (unsigned i = 0; i < m->n; i++) {
-		const struct weir_bucket_spec *p = &m->pairs[i];
-
-		m->level[i] = fmin(p->size, m->level[i] + p->rate * span);
-		if (broke == m->n && m->level[i] < fmin(cost, p->size))
-			broke = i;
-	}
+	if (now > m->last) /* requests of one batch have one time */
+		fill(m, now);
+	while (broke < m->n && m->level[broke] >= least(cost, m->pairs[broke].size))
+		broke++;
 	for (unsigned i = 0; broke == m->n && i < m->n; i++)
 		m->level[i] -= cost;
 	if (broke == m->n) {

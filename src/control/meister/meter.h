@@ -30,7 +30,7 @@ struct meister_meter {
 	double excess;     /* since then */
 	weir_time over;    /* its span; 0: none was complete yet */
 	struct meter_bin { /* a span that is not complete */
-		int64_t at;
+		weir_time end;
 		double work;
 	} bins[2];
 	int64_t second;

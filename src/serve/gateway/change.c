@@ -153,6 +153,7 @@ static int step_there(struct gateway_change *c, struct gateway_resource *r, uint
 	if (*state == STARTED)
 		return resource_swap_step(r->resource, &c->err);
 	to.was = r->entered ? c->draft.was : NULL;
+	to.rows = gateway_divide_rows(c->gateway, r, to.to);
 	rc = gateway_resource_start(r, &c->err);
 	if (rc == 0)
 		rc = resource_swap_start(r->resource, &to, &c->err);

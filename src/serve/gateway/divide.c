@@ -311,16 +311,30 @@ int gateway_divide_prepare(
 	return next ? 0 : -ENOMEM;
 }
 
+static struct books *books_of(const struct gateway *g, const struct weir_policy *p)
+{
+	struct gateway_divide *d = g->divide;
+
+	return d && d->next && divide_table_policy(d->next->table) == p ? d->next
+	       : d                                                      ? d->now
+									: NULL;
+}
+
+const double *gateway_divide_rows(
+	struct gateway *g, struct gateway_resource *r, const struct weir_policy *p)
+{
+	struct books *b = books_of(g, p);
+	int seat = b && divide_table_policy(b->table) == p ? seat_of(b, r) : -1;
+
+	return seat < 0 ? NULL : parts_for(b, (size_t)seat);
+}
+
 int gateway_divide_swapped(struct gateway *g, struct gateway_resource *r,
 	const struct weir_policy *p, struct weir_err *err)
 {
-	struct gateway_divide *d = g->divide;
-	struct books *b = !d ? NULL : d->now;
-	int seat;
+	struct books *b = books_of(g, p);
+	int seat = b ? seat_of(b, r) : -1;
 
-	if (d && d->next && divide_table_policy(d->next->table) == p)
-		b = d->next;
-	seat = b ? seat_of(b, r) : -1;
 	return seat < 0 ? 0
 			: resource_divide(r->resource, parts_for(b, (size_t)seat),
 				  divide_table_joints(b->table), NULL, divide_table_rows(b->table),

@@ -364,6 +364,10 @@ bool gateway_divide_pause(struct gateway *g, bool on);
 /* Prepare before the resources are swapped to p, with p's resources; NULL: the swap failed. 0 or -ENOMEM. */
 int gateway_divide_prepare(
 	struct gateway *g, const struct weir_policy *p, struct gateway_resource *const *list);
+/* Return the parts that a resource will have under the prepared policy p, for its change; NULL: it has whole limits. They stay
+ * until the next prepare. */
+const double *gateway_divide_rows(
+	struct gateway *g, struct gateway_resource *r, const struct weir_policy *p);
 /* Give a resource its parts under policy p, right after it was swapped to that. On the resource's
  * thread while the main one waits. 0, or a negative errno with a message. */
 int gateway_divide_swapped(struct gateway *g, struct gateway_resource *r,

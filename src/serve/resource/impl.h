@@ -86,6 +86,9 @@ void resource_part_free(struct resource_part *t);
 /* A tenant that stays keeps its parts until they are set again. was: policy_swap_map. */
 void resource_part_keep(const struct weir_policy *from, const struct weir_policy *to,
 	const int *was, const struct resource_part *old, struct resource_part *part);
+/* Set the rows of a change (struct resource_change). A limit that is no longer divided keeps its part until the joint bucket is in force. */
+void resource_part_give(const struct weir_policy *to, const int *was, const double *rows,
+	struct resource_part *part);
 
 struct resource_next { /* a swap under way */
 	struct resource_change change;

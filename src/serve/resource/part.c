@@ -43,6 +43,15 @@ int resource_part_new(const struct weir_policy *p, const struct weir_bounds *bou
 	return 0;
 }
 
+void resource_part_give(const struct weir_policy *to, const int *was, const double *rows,
+	struct resource_part *part)
+{
+	for (size_t i = 0; i < to->n_tenants; i++)
+		for (uint32_t k = part->first[i]; k < part->first[i + 1]; k++)
+			if (was[i] < 0 || rows[k] > 0)
+				part->rows[k] = rows[k];
+}
+
 /* Limits that a tenant had before keep their parts. */
 static void keep_rows(const struct weir_tenant *from, const struct weir_tenant *to,
 	const struct resource_part *old, size_t was, struct resource_part *part, size_t is)

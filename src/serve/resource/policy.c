@@ -421,6 +421,8 @@ int resource_swap_start(struct resource *r, const struct resource_change *c, str
 		return rc;
 	}
 	resource_part_keep(r->policy, c->to, o->swap.stays, &o->part, &o->next.part);
+	if (c->rows)
+		resource_part_give(c->to, o->swap.stays, c->rows, &o->next.part);
 	return 0;
 }
 

@@ -94,6 +94,8 @@ struct resource_change { /* borrowed until finish or undo has returned */
 	const struct weir_policy *to;
 	const struct weir_bounds *bounds; /* of it; NULL: computed */
 	const int *was;                   /* policy_swap_map; NULL: computed */
+	/* By limit of `to`: the part that this gate has of it, 0 if it is not divided; NULL: as before, and all of new ones. */
+	const double *rows;
 	/* Borrowed for as long as `to`: the work of requests, from the resource's profile; NULL: it has none. */
 	const struct estimate *estimate;
 	/* The same: a plan's claims, by tenant of `to`; NULL: there is no plan. */

@@ -2,7 +2,7 @@
 /*
  * swap: from any controller to any other, with busy clients and controllers that step between the
  * steps of the swap: no step, including the last one, sets more than a bounded number of knobs, for
- * any number of tenants. Afterwards, and after a swap that was undone, every node has the values of
+ * any number of tenants; nor do the parts of limits that several resources share, which come with the policy. Afterwards, and after a swap that was undone, every node has the values of
  * the policy and the controller.
  */
 #include "control/adaptbf/controller.h"
@@ -219,8 +219,44 @@ static void from_any_to_any(void)
 		}
 }
 
+/* One of two resources: the parts of the next policy are set in its steps, and nothing is left to do at once. */
+static void parts_in_steps(void)
+{
+	static struct asker askers[CLIENTS];
+	static double rows[TENANTS];
+	struct weir_policy *to = policy(NONE, TENANTS / 2, 201);
+	struct resource_change c = {.to = to, .rows = rows};
+	struct weir_err err;
+	struct world w;
+	size_t n;
+
+	for (size_t i = 0; i < TENANTS; i++)
+		rows[i] = i % 2 ? 0.5 : 0.25;
+	start(&w, askers, policy(NONE, 0, 100));
+	CHECK_INT(resource_swap_start(w.resource, &c, &err), 0);
+	while (counted(&w, resource_swap_step, PER_TENANT * STEP) > 0)
+		others(&w);
+	counted(&w, resource_swap_finish, 64);
+	weir_policy_free(w.policy);
+	w.policy = to;
+	n = w.resource->policy_of->part.first[TENANTS];
+	CHECK(n > TENANTS / 2);
+	CHECK(memcmp(w.resource->policy_of->part.rows, rows, n * sizeof(*rows)) == 0);
+	check_all(&w);
+	n_knobs = 0;
+	CHECK_INT(resource_divide(w.resource, rows, NULL, NULL, n, &err), 0);
+	CHECK_INT(n_knobs, 0);
+	for (int i = 0; i < CLIENTS; i++) {
+		askers[i].again = false;
+		resource_leave(w.resource, &askers[i].client);
+	}
+	run_world(&w, WEIR_SEC);
+	world_free(&w);
+}
+
 int main(void)
 {
 	RUN(from_any_to_any);
+	RUN(parts_in_steps);
 	return 0;
 }
