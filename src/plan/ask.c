@@ -93,6 +93,8 @@ static int read_numbers(struct asking *q)
 		.run = q->ask->run,
 		.pool = q->ask->pool};
 	q->o = (struct planning_options){.policy = q->ask->policy,
+		.overrides = q->ask->overrides,
+		.n_overrides = q->ask->n_overrides,
 		.policy_reader = q->ask->reader,
 		.policy_arg = q->ask->reader_arg,
 		.read = read_named,
@@ -166,7 +168,7 @@ static json_t *answer(const struct planning *p, bool with_remedies)
 	struct planning_remedies remedies;
 	json_t *out = NULL;
 
-	if (!with_remedies || planning_feasible(p) || planning_held(p))
+	if (!with_remedies || planning_feasible(p) || planning_limited(p))
 		return planning_json(p, NULL);
 	if (planning_remedies(p, &remedies) == 0)
 		out = planning_json(p, &remedies);

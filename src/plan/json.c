@@ -113,9 +113,10 @@ static json_t *stage_all(const struct planning *p, uint32_t i)
 {
 	const struct planning_stage *s = &p->stage[i];
 
-	return json_pack("{s:s, s:f, s:f, s:f, s:s?, s:b}", "name", s->name, "load",
+	return json_pack("{s:s, s:f, s:f, s:f, s:s?, s:b, s:f, s:b}", "name", s->name, "load",
 		plan_load(&p->in, i), "depth", s->depth, "largest", p->stages[i].largest,
-		"largest_of", s->largest_of, "assumed", s->assumed);
+		"largest_of", s->largest_of, "assumed", s->assumed, "taken",
+		s->link ? plan_load(&p->in, i) : s->taken, "mins_fit", !planning_crowded(p, i));
 }
 
 static void remedy(json_t *list, const char *what, const char *name, double value)

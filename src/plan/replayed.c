@@ -31,13 +31,25 @@ bool planning_feasible(const struct planning *p)
 	for (uint32_t i = 0; i < p->in.n_tenants; i++)
 		if (!planning_holds(p, i))
 			return false;
+	for (uint32_t i = 0; i < p->in.n_stages; i++)
+		if (planning_crowded(p, i))
+			return false;
 	return true;
 }
 
-bool planning_held(const struct planning *p)
+bool planning_crowded(const struct planning *p, uint32_t stage)
+{
+	return p->stage[stage].min_of && p->stage[stage].taken > 1 + 1e-9 &&
+	       plan_load(&p->in, stage) <= 1;
+}
+
+bool planning_limited(const struct planning *p)
 {
 	for (uint32_t i = 0; i < p->in.n_tenants; i++)
 		if (p->tenant[i].held)
+			return true;
+	for (uint32_t i = 0; i < p->in.n_stages; i++)
+		if (planning_crowded(p, i))
 			return true;
 	return false;
 }

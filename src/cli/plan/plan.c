@@ -118,7 +118,7 @@ static int show_all(const struct planning *p, const char *const *values)
 	struct planning_remedies remedies, *r = NULL;
 	int rc = 0;
 
-	if (!planning_feasible(p) && !planning_held(p)) {
+	if (!planning_feasible(p) && !planning_limited(p)) {
 		rc = planning_remedies(p, &remedies);
 		r = &remedies;
 	}
