@@ -76,6 +76,7 @@ struct planning {
 	/* options with which it was made */
 	size_t pairs;
 	int inside;
+	double error; /* -1: the profiles' own */
 	struct estimate work;
 };
 
@@ -100,8 +101,10 @@ struct planning_options {
 	void *arg;
 	const struct estimate *work; /* of resources without a profile; NULL: they are refused */
 	int inside;                  /* index in planning_inside */
-	size_t pairs;                /* 0: PLAN_PAIRS */
-	bool keep;                   /* traces, for a replay */
+	const double *
+		error; /* part by which requests may take longer than estimated; NULL: the profile's own */
+	size_t pairs; /* 0: PLAN_PAIRS */
+	bool keep;    /* traces, for a replay */
 	const struct planning *
 		base; /* of the same policy without --admit: its traces are not read again; NULL: none */
 };

@@ -160,7 +160,8 @@ static int read_resource(struct reading *r, const struct weir_resource *from,
 		return weir_err_at(r->err, -EINVAL, from->profile_at,
 			"profile: it was measured at depth %u, but up to %.0f requests are inside",
 			to->estimate.depth, to->depth);
-	*in = (struct plan_stage){.rate = 1,
+	*in = (struct plan_stage){
+		.rate = 1 / (1 + (r->o->error ? *r->o->error : to->estimate.error)),
 		.depth = to->depth,
 		.inside = inside_of(r, &to->estimate),
 		.levels = GATE_LEVELS};
@@ -348,7 +349,7 @@ static void borrow_stages(struct planning *p, const struct planning *base)
 
 static bool fits(const struct planning *base, const struct planning *p)
 {
-	return base->pairs == p->pairs && base->inside == p->inside &&
+	return base->pairs == p->pairs && base->inside == p->inside && base->error == p->error &&
 	       memcmp(&base->work, &p->work, sizeof(p->work)) == 0;
 }
 
@@ -385,7 +386,8 @@ int planning_read(const struct planning_options *o, struct planning *ret,
 		.p = ret, .o = o, .pairs = o->pairs ? o->pairs : PLAN_PAIRS, .err = err};
 	int rc;
 
-	*ret = (struct planning){.pairs = r.pairs, .inside = o->inside};
+	*ret = (struct planning){
+		.pairs = r.pairs, .inside = o->inside, .error = o->error ? *o->error : -1};
 	if (o->work)
 		ret->work = *o->work;
 	rc = read_all(&r, remarks);

@@ -336,3 +336,31 @@ sed -i 's/^3000000 R/3000000 Q/' all.trace # a line of db keeps its number
 recorded all.trace
 run 2 weir plan --work 100us all.yaml
 has stderr "all.trace:8:"
+
+# requests that take longer than estimated: as the profile says, or --error
+cat >ssd1.profile <<EOF
+profile: 1
+depth: 8
+error: 0.25
+sizes: [4 KiB]
+read: {work: [{work: [800us]}]}
+write: {work: [{work: [800us]}]}
+EOF
+cat >error.yaml <<EOF
+resources: [{name: ssd1, back: "memory:64M", depth: 8, profile: ssd1.profile}]
+tenants: [{name: db, slo: "p99 < 100ms", trace: db.trace, match: {export: db}}]
+EOF
+run 1 weir plan error.yaml # 80 % of the time, which is 100.0x % with it
+has stdout "ssd1: requests may take 25 % longer than estimated, as its profile says."
+has stdout "ssd1 is asked for 100 % of its rate"
+run 0 weir plan --error 0 --json error.yaml
+cp stdout without
+run 0 weir plan --error 10 --json error.yaml
+python3 - <<'END' || fail "--error"
+import json
+a, b = (json.load(open(f))["tenants"][0] for f in ("without", "stdout"))
+assert abs(b["bound"] / a["bound"] - 1.1) < 1e-6 and b["replayed"]["latency"] > 1.09 * a["replayed"]["latency"], (a, b)
+END
+sed -i 's/0.25/-1/' ssd1.profile
+run 2 weir plan error.yaml
+has stderr "error"

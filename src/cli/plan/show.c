@@ -109,6 +109,11 @@ static void show_notes(const struct planning *p)
 								 : "requests",
 				PLAN_BEYOND);
 	}
+	for (uint32_t i = 0; i < p->policy->n_resources; i++)
+		if (p->stage[i].used && p->stages[i].rate < 1)
+			printf("%s: requests may take %.2g %% longer than estimated%s.\n",
+				p->stage[i].name, 100 * (1 / p->stages[i].rate - 1),
+				p->error < 0 ? ", as its profile says" : "");
 	for (size_t i = 0; i < p->n_unknown; i++)
 		printf("%s: the slo is not planned, since there is no trace.\n",
 			p->policy->tenants[p->unknown[i]].path);
