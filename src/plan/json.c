@@ -80,6 +80,13 @@ static json_t *replayed_json(const struct replay_result *r)
 		(json_int_t)r->requests);
 }
 
+/* An answer to new tenants explains those, and the tenants that are late: the parts of all are n² numbers. */
+static bool is_explained(const struct planning *p, uint32_t i)
+{
+	return p->first_new == p->policy->n_tenants || p->tenant[i].tenant >= p->first_new ||
+	       !planning_holds(p, i);
+}
+
 /* Add loss, load and bound of each stage, and the parts of the bound. */
 static json_t *tenant_all(const struct planning *p, uint32_t i)
 {
@@ -104,7 +111,7 @@ static json_t *tenant_all(const struct planning *p, uint32_t i)
 		p->tenant[i].held ? json_string(p->policy->tenants[p->tenant[i].held_by].path)
 				  : json_null());
 	json_object_set_new(out, "new", json_boolean(p->tenant[i].tenant >= p->first_new));
-	if (isfinite(miss))
+	if (isfinite(miss) && is_explained(p, i))
 		json_object_set_new(out, "waits", parts_json(p, i));
 	return out;
 }
