@@ -12,11 +12,12 @@
 #include "control/meister/bound.h"
 #include "control/meister/plan.h"
 #include "control/meister/sum.h"
-#include "plan/replay.h"
+#include "plan/ask.h"
 #include "serve/loop/parallel.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -324,6 +325,106 @@ static int bench_admit(struct bench *b)
 	return rc;
 }
 
+/* ---- the same through the API: a body in, an object out */
+
+enum { ASKED = 256, REQUESTS = 1000 };
+
+/* The trace of each of them, with bursts at other times. */
+static int read_made(void *arg, const char *from, const char *name, char **ret_text,
+	size_t *ret_len, struct weir_err *err)
+{
+	FILE *f = open_memstream(ret_text, ret_len);
+	double t = 0;
+	struct rng r;
+
+	if (!f)
+		return weir_err_set(err, -ENOMEM, "out of memory");
+	rng_init(&r, 1, name);
+	fputs("# weir-trace 1\n", f);
+	for (int i = 0; i < REQUESTS; i++) {
+		t += rng_below(&r, 3) ? 1e-4 : rng_exp(&r, 0.3);
+		fprintf(f, "%.0f R 0 4096 0\n", t * 1e9);
+	}
+	return fclose(f) == 0 ? 0 : -ENOMEM;
+}
+
+/* Write the policy and the body of one more tenant. */
+static int write_asked(char **ret_policy, char **ret_body)
+{
+	json_t *body;
+	char *trace;
+	size_t len;
+	struct weir_err err;
+	FILE *f = open_memstream(ret_policy, &len);
+
+	if (!f)
+		return -ENOMEM;
+	fputs("resources: [{name: d, back: \"memory:1M\", depth: 8}]\ntenants:\n", f);
+	for (int i = 0; i < ASKED; i++)
+		fprintf(f, "- {name: t%d, slo: \"p99 < %dms\", trace: t%d, match: {export: t%d}}\n",
+			i, 1500 + 3 * i, i, i);
+	if (fclose(f) != 0 || read_made(NULL, "", "new", &trace, &len, &err) < 0)
+		return -ENOMEM;
+	body = json_pack("{s:s, s:[{s:s, s:s, s:s, s:{s:s}}], s:{s:s}}", "work", "100us+500MB/s",
+		"tenants", "name", "new", "slo", "p99 < 3s", "trace", "new", "match", "export",
+		"new", "traces", "new", trace);
+	*ret_body = body ? json_dumps(body, 0) : NULL;
+	json_decref(body);
+	free(trace);
+	return *ret_body ? 0 : -ENOMEM;
+}
+
+static int ask(const struct planning_ask *a, const char *body, struct planning *ret, bool *ret_fits,
+	struct weir_err *err)
+{
+	json_t *answer;
+	char *text;
+	int rc = planning_ask(a, body, strlen(body), ret, &answer, err);
+
+	if (rc < 0)
+		return rc;
+	*ret_fits = json_is_true(json_object_get(answer, "feasible"));
+	text = json_dumps(answer, JSON_COMPACT);
+	json_decref(answer);
+	free(text);
+	return text ? 0 : -ENOMEM;
+}
+
+static int bench_ask(struct bench *b, struct weir_err *err)
+{
+	struct planning_ask a = {.reader = read_made};
+	struct bench_samples ours = {0};
+	struct planning base = {0}, p;
+	char *policy = NULL, *body = NULL;
+	bool fits = true;
+	int rc = write_asked(&policy, &body);
+
+	if (rc == 0) {
+		a.policy = (struct policy_text){policy, strlen(policy), "policy"};
+		rc = ask(&a, "{\"work\": \"100us+500MB/s\", \"alignments\": 0}", &base, &fits, err);
+	}
+	a.admit = true;
+	a.base = &base;
+	for (unsigned i = 0; rc == 0 && i < b->runs; i++) {
+		weir_time begin = bench_cpu_clock();
+
+		rc = ask(&a, body, &p, &fits, err);
+		bench_sample(&ours, (double)(bench_cpu_clock() - begin) / 1e6);
+		if (rc == 0)
+			planning_free(&p);
+		if (rc == 0 && !fits)
+			rc = -EIO;
+	}
+	if (rc == 0)
+		bench_add(b, "the same as POST /v1/plan/admit, without the socket", "ms", &ours,
+			"<= 10")
+			->key = "plan.ask";
+	planning_free(&base);
+	free(policy);
+	free(body);
+	return rc;
+}
+
 /* ---- a replay */
 
 enum { TENANTS = 64 };
@@ -437,6 +538,8 @@ int bench_plan(struct bench *b, struct weir_err *err)
 			b, 1024, "the prioritizer, 1024 workloads", "plan.1024", "<= 300");
 	if (rc == 0)
 		rc = bench_admit(b);
+	if (rc == 0)
+		rc = bench_ask(b, err);
 	if (rc == 0)
 		rc = bench_replay(b);
 	return rc < 0 ? rc : bench_search(b);

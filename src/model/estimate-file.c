@@ -4,7 +4,7 @@
 #include "model/estimate.h"
 
 static const char *const top_keys[] = {
-	"profile", "depth", "device", "sizes", "read", "write", NULL};
+	"profile", "depth", "device", "error", "sizes", "read", "write", NULL};
 static const char *const op_keys[] = {"inside", "work", NULL};
 static const char *const row_keys[] = {"distance", "work", NULL};
 static const char *const op_names[ESTIMATE_OPS] = {"read", "write"};
@@ -132,6 +132,11 @@ static int read_root(yamldoc_node root, struct estimate *ret, struct weir_err *e
 		return missing(root, "depth", err);
 	if (rc == 0)
 		rc = yamldoc_optional(yamldoc_size_of(root, "device", &e.device_size, err));
+	if (rc == 0)
+		rc = yamldoc_optional(yamldoc_count(root, "error", &e.error, err));
+	if (rc == 0 && !(e.error >= 0 && e.error <= 10))
+		return yamldoc_error(
+			yamldoc_get(root, "error"), err, "must be a part from 0 to 10, as in 0.05");
 	if (rc == 0)
 		rc = read_sizes(root, &m, err);
 	for (unsigned op = 0; rc == 0 && op < ESTIMATE_OPS; op++)

@@ -33,6 +33,7 @@ struct estimate_row {
 struct estimate {
 	unsigned depth;       /* requests inside, at which it was measured */
 	uint64_t device_size; /* bytes */
+	double error; /* part by which a mix of all kinds took longer than estimated; 0: not more, or not known */
 	unsigned n_rows[ESTIMATE_OPS];
 	struct estimate_row
 		row[ESTIMATE_OPS]

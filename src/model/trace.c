@@ -258,6 +258,7 @@ static int sort_and_scale(struct trace *t, const char *name, struct weir_err *er
 	if (t->records[t->n - 1].at - first > INT64_MAX / tick_ns)
 		return weir_err_set(err, -EINVAL,
 			"%s: the first and the last arrival are more than 292 years apart", name);
+	t->start = first <= INT64_MAX / tick_ns ? first * tick_ns : 0;
 	for (size_t i = 0; i < t->n; i++)
 		t->records[i].at = (t->records[i].at - first) * tick_ns;
 	struct trace_record *fit = realloc(t->records, t->n * sizeof *fit);

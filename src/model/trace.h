@@ -48,6 +48,7 @@ struct trace {
 	struct trace_record *records; /* in order of `at` (sorted stably if the file was not) */
 	size_t n;
 	enum trace_format format;
+	weir_time start; /* the first arrival as it was written, if that is below 2⁶³ ns; else 0 */
 	bool has_offsets, was_sorted;
 	size_t bad_lines;
 	char first_bad[160]; /* the error of the first one ("line 17: …"); "" if none */

@@ -12,12 +12,13 @@ struct asking {
 	struct planning_options o;
 	struct planning_replay replay;
 	struct estimate work;
+	double error;
 	bool remedies;
 	struct weir_err *err;
 };
 
 static const char *const keys[] = {"admit_by", "alignments", "seed", "margin", "work", "inside",
-	"pairs", "remedies", "tenants", "traces", NULL};
+	"pairs", "error", "remedies", "tenants", "traces", NULL};
 
 /* A new tenant's trace is part of the body; the policy's files are read. */
 static int read_named(void *arg, enum planning_file kind, const struct weir_tenant *of, bool is_new,
@@ -74,7 +75,7 @@ static int read_numbers(struct asking *q)
 {
 	static const char *const ways[] = {"bound", "replay", NULL};
 	json_int_t alignments = q->ask->admit ? 0 : REPLAY_ALIGNMENTS, seed = 1, pairs = PLAN_PAIRS;
-	json_int_t margin = (json_int_t)round(100 * PLAN_MARGIN);
+	json_int_t margin = (json_int_t)round(100 * PLAN_MARGIN), error = -1;
 	int way = 0, inside = 0;
 
 	if (word(q, "admit_by", ways, &way) < 0)
@@ -83,7 +84,7 @@ static int read_numbers(struct asking *q)
 	if (whole(q, "alignments", way, 64, &alignments) < 0 ||
 		whole(q, "seed", 0, INT64_MAX, &seed) < 0 ||
 		whole(q, "pairs", 1, MEISTER_PAIRS, &pairs) < 0 ||
-		whole(q, "margin", 0, 99, &margin) < 0 ||
+		whole(q, "margin", 0, 99, &margin) < 0 || whole(q, "error", 0, 1000, &error) < 0 ||
 		word(q, "inside", planning_inside, &inside) < 0)
 		return -EINVAL;
 	q->replay = (struct planning_replay){.alignments = (unsigned)alignments,
@@ -92,12 +93,16 @@ static int read_numbers(struct asking *q)
 		.margin = (double)margin / 100,
 		.run = q->ask->run,
 		.pool = q->ask->pool};
+	q->error = (double)error / 100;
 	q->o = (struct planning_options){.policy = q->ask->policy,
+		.overrides = q->ask->overrides,
+		.n_overrides = q->ask->n_overrides,
 		.policy_reader = q->ask->reader,
 		.policy_arg = q->ask->reader_arg,
 		.read = read_named,
 		.arg = q,
 		.inside = inside,
+		.error = error < 0 ? NULL : &q->error,
 		.pairs = (size_t)pairs,
 		.keep = alignments > 0,
 		.base = q->ask->base};
@@ -166,7 +171,7 @@ static json_t *answer(const struct planning *p, bool with_remedies)
 	struct planning_remedies remedies;
 	json_t *out = NULL;
 
-	if (!with_remedies || planning_feasible(p) || planning_held(p))
+	if (!with_remedies || planning_feasible(p) || planning_limited(p))
 		return planning_json(p, NULL);
 	if (planning_remedies(p, &remedies) == 0)
 		out = planning_json(p, &remedies);

@@ -15,6 +15,8 @@ struct planning_ask {
 	/* reads the files that the policy names; NULL: none may be read, since the policy is not the operator's own file */
 	weir_policy_reader *reader;
 	void *reader_arg;
+	const struct planning_override *overrides;
+	size_t n_overrides;
 	bool admit;                  /* the body has new tenants */
 	const struct planning *base; /* as in planning_options */
 	void (*run)(void *pool, size_t parts, void (*part)(void *arg, size_t i), void *arg);

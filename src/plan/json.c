@@ -80,6 +80,13 @@ static json_t *replayed_json(const struct replay_result *r)
 		(json_int_t)r->requests);
 }
 
+/* An answer to new tenants explains those, and the tenants that are late: the parts of all are n² numbers. */
+static bool is_explained(const struct planning *p, uint32_t i)
+{
+	return p->first_new == p->policy->n_tenants || p->tenant[i].tenant >= p->first_new ||
+	       !planning_holds(p, i);
+}
+
 /* Add loss, load and bound of each stage, and the parts of the bound. */
 static json_t *tenant_all(const struct planning *p, uint32_t i)
 {
@@ -104,7 +111,7 @@ static json_t *tenant_all(const struct planning *p, uint32_t i)
 		p->tenant[i].held ? json_string(p->policy->tenants[p->tenant[i].held_by].path)
 				  : json_null());
 	json_object_set_new(out, "new", json_boolean(p->tenant[i].tenant >= p->first_new));
-	if (isfinite(miss))
+	if (isfinite(miss) && is_explained(p, i))
 		json_object_set_new(out, "waits", parts_json(p, i));
 	return out;
 }
@@ -113,9 +120,10 @@ static json_t *stage_all(const struct planning *p, uint32_t i)
 {
 	const struct planning_stage *s = &p->stage[i];
 
-	return json_pack("{s:s, s:f, s:f, s:f, s:s?, s:b}", "name", s->name, "load",
+	return json_pack("{s:s, s:f, s:f, s:f, s:s?, s:b, s:f, s:b}", "name", s->name, "load",
 		plan_load(&p->in, i), "depth", s->depth, "largest", p->stages[i].largest,
-		"largest_of", s->largest_of, "assumed", s->assumed);
+		"largest_of", s->largest_of, "assumed", s->assumed, "taken",
+		s->link ? plan_load(&p->in, i) : s->taken, "mins_fit", !planning_crowded(p, i));
 }
 
 static void remedy(json_t *list, const char *what, const char *name, double value)

@@ -32,8 +32,11 @@ struct planning_stage { /* a resource or a link */
 	struct estimate estimate; /* of a resource */
 	char digest[PLAN_DIGEST]; /* of its profile; "": it has none */
 	const char *largest_of;   /* path of the tenant that has the largest request; NULL: none */
-	bool assumed;             /* that tenant has no trace, and its requests are io_unit long */
+	bool assumed; /* that tenant has no trace, and its requests are as large as a client's can be */
 	double untraced; /* work of the largest request of tenants without a trace; 0: none */
+	double taken;    /* part of its time that buckets and mins take together, in the long run */
+	double min_most; /* that of the largest min */
+	const char *min_of; /* path of its tenant; NULL: there is none */
 };
 
 struct planning_trace { /* kept for a replay */
@@ -73,6 +76,7 @@ struct planning {
 	/* options with which it was made */
 	size_t pairs;
 	int inside;
+	double error; /* -1: the profiles' own */
 	struct estimate work;
 };
 
@@ -82,16 +86,25 @@ typedef int planning_reader(void *arg, enum planning_file kind, const struct wei
 	bool is_new, struct weir_place at, const char *name, char **ret_text, size_t *ret_len,
 	struct weir_err *err);
 
+struct planning_override { /* a value of `weir set` */
+	const char *key, *value;
+};
+
 struct planning_options {
 	struct policy_text policy, admit; /* admit: text NULL: none */
+	const struct planning_override *
+		overrides; /* laid over the policy; those of tenants that it does not state are left out */
+	size_t n_overrides;
 	weir_policy_reader *policy_reader;
 	void *policy_arg;
 	planning_reader *read;
 	void *arg;
 	const struct estimate *work; /* of resources without a profile; NULL: they are refused */
 	int inside;                  /* index in planning_inside */
-	size_t pairs;                /* 0: PLAN_PAIRS */
-	bool keep;                   /* traces, for a replay */
+	const double *
+		error; /* part by which requests may take longer than estimated; NULL: the profile's own */
+	size_t pairs; /* 0: PLAN_PAIRS */
+	bool keep;    /* traces, for a replay */
 	const struct planning *
 		base; /* of the same policy without --admit: its traces are not read again; NULL: none */
 };
@@ -122,11 +135,14 @@ static inline const struct weir_tenant *planning_tenant(const struct planning *p
 }
 /* Return the bound of a tenant beyond its slo, in s; negative: the margin; INFINITY. */
 double planning_miss(const struct planning *p, uint32_t i);
-/* Return true if the tenant's slo holds, as it is judged; all of them. That of a tenant whose trace is held by a max does not. */
+/* Return true if the tenant's slo holds, as it is judged; all of them, and every min fits. That of a tenant whose trace is held by a max
+ * does not. */
 bool planning_holds(const struct planning *p, uint32_t i);
 bool planning_feasible(const struct planning *p);
-/* Return true if a tenant's trace is held by a max: then there is no remedy. */
-bool planning_held(const struct planning *p);
+/* Return true if the buckets of the plan and the mins of the policy do not fit a stage together; the buckets alone do. */
+bool planning_crowded(const struct planning *p, uint32_t stage);
+/* Return true if a max holds a tenant's trace, or a min does not fit: then no remedy is sought. */
+bool planning_limited(const struct planning *p);
 
 /* Replay the traces, which were kept. If the plan misses an slo by its bounds, its priorities are first searched for slos that are
  * all larger by one factor. 0, -ENOMEM, or -EINVAL and the reason. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* read: from a policy, its profiles and its traces to the input of a plan. */
-#include "plan/planning.h"
+#include "plan/read-impl.h"
 #include "base/no-memory.h"
+#include "policy/override.h"
 #include <errno.h>
 #include <math.h>
 #include <sodium.h>
@@ -11,14 +12,6 @@
 
 /* As many priorities as a gate has. */
 #define GATE_LEVELS 64
-
-struct reading {
-	struct planning *p;
-	const struct planning_options *o;
-	size_t pairs;
-	const struct planning *base; /* NULL: none that was made with the same options */
-	struct weir_err *err;
-};
 
 const char *const planning_inside[] = {"max", "p99.9", "p99", "p50", NULL};
 
@@ -63,6 +56,21 @@ int planning_work(const char *word, struct estimate *ret, struct weir_err *err)
 
 /* ---- the policy */
 
+static int lay_overrides(struct reading *r)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < r->o->n_overrides; i++) {
+		const struct planning_override *v = &r->o->overrides[i];
+
+		rc = policy_override_set(r->p->policy, v->key, v->value, r->err);
+		rc = rc == -ENOENT ? 0 : rc; /* of a tenant that a template makes */
+	}
+	if (rc == 0 && r->o->n_overrides)
+		rc = policy_override_check(r->p->policy, NULL, r->err);
+	return rc;
+}
+
 static int read_policy(struct reading *r, struct weir_policy_remarks *remarks)
 {
 	const struct planning_options *o = r->o;
@@ -86,7 +94,7 @@ static int read_policy(struct reading *r, struct weir_policy_remarks *remarks)
 	if (rc < 0)
 		*r->err = to->errors[0];
 	free(own);
-	return rc;
+	return rc < 0 ? rc : lay_overrides(r);
 }
 
 /* ---- stages */
@@ -152,7 +160,8 @@ static int read_resource(struct reading *r, const struct weir_resource *from,
 		return weir_err_at(r->err, -EINVAL, from->profile_at,
 			"profile: it was measured at depth %u, but up to %.0f requests are inside",
 			to->estimate.depth, to->depth);
-	*in = (struct plan_stage){.rate = 1,
+	*in = (struct plan_stage){
+		.rate = 1 / (1 + (r->o->error ? *r->o->error : to->estimate.error)),
 		.depth = to->depth,
 		.inside = inside_of(r, &to->estimate),
 		.levels = GATE_LEVELS};
@@ -183,17 +192,9 @@ static void stages_name(struct planning *p)
 
 /* ---- tenants */
 
-/* The path of a tenant: its own, or the only resource. */
-struct path {
-	const struct policy_stage *stage;
-	unsigned n;
-	unsigned storage; /* the place of its resource */
-};
-
 static const struct policy_stage only_resource = {false, 0};
 
-/* Return false if it is not known. */
-static bool path_of(const struct planning *p, const struct weir_tenant *t, struct path *ret)
+bool planning_path(const struct planning *p, const struct weir_tenant *t, struct path *ret)
 {
 	*ret = (struct path){&only_resource, 1, 0};
 	if (t->planned && t->planned->n_path) {
@@ -204,18 +205,6 @@ static bool path_of(const struct planning *p, const struct weir_tenant *t, struc
 		return true;
 	}
 	return p->policy->n_resources == 1;
-}
-
-static uint32_t stage_index(const struct planning *p, struct policy_stage s)
-{
-	return s.index + (s.link ? (uint32_t)p->policy->n_resources : 0);
-}
-
-static double link_work(const struct policy_link *l, bool to_server, unsigned op, uint64_t bytes)
-{
-	bool carries = op == (to_server ? TRACE_WRITE : TRACE_READ);
-
-	return fmax(1, (double)l->overhead + (carries ? (double)bytes : 0));
 }
 
 static void note_largest(
@@ -230,111 +219,6 @@ static void note_largest(
 	p->stages[stage].largest = work;
 	p->stage[stage].largest_of = of;
 	p->stage[stage].assumed = assumed;
-}
-
-/* Return the work of a request at a resource: of the pieces of which a gateway makes it. most: raised to that of a piece. */
-static double resource_work(const struct estimate *e, struct estimate_past *past,
-	const struct trace_record *q, double *most)
-{
-	uint32_t n = replay_pieces(q);
-	uint64_t done = 0, piece = n < REPLAY_PIECES ? STATION_PIECE : q->bytes / n + 1;
-	double sum = 0;
-
-	do {
-		uint64_t left = q->bytes - done;
-		uint32_t bytes = (uint32_t)(n > 1 && left > piece ? piece : left);
-		double work = 1e-9 * estimate_work(e, past, q->op, q->offset + done, bytes);
-
-		*most = fmax(*most, work);
-		sum += work;
-		done += bytes;
-	} while (done < q->bytes);
-	return sum;
-}
-
-double planning_arrivals(
-	const struct estimate *e, const struct trace *t, struct meister_arrival *ret)
-{
-	struct estimate_past past = {0};
-	double most = 0;
-
-	for (size_t i = 0; i < t->n; i++) {
-		const struct trace_record *q = &t->records[i];
-
-		ret[i] = (struct meister_arrival){(double)q->at * 1e-9,
-			resource_work(e, t->has_offsets ? &past : NULL, q, &most)};
-	}
-	return most;
-}
-
-/* Write the work of a trace at place k of the path. Return that of the largest request, or piece of one. */
-static double arrivals_of(const struct planning *p, const struct path *path, unsigned k,
-	const struct trace *t, struct meister_arrival *ret)
-{
-	const struct policy_stage s = path->stage[k];
-	double most = 0;
-
-	if (!s.link)
-		return planning_arrivals(&p->stage[stage_index(p, s)].estimate, t, ret);
-	for (size_t i = 0; i < t->n; i++) {
-		ret[i] = (struct meister_arrival){(double)t->records[i].at * 1e-9,
-			link_work(&p->policy->links[s.index], k < path->storage, t->records[i].op,
-				t->records[i].bytes)};
-		most = fmax(most, ret[i].work);
-	}
-	return most;
-}
-
-/* Reduce a trace to buckets, stage by stage; to: NULL, or to keep the work for a replay. */
-static int reduce(struct reading *r, const struct path *path, const struct trace *trace,
-	struct plan_hop *hops, double **to)
-{
-	struct meister_arrival *arrivals = calloc(trace->n, sizeof(*arrivals));
-	struct planning *p = r->p;
-	int rc = arrivals ? 0 : -ENOMEM;
-
-	for (unsigned k = 0; rc == 0 && k < path->n; k++) {
-		uint32_t stage = stage_index(p, path->stage[k]);
-		double most = arrivals_of(p, path, k, trace, arrivals);
-
-		rc = plan_hop_of(arrivals, trace->n, r->pairs, p->stages[stage].rate, &hops[k]);
-		hops[k].largest = most;
-		hops[k].stage = stage;
-		if (rc == 0 && to && !(to[k] = calloc(trace->n, sizeof(**to))))
-			rc = -ENOMEM;
-		for (size_t i = 0; rc == 0 && to && i < trace->n; i++)
-			to[k][i] = arrivals[i].work;
-	}
-	free(arrivals);
-	return rc < 0 ? no_memory(r->err) : 0;
-}
-
-static void kept_free(struct planning_trace *kept, unsigned n)
-{
-	for (unsigned k = 0; kept && kept->work && k < n; k++)
-		free(kept->work[k]);
-	if (kept) {
-		free(kept->work);
-		trace_free(&kept->trace);
-	}
-	free(kept);
-}
-
-/* Read a tenant's trace into `trace`. */
-static int read_trace(struct reading *r, size_t index, struct trace *ret)
-{
-	const struct policy_planned *from = r->p->policy->tenants[index].planned;
-	struct weir_err err;
-	char *text;
-	size_t len;
-	int rc = r->o->read(r->o->arg, PLANNING_TRACE, &r->p->policy->tenants[index],
-		index >= r->p->first_new, from->trace_at, from->trace, &text, &len, &err);
-
-	if (rc == 0) {
-		rc = trace_read(text, len, from->trace, TRACE_AUTO, false, ret, &err);
-		free(text);
-	}
-	return rc < 0 ? weir_err_at(r->err, rc, from->trace_at, "trace: %s", err.text) : 0;
 }
 
 /* Take the hops of a tenant that `base` has reduced already; false: it has not. */
@@ -353,113 +237,19 @@ static bool borrow(struct reading *r, size_t index)
 	return false;
 }
 
-/* ---- a max */
-
-/* Return true if a bucket of a max holds a request of a trace. */
-static bool bucket_holds(
-	const struct weir_bucket_spec *b, const struct weir_resource *of, const struct trace *t)
-{
-	double lack = 0;
-	weir_time last = 0;
-
-	for (size_t i = 0; i < t->n; i++) {
-		const struct trace_record *q = &t->records[i];
-		double cost = b->unit == WEIR_UNIT_BYTES
-				      ? weir_policy_cost_bytes((enum weir_op)q->op, q->bytes)
-				      : weir_policy_cost(of, (enum weir_op)q->op, q->bytes);
-
-		if (!(b->ops >> q->op & 1))
-			continue;
-		lack = fmax(0, lack - (double)(q->at - last) * 1e-9 * b->rate);
-		last = q->at;
-		if (b->size - lack < fmin(cost, b->size) * (1 - 1e-9))
-			return true;
-		lack += cost;
-	}
-	return false;
-}
-
-/* Note the first max, of the tenant or of its groups, that holds requests of its trace: neither bound nor replay has it. */
-static void note_max(const struct planning *p, const struct weir_resource *of,
-	const struct trace *trace, struct planning_tenant *to)
-{
-	for (int at = (int)to->tenant; p->policy->enforce && at >= 0;
-		at = p->policy->tenants[at].parent) {
-		const struct weir_tenant *t = &p->policy->tenants[at];
-
-		for (unsigned i = 0; i < t->n_max; i++) {
-			struct weir_bucket_spec b[2];
-			unsigned n = policy_install_max(&t->max[i], 1, b);
-
-			for (unsigned k = 0; k < n; k++)
-				if (bucket_holds(&b[k], of, trace)) {
-					to->held = true;
-					to->held_by = (size_t)at;
-					to->held_max = t->max[i];
-					return;
-				}
-		}
-	}
-}
-
-/* Return the number of requests of the kind of an slo. */
-static size_t count_of(const struct trace *t, uint8_t ops)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < t->n; i++)
-		n += !ops || ops >> t->records[i].op & 1;
-	return n;
-}
-
-static int read_traced(struct reading *r, size_t index, const struct path *path)
-{
-	struct planning *p = r->p;
-	const struct weir_tenant *t = &p->policy->tenants[index];
-	struct planning_trace *kept = calloc(1, sizeof(*kept));
-	struct plan_hop *hops = calloc(path->n, sizeof(*hops));
-	int rc = kept && hops ? read_trace(r, index, &kept->trace) : no_memory(r->err);
-
-	if (rc == 0 && r->o->keep && !(kept->work = calloc(path->n, sizeof(*kept->work))))
-		rc = no_memory(r->err);
-	if (rc == 0)
-		rc = reduce(r, path, &kept->trace, hops, kept->work);
-	if (rc == 0) {
-		size_t of_kind = count_of(&kept->trace, t->slo_ops);
-
-		p->tenants[p->n_traced] =
-			(struct plan_tenant){(double)t->slo_latency * 1e-9, hops, path->n};
-		p->tenant[p->n_traced++] = (struct planning_tenant){.tenant = index,
-			.requests = kept->trace.n,
-			.of_kind = of_kind,
-			.too_short = (double)of_kind * (1 - t->slo_percentile / 100) < PLAN_BEYOND,
-			.kept = r->o->keep ? kept : NULL};
-		note_max(p, &p->policy->resources[path->stage[path->storage].index], &kept->trace,
-			&p->tenant[p->n_traced - 1]);
-		hops = NULL;
-	}
-	free(hops);
-	if (rc < 0 || !r->o->keep)
-		kept_free(kept, path->n);
-	return rc;
-}
-
-/* A tenant without a trace: its requests may be inside, and are taken to be io_unit long. */
+/* A tenant without a trace: its requests may be inside. They may be as large as a client can send: at a resource the pieces of them. */
 static void read_untraced(struct planning *p, const struct weir_tenant *t, const struct path *path)
 {
-	const struct weir_resource *of = &p->policy->resources[path->stage[path->storage].index];
-
 	for (unsigned k = 0; k < path->n; k++) {
 		const struct policy_stage s = path->stage[k];
 		struct planning_stage *stage = &p->stage[stage_index(p, s)];
 
 		for (unsigned op = TRACE_READ; stage->used && op <= TRACE_WRITE; op++) {
-			double work = s.link ? link_work(&p->policy->links[s.index],
-						       k < path->storage, op, of->io_unit)
+			double work = s.link ? planning_link_work(&p->policy->links[s.index],
+						       k < path->storage, op,
+						       REPLAY_PIECES * STATION_PIECE)
 					     : 1e-9 * estimate_work(&stage->estimate, NULL, op, 0,
-							      of->io_unit < STATION_PIECE
-								      ? of->io_unit
-								      : (uint32_t)STATION_PIECE);
+							      (uint32_t)STATION_PIECE);
 
 			stage->untraced = fmax(stage->untraced, work);
 			note_largest(p, stage_index(p, s), work, t->path, true);
@@ -487,7 +277,7 @@ static int read_tenant(struct reading *r, size_t i, bool slo)
 			p->unknown[p->n_unknown++] = i;
 		return 0;
 	}
-	if (!path_of(p, t, &path))
+	if (!planning_path(p, t, &path))
 		return weir_err_at(r->err, -EINVAL, t->planned->trace_at,
 			"tenant '%s' needs a path: there is not just one resource", t->path);
 	for (unsigned k = 0; rc == 0 && k < path.n; k++) {
@@ -499,7 +289,7 @@ static int read_tenant(struct reading *r, size_t i, bool slo)
 				&p->stage[at], &p->stages[at]);
 	}
 	if (rc == 0 && !borrow(r, i))
-		rc = read_traced(r, i, &path);
+		rc = planning_traced(r, i, &path);
 	for (unsigned k = 0; rc == 0 && k < path.n; k++) {
 		const struct plan_hop *h = &p->tenants[p->n_traced - 1].hop[k];
 
@@ -518,9 +308,9 @@ static void read_others(struct planning *p)
 
 		if (is_traced(t) || t->first_child >= 0)
 			continue;
-		if (path_of(p, t, &path))
+		if (planning_path(p, t, &path))
 			read_untraced(p, t, &path);
-		for (uint32_t k = 0; !path_of(p, t, &path) && k < p->policy->n_resources; k++)
+		for (uint32_t k = 0; !planning_path(p, t, &path) && k < p->policy->n_resources; k++)
 			read_untraced(p, t, &(struct path){&(struct policy_stage){false, k}, 1, 0});
 	}
 }
@@ -559,7 +349,7 @@ static void borrow_stages(struct planning *p, const struct planning *base)
 
 static bool fits(const struct planning *base, const struct planning *p)
 {
-	return base->pairs == p->pairs && base->inside == p->inside &&
+	return base->pairs == p->pairs && base->inside == p->inside && base->error == p->error &&
 	       memcmp(&base->work, &p->work, sizeof(p->work)) == 0;
 }
 
@@ -583,6 +373,7 @@ static int read_all(struct reading *r, struct weir_policy_remarks *remarks)
 	if (rc < 0)
 		return rc;
 	read_others(p);
+	planning_note_mins(p);
 	rc = plan_make(&p->in, &p->plan);
 	p->planned = rc == 0;
 	return rc < 0 ? no_memory(r->err) : 0;
@@ -595,7 +386,8 @@ int planning_read(const struct planning_options *o, struct planning *ret,
 		.p = ret, .o = o, .pairs = o->pairs ? o->pairs : PLAN_PAIRS, .err = err};
 	int rc;
 
-	*ret = (struct planning){.pairs = r.pairs, .inside = o->inside};
+	*ret = (struct planning){
+		.pairs = r.pairs, .inside = o->inside, .error = o->error ? *o->error : -1};
 	if (o->work)
 		ret->work = *o->work;
 	rc = read_all(&r, remarks);
@@ -610,7 +402,7 @@ void planning_free(struct planning *p)
 		plan_free(&p->plan);
 	for (uint32_t i = 0; i < p->n_traced; i++)
 		if (!p->tenant[i].borrowed) {
-			kept_free(p->tenant[i].kept, p->tenants[i].n_hops);
+			planning_kept_free(p->tenant[i].kept, p->tenants[i].n_hops);
 			free(p->tenants[i].hop);
 		}
 	free(p->stage);

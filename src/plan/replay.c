@@ -46,8 +46,8 @@ static weir_time own_period(const struct replay_tenant *t)
 	for (uint32_t k = 0; k < t->n_hops; k++)
 		for (unsigned i = 0; i < t->hop[k].n; i++)
 			gap = fmax(gap, seam(t->trace, t->work[k], &t->hop[k].pair[i]));
-	return t->trace->records[t->trace->n - 1].at + (weir_time)fmin(gap * 1e9, REPLAY_LONGEST) +
-	       1000;
+	return t->start + t->trace->records[t->trace->n - 1].at +
+	       (weir_time)fmin(gap * 1e9, REPLAY_LONGEST) + 1000;
 }
 
 /* Set the periods: of each group the longest of its members', and so that no trace is repeated without end. */
@@ -159,6 +159,7 @@ static void run_alignment(void *arg, size_t number)
 			r->outcome[number * n + i] =
 				measure(&samples[i], in->tenants[i].percentile);
 		free(samples[i].latency);
+		free(samples[i].born);
 	}
 	free(shift);
 	free(group);
@@ -214,7 +215,9 @@ int replay_run(const struct replay_input *in, struct replay_result *ret)
 	int rc = r.course && r.outcome && r.rc && group ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; rc == 0 && i < in->n_tenants; i++)
-		if (in->tenants[i].trace->records[in->tenants[i].trace->n - 1].at > REPLAY_LONGEST)
+		if (in->tenants[i].start > REPLAY_LONGEST ||
+			in->tenants[i].trace->records[in->tenants[i].trace->n - 1].at >
+				REPLAY_LONGEST)
 			rc = -ERANGE;
 	if (rc == 0 && in->n_tenants) {
 		set_periods(&r, group);

@@ -12,7 +12,11 @@
  *          no request of it is later than its bound. Traces of one group have the same shift and period.
  *          A tenant without a trace sends without pause: wherever a request arrives at a stage that has such a tenant, it
  *          finds the window full of best effort, and there is more as long as the request stays.
- * INTERVAL The percentiles of the alignments are independent: their mean ± t s / √n, of Student's t at 95 %.
+ *          A run begins with empty gates and goes on until it has come round to where it began, so that the busy periods that its
+ *          begin has cut are whole.
+ * INTERVAL The percentiles of the alignments are independent: their mean ± t s / √n, of Student's t at 95 %. It is an interval of
+ *          the mean, for alignments like those that were drawn: a coincidence of bursts that is in one of a hundred alignments is
+ *          most often in none of four.
  * COST     About 0.5 us a request and stage. Alignments may run in parallel.
  */
 #ifndef WEIR_PLAN_REPLAY_H
@@ -47,6 +51,7 @@ struct replay_stage {
 
 struct replay_tenant {
 	const struct trace *trace; /* n ≥ 1 */
+	weir_time start;           /* its begin after that of its group; ≥ 0 */
 	const struct plan_hop *hop;
 	uint32_t n_hops;
 	double *const *work;      /* by hop and request */

@@ -31,13 +31,25 @@ bool planning_feasible(const struct planning *p)
 	for (uint32_t i = 0; i < p->in.n_tenants; i++)
 		if (!planning_holds(p, i))
 			return false;
+	for (uint32_t i = 0; i < p->in.n_stages; i++)
+		if (planning_crowded(p, i))
+			return false;
 	return true;
 }
 
-bool planning_held(const struct planning *p)
+bool planning_crowded(const struct planning *p, uint32_t stage)
+{
+	return p->stage[stage].min_of && p->stage[stage].taken > 1 + 1e-9 &&
+	       plan_load(&p->in, stage) <= 1;
+}
+
+bool planning_limited(const struct planning *p)
 {
 	for (uint32_t i = 0; i < p->in.n_tenants; i++)
 		if (p->tenant[i].held)
+			return true;
+	for (uint32_t i = 0; i < p->in.n_stages; i++)
+		if (planning_crowded(p, i))
 			return true;
 	return false;
 }
@@ -111,6 +123,21 @@ static uint32_t group_of(const struct planning *p, uint32_t i)
 	return i;
 }
 
+/* Return when a trace begins, after the first one of its group in the same recording. */
+static weir_time start_of(const struct planning *p, uint32_t i)
+{
+	const size_t group = policy_plan_together(p->policy, p->tenant[i].tenant);
+	const char *file = planning_tenant(p, i)->planned->trace;
+	weir_time own = p->tenant[i].kept->trace.start, first = own;
+
+	for (uint32_t k = 0; group && k < p->n_traced; k++)
+		if (policy_plan_together(p->policy, p->tenant[k].tenant) == group &&
+			strcmp(planning_tenant(p, k)->planned->trace, file) == 0 &&
+			p->tenant[k].kept->trace.start < first)
+			first = p->tenant[k].kept->trace.start;
+	return own - first;
+}
+
 static void set_tenants(const struct planning *p, struct setting *s)
 {
 	uint32_t *priority = s->priority;
@@ -123,6 +150,7 @@ static void set_tenants(const struct planning *p, struct setting *s)
 			.n_hops = p->tenants[i].n_hops,
 			.work = p->tenant[i].kept->work,
 			.priority = i < p->in.n_tenants ? priority : NULL,
+			.start = start_of(p, i),
 			.group = group_of(p, i),
 			.ops = of->slo_ops,
 			.percentile = of->slo_percentile > 0 ? of->slo_percentile : 50};

@@ -97,6 +97,7 @@ static const struct policy_planned *planned(
 		return NULL;
 	*to = *from;
 	string(r, &to->trace);
+	string(r, &to->trace_of);
 	place(r, &to->trace_at);
 	place(r, &to->path_at);
 	if (from->n_path)

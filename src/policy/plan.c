@@ -252,6 +252,25 @@ static void read_path(struct policy_reading *r, yamldoc_node n, struct policy_pl
 		policy_refuse(r, n, "must have one resource; links may stand before and after it");
 }
 
+/* Read the trace of a tenant: a file, or {file, tenant}. */
+static void read_trace(struct policy_reading *r, yamldoc_node tenant, struct policy_planned *to)
+{
+	static const char *const keys[] = {"file", "tenant", NULL};
+	yamldoc_node n = yamldoc_get(tenant, "trace");
+
+	to->trace_at = policy_place(r, n.id ? n : tenant);
+	if (yamldoc_kind(n) != YAMLDOC_MAP) {
+		to->trace = policy_get_string(r, tenant, "trace");
+		return;
+	}
+	if (!policy_keys(r, n, keys))
+		return;
+	to->trace = policy_get_string(r, n, "file");
+	to->trace_of = policy_get_string(r, n, "tenant");
+	if (!yamldoc_has(n, "file"))
+		policy_refuse(r, n, "needs a file");
+}
+
 void policy_plan_read_tenant(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
 {
 	yamldoc_node trace = yamldoc_get(n, "trace"), path = yamldoc_get(n, "path");
@@ -267,8 +286,8 @@ void policy_plan_read_tenant(struct policy_reading *r, yamldoc_node n, struct we
 	to = policy_alloc(r, sizeof(*to));
 	if (!to)
 		return;
-	*to = (struct policy_planned){.trace = policy_get_string(r, n, "trace")};
-	to->trace_at = policy_place(r, trace.id ? trace : n);
+	*to = (struct policy_planned){0};
+	read_trace(r, n, to);
 	if (path.id)
 		read_path(r, path, to);
 	t->planned = to;

@@ -106,6 +106,8 @@ struct policy_stage { /* of a path */
 
 struct policy_planned {    /* keys of a tenant for a planner */
 	const char *trace; /* file; NULL: none */
+	const char *
+		trace_of; /* a tenant of the file; NULL: the one of that name, if the file names tenants */
 	const struct policy_stage *path;
 	unsigned n_path;   /* 0: not stated */
 	unsigned together; /* tenants of one number have their bursts together; 0: none */

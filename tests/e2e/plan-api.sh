@@ -53,6 +53,18 @@ python3 -c 'import json; a = json.load(open("answer")); assert not a["feasible"]
 post 200 /v1/plan/admit "$(body "p95 < 5ms" app.trace | sed 's/{/{"admit_by": "replay", "remedies": true, /')"
 python3 -c 'import json; a = json.load(open("answer")); assert a["admit_by"] == "replay" and a["tenants"][2]["replayed"]["requests"] > 0'
 
+# what weir set changed counts, in a plan and for a new tenant
+run 0 weir set --socket "$PWD/api.sock" web.slo "p95 < 1us"
+post 200 /v1/plan '{"work": "100us+500MB/s"}'
+python3 -c 'import json; a = json.load(open("answer")); assert a["tenants"][1]["slo"]["latency"] == 1e-6 and not a["feasible"], a' || fail "the slo that was set"
+run 0 weir set --socket "$PWD/api.sock" web.slo "p95 < 50ms"
+post 200 /v1/plan/admit "$(body "p95 < 1s" app.trace)"
+python3 -c 'import json; a = json.load(open("answer")); assert a["tenants"][1]["slo"]["latency"] == 0.05 and a["feasible"], a' || fail "the slo that was set again"
+run 0 weir set --socket "$PWD/api.sock" ssd1.depth 4
+post 200 /v1/plan '{"work": "100us+500MB/s"}'
+python3 -c 'import json; a = json.load(open("answer")); assert a["stages"][0]["depth"] == 4, a' || fail "the depth that was set"
+run 0 weir set --socket "$PWD/api.sock" ssd1.depth 8
+
 # files of others: not for a caller
 echo "secret of the machine" >secret
 for name in secret /etc/passwd ../secret web.trace; do

@@ -249,3 +249,118 @@ assert abs(p["stages"][0]["largest"] - 0.001) < 1e-9 and abs(db["stages"][0]["lo
 assert abs(db["waits"]["own"] - 0.004) < 1e-6 and abs(db["waits"]["blocking"] - 0.008) < 1e-9, db
 assert 0.003 < db["replayed"]["latency"] <= db["bound"], db
 END
+
+# requests of a tenant without a trace have up to 256 KiB at a resource, whatever counts as one request
+python3 -c '
+print("# weir-trace 1")
+for i in range(1200): print(i * 10**6, "R", 0, 4096, 0)' >db.trace
+cat >unit.yaml <<EOF
+resources: [{name: ssd1, back: "memory:64M", depth: 8, io_unit: 4 KiB}]
+tenants:
+  - {name: db, slo: "p99 < 100ms", trace: db.trace, match: {export: db}}
+  - {name: batch, match: {export: "*"}}
+EOF
+run 0 weir plan --work 100us+500MB/s --json unit.yaml
+python3 -c '
+import json
+s = json.load(open("stdout"))["stages"][0]
+assert abs(s["largest"] - (1e-4 + 262144 / 5e8)) < 1e-9 and s["largest_of"] == "batch", s' || fail "$(cat stdout)"
+
+# a min that the buckets of the plan leave no room for: named, and the plan is not used
+mins() # min of batch, min of db, more of the resource
+{
+	cat >mins.yaml <<EOF
+resources: [{name: ssd1, back: "memory:64M", depth: 8$3}]
+tenants:
+  - {name: db, slo: "p99 < 100ms", trace: db.trace$2, match: {export: db}}
+  - {name: batch, children: [{name: copy$1, match: {export: "*"}}]}
+EOF
+}
+mins ", min: 100 MiB/s" ""
+rm -f plan.json
+run 1 weir plan --work 800us --out plan.json mins.yaml # 80 %, and 400 pieces of 800 us: 32 %
+has stdout "ssd1: the buckets of the plan take 80 % of its time in the long run, and with the mins it is asked for 112 % or more"
+has stdout "batch/copy's min, of 32 % or more, is not kept"
+hasnt stdout "would do"
+[ ! -e plan.json ] || fail "a plan that takes a min away was written"
+run 1 weir plan --work 800us --json mins.yaml
+python3 -c '
+import json
+p = json.load(open("stdout"))
+assert not p["feasible"] and p["tenants"][0]["met"] and not p["stages"][0]["mins_fit"] and 1.11 < p["stages"][0]["taken"] < 1.13, p' || fail "$(cat stdout)"
+mins ", min: 60 MiB/s" ""
+run 0 weir plan --work 800us mins.yaml
+mins ", min: 400 iops" ""
+run 1 weir plan --work 800us mins.yaml
+mins ", min: 400 iops" "" ", capacity: 10k iops"
+run 0 weir plan --work 800us mins.yaml
+mins "" ", min: 1000 iops" # its buckets are as much
+run 0 weir plan --work 800us mins.yaml
+
+# one recording of several tenants: each takes its own requests
+python3 - <<'END'
+with open("all.trace", "w") as f:
+    f.write("# weir-trace 1\n# stream 0: db on ssd1\n# stream 1: prod/web on ssd1\n# stream 2: db on ssd2\n")
+    for i in range(3000):
+        f.write(f"{i * 10**6} R 0 {(4096, 65536, 512)[i % 3]} {i % 3}\n")
+END
+recorded() # trace of db
+{
+	cat >all.yaml <<EOF
+resources: [{name: ssd1, back: "memory:64M", depth: 8}]
+tenants:
+  - {name: db, slo: "p99 < 100ms", trace: $1, match: {export: db}}
+  - {name: prod, children: [{name: web, slo: "p99 < 200ms", trace: all.trace, match: {export: web}}]}
+EOF
+}
+loads() # of db and of web, by the bytes of a request, one in 3 ms, on a device of 100 MB/s
+{
+	run 0 weir plan --work 100MB/s --json all.yaml
+	python3 - "$@" <<'END' || fail "$(cat stdout)"
+import json, sys
+for t, size in zip(json.load(open("stdout"))["tenants"], sys.argv[1:]):
+    assert t["requests"] == 1000 and abs(t["stages"][0]["load"] / (int(size) / 1e8 / 3e-3) - 1) < 0.01, t
+END
+}
+recorded all.trace
+loads 4096 65536
+recorded "{file: all.trace, tenant: prod/web}"
+loads 65536 65536
+recorded "{file: all.trace, tenant: nobody}"
+run 2 weir plan --work 100us all.yaml
+grep -q "^all.yaml:3:[0-9]*: trace: all.trace: has no requests of nobody, but of db, prod/web, db" stderr || fail "$(cat stderr)"
+recorded "{tenant: db}"
+run 2 weir plan --work 100us all.yaml
+has stderr "trace: needs a file"
+sed -i 's/^3000000 R/3000000 Q/' all.trace # a line of db keeps its number
+recorded all.trace
+run 2 weir plan --work 100us all.yaml
+has stderr "all.trace:8:"
+
+# requests that take longer than estimated: as the profile says, or --error
+cat >ssd1.profile <<EOF
+profile: 1
+depth: 8
+error: 0.25
+sizes: [4 KiB]
+read: {work: [{work: [800us]}]}
+write: {work: [{work: [800us]}]}
+EOF
+cat >error.yaml <<EOF
+resources: [{name: ssd1, back: "memory:64M", depth: 8, profile: ssd1.profile}]
+tenants: [{name: db, slo: "p99 < 100ms", trace: db.trace, match: {export: db}}]
+EOF
+run 1 weir plan error.yaml # 80 % of the time, which is 100.0x % with it
+has stdout "ssd1: requests may take 25 % longer than estimated, as its profile says."
+has stdout "ssd1 is asked for 100 % of its rate"
+run 0 weir plan --error 0 --json error.yaml
+cp stdout without
+run 0 weir plan --error 10 --json error.yaml
+python3 - <<'END' || fail "--error"
+import json
+a, b = (json.load(open(f))["tenants"][0] for f in ("without", "stdout"))
+assert abs(b["bound"] / a["bound"] - 1.1) < 1e-6 and b["replayed"]["latency"] > 1.09 * a["replayed"]["latency"], (a, b)
+END
+sed -i 's/0.25/-1/' ssd1.profile
+run 2 weir plan error.yaml
+has stderr "error"

@@ -233,6 +233,98 @@ static void together(void)
 	CHECK_NEAR(result[1].max, 0.020, 1e-6);
 }
 
+/* One tenant alone, whose busy period is as long as its trace: wherever an alignment begins, the same share of the requests waits as long
+ * as when the trace goes round without end, which one queue shows. */
+static void one_busy_period(void)
+{
+	enum { N = 1000, ROUNDS = 3 };
+	static struct trace_record records[N];
+	static struct meister_arrival arrivals[N];
+	static double work[N], waits[N];
+	struct trace trace = {.records = records, .n = N};
+	double *works[1] = {work}, free_at = 0, period, truth;
+	struct replay_stage stage = {.rate = 1, .depth = 1};
+	struct plan_hop hop = {0};
+	uint32_t priority = 0;
+	struct replay_result result;
+	struct replay_tenant tenant = {.trace = &trace,
+		.hop = &hop,
+		.n_hops = 1,
+		.work = works,
+		.priority = &priority,
+		.percentile = 50};
+	struct replay_input in = {.stages = &stage,
+		.tenants = &tenant,
+		.n_stages = 1,
+		.n_tenants = 1,
+		.alignments = 32,
+		.seed = 7};
+
+	for (int i = 0; i < N;
+		i++) { /* 300 at once, then at 0.7 of the rate: the queue is empty at the end */
+		double t = i < 300 ? 0 : (i - 300) * 1e-3 / 0.7;
+
+		work[i] = 1e-3;
+		records[i].at = (weir_time)(t * 1e9);
+		arrivals[i] = (struct meister_arrival){t, work[i]};
+	}
+	CHECK_INT(plan_hop_of(arrivals, N, 4, 1, &hop), 0);
+	period = arrivals[N - 1].t + 1e-3;
+	for (int i = 0; i < N * ROUNDS; i++) {
+		double t = arrivals[i % N].t + i / N * period;
+
+		free_at = fmax(free_at, t) + work[i % N];
+		waits[i % N] = free_at - t;
+	}
+	truth = 0;
+	for (int i = 0; i < N; i++) { /* the median */
+		int below = 0;
+
+		for (int k = 0; k < N; k++)
+			below += waits[k] < waits[i] || (waits[k] == waits[i] && k < i);
+		truth = below == N / 2 ? waits[i] : truth;
+	}
+	CHECK_INT(replay_run(&in, &result), 0);
+	CHECK_NEAR(result.at, truth, 0.01);
+}
+
+/* Two tenants of one recording: the second begins 5 ms after the first, and waits for the rest of its burst. */
+static void starts(void)
+{
+	struct replay_result result[2];
+	double work[10], *works[1] = {work};
+	struct trace_record records[10] = {{0}};
+	struct trace trace = {.records = records, .n = 10};
+	struct meister_arrival arrivals[10];
+	struct plan_hop hop = {0};
+	uint32_t priority[2] = {0, 1};
+	struct replay_stage stage = {.rate = 1, .depth = 1};
+	struct replay_tenant tenants[2];
+	struct replay_input in = {.stages = &stage,
+		.tenants = tenants,
+		.n_stages = 1,
+		.n_tenants = 2,
+		.alignments = 8,
+		.seed = 3};
+
+	for (int i = 0; i < 10; i++) {
+		work[i] = 1e-3;
+		arrivals[i] = (struct meister_arrival){0, 1e-3};
+	}
+	CHECK_INT(plan_hop_of(arrivals, 10, 4, 1, &hop), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		tenants[i] = (struct replay_tenant){.trace = &trace,
+			.start = i ? 5 * WEIR_MS : 0,
+			.hop = &hop,
+			.n_hops = 1,
+			.work = works,
+			.priority = &priority[i],
+			.percentile = 95};
+	CHECK_INT(replay_run(&in, result), 0);
+	CHECK_NEAR(result[0].max, 0.010, 1e-6);
+	CHECK_NEAR(result[1].max, 0.015, 1e-6);
+}
+
 /* Only requests of the slo's kind are measured. */
 static void kinds(void)
 {
@@ -255,6 +347,8 @@ static void kinds(void)
 int main(void)
 {
 	RUN(together);
+	RUN(starts);
+	RUN(one_busy_period);
 	RUN(repeatable);
 	RUN(kinds);
 	RUN(bounds_hold);

@@ -21,6 +21,7 @@ enum {
 	ALIGNMENTS,
 	SEED,
 	MARGIN,
+	ERROR,
 	OUT,
 	APPLY,
 	BEST,
@@ -44,6 +45,8 @@ static const struct opt options[] = {
 	[ALIGNMENTS] = {"alignments", 0, "N", "random alignments of a replay, 0: no replay (4)"},
 	[SEED] = {"seed", 0, "N", "of the alignments (1)"},
 	[MARGIN] = {"margin", 0, "PERCENT", "of an slo that a replay must leave (30)"},
+	[ERROR] = {"error", 0, "PERCENT",
+		"by which requests may take longer than estimated (the profile's)"},
 	[OUT] = {"out", 'o', "FILE", "write the plan to FILE, for a gateway"},
 	[APPLY] = {"apply", 0, NULL, "put the plan in force in a running gateway"},
 	[BEST] = {"best", 0, NULL, "--out, --apply: also if an slo is missed"},
@@ -118,7 +121,7 @@ static int show_all(const struct planning *p, const char *const *values)
 	struct planning_remedies remedies, *r = NULL;
 	int rc = 0;
 
-	if (!planning_feasible(p) && !planning_held(p)) {
+	if (!planning_feasible(p) && !planning_limited(p)) {
 		rc = planning_remedies(p, &remedies);
 		r = &remedies;
 	}
@@ -167,12 +170,13 @@ struct asked {
 	struct planning_options plan;
 	struct planning_replay replay;
 	struct estimate work;
+	double error;
 };
 
 static int read_options(const char *const *values, struct asked *ret)
 {
 	int64_t pairs = PLAN_PAIRS, alignments = REPLAY_ALIGNMENTS, seed = 1;
-	int64_t margin = (int64_t)round(100 * PLAN_MARGIN);
+	int64_t margin = (int64_t)round(100 * PLAN_MARGIN), error = 0;
 	const char *by = values[ADMIT_BY], *inside = values[INSIDE];
 	struct weir_err err;
 	int at = 0;
@@ -182,7 +186,8 @@ static int read_options(const char *const *values, struct asked *ret)
 	if (whole("pairs", values[PAIRS], 1, MEISTER_PAIRS, &pairs) ||
 		whole("alignments", values[ALIGNMENTS], 0, 10000, &alignments) ||
 		whole("seed", values[SEED], 0, INT64_MAX, &seed) ||
-		whole("margin", values[MARGIN], 0, 99, &margin))
+		whole("margin", values[MARGIN], 0, 99, &margin) ||
+		whole("error", values[ERROR], 0, 1000, &error))
 		return 2;
 	if (by && strcmp(by, "bound") != 0 && strcmp(by, "replay") != 0)
 		return opts_fail(&verb_plan, "--admit-by: '%s' is not bound or replay", by);
@@ -197,10 +202,12 @@ static int read_options(const char *const *values, struct asked *ret)
 	if (!planning_inside[at])
 		return opts_fail(
 			&verb_plan, "--inside: '%s' is not max, p99.9, p99 or p50", inside);
+	ret->error = (double)error / 100;
 	ret->plan = (struct planning_options){.policy_reader = files_read_beside,
 		.read = read_named,
 		.work = values[WORK] ? &ret->work : NULL,
 		.inside = at,
+		.error = values[ERROR] ? &ret->error : NULL,
 		.pairs = (size_t)pairs,
 		.keep = alignments > 0};
 	return 0;

@@ -109,14 +109,19 @@ static void show_notes(const struct planning *p)
 								 : "requests",
 				PLAN_BEYOND);
 	}
+	for (uint32_t i = 0; i < p->policy->n_resources; i++)
+		if (p->stage[i].used && p->stages[i].rate < 1)
+			printf("%s: requests may take %.2g %% longer than estimated%s.\n",
+				p->stage[i].name, 100 * (1 / p->stages[i].rate - 1),
+				p->error < 0 ? ", as its profile says" : "");
 	for (size_t i = 0; i < p->n_unknown; i++)
 		printf("%s: the slo is not planned, since there is no trace.\n",
 			p->policy->tenants[p->unknown[i]].path);
 	for (uint32_t i = 0; i < p->in.n_stages; i++)
 		if (p->stage[i].used && p->stage[i].assumed)
-			printf("%s: requests of %s, which has no trace, are taken to be at most "
-			       "io_unit long.\n",
-				p->stage[i].name, p->stage[i].largest_of);
+			printf("%s: requests of %s, which has no trace, are taken to be of %s.\n",
+				p->stage[i].name, p->stage[i].largest_of,
+				p->stage[i].link ? "32 MiB" : "256 KiB");
 }
 
 /* ---- why an slo is missed */
@@ -216,6 +221,18 @@ static void show_held(const struct planning *p, uint32_t i)
 		weir_units_show_rate(rate, text, sizeof(text)));
 }
 
+/* Buckets and mins that do not fit together. */
+static void show_crowded(const struct planning *p, uint32_t stage)
+{
+	const struct planning_stage *s = &p->stage[stage];
+
+	printf("%s: the buckets of the plan take %.0f %% of its time in the long run, and with the "
+	       "mins it is asked for %.0f %% or more: %s's min, of %.0f %% or more, is not kept "
+	       "while the planned tenants send what their buckets allow.\n",
+		s->name, 100 * plan_load(&p->in, stage), 100 * s->taken, s->min_of,
+		100 * s->min_most);
+}
+
 static int show_late(const struct planning *p, uint32_t i)
 {
 	const char *name = planning_tenant(p, i)->path;
@@ -300,6 +317,9 @@ int planning_show(const struct planning *p, const struct planning_remedies *r)
 	for (uint32_t i = 0; i < p->in.n_stages; i++)
 		if (p->stage[i].used && plan_load(&p->in, i) > 1)
 			show_load(p, i);
+	for (uint32_t i = 0; i < p->in.n_stages; i++)
+		if (planning_crowded(p, i))
+			show_crowded(p, i);
 	for (uint32_t i = 0; rc == 0 && i < p->in.n_tenants; i++)
 		rc = show_late(p, i);
 	if (rc == 0 && r)

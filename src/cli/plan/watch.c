@@ -13,6 +13,7 @@
 #include "cli/trace/trace.h"
 #include "base/array.h"
 #include "base/no-memory.h"
+#include "model/trace-tenant.h"
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -67,18 +68,15 @@ struct splits {
 	size_t n, room;
 };
 
-/* Note the name of a stream: "# stream 3: prod/db on ssd1". */
+/* Note the name of a stream, if the line has one. */
 static int note_name(struct splits *all, const char *line)
 {
-	const char *colon = strchr(line, ':'), *end = NULL;
-	unsigned long i;
+	struct trace_name name;
+	size_t i;
 
-	if (sscanf(line, "# stream %lu:", &i) != 1 || i > UINT16_MAX || !colon || colon[1] != ' ')
+	if (!trace_name_of(line, line + strlen(line), &name))
 		return 0;
-	for (const char *on = colon; (on = strstr(on, " on ")); on++)
-		end = on;
-	if (!end)
-		return 0;
+	i = name.stream;
 	if (i >= all->n) {
 		size_t was = all->n;
 
@@ -88,7 +86,7 @@ static int note_name(struct splits *all, const char *line)
 		memset(all->stream + was, 0, (all->n - was) * sizeof(*all->stream));
 	}
 	if (!all->stream[i].tenant) {
-		all->stream[i].tenant = strndup(colon + 2, (size_t)(end - colon - 2));
+		all->stream[i].tenant = strndup(name.tenant, name.len);
 		all->stream[i].to = open_memstream(&all->stream[i].text, &all->stream[i].len);
 	}
 	return all->stream[i].tenant && all->stream[i].to ? 0 : -ENOMEM;

@@ -14,6 +14,7 @@
 struct slot {
 	struct back_io io;
 	weir_time sent;
+	unsigned kind;
 	uint8_t *data;
 };
 
@@ -26,7 +27,8 @@ struct gauge {
 	volatile sig_atomic_t stopped;
 	struct rng rng;
 	/* of the run under way */
-	const struct gauge_kind *kind;
+	const struct gauge_kind *kinds;
+	unsigned n_kinds;
 	struct gauge_result *result;
 	struct loop_timer timer;
 	struct loop_turn turn;
@@ -42,9 +44,8 @@ struct gauge {
 
 /* ---- offsets */
 
-static uint64_t next_offset(struct gauge *m)
+static uint64_t next_offset(struct gauge *m, const struct gauge_kind *k)
 {
-	const struct gauge_kind *k = m->kind;
 	uint64_t places = m->back->info.size / k->bytes, reach = k->distance / k->bytes;
 	uint64_t at = m->last / k->bytes, low, high;
 
@@ -59,10 +60,12 @@ static uint64_t next_offset(struct gauge *m)
 
 static void send_slot(struct gauge *m, struct slot *s)
 {
-	const struct gauge_kind *k = m->kind;
+	const struct gauge_kind *k;
 
+	s->kind = m->n_kinds > 1 ? (unsigned)rng_below(&m->rng, m->n_kinds) : 0;
+	k = &m->kinds[s->kind];
 	s->io = (struct back_io){.op = k->write ? BACK_WRITE : BACK_READ,
-		.offset = next_offset(m),
+		.offset = next_offset(m, k),
 		.length = k->bytes,
 		.data = s->data,
 		.next = m->ready};
@@ -87,6 +90,7 @@ static void request_done(void *arg, struct back_io *io)
 		m->began = now;
 	} else if (!m->closing) {
 		m->result->n++;
+		m->result->of[s->kind]++;
 		m->ended = now;
 		weir_hist_record(&m->result->inside, (uint64_t)(now - s->sent));
 	}
@@ -117,16 +121,18 @@ static void time_is_over(struct loop_timer *t, weir_time now)
 	container_of(t, struct gauge, timer)->closing = true;
 }
 
-int gauge_run(struct gauge *m, const struct gauge_kind *kind, weir_time time, uint64_t bytes,
-	struct gauge_result *ret)
+int gauge_run(struct gauge *m, const struct gauge_kind *kinds, unsigned n, weir_time time,
+	uint64_t bytes, struct gauge_result *ret)
 {
 	int rc;
 
 	if (m->stopped)
 		return -EINTR;
-	m->kind = kind;
+	m->kinds = kinds;
+	m->n_kinds = n;
 	m->result = ret;
 	ret->n = 0;
+	memset(ret->of, 0, sizeof(ret->of));
 	weir_hist_clear(&ret->inside);
 	m->left = bytes;
 	m->warm = (uint64_t)WARM * m->depth;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gauge: how fast a back end serves requests of one kind while a given number of them is inside.
+ * gauge: how fast a back end serves requests of one kind, or of several in random order, while a given number of them is inside.
  *
  * LAW     work = time ÷ requests done, with `depth` inside at every moment; inside = dispatch to reply.
  * METHOD  A closed loop on a thread of its own: each request that is done is replaced by the next one. The first requests, one per
@@ -23,10 +23,13 @@ struct gauge_kind {
 		distance; /* at most so far from the offset before; 0: each begins where the last one ended; UINT64_MAX: any */
 };
 
+#define GAUGE_KINDS 32
+
 struct gauge_result {
-	uint64_t n;              /* requests counted */
-	double work;             /* ns each */
-	struct weir_hist inside; /* ns */
+	uint64_t n;               /* requests counted */
+	uint64_t of[GAUGE_KINDS]; /* of each kind */
+	double work;              /* ns each */
+	struct weir_hist inside;  /* ns */
 };
 
 /* Open the back end; depth ≥ 1. `stop` is set by a signal handler, which calls gauge_stop. 0 or a negative errno with a
@@ -38,6 +41,6 @@ const struct back_info *gauge_info(const struct gauge *m);
 /* End the run under way, and every later one at once. From a signal handler, too. */
 void gauge_stop(struct gauge *m);
 
-/* Measure for a time, or until so many bytes have passed. 0; -EINTR: stopped; or the error of a request. */
-int gauge_run(struct gauge *m, const struct gauge_kind *kind, weir_time time, uint64_t bytes,
-	struct gauge_result *ret);
+/* Measure n ≤ GAUGE_KINDS kinds for a time, or until so many bytes have passed. 0; -EINTR: stopped; or the error of a request. */
+int gauge_run(struct gauge *m, const struct gauge_kind *kinds, unsigned n, weir_time time,
+	uint64_t bytes, struct gauge_result *ret);

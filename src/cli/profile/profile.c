@@ -6,6 +6,7 @@
 #include "cli/view/progress.h"
 #include <weir/units.h>
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ extern const struct verb verb_profile;
 
 #define SIZES 4
 #define ROWS  4
+#define MIXES 4 /* runs of all kinds mixed */
 static const uint32_t sizes[SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10};
 static const uint64_t distances[ROWS] = {0, 64 << 20, 4096ull << 20, UINT64_MAX};
 
@@ -39,6 +41,7 @@ struct profile {
 	bool writes;
 	struct row row[2][ROWS];
 	struct weir_hist inside[2]; /* of all kinds */
+	double error; /* part by which a mix of them took longer than the sum of their work */
 	struct gauge *gauge;
 };
 
@@ -59,25 +62,26 @@ static bool row_fits(const struct profile *p, unsigned r)
 	       distances[r] < gauge_info(p->gauge)->size / 2;
 }
 
-static unsigned count_kinds(const struct profile *p)
+/* Runs of one kind, and at the end of all of them mixed. */
+static unsigned count_runs(const struct profile *p)
 {
 	unsigned rows = 0;
 
 	for (unsigned r = 0; r < ROWS; r++)
 		rows += row_fits(p, r);
-	return rows * SIZES * (p->writes ? 2 : 1);
+	return rows * SIZES * (p->writes ? 2 : 1) + MIXES;
 }
 
 static int measure_row(struct profile *p, unsigned op, unsigned r, struct progress *bar,
 	double *done, struct weir_err *err)
 {
-	unsigned kinds = count_kinds(p);
-	double budget = p->data * (double)gauge_info(p->gauge)->size / kinds;
+	unsigned runs = count_runs(p);
+	double budget = p->data * (double)gauge_info(p->gauge)->size / runs;
 	static struct gauge_result result;
 
 	for (unsigned i = 0; i < SIZES; i++) {
 		struct gauge_kind k = {op, sizes[i], distances[r]};
-		int rc = gauge_run(p->gauge, &k, p->duration / kinds, (uint64_t)budget, &result);
+		int rc = gauge_run(p->gauge, &k, 1, p->duration / runs, (uint64_t)budget, &result);
 
 		if (rc == 0 && result.n == 0)
 			return weir_err_set(err, -ENODATA,
@@ -96,6 +100,38 @@ static int measure_row(struct profile *p, unsigned op, unsigned r, struct progre
 	return 0;
 }
 
+/* Compare mixes of all kinds with the sums of their work: the greatest excess is the error of the estimates. A mix that cannot be measured
+ * says nothing. */
+static int measure_mixes(struct profile *p, struct progress *bar, double *done)
+{
+	double budget = p->data * (double)gauge_info(p->gauge)->size / count_runs(p);
+	struct gauge_kind kinds[2 * ROWS * SIZES];
+	double work[2 * ROWS * SIZES];
+	static struct gauge_result result;
+	unsigned n = 0;
+	int rc = 0;
+
+	_Static_assert(2 * ROWS * SIZES <= GAUGE_KINDS, "kinds of a run");
+	for (unsigned op = 0; op < 2; op++)
+		for (unsigned r = 0; r < ROWS; r++)
+			for (unsigned i = 0; p->row[op][r].done && i < SIZES; i++) {
+				kinds[n] = (struct gauge_kind){op, sizes[i], distances[r]};
+				work[n++] = p->row[op][r].work[i];
+			}
+	for (int k = 0; rc == 0 && k < MIXES; k++) {
+		double sum = 0;
+
+		rc = gauge_run(
+			p->gauge, kinds, n, p->duration / count_runs(p), (uint64_t)budget, &result);
+		for (unsigned i = 0; i < n; i++)
+			sum += (double)result.of[i] * work[i];
+		if (rc == 0 && sum > 0)
+			p->error = fmax(p->error, result.work * (double)result.n / sum - 1);
+		progress_tick(bar, ++*done);
+	}
+	return rc == -EINTR ? rc : 0;
+}
+
 static int measure_all(struct profile *p, struct weir_err *err)
 {
 	struct progress bar;
@@ -104,12 +140,14 @@ static int measure_all(struct profile *p, struct weir_err *err)
 
 	weir_hist_clear(&p->inside[0]);
 	weir_hist_clear(&p->inside[1]);
-	progress_start(&bar, "profile", count_kinds(p));
+	progress_start(&bar, "profile", count_runs(p));
 	for (unsigned op = 0; op <= p->writes; op++)
 		for (unsigned r = ROWS;
 			rc == 0 && r-- > 0;) /* first the row that is always needed */
 			if (row_fits(p, r))
 				rc = measure_row(p, op, r, &bar, &done, err);
+	if (rc == 0)
+		rc = measure_mixes(p, &bar, &done);
 	progress_end(&bar);
 	return rc;
 }
@@ -183,6 +221,8 @@ static void put_profile(FILE *to, const struct profile *p, const char *target)
 		fprintf(to, "%s%s", i ? ", " : "",
 			weir_units_show_size(sizes[i], text, sizeof(text)));
 	fputs("]\n", to);
+	if (p->error > 0)
+		fprintf(to, "error: %.3g\n", fmin(p->error, 10));
 	put_op(to, p, 0);
 	put_op(to, p, 1);
 }

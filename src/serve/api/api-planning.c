@@ -24,7 +24,9 @@ struct api_plans {
 	/* The thread's: */
 	struct parallel *pool;
 	struct planning last;
-	char *last_text; /* the policy of `last`; NULL: none */
+	char *last_text; /* the policy of `last`, and its overrides; NULL: none */
+	struct planning_override *last_overrides;
+	size_t n_last_overrides;
 };
 
 struct plan_job {
@@ -35,11 +37,22 @@ struct plan_job {
 	size_t length;
 	weir_policy_reader *reader;
 	void *reader_arg;
+	struct planning_override *overrides;
+	size_t n_overrides;
 	bool admit;
 	json_t *json;
 	int rc;
 	struct weir_err err;
 };
+
+static void overrides_free(struct planning_override *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free((char *)list[i].key);
+		free((char *)list[i].value);
+	}
+	free(list);
+}
 
 static void job_free(struct plan_job *j)
 {
@@ -47,6 +60,7 @@ static void job_free(struct plan_job *j)
 	free(j->name);
 	free(j->file);
 	free(j->body);
+	overrides_free(j->overrides, j->n_overrides);
 	free(j);
 }
 
@@ -67,26 +81,49 @@ static bool is_own(struct plan_job *j)
 	return own;
 }
 
-static void keep_last(struct api_plans *x, struct planning *p, char **text)
+static void forget_last(struct api_plans *x)
 {
 	planning_free(&x->last);
 	free(x->last_text);
+	overrides_free(x->last_overrides, x->n_last_overrides);
+}
+
+static void keep_last(struct api_plans *x, const struct planning *p, struct plan_job *j)
+{
+	forget_last(x);
 	x->last = *p;
-	x->last_text = *text;
-	*text = NULL;
+	x->last_text = j->text;
+	x->last_overrides = j->overrides;
+	x->n_last_overrides = j->n_overrides;
+	j->text = NULL;
+	j->overrides = NULL;
+	j->n_overrides = 0;
+}
+
+static bool is_last(const struct api_plans *x, const struct plan_job *j)
+{
+	bool same = x->last_text && strcmp(x->last_text, j->text) == 0 &&
+		    x->n_last_overrides == j->n_overrides;
+
+	for (size_t i = 0; same && i < j->n_overrides; i++)
+		same = strcmp(x->last_overrides[i].key, j->overrides[i].key) == 0 &&
+		       strcmp(x->last_overrides[i].value, j->overrides[i].value) == 0;
+	return same;
 }
 
 static void run_job(struct aside_job *job)
 {
 	struct plan_job *j = container_of(job, struct plan_job, job);
 	struct api_plans *x = j->plans;
-	bool own = is_own(j), same = own && x->last_text && strcmp(x->last_text, j->text) == 0;
+	bool own = is_own(j);
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	struct planning_ask ask = {.policy = {j->text, strlen(j->text), j->name},
 		.reader = own ? j->reader : NULL,
 		.reader_arg = j->reader_arg,
+		.overrides = j->overrides,
+		.n_overrides = j->n_overrides,
 		.admit = j->admit,
-		.base = j->admit && same ? &x->last : NULL};
+		.base = j->admit && own && is_last(x, j) ? &x->last : NULL};
 	struct planning p;
 
 	if (!x->pool && parallel_new(cores > 1 ? (unsigned)cores : 1, &x->pool) < 0)
@@ -97,7 +134,7 @@ static void run_job(struct aside_job *job)
 	if (j->rc == 0 && j->admit)
 		planning_free(&p);
 	else if (j->rc == 0)
-		keep_last(x, &p, &j->text);
+		keep_last(x, &p, j);
 }
 
 /* ---- on the main thread */
@@ -113,6 +150,26 @@ static void job_done(struct aside_job *job)
 		http_json_give(&r, 200, j->json);
 	api_answer(j->call, &r);
 	job_free(j);
+}
+
+static int copy_overrides(const struct gateway *g, struct plan_job *j)
+{
+	const char *key, *value;
+	size_t n = 0;
+
+	while (gateway_override(g, n, &key, &value))
+		n++;
+	j->overrides = calloc(n + 1, sizeof(*j->overrides));
+	while (j->overrides && j->n_overrides < n) {
+		struct planning_override *to = &j->overrides[j->n_overrides];
+
+		gateway_override(g, j->n_overrides, &key, &value);
+		*to = (struct planning_override){strdup(key), strdup(value)};
+		j->n_overrides++;
+		if (!to->key || !to->value)
+			return -ENOMEM;
+	}
+	return j->overrides ? 0 : -ENOMEM;
 }
 
 static void start(struct api *a, struct http_request *q, bool admit)
@@ -134,7 +191,7 @@ static void start(struct api *a, struct http_request *q, bool admit)
 	j->name = strdup(file ? file : "policy");
 	j->length = q->length;
 	j->body = q->length ? http_take_body(q) : calloc(1, 1);
-	if (!j->text || !j->name || !j->body) {
+	if (copy_overrides(a->gateway, j) < 0 || !j->text || !j->name || !j->body) {
 		job_free(j);
 		return;
 	}
@@ -162,7 +219,6 @@ void api_plans_stop(struct api *a)
 	if (!x || !aside_free(x->aside, END_WAIT))
 		return; /* a plan is being made: its memory stays */
 	parallel_free(x->pool);
-	planning_free(&x->last);
-	free(x->last_text);
+	forget_last(x);
 	free(x);
 }
