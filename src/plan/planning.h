@@ -49,7 +49,8 @@ struct planning_tenant { /* one that is planned, or has a trace and no slo */
 	size_t requests; /* of its trace */
 	size_t of_kind;  /* those of the kind of its slo */
 	bool too_short;  /* for its percentile */
-	bool borrowed;   /* its hops are those of `base` */
+	bool borrowed;   /* its trace and hops are those of `base` … */
+	bool own_hop;    /* … but not its hops */
 	bool held;       /* requests of its trace, by this max of this tenant: */
 	size_t held_by;  /* index in the policy: itself, or a group of it */
 	struct weir_limit held_max;
@@ -144,7 +145,7 @@ bool planning_crowded(const struct planning *p, uint32_t stage);
 /* Return true if a max holds a tenant's trace, or a min does not fit: then no remedy is sought. */
 bool planning_limited(const struct planning *p);
 
-/* Replay the traces, which were kept. If the plan misses an slo by its bounds, its priorities are first searched for slos that are
+/* Replay the traces, which were kept. Judged with a margin, the buckets get as much room to grow. If the plan misses an slo by its bounds, its priorities are first searched for slos that are
  * all larger by one factor. 0, -ENOMEM, or -EINVAL and the reason. */
 struct planning_replay {
 	unsigned alignments;

@@ -231,6 +231,7 @@ static bool borrow(struct reading *r, size_t index)
 		if (base->tenant[i].tenant == index && (!r->o->keep || base->tenant[i].kept)) {
 			p->tenants[p->n_traced] = base->tenants[i];
 			p->tenant[p->n_traced] = base->tenant[i];
+			p->tenant[p->n_traced].own_hop = false;
 			p->tenant[p->n_traced++].borrowed = true;
 			return true;
 		}
@@ -400,11 +401,12 @@ void planning_free(struct planning *p)
 {
 	if (p->planned)
 		plan_free(&p->plan);
-	for (uint32_t i = 0; i < p->n_traced; i++)
-		if (!p->tenant[i].borrowed) {
+	for (uint32_t i = 0; i < p->n_traced; i++) {
+		if (!p->tenant[i].borrowed)
 			planning_kept_free(p->tenant[i].kept, p->tenants[i].n_hops);
+		if (!p->tenant[i].borrowed || p->tenant[i].own_hop)
 			free(p->tenants[i].hop);
-		}
+	}
 	free(p->stage);
 	free(p->stages);
 	free(p->tenant);

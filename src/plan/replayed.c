@@ -88,6 +88,60 @@ static int loosen(struct planning *p)
 	return rc;
 }
 
+/* ---- room to grow */
+
+/* A replay that demands a margin leaves the same to the buckets: a tenant that sends 1 / (1 − margin) of its trace is still in profile. Its
+ * slo was judged by what its trace sends, so that costs no admission; with buckets that the trace just fits, every growth is best
+ * effort, and late. Bounds are those of the larger buckets. */
+static int widen(struct planning *p, double margin)
+{
+	uint32_t *priority = calloc(p->plan.system.n_hops + 1, sizeof(*priority));
+	struct plan plan;
+	int rc = priority ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; rc == 0 && i < p->plan.system.n_hops; i++)
+		priority[i] = p->plan.system.hops[i].priority;
+	for (uint32_t i = 0; rc == 0 && i < p->in.n_tenants; i++)
+		for (uint32_t k = 0; k < p->tenants[i].n_hops; k++) {
+			struct plan_hop *h = &p->tenants[i].hop[k];
+			double most = plan_rate_most(p->stages[h->stage].rate);
+
+			for (unsigned n = 0; n < h->n; n++) {
+				h->pair[n].rate = fmin(most, h->pair[n].rate / (1 - margin));
+				h->pair[n].size /= 1 - margin;
+			}
+			h->n = (unsigned)meister_pairs_reduce(h->pair, h->n);
+		}
+	if (rc == 0)
+		rc = plan_keep(&p->in, priority, &plan);
+	free(priority);
+	if (rc == 0) {
+		plan.found = p->plan.found;
+		plan.feasible = p->plan.feasible && plan.feasible;
+		plan_free(&p->plan);
+		p->plan = plan;
+	}
+	return rc;
+}
+
+/* Borrowed hops are those of another plan, and must not change. */
+static int own_hops(struct planning *p)
+{
+	for (uint32_t i = 0; i < p->in.n_tenants; i++) {
+		size_t size = p->tenants[i].n_hops * sizeof(struct plan_hop);
+		struct plan_hop *copy = p->tenant[i].borrowed ? malloc(size) : NULL;
+
+		if (p->tenant[i].borrowed && !copy)
+			return -ENOMEM;
+		if (copy) {
+			memcpy(copy, p->tenants[i].hop, size);
+			p->tenants[i].hop = copy;
+			p->tenant[i].own_hop = true;
+		}
+	}
+	return 0;
+}
+
 /* ---- the input */
 
 struct setting {
@@ -169,6 +223,10 @@ int planning_replay(struct planning *p, const struct planning_replay *how, struc
 
 	if (rc == 0 && !p->plan.feasible)
 		rc = loosen(p);
+	if (rc == 0 && how->judge && how->margin > 0) {
+		rc = own_hops(p);
+		rc = rc < 0 ? rc : widen(p, how->margin);
+	}
 	if (rc == 0) {
 		set_stages(p, &s);
 		set_tenants(p, &s);

@@ -58,7 +58,7 @@ int plan_hop_of(const struct meister_arrival *arrivals, size_t n, size_t k, doub
 
 	if (rc < 0)
 		return rc;
-	cap_rates(&f, arrivals, n, fmin(PLAN_RATE_MOST * rate, PLAN_RATE_GATE));
+	cap_rates(&f, arrivals, n, plan_rate_most(rate));
 	rc = meister_frontier_prune(&f, k, ret->pair, &ret->loss);
 	ret->load = f.mean;
 	meister_frontier_free(&f);

@@ -55,6 +55,13 @@ struct plan_input {
 	struct meister_search how;
 };
 
+static inline double plan_rate_most(double stage_rate)
+{
+	double most = PLAN_RATE_MOST * stage_rate;
+
+	return most < PLAN_RATE_GATE ? most : PLAN_RATE_GATE;
+}
+
 /* Reduce a trace at a stage of that rate to at most k pairs. n ≥ 1. Sets all of ret but `stage`. 0 or -ENOMEM. */
 int plan_hop_of(const struct meister_arrival *arrivals, size_t n, size_t k, double rate,
 	struct plan_hop *ret);
