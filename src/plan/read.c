@@ -252,6 +252,8 @@ static void read_untraced(struct planning *p, const struct weir_tenant *t, const
 					     : 1e-9 * estimate_work(&stage->estimate, NULL, op, 0,
 							      (uint32_t)STATION_PIECE);
 
+			if (s.link && p->policy->links[s.index].mtu)
+				work = fmin(work, (double)p->policy->links[s.index].mtu);
 			stage->untraced = fmax(stage->untraced, work);
 			note_largest(p, stage_index(p, s), work, t->path, true);
 		}
