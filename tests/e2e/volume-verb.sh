@@ -12,7 +12,8 @@ api()
 }
 
 mkdir vm other
-truncate -s 4M db.raw other/old.raw
+truncate -s 4M db.raw linked.raw other/old.raw
+ln -s linked.raw own-link.raw
 cat >weir.yaml <<END
 listen: "unix:$here/s.sock"
 classes:
@@ -23,6 +24,7 @@ resources:
     depth: 32
     volumes:
       - {name: db, back: "file:$here/db.raw"}
+      - {name: linked, back: "file:$here/own-link.raw"}
       - {dir: $here/vm, match: "*.raw", name: "vm-{stem}"}
   - {name: plain, back: "memory:1M"}
 tenants:
@@ -48,7 +50,7 @@ has stdout '"name": "vm-17"'
 python3 - <<'END' || fail "the list is wrong: $(cat stdout)"
 import json
 v = {x["name"]: x for x in json.load(open("stdout"))["volumes"]}
-assert set(v) == {"db", "vm-17"}, set(v)
+assert set(v) == {"db", "linked", "vm-17"}, set(v)
 x = v["vm-17"]
 assert (x["resource"], x["size"], x["class"], x["tenant"], x["clients"], x["from"]) == \
     ("nvme0", 8 << 20, "silver", "vms", 0, "api"), x
@@ -182,6 +184,8 @@ has stdout 16777216
 run 0 qemu-io -f raw -c "write -P 9 12M 1M" -c "read -P 9 12M 1M" "$(uri vm-17)"
 run 2 weir volume grow vm-17 4MiB
 has stderr "a volume cannot be made smaller"
+run 0 weir volume grow linked 8MiB # a volume of the policy's file, by its link
+test "$(stat -c %s linked.raw)" = 8388608 || fail "linked.raw is not 8 MiB"
 
 # ---- rm: not while it is connected; it may be repeated
 

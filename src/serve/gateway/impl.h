@@ -299,6 +299,9 @@ void gateway_resources_free(struct gateway *g);
 
 struct back;
 
+/* Return true if the volume's path may be a symbolic link: a user who may write to a folder of volumes must not make the gateway open
+ * other files. */
+bool gateway_volume_links(const struct weir_export *e);
 /* Open the back end of a volume, or (e NULL) of the resource, for the resource's thread. May block. */
 int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 	const struct gateway_resource *r, const struct weir_export *e, struct back **ret_back,

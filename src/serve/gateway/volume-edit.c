@@ -15,9 +15,11 @@
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -103,11 +105,23 @@ static int create_file(struct gateway *g, struct gateway_change *c, const struct
 	return rc;
 }
 
-/* Make the file of a volume longer; it is never made shorter. */
-static int grow_file(
-	const char *path, const struct policy_file *file, uint64_t size, struct weir_err *err)
+/* A device is grown by other means before. */
+static int check_device(int fd, const char *path, uint64_t size, struct weir_err *err)
 {
-	int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), rc = 0;
+	uint64_t is;
+	char text[32];
+
+	if (ioctl(fd, BLKGETSIZE64, &is) < 0)
+		return fail(err, path);
+	weir_units_show_size(is, text, sizeof(text));
+	return is < size ? weir_err_set(err, -EINVAL, "%s: the device has %s", path, text) : 0;
+}
+
+/* Make the file of a volume longer; it is never made shorter. */
+static int grow_file(const char *path, const struct policy_file *file, bool links, uint64_t size,
+	struct weir_err *err)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | (links ? 0 : O_NOFOLLOW)), rc = 0;
 	struct policy_file is;
 	struct stat st;
 
@@ -116,6 +130,8 @@ static int grow_file(
 	else if (file->ino && !policy_file_same(&is, file))
 		rc = weir_err_set(
 			err, -EBUSY, "%s: another file than the volume's is there now", path);
+	else if (S_ISBLK(st.st_mode))
+		rc = check_device(fd, path, size, err);
 	else if (S_ISREG(st.st_mode) && (uint64_t)st.st_size < size &&
 		 (ftruncate(fd, (off_t)size) < 0 || fsync(fd) < 0))
 		rc = fail(err, path);
@@ -342,8 +358,11 @@ static int check_growth(
 
 int gateway_volume_grow(struct gateway_change *c)
 {
+	const struct weir_policy *p = c->gateway->policy;
+	int at = policy_index_export(p, c->volume.name);
+	bool links = at >= 0 && gateway_volume_links(&p->exports[at]);
 	char *path = folder_path_of(c->grows->back_name);
-	int rc = path ? grow_file(path, &c->grows->file, c->volume.size, &c->err)
+	int rc = path ? grow_file(path, &c->grows->file, links, c->volume.size, &c->err)
 		      : no_memory(&c->err);
 
 	free(path);

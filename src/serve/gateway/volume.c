@@ -44,6 +44,11 @@ static bool is_left(struct gateway *g, const char *back)
 	return false;
 }
 
+bool gateway_volume_links(const struct weir_export *e)
+{
+	return e->from == POLICY_EXPORT_FILE || strncmp(e->back, "file:/dev/", 10) == 0;
+}
+
 int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 	const struct gateway_resource *r, const struct weir_export *e, struct back **ret_back,
 	struct weir_err *err)
@@ -70,8 +75,7 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 		.tls_psk = spec->tls.psk,
 	};
 
-	/* a user who may write to the folder must not make the gateway open other files by a link */
-	c.no_links = e && e->from != POLICY_EXPORT_FILE && strncmp(e->back, "file:/dev/", 10) != 0;
+	c.no_links = e && !gateway_volume_links(e);
 	c.read_only |= e && e->read_only;
 	c.followed = e && folders_has(g->folders, e->back);
 	return back_open(name, &c, ret_back, err);
