@@ -13,12 +13,26 @@ void lane_weigh_bank(struct lane *l, unsigned without, int64_t weight, int64_t a
 	l->weight += frozen ? 0 : weight;
 }
 
+void lane_banks_stay(struct lane *l, int64_t move)
+{
+	for (unsigned b = 1; b < LANE_BANKS; b++)
+		if (lane_frozen(l, b)) {
+			l->bank[b].frozen += (uint64_t)move;
+			l->bank[b].ahead -= (double)l->bank[b].weight * (double)move;
+		}
+}
+
+/* Return the distance of V from the origin of the banks' sums. */
+static double lane_moved(const struct lane *l)
+{
+	return (double)(int64_t)(l->now - l->origin);
+}
+
 void lane_originate(struct lane *l)
 {
 	for (unsigned b = 1; b < LANE_BANKS; b++)
 		if (!lane_frozen(l, b))
-			l->bank[b].ahead -=
-				(double)l->bank[b].weight * (double)(l->now - l->origin);
+			l->bank[b].ahead -= (double)l->bank[b].weight * lane_moved(l);
 	l->origin = l->now;
 }
 
@@ -56,7 +70,7 @@ static void lane_freeze(struct lane *l, unsigned without, bool freeze)
 		if (!freeze)
 			lane_move(&l->groups[id], (int64_t)by);
 	}
-	double moved = (double)bank->weight * (double)(l->now - l->origin);
+	double moved = (double)bank->weight * lane_moved(l);
 
 	/* V follows the mean of the children that are not frozen. */
 	if (freeze) {

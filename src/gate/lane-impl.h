@@ -13,7 +13,7 @@
 
 #define LANE_SLOT_BITS 2 /* a slot is a quarter of a width */
 #define LANE_FAR       (UINT64_C(1) << 62)
-#define LANE_ORIGIN    (UINT64_C(1) << 56) /* tags: longest distance over which sums are kept */
+#define LANE_ORIGIN    (INT64_C(1) << 56) /* tags: longest distance over which sums are kept */
 
 /* Move the first slot of a group by this distance. */
 static inline void lane_move(struct lane_group *q, int64_t by)
@@ -75,6 +75,8 @@ static inline void lane_weigh(struct lane *l, unsigned without, int64_t weight, 
 		lane_weigh_bank(l, without, weight, ahead);
 }
 
+/* Keep the tags of the frozen banks where they are, though V has gone back by -move. */
+void lane_banks_stay(struct lane *l, int64_t move);
 /* Make V the origin of the banks' sums, since it has advanced far. */
 void lane_originate(struct lane *l);
 /* Index groups by number from now on, since there may be several of one key. */

@@ -218,7 +218,7 @@ void lane_serve(struct lane *l, struct lane_entry *entry, double cost, double st
 	lane_settle(l);
 	lane_tag(entry, step);
 	lane_move_on(l, cost, false);
-	if (__builtin_expect(l->banked, 0) && l->now - l->origin >= LANE_ORIGIN)
+	if (__builtin_expect(l->banked, 0) && (int64_t)(l->now - l->origin) >= LANE_ORIGIN)
 		lane_originate(l);
 }
 
@@ -234,7 +234,7 @@ POOL_HOT void lane_alone(struct lane *l, const struct lane_home *h, struct lane_
 	l->weight = (int64_t)each;
 	l->owed = 0;
 	l->floor = l->before;
-	if (__builtin_expect(ahead <= back && back < 0 && !l->banked, 1)) {
+	if (__builtin_expect(ahead <= back && back < 0, 1)) {
 		l->now = l->before;
 	} else if (ahead <= 0) {
 		l->owed = each * (double)ahead;

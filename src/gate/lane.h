@@ -25,9 +25,9 @@
  *         Inside a slot the order is first come, first served. A child enters and leaves from anywhere in O(1).
  *         A child may have requests of some kinds only, and sometimes only some kinds are allowed (above.h).
  *         Children that have the same kinds are a bank: groups of their own, by the same V. While no kind of a bank
- *         is allowed the bank is frozen: its weights are not in W, and when it thaws its tags are as far from V as
- *         they were. So a bank that waits for an ancestor's bucket gains and loses nothing by that, and its children
- *         keep their order. A lane has banks from when a child first lacks a kind. Start tags are rounded down and
+ *         is allowed the bank is frozen: its weights are not in W, V goes to the mean of the others, and as V
+ *         advances from there the bank's tags do, too. So a bank that waits for an ancestor's bucket gains and loses
+ *         nothing by that, and its children keep their order. A lane has banks from when a child first lacks a kind. Start tags are rounded down and
  *         finish tags up, so that a child that is eligible or due by its exact tags is so by the rounded ones, too.
  *         A width is less than 2·c/r, and with a slot less than 2.5·c/r.
  * DIFFERS QFQ fixes a flow's group and sorts groups by four bitmaps, which presumes that no tag is late by
@@ -290,12 +290,12 @@ POOL_HOT void lane_leave_last(struct lane *l, struct lane_entry *entry)
  * that waits is in no group afterwards. */
 void lane_reweigh(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double before, double weight);
-/* Take V back to the mean, if late children have begun to wait (LAW), but not before the floor. With banks V stands
- * still instead: the mean of the few children that are allowed may be anywhere. */
+/* Take V back to the mean, if late children have begun to wait (LAW) or children ahead of it have been frozen, but not
+ * before the floor. No tag moves, not even those of frozen banks. */
 void lane_settle_back(struct lane *l);
 POOL_HOT void lane_settle(struct lane *l)
 {
-	if (l->owed < 0 && !l->banked)
+	if (l->owed < 0)
 		lane_settle_back(l);
 }
 /* Raise the floor before a child is served, which moves its tag by `step`. If the lane chose the child (a run does

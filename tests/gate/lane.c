@@ -552,7 +552,7 @@ static void leaves_in_advance(void)
 	}
 }
 
-/* A child of a bank that was frozen for a while leaves, with its distance from V unchanged. */
+/* A child of a bank that was frozen for a while leaves, as far ahead of the other child as before. */
 static void leaves_a_bank(void)
 {
 	static struct model m;
@@ -562,7 +562,7 @@ static void leaves_a_bank(void)
 	entry->without = 1;
 	join(&m, 0, 100, 1);
 	join(&m, 1, 100, 1);
-	serve(&m, 1, 100); /* ahead by 50 */
+	serve(&m, 1, 100); /* ahead of the other by 100, and of V by 50 */
 	lane_allow(&m.l, 1);
 	for (unsigned i = 1; i <= 5; i++) { /* V is the tag of the other child, which is alone */
 		serve(&m, 0, 100);
@@ -570,7 +570,7 @@ static void leaves_a_bank(void)
 	}
 	lane_allow(&m.l, LANE_KINDS);
 	leave(&m, 1);
-	CHECK_NEAR((double)(int64_t)(entry->tag - m.l.now) / m.h.unit, 50, 1e-3);
+	CHECK_NEAR((double)(int64_t)(entry->tag - m.l.now) / m.h.unit, 100, 1e-3);
 	lane_free(&m.l);
 }
 

@@ -73,9 +73,17 @@ static void a_raised_weight(void)
 
 /* A tenant of weight 1 is served alone, then many of weight 16 begin to wait, and after `rounds`
  * services one of weight 2^20. It is served at least once per 2 + K/s services. */
-static void heavy_beside_many(unsigned rounds)
+static void heavy_beside_many(unsigned rounds, bool banks)
 {
 	struct bench b = bench_new((struct weir_gate_config){.window = 1});
+
+	if (banks) /* a limit that never binds, for writes only: the tenants only read */
+		buckets(&b, WEIR_ROOT,
+			&(struct weir_bucket_spec){.kind = WEIR_HOLD,
+				.ops = 1 << WEIR_WRITE,
+				.rate = 1e6,
+				.size = 1e6},
+			1);
 	weir_node light = leaf(&b, WEIR_ROOT, 1), heavy = leaf(&b, WEIR_ROOT, 1 << 20);
 
 	submit_many(&b, light, 0, 2);
@@ -97,7 +105,14 @@ static void heavy_beside_many(unsigned rounds)
 static void the_heavy(void)
 {
 	for (unsigned rounds = 0; rounds < 1200; rounds += 16)
-		heavy_beside_many(rounds);
+		heavy_beside_many(rounds, false);
+}
+
+/* The same where the lane keeps children apart by the kinds that they lack. */
+static void the_heavy_of_a_bank(void)
+{
+	for (unsigned rounds = 0; rounds < 1200; rounds += 16)
+		heavy_beside_many(rounds, true);
 }
 
 /* ---- law 6 for tenants that come and go, all of weight 1 */
@@ -201,6 +216,7 @@ int main(void)
 {
 	RUN(a_raised_weight);
 	RUN(the_heavy);
+	RUN(the_heavy_of_a_bank);
 	RUN(those_that_come_and_go);
 	return 0;
 }
