@@ -406,7 +406,6 @@ int gateway_plan_read(
 	memcpy(p->text, text, len);
 	p->text[len] = 0;
 	p->len = len;
-	gateway_digest(text, len, p->digest);
 	*ret_plan = p;
 	return 0;
 }

@@ -201,6 +201,8 @@ static int make(struct gateway *g, struct gateway_change *c, struct gateway_draf
 		plan->number = c->number;
 		plan->applied = now_s();
 		memcpy(plan->tenants_digest, c->tenants_digest, sizeof(plan->tenants_digest));
+		if (c->tenants_digest[0])
+			gateway_digest(c->text, c->len, plan->digest);
 	}
 	if (gateway_version_share(g->in_force, &d->version) < 0) {
 		gateway_plan_drop(plan);

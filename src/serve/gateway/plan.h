@@ -42,8 +42,9 @@ struct gateway_plan {
 	uint64_t number; /* counts the plans of a gateway, from 1 on */
 	double applied;  /* s since 1970 */
 	char policy[GATEWAY_DIGEST];
-	char digest[GATEWAY_DIGEST]; /* of the file */
-	/* of the file of tenants for which the cluster's controller has sent it; "": it is for this gateway's policy */
+	/* of the file as the cluster's controller has sent it, and of the file of tenants for which it was made; "": it is for this
+	 * gateway's policy */
+	char digest[GATEWAY_DIGEST];
 	char tenants_digest[GATEWAY_DIGEST];
 	const char *made; /* as the file has it; "": it does not say */
 	struct gateway_plan_profile {
