@@ -14,6 +14,8 @@ void meister_meter_start(struct meister_meter *m, const struct weir_bucket_spec 
 		.slack = (double)slack / WEIR_SEC,
 		.last = now,
 		.second = now / WEIR_SEC};
+	for (unsigned i = 0; i < 2; i++)
+		m->bins[i].at = now - now % spans[i];
 	for (unsigned i = 0; i < n; i++) {
 		m->level[i] = pairs[i].size;
 		m->full_at[i] = now;
@@ -66,38 +68,48 @@ static void roll_seconds(struct meister_meter *m, weir_time now)
 	m->second = second;
 }
 
-static void add_work(struct meister_meter *m, weir_time now, double cost)
+/* Time has gone on to `now`: complete the spans that it leaves. */
+static void roll(struct meister_meter *m, weir_time now)
 {
 	roll_seconds(m, now);
-	m->seconds[(uint64_t)m->second % SECONDS] += (float)cost;
 	for (unsigned i = 0; i < 2; i++) {
 		struct meter_bin *b = &m->bins[i];
-		int64_t at = now / spans[i];
 
-		if (at != b->at) {
-			if (m->since)
-				compare(m, b->work, spans[i]);
-			*b = (struct meter_bin){at, 0};
-		}
-		b->work += cost;
+		if (now - b->at < spans[i])
+			continue;
+		if (m->since)
+			compare(m, b->work, spans[i]);
+		*b = (struct meter_bin){now - now % spans[i], 0};
+	}
+}
+
+/* Refill the buckets up to `now`. */
+static void refill(struct meister_meter *m, weir_time now)
+{
+	double span = (double)(now - m->last) / WEIR_SEC;
+
+	m->last = now;
+	for (unsigned i = 0; i < m->n; i++) {
+		m->level[i] += m->pairs[i].rate * span;
+		if (m->level[i] < m->pairs[i].size)
+			continue;
+		m->level[i] = m->pairs[i].size;
+		m->full_at[i] = now;
+		m->work[i] = 0;
 	}
 }
 
 void meister_meter_add(struct meister_meter *m, weir_time now, double cost)
 {
-	double span = now > m->last ? (double)(now - m->last) / WEIR_SEC : 0;
 	unsigned broke = m->n;
 
-	m->last = now > m->last ? now : m->last;
+	if (now > m->last) { /* many requests arrive at one time */
+		refill(m, now);
+		roll(m, now);
+	}
 	for (unsigned i = 0; i < m->n; i++) {
 		const struct weir_bucket_spec *p = &m->pairs[i];
 
-		m->level[i] += p->rate * span;
-		if (m->level[i] >= p->size) {
-			m->level[i] = p->size;
-			m->full_at[i] = m->last;
-			m->work[i] = 0;
-		}
 		m->work[i] += cost;
 		if (broke == m->n && m->level[i] + p->rate * m->slack < fmin(cost, p->size))
 			broke = i;
@@ -120,7 +132,9 @@ void meister_meter_add(struct meister_meter *m, weir_time now, double cost)
 			note_ratio(m, m->work[broke] / curve(m, broke, m->last - m->full_at[broke]),
 				m->last - m->full_at[broke]);
 	}
-	add_work(m, m->last, cost);
+	m->seconds[(uint64_t)m->second % SECONDS] += (float)cost;
+	m->bins[0].work += cost;
+	m->bins[1].work += cost;
 }
 
 int meister_meter_tick(struct meister_meter *m, weir_time now)

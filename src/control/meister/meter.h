@@ -35,7 +35,7 @@ struct meister_meter {
 	double excess;                  /* since then */
 	weir_time over;                 /* its span; 0: at once */
 	struct meter_bin {              /* a span that is not complete */
-		int64_t at;
+		weir_time at;           /* its begin */
 		double work;
 	} bins[2];
 	int64_t second;
