@@ -2,6 +2,7 @@
 /* control: `weir control`, the controller of a cluster. */
 #include "serve/host/control.h"
 #include "cli/serve.h"
+#include "cli/common/files.h"
 #include "cli/common/stay.h"
 #include "serve/loop/stream.h"
 #include <errno.h>
@@ -33,21 +34,22 @@ static int control_fail(int code, const struct weir_err *err)
 	return code == -EINVAL ? 2 : 1;
 }
 
-static int read_policy(const char *path, struct weir_policy **ret_policy, struct weir_err *err)
+static int read_policy(
+	const char *path, struct weir_policy **ret_policy, char **ret_text, struct weir_err *err)
 {
 	struct serve_policy p;
 	int rc = serve_policy_read(path, false, &p, err);
 
 	if (rc < 0)
 		return rc == -ENOMEM ? rc : -EINVAL;
-	free(p.text);
+	*ret_text = p.text;
 	*ret_policy = p.policy;
 	return 0;
 }
 
-static int reread(void *arg, struct weir_policy **ret_policy, struct weir_err *err)
+static int reread(void *arg, struct weir_policy **ret_policy, char **ret_text, struct weir_err *err)
 {
-	return read_policy(arg, ret_policy, err);
+	return read_policy(arg, ret_policy, ret_text, err);
 }
 
 static int run_control(struct control *l, const char *pidfile)
@@ -69,13 +71,14 @@ static int start_control(
 	struct weir_policy *p;
 	struct control *l;
 	struct weir_err err;
-	int status, rc = read_policy(path, &p, &err);
+	int status, rc = read_policy(path, &p, &o->text, &err);
 
 	if (rc < 0)
 		return control_fail(rc, &err);
 	if (values[CHECK]) {
 		rc = control_check(p, &err);
 		weir_policy_free(p);
+		free(o->text);
 		if (rc == 0)
 			printf("%s: ok\n", path);
 		return rc < 0 ? control_fail(rc, &err) : 0;
@@ -83,6 +86,8 @@ static int start_control(
 	stay_log(level, p, values[LOG_JSON]);
 	o->reread = reread;
 	o->reread_arg = path;
+	o->file = path;
+	o->reader = files_read_beside;
 	rc = control_new(p, o, &l, &err);
 	if (rc < 0)
 		return control_fail(rc, &err);

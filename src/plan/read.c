@@ -204,7 +204,7 @@ bool planning_path(const struct planning *p, const struct weir_tenant *t, struct
 			ret->storage++;
 		return true;
 	}
-	return p->policy->n_resources == 1;
+	return p->policy->n_resources == 1 && !(t->planned && t->planned->elsewhere);
 }
 
 static void note_largest(
@@ -262,7 +262,7 @@ static void read_untraced(struct planning *p, const struct weir_tenant *t, const
 
 static bool is_traced(const struct weir_tenant *t)
 {
-	return t->planned && t->planned->trace;
+	return t->planned && t->planned->trace && !t->planned->elsewhere;
 }
 
 /* Read a tenant with an slo, or one without. */

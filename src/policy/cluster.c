@@ -10,6 +10,7 @@
  */
 #include "policy/index.h"
 #include "control/controller.h"
+#include "policy/plan.h"
 #include "wire/peer.h"
 #include <math.h>
 #include <stdio.h>
@@ -130,6 +131,14 @@ void policy_cluster_read(struct policy_reading *r, yamldoc_node root)
 static bool is_server(const struct weir_policy_cluster *c, const char *name)
 {
 	return bsearch(&name, c->servers, c->n_servers, sizeof(*c->servers), by_text);
+}
+
+bool policy_cluster_elsewhere(const struct weir_policy *p, const char *name)
+{
+	struct policy_stage s;
+
+	return p->cluster.n_servers && is_server(&p->cluster, name) &&
+	       !policy_plan_stage(p, name, &s);
 }
 
 void policy_cluster_read_tenant(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)

@@ -244,12 +244,21 @@ static void read_path(struct policy_reading *r, yamldoc_node n, struct policy_pl
 		return;
 	to->path = path = policy_alloc(r, yamldoc_size(n) * sizeof(*path));
 	for (size_t i = 0; path && i < yamldoc_size(n); i++) {
+		const char *name = yamldoc_text(yamldoc_at(n, i));
+
+		if (name && policy_cluster_elsewhere(r->policy, name)) {
+			to->elsewhere = true;
+			storage++;
+			continue;
+		}
 		if (!read_stage(r, yamldoc_at(n, i), to, &path[to->n_path]))
 			return;
 		storage += !path[to->n_path++].link;
 	}
 	if (storage != 1)
 		policy_refuse(r, n, "must have one resource; links may stand before and after it");
+	if (to->elsewhere)
+		to->n_path = 0;
 }
 
 /* Read the trace of a tenant: a file, or {file, tenant}. */

@@ -7,6 +7,9 @@
 /* Find a resource or a link by its name; false: there is none. */
 bool policy_plan_stage(const struct weir_policy *p, const char *name, struct policy_stage *ret);
 
+/* Return true if a name is a server of the cluster, and no resource or link of this policy. */
+bool policy_cluster_elsewhere(const struct weir_policy *p, const char *name);
+
 /* Return the most requests inside: the depth, or the most to which its controller raises it; below 1: not stated. */
 double policy_plan_depth(const struct weir_resource *r);
 

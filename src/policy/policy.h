@@ -111,6 +111,7 @@ struct policy_planned {    /* keys of a tenant for a planner */
 	const struct policy_stage *path;
 	unsigned n_path;   /* 0: not stated */
 	unsigned together; /* tenants of one number have their bursts together; 0: none */
+	bool elsewhere;    /* its path is stated, and leads to another server of the cluster */
 	struct weir_place trace_at, path_at;
 };
 

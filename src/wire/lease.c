@@ -13,16 +13,18 @@
 
 enum { FLAG_CLOSED = 1, FLAG_HOLDS = 2, FLAG_CAP = 4, FLAG_LIMIT = 8, FLAG_MOVED = 16 };
 
+/* bytes of an entry in memory */
+#define ENTRY                                                                                      \
+	(sizeof(struct lease_demand) > sizeof(struct lease_tokens) ? sizeof(struct lease_demand)   \
+								   : sizeof(struct lease_tokens))
+
 int lease_message_room(struct lease_message *m, size_t n)
 {
-	size_t one = sizeof(struct lease_demand) > sizeof(struct lease_tokens)
-			     ? sizeof(struct lease_demand)
-			     : sizeof(struct lease_tokens);
 	void *new;
 
 	if (n <= m->room)
 		return 0;
-	new = calloc(n, one);
+	new = calloc(n, ENTRY);
 	if (!new)
 		return -ENOMEM;
 	lease_message_free(m);
@@ -90,6 +92,18 @@ static uint8_t *write_tokens(uint8_t *p, const struct lease_tokens *t)
 	return put_limit(p, t->limit);
 }
 
+static void get_digest(const uint8_t from[LEASE_DIGEST], uint64_t *f)
+{
+	for (int i = 0; i < LEASE_DIGEST / 8; i++)
+		f[i] = bytes_get64(from + 8 * i);
+}
+
+static void put_digest(const uint64_t *f, uint8_t to[LEASE_DIGEST])
+{
+	for (int i = 0; i < LEASE_DIGEST / 8; i++)
+		bytes_put64(to + 8 * i, f[i]);
+}
+
 /* Collect the fields of the body as numbers, in the order of the struct; unused ones are 0. */
 static void collect_fields(const struct lease_message *m, uint64_t f[FIELDS])
 {
@@ -109,6 +123,17 @@ static void collect_fields(const struct lease_message *m, uint64_t f[FIELDS])
 			(uint64_t)g->interval, g->hold, g->gap};
 
 		memcpy(f, v, m->kind == LEASE_ASK ? sizeof(v[0]) : sizeof(v));
+	} else if (m->kind == LEASE_PLAN) {
+		f[0] = m->plan.number;
+		f[1] = m->plan.length;
+		f[2] = m->plan.offset;
+		get_digest(m->plan.digest, &f[3]);
+		get_digest(m->plan.tenants, &f[7]);
+	} else if (m->kind == LEASE_HAS) {
+		const uint64_t v[] = {m->has.number, m->has.wanted, m->has.offset, m->has.refused};
+
+		memcpy(f, v, sizeof(v));
+		get_digest(m->has.digest, &f[4]);
 	}
 	f[FIELDS - 1] = m->n;
 }
@@ -129,7 +154,9 @@ size_t lease_write(uint8_t *out, const struct lease_message *m)
 	collect_fields(m, fields);
 	for (int i = 0; i < FIELDS; i++, p += 8)
 		bytes_put64(p, fields[i]);
-	for (size_t i = 0; i < m->n; i++)
+	if (lease_of_plan(m->kind) && m->n)
+		p = (uint8_t *)memcpy(p, m->bytes, m->n) + m->n;
+	for (size_t i = 0; !lease_of_plan(m->kind) && i < m->n; i++)
 		p = m->kind == LEASE_REPORT ? write_demand(p, &m->demands[i])
 					    : write_tokens(p, &m->tokens[i]);
 	bytes_put32(out + AT_BODY, (uint32_t)(p - out - PEER_HEAD));
@@ -262,6 +289,27 @@ static bool parse_grant(const uint64_t f[FIELDS], bool ask, struct lease_grant *
 	       g->hold < 1 << 16 && g->gap < 1 << 16 && g->hold && g->gap;
 }
 
+static bool parse_plan(const uint64_t f[FIELDS], struct lease_plan *p)
+{
+	const uint64_t n = f[FIELDS - 1];
+
+	*p = (struct lease_plan){.number = f[0], .length = f[1], .offset = f[2]};
+	put_digest(&f[3], p->digest);
+	put_digest(&f[7], p->tenants);
+	return p->length <= LEASE_PLAN_MAX && n <= LEASE_PART && p->offset <= p->length &&
+	       n <= p->length - p->offset && (p->number || !p->length);
+}
+
+static bool parse_has(const uint64_t f[FIELDS], struct lease_has *h)
+{
+	*h = (struct lease_has){.number = f[0], .wanted = f[1], .offset = f[2], .refused = f[3]};
+	put_digest(&f[4], h->digest);
+	for (int i = 8; i < FIELDS - 1; i++)
+		if (f[i])
+			return false;
+	return f[FIELDS - 1] <= LEASE_WHY_MAX && h->offset <= LEASE_PLAN_MAX;
+}
+
 static bool parse_fields(const uint64_t f[FIELDS], struct lease_message *m)
 {
 	switch (m->kind) {
@@ -271,6 +319,10 @@ static bool parse_fields(const uint64_t f[FIELDS], struct lease_message *m)
 		return parse_grant(f, false, &m->grant);
 	case LEASE_ASK:
 		return parse_grant(f, true, &m->grant);
+	case LEASE_PLAN:
+		return parse_plan(f, &m->plan);
+	case LEASE_HAS:
+		return parse_has(f, &m->has);
 	default:
 		for (int i = 0; i < FIELDS; i++)
 			if (f[i])
@@ -294,6 +346,17 @@ static enum peer_verdict read_entries(struct cursor *c, uint64_t n, struct lease
 	return c->bad || c->p != c->end ? PEER_BROKEN : PEER_TAKEN;
 }
 
+static enum peer_verdict read_bytes(struct cursor *c, uint64_t n, struct lease_message *m)
+{
+	if (n != (uint64_t)(c->end - c->p))
+		return PEER_BROKEN;
+	if (lease_message_room(m, n / ENTRY + 1))
+		return PEER_CROWD;
+	memcpy(m->bytes, c->p, n);
+	m->n = n;
+	return PEER_TAKEN;
+}
+
 enum peer_verdict lease_read(const uint8_t *in, size_t n, struct lease_message *ret)
 {
 	struct peer_message head;
@@ -314,8 +377,10 @@ enum peer_verdict lease_read(const uint8_t *in, size_t n, struct lease_message *
 	for (int i = 0; i < FIELDS; i++)
 		fields[i] = bytes_get64(in + PEER_HEAD + 8 * i);
 	if (!parse_fields(fields, ret) ||
-		(ret->kind != LEASE_REPORT && ret->kind != LEASE_GRANT && fields[FIELDS - 1]))
+		((ret->kind == LEASE_HELLO || ret->kind == LEASE_ASK) && fields[FIELDS - 1]))
 		return PEER_BROKEN;
+	if (lease_of_plan(ret->kind))
+		return read_bytes(&c, fields[FIELDS - 1], ret);
 	return read_entries(&c, fields[FIELDS - 1], ret);
 }
 

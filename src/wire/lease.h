@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lease: the messages between the servers of a cluster and its pShift controller, as bytes and
- * structs.
+ * lease: the messages between the servers of a cluster and its controller, as bytes and structs:
+ * pShift's tokens, and the cluster's plan.
  *
  * Messages follow each other on a stream, each in its frame. A frame begins with the 128 bytes that
  * start every Weir message (wire/peer.h: magic, version, cluster, instance, sequence, sent, nonce,
@@ -23,6 +23,10 @@
  * FRESH   `nonce` is the random number that the other side sent when the connection began, and
  *         `sequence` grows within a connection: so no message of an earlier connection can be
  *         replayed. Both sides begin with LEASE_HELLO, which carries the nonce that they expect.
+ *         The two kinds of a plan have a sequence of their own.
+ * REVISION The sequence of a HELLO is the revision that its sender speaks, which every revision
+ *         reads. 1: without plans; LEASE_REVISION: with them. No message of a later revision goes to
+ *         a peer of an earlier one.
  *
  * Pure: nothing here reads a socket or waits; only lease_message_room allocates.
  */
@@ -46,8 +50,18 @@ enum lease_kind {
 	LEASE_REPORT,     /* server → controller */
 	LEASE_ASK, /* controller → server: follow me (generation 0: do not), and report in full */
 	LEASE_GRANT, /* controller → server */
+	LEASE_PLAN, /* controller → server: a part of a plan, or its announcement without bytes */
+	LEASE_HAS,  /* server → controller: the plan that it has, and the part that it wants */
 	LEASE_KINDS
 };
+
+#define LEASE_REVISION 2                   /* from which on there are plans */
+#define LEASE_DIGEST   32                  /* bytes of a SHA-256 */
+#define LEASE_PART     (UINT32_C(1) << 16) /* most bytes of a part of a plan */
+#define LEASE_PLAN_MAX (UINT64_C(1) << 26) /* of a plan */
+#define LEASE_WHY_MAX  1000                /* of a reason */
+/* Most bytes of a frame that carries n bytes, the seal included. */
+#define LEASE_BYTES_FRAME(n) (PEER_HEAD + LEASE_BODY + (size_t)(n) + PEER_SEAL)
 
 enum lease_state { /* state of a server; see control/pshift/pshift.h */
 	LEASE_BLIND,
@@ -57,6 +71,11 @@ enum lease_state { /* state of a server; see control/pshift/pshift.h */
 	LEASE_STATES
 };
 const char *lease_state_name(uint64_t state); /* as a word */
+
+static inline bool lease_of_plan(enum lease_kind kind)
+{
+	return kind == LEASE_PLAN || kind == LEASE_HAS;
+}
 
 struct lease_report {                    /* a server's report about itself */
 	uint64_t generation, controller; /* of the controller followed; 0: none */
@@ -108,6 +127,24 @@ struct lease_tokens { /* grant of one bucket at one server */
 	bool moved;
 };
 
+struct lease_plan {
+	uint64_t
+		number; /* a later plan has a higher one; 0: there is none, and the server tells its own */
+	uint64_t length;               /* bytes of the whole; 0: no plan is to be in force */
+	uint64_t offset;               /* of this part */
+	uint8_t digest[LEASE_DIGEST];  /* SHA-256 of the whole */
+	uint8_t tenants[LEASE_DIGEST]; /* of the file of tenants for which it was made */
+};
+
+struct lease_has {
+	uint64_t number;              /* of the last plan that the server took; 0: none */
+	uint8_t digest[LEASE_DIGEST]; /* of the one in force; zeroes: none is */
+	uint64_t wanted,
+		offset; /* the number of the plan of which it wants a part, and from where; 0: none */
+	uint64_t
+		refused; /* the number of the plan that it refused last; the bytes are the reason; 0: none */
+};
+
 struct lease_message {
 	enum lease_kind kind;
 	uint64_t cluster, instance, sequence;
@@ -117,11 +154,14 @@ struct lease_message {
 	union {
 		struct lease_report report;
 		struct lease_grant grant; /* ASK: only the generation */
+		struct lease_plan plan;
+		struct lease_has has;
 	};
-	size_t n; /* entries */
+	size_t n; /* entries; PLAN, HAS: bytes */
 	union {
 		struct lease_demand *demands; /* REPORT */
 		struct lease_tokens *tokens;  /* GRANT */
+		uint8_t *bytes;               /* PLAN, HAS */
 	};
 	size_t room; /* entries allocated by this message; 0: the caller owns the entries */
 };
@@ -131,8 +171,8 @@ struct lease_message {
 int lease_message_room(struct lease_message *m, size_t n);
 void lease_message_free(struct lease_message *m); /* frees only the entries */
 
-/* Write the message without the seal and return its size; `out` has LEASE_FRAME(m->n) bytes. The
- * message must be well formed. */
+/* Write the message without the seal and return its size; `out` has LEASE_FRAME(m->n) bytes, or
+ * LEASE_BYTES_FRAME(m->n). The message must be well formed. */
 size_t lease_write(uint8_t *out, const struct lease_message *m);
 
 /* Check the first PEER_HEAD bytes. Return PEER_TAKEN and the bytes of the frame before its seal; or

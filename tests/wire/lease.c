@@ -229,6 +229,41 @@ static void numbers_have_one_form(void)
 	lease_message_free(&back);
 }
 
+static void plan_goes_round(void)
+{
+	uint8_t text[] = "{\"version\": 1}";
+	struct lease_message m = head(LEASE_PLAN), back = {0};
+	size_t n;
+
+	m.plan = (struct lease_plan){3, 100, 20, {1, 2, 255}, {4, [31] = 5}};
+	m.bytes = text;
+	m.n = sizeof(text);
+	n = lease_write(frame, &m);
+	CHECK(n + PEER_SEAL == LEASE_BYTES_FRAME(m.n));
+	CHECK_INT(again(&m, &back), PEER_TAKEN);
+	CHECK(back.kind == LEASE_PLAN && back.n == m.n && memcmp(back.bytes, text, m.n) == 0);
+	CHECK(memcmp(&back.plan, &m.plan, sizeof(m.plan)) == 0);
+	CHECK_INT(lease_read(frame, n - 1, &back), PEER_BROKEN);
+	CHECK_INT(lease_read(frame, n + 1, &back), PEER_BROKEN);
+	m.plan.offset = 90; /* beyond the end */
+	CHECK_INT(again(&m, &back), PEER_BROKEN);
+	m.plan.offset = 0;
+	m.plan.length = LEASE_PLAN_MAX + 1;
+	CHECK_INT(again(&m, &back), PEER_BROKEN);
+	m.plan.length = 100;
+	m.plan.number = 0; /* no plan has bytes */
+	CHECK_INT(again(&m, &back), PEER_BROKEN);
+	m = head(LEASE_HAS);
+	m.has = (struct lease_has){3, {9, [31] = 1}, 4, 65536, 2};
+	m.bytes = text;
+	m.n = 5;
+	CHECK_INT(again(&m, &back), PEER_TAKEN);
+	CHECK(memcmp(&back.has, &m.has, sizeof(m.has)) == 0 && memcmp(back.bytes, text, 5) == 0);
+	m.has.offset = LEASE_PLAN_MAX + 1;
+	CHECK_INT(again(&m, &back), PEER_BROKEN);
+	lease_message_free(&back);
+}
+
 int main(void)
 {
 	RUN(report_goes_round);
@@ -238,5 +273,6 @@ int main(void)
 	RUN(nonsense_is_refused);
 	RUN(count_is_bounded);
 	RUN(numbers_have_one_form);
+	RUN(plan_goes_round);
 	return 0;
 }

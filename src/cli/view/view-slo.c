@@ -70,9 +70,9 @@ static void write_out(const char *path, const json_t *claim, FILE *to)
 
 	if (!json_is_object(out))
 		return;
-	fprintf(to, "%s sends %.3gx its profile over %s: held to best effort (%s, for %s)\n", path,
-		view_number(out, "times"),
-		json_is_number(over) ? view_seconds(json_number_value(over), a) : "a moment",
+	fprintf(to, "%s sends %.3gx its profile %s%s: held to best effort (%s, for %s)\n", path,
+		view_number(out, "times"), json_is_number(over) ? "over " : "at ",
+		json_is_number(over) ? view_seconds(json_number_value(over), a) : "once",
 		resource ? resource : "?", view_seconds(view_number(out, "for_s"), b));
 }
 

@@ -6,40 +6,55 @@
 #define SECONDS 64
 static const weir_time spans[2] = {10 * WEIR_MS, 100 * WEIR_MS};
 
-void meister_meter_start(
-	struct meister_meter *m, const struct weir_bucket_spec *pairs, unsigned n, weir_time now)
+void meister_meter_start(struct meister_meter *m, const struct weir_bucket_spec *pairs, unsigned n,
+	weir_time slack, weir_time now)
 {
-	*m = (struct meister_meter){.pairs = pairs, .n = n, .last = now, .second = now / WEIR_SEC};
-	for (unsigned i = 0; i < n; i++)
+	*m = (struct meister_meter){.pairs = pairs,
+		.n = n,
+		.slack = (double)slack / WEIR_SEC,
+		.last = now,
+		.second = now / WEIR_SEC};
+	for (unsigned i = 0; i < 2; i++)
+		m->bins[i].at = now - now % spans[i];
+	for (unsigned i = 0; i < n; i++) {
 		m->level[i] = pairs[i].size;
+		m->full_at[i] = now;
+	}
 }
 
-/* Compare the work of a span with the planned curve. */
-static void compare(struct meister_meter *m, double work, weir_time span)
+static double curve(const struct meister_meter *m, unsigned i, weir_time span)
 {
-	double planned = INFINITY, ratio;
+	return m->pairs[i].rate * ((double)span / WEIR_SEC + m->slack) + m->pairs[i].size;
+}
 
-	for (unsigned i = 0; i < m->n; i++)
-		planned = fmin(
-			planned, m->pairs[i].rate * ((double)span / WEIR_SEC) + m->pairs[i].size);
-	ratio = work / planned;
+static void note_ratio(struct meister_meter *m, double ratio, weir_time span)
+{
 	if (ratio > m->excess) {
 		m->excess = ratio;
 		m->over = span;
 	}
 }
 
+/* Compare the work of a span with the planned curve. */
+static void compare(struct meister_meter *m, double work, weir_time span)
+{
+	double planned = INFINITY;
+
+	for (unsigned i = 0; i < m->n; i++)
+		planned = fmin(planned, curve(m, i, span));
+	note_ratio(m, work / planned, span);
+}
+
 /* The seconds before the one of `now` are complete. */
 static void roll_seconds(struct meister_meter *m, weir_time now)
 {
 	static const unsigned lengths[] = {1, 10, 60};
-	int64_t second;
+	int64_t second = now / WEIR_SEC;
 	double work = 0;
 	unsigned k = 0;
 
-	if (now < (m->second + 1) * WEIR_SEC)
+	if (second <= m->second)
 		return;
-	second = now / WEIR_SEC;
 	for (unsigned i = 1; i <= 60 && m->since; i++) {
 		work += m->seconds[(uint64_t)(m->second - i + 1) % SECONDS];
 		if (i == lengths[k])
@@ -53,44 +68,52 @@ static void roll_seconds(struct meister_meter *m, weir_time now)
 	m->second = second;
 }
 
-static void add_work(struct meister_meter *m, weir_time now, double cost)
+/* Time has gone on to `now`: complete the spans that it leaves. */
+static void roll(struct meister_meter *m, weir_time now)
 {
 	roll_seconds(m, now);
-	m->seconds[(uint64_t)m->second % SECONDS] += (float)cost;
 	for (unsigned i = 0; i < 2; i++) {
 		struct meter_bin *b = &m->bins[i];
 
-		if (now >= b->end) {
-			if (m->since)
-				compare(m, b->work, spans[i]);
-			*b = (struct meter_bin){(now / spans[i] + 1) * spans[i], 0};
-		}
-		b->work += cost;
+		if (now - b->at < spans[i])
+			continue;
+		if (m->since)
+			compare(m, b->work, spans[i]);
+		*b = (struct meter_bin){now - now % spans[i], 0};
 	}
 }
 
-static double least(double a, double b) /* fmin is a call */
-{
-	return a < b ? a : b;
-}
-
-static void fill(struct meister_meter *m, weir_time now)
+/* Refill the buckets up to `now`. */
+static void refill(struct meister_meter *m, weir_time now)
 {
 	double span = (double)(now - m->last) / WEIR_SEC;
 
-	for (unsigned i = 0; i < m->n; i++)
-		m->level[i] = least(m->pairs[i].size, m->level[i] + m->pairs[i].rate * span);
 	m->last = now;
+	for (unsigned i = 0; i < m->n; i++) {
+		m->level[i] += m->pairs[i].rate * span;
+		if (m->level[i] < m->pairs[i].size)
+			continue;
+		m->level[i] = m->pairs[i].size;
+		m->full_at[i] = now;
+		m->work[i] = 0;
+	}
 }
 
 void meister_meter_add(struct meister_meter *m, weir_time now, double cost)
 {
-	unsigned broke = 0;
+	unsigned broke = m->n;
 
-	if (now > m->last) /* requests of one batch have one time */
-		fill(m, now);
-	while (broke < m->n && m->level[broke] >= least(cost, m->pairs[broke].size))
-		broke++;
+	if (now > m->last) { /* many requests arrive at one time */
+		refill(m, now);
+		roll(m, now);
+	}
+	for (unsigned i = 0; i < m->n; i++) {
+		const struct weir_bucket_spec *p = &m->pairs[i];
+
+		m->work[i] += cost;
+		if (broke == m->n && m->level[i] + p->rate * m->slack < fmin(cost, p->size))
+			broke = i;
+	}
 	for (unsigned i = 0; broke == m->n && i < m->n; i++)
 		m->level[i] -= cost;
 	if (broke == m->n) {
@@ -105,8 +128,13 @@ void meister_meter_add(struct meister_meter *m, weir_time now, double cost)
 			m->over = 0;
 			m->said = false;
 		}
+		if (m->last - m->full_at[broke] < WEIR_SEC)
+			note_ratio(m, m->work[broke] / curve(m, broke, m->last - m->full_at[broke]),
+				m->last - m->full_at[broke]);
 	}
-	add_work(m, m->last, cost);
+	m->seconds[(uint64_t)m->second % SECONDS] += (float)cost;
+	m->bins[0].work += cost;
+	m->bins[1].work += cost;
 }
 
 int meister_meter_tick(struct meister_meter *m, weir_time now)

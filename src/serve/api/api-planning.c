@@ -10,6 +10,7 @@
 #include "base/container.h"
 #include "plan/ask.h"
 #include "serve/api/api-impl.h"
+#include "serve/api/planning.h"
 #include "serve/loop/aside.h"
 #include "serve/loop/parallel.h"
 #include <errno.h>
@@ -32,7 +33,8 @@ struct api_plans {
 struct plan_job {
 	struct aside_job job;
 	struct api_plans *plans;
-	struct api_call *call;
+	void (*answer)(void *arg, struct http_reply *r);
+	void *arg;
 	char *text, *name, *file, *body;
 	size_t length;
 	weir_policy_reader *reader;
@@ -148,7 +150,7 @@ static void job_done(struct aside_job *job)
 		api_fail(&r, j->rc == -ENOMEM ? j->rc : -EINVAL, &j->err);
 	else
 		http_json_give(&r, 200, j->json);
-	api_answer(j->call, &r);
+	j->answer(j->arg, &r);
 	job_free(j);
 }
 
@@ -157,7 +159,7 @@ static int copy_overrides(const struct gateway *g, struct plan_job *j)
 	const char *key, *value;
 	size_t n = 0;
 
-	while (gateway_override(g, n, &key, &value))
+	while (g && gateway_override(g, n, &key, &value))
 		n++;
 	j->overrides = calloc(n + 1, sizeof(*j->overrides));
 	while (j->overrides && j->n_overrides < n) {
@@ -172,34 +174,65 @@ static int copy_overrides(const struct gateway *g, struct plan_job *j)
 	return j->overrides ? 0 : -ENOMEM;
 }
 
-static void start(struct api *a, struct http_request *q, bool admit)
+bool api_plans_post(struct api_plans **plans, const struct api_planned *of, struct http_request *q,
+	bool admit, void (*done)(void *arg, struct http_reply *r), void *arg)
 {
 	struct plan_job *j = calloc(1, sizeof(*j));
-	const char *file = j ? gateway_own_file(a->gateway, &j->reader, &j->reader_arg) : NULL;
 
-	if (!a->plans && (a->plans = calloc(1, sizeof(*a->plans))) &&
-		aside_new(gateway_loop(a->gateway), &a->plans->aside) < 0) {
-		free(a->plans);
-		a->plans = NULL;
+	if (!*plans && (*plans = calloc(1, sizeof(**plans))) &&
+		aside_new(of->loop, &(*plans)->aside) < 0) {
+		free(*plans);
+		*plans = NULL;
 	}
-	if (!j || !a->plans) {
+	if (!j || !*plans) {
 		free(j);
-		return;
+		return false;
 	}
-	j->text = strdup(gateway_policy_text(a->gateway));
-	j->file = file ? strdup(file) : NULL;
-	j->name = strdup(file ? file : "policy");
+	j->reader = of->reader;
+	j->reader_arg = of->reader_arg;
+	j->text = strdup(of->text);
+	j->file = of->file ? strdup(of->file) : NULL;
+	j->name = strdup(of->file ? of->file : "policy");
 	j->length = q->length;
 	j->body = q->length ? http_take_body(q) : calloc(1, 1);
-	if (copy_overrides(a->gateway, j) < 0 || !j->text || !j->name || !j->body) {
+	if (copy_overrides(of->gateway, j) < 0 || !j->text || !j->name || !j->body) {
 		job_free(j);
-		return;
+		return false;
 	}
 	j->job = (struct aside_job){.run = run_job, .done = job_done};
-	j->plans = a->plans;
+	j->plans = *plans;
 	j->admit = admit;
-	j->call = api_keep(q);
-	aside_post(a->plans->aside, &j->job);
+	j->answer = done;
+	j->arg = arg;
+	aside_post((*plans)->aside, &j->job);
+	return true;
+}
+
+void api_plans_free(struct api_plans *x)
+{
+	if (!x || !aside_free(x->aside, END_WAIT))
+		return; /* a plan is being made: its memory stays */
+	parallel_free(x->pool);
+	forget_last(x);
+	free(x);
+}
+
+/* ---- of a gateway */
+
+static void answer_call(void *arg, struct http_reply *r)
+{
+	api_answer(api_keep(arg), r);
+}
+
+static void start(struct api *a, struct http_request *q, bool admit)
+{
+	struct api_planned of = {.loop = gateway_loop(a->gateway),
+		.text = gateway_policy_text(a->gateway),
+		.gateway = a->gateway};
+
+	of.file = gateway_own_file(a->gateway, &of.reader, &of.reader_arg);
+	if (api_plans_post(&a->plans, &of, q, admit, answer_call, q))
+		api_keep(q);
 }
 
 void api_post_plan(struct api *a, struct http_request *q, struct http_reply *ret)
@@ -214,11 +247,5 @@ void api_post_admit(struct api *a, struct http_request *q, struct http_reply *re
 
 void api_plans_stop(struct api *a)
 {
-	struct api_plans *x = a->plans;
-
-	if (!x || !aside_free(x->aside, END_WAIT))
-		return; /* a plan is being made: its memory stays */
-	parallel_free(x->pool);
-	forget_last(x);
-	free(x);
+	api_plans_free(a->plans);
 }

@@ -110,6 +110,18 @@ struct gateway_change *gateway_change_plan(char *text, size_t len, bool dry)
 	return c;
 }
 
+struct gateway_change *gateway_change_plan_of_cluster(
+	char *text, size_t len, uint64_t number, const char *tenants)
+{
+	struct gateway_change *c = gateway_change_plan(text, len, false);
+
+	if (c) {
+		c->number = number;
+		memcpy(c->tenants_digest, tenants, GATEWAY_DIGEST);
+	}
+	return c;
+}
+
 struct gateway_change *gateway_change_reload(void)
 {
 	struct gateway_change *c = calloc(1, sizeof(*c));

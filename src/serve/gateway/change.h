@@ -49,6 +49,9 @@ struct gateway_change {
 	char *name;
 	bool keep, dry;
 	bool own; /* the operator's own file, which may name others */
+	/* plan: its number, 0: the next; of the cluster's controller: the digest of its tenants, else "" */
+	uint64_t number;
+	char tenants_digest[GATEWAY_DIGEST];
 	/* set: */
 	char *key, *value; /* value NULL: back to the file's value */
 	/* refresh: */

@@ -100,6 +100,10 @@ struct gateway_change *gateway_change_reload(void); /* SIGHUP */
 /* A plan's file (serve/gateway/plan.h), malloc'ed and taken; NULL: no plan. It is refused (-EINVAL) unless it was made for the policy
  * and the profiles in force. Kept across a restart. dry: say whether it would be taken. */
 struct gateway_change *gateway_change_plan(char *text, size_t len, bool dry);
+/* The same from the cluster's controller: its number, which must be higher than that of the last, and the digest of its file of tenants,
+ * in hex, instead of the policy's. */
+struct gateway_change *gateway_change_plan_of_cluster(
+	char *text, size_t len, uint64_t number, const char *tenants);
 /* A request about a volume that the file does not state. The same request twice is one change. -EBUSY: the name exists with
  * other parameters, or the file states the volume, or it has clients; -ENOENT: there is no such volume to change, or no such
  * resource; -EINVAL. Kept across a restart. */

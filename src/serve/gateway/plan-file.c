@@ -2,7 +2,7 @@
 /* plan-file: read a plan. A member that is not known is ignored: a newer planner may say more. */
 #include "base/no-memory.h"
 #include "control/meister/plan.h"
-#include "serve/gateway/plan.h"
+#include "serve/gateway/plan-values.h"
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -12,27 +12,12 @@
 #define STAGES_MAX 64
 #define TIME_MAX   1e6 /* s */
 
-struct reading {
-	struct gateway_plan *plan;
-	struct weir_err *err;
-	const char *text, *at, *end; /* at: what is not read yet */
-	unsigned given;              /* members, as in member_names */
-	/* room that is left; a file has more bytes than there are names, stages and buckets in it */
-	char *names;
-	struct gateway_plan_stage *stages, *first;
-	struct weir_bucket_spec *specs;
-};
 /* The least bytes of a tenant, a stage and a pair: [1,1], */
 #define TENANT_LEAST 64
 #define STAGE_LEAST  48
 #define PAIR_LEAST   6
 
-static int refuse(struct reading *r, const char *what, const char *why)
-{
-	return weir_err_set(r->err, -EINVAL, "plan: %s: %s", what, why);
-}
-
-static void *take(struct reading *r, size_t n, size_t size)
+static void *take(struct plan_reading *r, size_t n, size_t size)
 {
 	void *p = arena_take(&r->plan->memory, n + 1, size);
 
@@ -42,7 +27,7 @@ static void *take(struct reading *r, size_t n, size_t size)
 }
 
 /* Make room for all that so many bytes can have; pages that are not used cost nothing. 0 or -ENOMEM. */
-static int make_room(struct reading *r, size_t len)
+static int make_room(struct plan_reading *r, size_t len)
 {
 	r->names = take(r, len, 1);
 	r->stages = r->first = take(r, len / STAGE_LEAST + 1, sizeof(*r->stages));
@@ -51,186 +36,249 @@ static int make_room(struct reading *r, size_t len)
 	return r->names && r->stages && r->specs && r->plan->tenants ? 0 : -ENOMEM;
 }
 
-/* ---- the text */
-
-static int refuse_here(struct reading *r, const char *why)
-{
-	int line = 1;
-
-	for (const char *c = r->text; c < r->at; c++)
-		line += *c == '\n';
-	return weir_err_set(r->err, -EINVAL, "plan:%d: %s", line, why);
-}
-
-/* Return the next character that is no space; 0: the end, or a NUL. */
-static char next(struct reading *r)
-{
-	while (r->at < r->end && memchr(" \t\r\n", *r->at, 4))
-		r->at++;
-	return r->at < r->end ? *r->at : 0;
-}
-
-/* Read one value; NULL with a message. */
-static json_t *value(struct reading *r)
-{
-	json_error_t fault;
-	json_t *j = json_loadb(r->at, (size_t)(r->end - r->at),
-		JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &fault);
-
-	if (j)
-		r->at += fault.position;
-	else
-		refuse_here(r, fault.text);
-	return j;
-}
-
-/* After an element: return 1 if another one follows, 0 at the end, or -EINVAL. */
-static int more(struct reading *r, char end)
-{
-	char c = next(r);
-
-	if (c != ',' && c != end)
-		return refuse_here(r, "',' or the end of a list or map expected");
-	r->at++;
-	return c == ',';
-}
-
-/* Copy a text that is not empty; NULL with a message. like: the same text may be used, or NULL. */
-static const char *read_text(struct reading *r, const json_t *j, const char *what, const char *like)
+/* Copy a text that is not empty; NULL with a message. */
+static const char *read_text(struct plan_reading *r, const json_t *j, const char *what)
 {
 	const char *text = json_string_value(j), *copy = r->names;
 
 	if (!text || !*text || strlen(text) != json_string_length(j)) {
-		refuse(r, what, "must be a text");
+		plan_refuse(r, what, "must be a text");
 		return NULL;
 	}
-	if (like && strcmp(like, text) == 0)
-		return like;
 	r->names = stpcpy(r->names, text) + 1;
 	return copy;
 }
 
 static int read_digest(
-	struct reading *r, const json_t *j, const char *what, char ret[GATEWAY_DIGEST])
+	struct plan_reading *r, const json_t *j, const char *what, char ret[GATEWAY_DIGEST])
 {
 	const char *text = json_string_value(j);
 
 	if (!text || strlen(text) != GATEWAY_DIGEST - 1 ||
 		strspn(text, "0123456789abcdef") != GATEWAY_DIGEST - 1)
-		return refuse(r, what, "must be a SHA-256 in hex");
+		return plan_refuse(r, what, "must be a SHA-256 in hex");
 	memcpy(ret, text, GATEWAY_DIGEST);
 	return 0;
 }
 
-static bool within(const json_t *j, double above, double most)
+static bool within(double x, double above, double most)
 {
-	double x = json_number_value(j);
-
-	return json_is_number(j) && isfinite(x) && x > above && x <= most;
+	return isfinite(x) && x > above && x <= most;
 }
 
 /* ---- stages */
 
 /* Refuse a number of a pair that is not above 0 and at most `most`. */
-static int check_number(struct reading *r, const char *tenant, const char *stage, const char *what,
-	const json_t *j, double most)
+static int check_number(struct plan_reading *r, const char *tenant, const char *stage,
+	const char *what, double x, double most)
 {
-	if (within(j, 0, most))
+	if (within(x, 0, most))
 		return 0;
 	return weir_err_set(r->err, -EINVAL,
 		"plan: tenant %s at %s: buckets: the %s must be a number above 0, %.6g at most",
 		tenant, stage, what, most);
 }
 
-static int read_bucket(struct reading *r, const char *tenant, const json_t *j,
-	const struct gateway_plan_stage *of, struct weir_bucket_spec *ret)
+/* A stage as it is read: its pairs are checked when unit, names and all are known. */
+struct stage_reading {
+	struct gateway_plan_stage *to;
+	struct weir_bucket_spec *specs;
+	const char *like; /* a name that may be used again; NULL: none */
+	size_t n;         /* of specs */
+	unsigned numbers; /* of the pair that is read */
+	double priority;
+	bool whole, unit, odd; /* odd: a pair that is none */
+};
+
+static int read_pair_number(struct plan_reading *r, void *to)
 {
-	const json_t *rate = json_array_get(j, 0), *size = json_array_get(j, 1);
-	double unit = of->time ? 1e9 : 1;
+	struct stage_reading *s = to;
+	double x;
+	bool whole;
+	int rc = plan_number(r, &x, &whole);
 
-	if (json_array_size(j) != 2)
-		return weir_err_set(r->err, -EINVAL,
-			"plan: tenant %s at %s: buckets: must be pairs of a rate and a size",
-			tenant, of->name);
-	if (check_number(r, tenant, of->name, "rate", rate,
-		    of->time ? PLAN_RATE_MOST : PLAN_RATE_GATE) < 0 ||
-		check_number(r, tenant, of->name, "size", size,
-			of->time ? TIME_MAX : POLICY_BUCKET_MAX) < 0)
-		return -EINVAL;
-	*ret = (struct weir_bucket_spec){.kind = WEIR_PROFILE,
-		.unit = of->time ? WEIR_UNIT_TIME : WEIR_UNIT_BYTES,
-		.rate = fmax(unit * json_number_value(rate), POLICY_RATE_MIN),
-		.size = fmax(ceil(unit * json_number_value(size)), 1)};
-	return 0;
-}
-
-static int read_stage(
-	struct reading *r, const char *tenant, const json_t *j, struct gateway_plan_stage *to)
-{
-	const json_t *priority = json_object_get(j, "priority"),
-		     *list = json_object_get(j, "buckets");
-	const char *unit = json_string_value(json_object_get(j, "unit"));
-	struct weir_bucket_spec *specs = r->specs;
-	size_t n = json_array_size(list);
-	int rc = 0;
-
-	to->name = read_text(r, json_object_get(j, "name"), "name of a stage",
-		to > r->first ? to[-1].name : NULL);
-	if (!to->name)
-		return -EINVAL;
-	if (!unit || (strcmp(unit, "time") != 0 && strcmp(unit, "bytes") != 0))
-		return refuse(r, "unit", "must be time or bytes");
-	if (!json_is_integer(priority) || json_integer_value(priority) < 0 ||
-		json_integer_value(priority) > 63)
-		return refuse(r, "priority", "must be a whole number from 0 to 63");
-	if (n < 1 || n > POLICY_CLAIM_PAIRS)
-		return weir_err_set(r->err, -EINVAL,
-			"plan: buckets: must be 1 to %d pairs at a stage", POLICY_CLAIM_PAIRS);
-	to->time = unit[0] == 't';
-	r->specs += n;
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = read_bucket(r, tenant, json_array_get(list, i), to, &specs[i]);
-	to->claim = (struct policy_claim){(int)json_integer_value(priority), (unsigned)n, specs};
+	if (s->n < POLICY_CLAIM_PAIRS && s->numbers == 0)
+		s->specs[s->n].rate = x;
+	else if (s->n < POLICY_CLAIM_PAIRS && s->numbers == 1)
+		s->specs[s->n].size = x;
+	s->numbers++;
 	return rc;
 }
 
-static int read_stages(struct reading *r, const json_t *list, struct gateway_plan_tenant *to)
+static int read_pair(struct plan_reading *r, void *to)
+{
+	struct stage_reading *s = to;
+	bool is_list;
+	int rc;
+
+	s->numbers = 0;
+	rc = plan_list(r, read_pair_number, s, &is_list);
+	s->odd |= !is_list || s->numbers != 2;
+	s->n++;
+	return rc;
+}
+
+static const char *const stage_keys[] = {"name", "unit", "priority", "buckets", NULL};
+
+static int read_stage_member(struct plan_reading *r, unsigned key, void *to)
+{
+	struct stage_reading *s = to;
+	bool is_list;
+	int rc;
+
+	if (key == 2)
+		return plan_number(r, &s->priority, &s->whole);
+	if (key == 3)
+		return plan_list(r, read_pair, s, &is_list);
+	rc = plan_string(r);
+	if (rc < 0)
+		return rc;
+	if (key == 1) {
+		s->unit = strcmp(r->names, "time") == 0 || strcmp(r->names, "bytes") == 0;
+		s->to->time = r->names[0] == 't';
+	} else if (s->like && strcmp(s->like, r->names) == 0) {
+		s->to->name = s->like;
+	} else if (r->names[0]) {
+		s->to->name = r->names;
+		r->names += strlen(r->names) + 1;
+	}
+	return 0;
+}
+
+struct tenant_reading {
+	struct gateway_plan_tenant *to;
+	double percentile, latency, bound;
+	bool no_bound; /* it is null */
+};
+
+static int read_stage(struct plan_reading *r, void *to)
+{
+	struct gateway_plan_tenant *t = ((struct tenant_reading *)to)->to;
+	struct stage_reading s = {.to = r->stages,
+		.specs = r->specs,
+		.like = r->stages > r->first ? r->stages[-1].name : NULL,
+		.priority = -1};
+	unsigned given;
+	int rc;
+
+	if (t->n_stages++ >= STAGES_MAX)
+		return plan_refuse(r, "stages", "must be a list of 1 to 64");
+	rc = plan_object(r, stage_keys, read_stage_member, &s, &given);
+	if (rc < 0)
+		return rc;
+	if (!s.to->name)
+		return plan_refuse(r, "name of a stage", "must be a text");
+	if (!s.unit)
+		return plan_refuse(r, "unit", "must be time or bytes");
+	if (!s.whole || s.priority < 0 || s.priority > 63)
+		return plan_refuse(r, "priority", "must be a whole number from 0 to 63");
+	if (s.n < 1 || s.n > POLICY_CLAIM_PAIRS)
+		return weir_err_set(r->err, -EINVAL,
+			"plan: buckets: must be 1 to %d pairs at a stage", POLICY_CLAIM_PAIRS);
+	s.to->claim = (struct policy_claim){(int)s.priority, s.odd ? 0 : (unsigned)s.n, s.specs};
+	r->specs += s.n;
+	r->stages++;
+	return 0;
+}
+
+/* The tenant is read: check a stage's pairs, and turn them into buckets. */
+static int finish_stage(struct plan_reading *r, const char *tenant, struct gateway_plan_stage *of)
+{
+	double unit = of->time ? 1e9 : 1;
+
+	if (!of->claim.n)
+		return weir_err_set(r->err, -EINVAL,
+			"plan: tenant %s at %s: buckets: must be pairs of a rate and a size",
+			tenant, of->name);
+	for (unsigned i = 0; i < of->claim.n; i++) {
+		struct weir_bucket_spec *b = (struct weir_bucket_spec *)&of->claim.profile[i];
+
+		if (check_number(r, tenant, of->name, "rate", b->rate,
+			    of->time ? PLAN_RATE_MOST : PLAN_RATE_GATE) < 0 ||
+			check_number(r, tenant, of->name, "size", b->size,
+				of->time ? TIME_MAX : POLICY_BUCKET_MAX) < 0)
+			return -EINVAL;
+		*b = (struct weir_bucket_spec){.kind = WEIR_PROFILE,
+			.unit = of->time ? WEIR_UNIT_TIME : WEIR_UNIT_BYTES,
+			.rate = fmax(unit * b->rate, POLICY_RATE_MIN),
+			.size = fmax(ceil(unit * b->size), 1)};
+	}
+	return 0;
+}
+
+static int finish_stages(struct plan_reading *r, struct gateway_plan_tenant *to)
 {
 	int rc = 0;
 
-	to->n_stages = json_array_size(list);
-	if (to->n_stages < 1 || to->n_stages > STAGES_MAX)
-		return refuse(r, "stages", "must be a list of 1 to 64");
-	to->stages = r->stages;
-	r->stages += to->n_stages;
 	for (size_t i = 0; rc == 0 && i < to->n_stages; i++) {
-		rc = read_stage(r, to->path, json_array_get(list, i), &to->stages[i]);
+		rc = finish_stage(r, to->path, &to->stages[i]);
 		for (size_t k = 0; rc == 0 && k < i; k++)
 			if (strcmp(to->stages[k].name, to->stages[i].name) == 0)
-				rc = refuse(r, to->stages[i].name, "stands twice in one path");
+				rc = plan_refuse(r, to->stages[i].name, "stands twice in one path");
 	}
 	return rc;
 }
 
 /* ---- tenants */
 
-static int read_tenant(struct reading *r, const json_t *j, struct gateway_plan_tenant *to)
-{
-	const json_t *slo = json_object_get(j, "slo"), *bound = json_object_get(j, "bound");
-	const json_t *percentile = json_object_get(slo, "percentile");
-	const json_t *latency = json_object_get(slo, "latency");
+static const char *const slo_keys[] = {"percentile", "latency", NULL};
 
-	to->path = read_text(r, json_object_get(j, "name"), "name of a tenant", NULL);
+static int read_slo_member(struct plan_reading *r, unsigned key, void *to)
+{
+	struct tenant_reading *t = to;
+	bool whole;
+
+	return plan_number(r, key ? &t->latency : &t->percentile, &whole);
+}
+
+static const char *const tenant_keys[] = {"name", "slo", "bound", "stages", NULL};
+
+static int read_tenant_member(struct plan_reading *r, unsigned key, void *to)
+{
+	struct tenant_reading *t = to;
+	unsigned given;
+	bool whole, is_list;
+	int rc;
+
+	switch (key) {
+	case 0:
+		rc = plan_string(r);
+		if (rc == 0 && r->names[0]) {
+			t->to->path = r->names;
+			r->names += strlen(r->names) + 1;
+		}
+		return rc;
+	case 1:
+		return plan_object(r, slo_keys, read_slo_member, t, &given);
+	case 2:
+		t->no_bound = plan_next(r) == 'n';
+		return t->no_bound ? plan_skip(r) : plan_number(r, &t->bound, &whole);
+	default:
+		t->to->stages = r->stages;
+		return plan_list(r, read_stage, t, &is_list);
+	}
+}
+
+static int read_tenant(struct plan_reading *r, struct gateway_plan_tenant *to)
+{
+	struct tenant_reading t = {.to = to, .percentile = NAN, .latency = NAN, .bound = NAN};
+	unsigned given;
+	int rc = plan_object(r, tenant_keys, read_tenant_member, &t, &given);
+
+	if (rc < 0)
+		return rc;
 	if (!to->path)
-		return -EINVAL;
-	if (!within(percentile, 0, 100) || !within(latency, 0, TIME_MAX))
-		return refuse(r, to->path, "slo must have a percentile and a latency");
-	if (!json_is_null(bound) && !within(bound, 0, TIME_MAX))
-		return refuse(r, to->path, "bound must be a time, or null");
-	to->percentile = json_number_value(percentile);
-	to->latency = json_number_value(latency);
-	to->bound = json_is_null(bound) ? INFINITY : json_number_value(bound);
-	return read_stages(r, json_object_get(j, "stages"), to);
+		return plan_refuse(r, "name of a tenant", "must be a text");
+	if (!within(t.percentile, 0, 100) || !within(t.latency, 0, TIME_MAX))
+		return plan_refuse(r, to->path, "slo must have a percentile and a latency");
+	if (!t.no_bound && !within(t.bound, 0, TIME_MAX))
+		return plan_refuse(r, to->path, "bound must be a time, or null");
+	if (!to->n_stages)
+		return plan_refuse(r, "stages", "must be a list of 1 to 64");
+	to->percentile = t.percentile;
+	to->latency = t.latency;
+	to->bound = t.no_bound ? INFINITY : t.bound;
+	return finish_stages(r, to);
 }
 
 static int by_path(const void *a, const void *b)
@@ -241,31 +289,28 @@ static int by_path(const void *a, const void *b)
 }
 
 /* One after the other: the whole as one value would be ten times as large as its text. */
-static int read_list(struct reading *r)
+static int read_list(struct plan_reading *r)
 {
 	struct gateway_plan *p = r->plan;
 	int rc = 1;
 
-	if (next(r) != '[')
-		return refuse(r, "tenants", "must be a list");
+	if (plan_next(r) != '[')
+		return plan_refuse(r, "tenants", "must be a list");
 	r->at++;
-	if (next(r) == ']') {
+	if (plan_next(r) == ']') {
 		r->at++;
 		return 0;
 	}
 	while (rc > 0) {
-		json_t *j = value(r);
-
-		rc = j ? read_tenant(r, j, &p->tenants[p->n_tenants]) : -EINVAL;
-		json_decref(j);
+		rc = read_tenant(r, &p->tenants[p->n_tenants]);
 		p->n_tenants += rc == 0;
 		if (rc == 0)
-			rc = more(r, ']');
+			rc = plan_more(r, ']');
 	}
 	return rc;
 }
 
-static int read_tenants(struct reading *r)
+static int read_tenants(struct plan_reading *r)
 {
 	struct gateway_plan *p = r->plan;
 	int rc = read_list(r);
@@ -275,7 +320,7 @@ static int read_tenants(struct reading *r)
 	qsort(p->tenants, p->n_tenants, sizeof(*p->tenants), by_path);
 	for (size_t i = 1; i < p->n_tenants; i++)
 		if (by_path(&p->tenants[i - 1], &p->tenants[i]) == 0)
-			return refuse(r, p->tenants[i].path, "stands twice");
+			return plan_refuse(r, p->tenants[i].path, "stands twice");
 	return 0;
 }
 
@@ -290,7 +335,7 @@ const struct gateway_plan_tenant *gateway_plan_tenant(
 
 /* ---- all of it */
 
-static int read_profiles(struct reading *r, json_t *map)
+static int read_profiles(struct plan_reading *r, json_t *map)
 {
 	struct gateway_plan *p = r->plan;
 	const char *key;
@@ -298,7 +343,7 @@ static int read_profiles(struct reading *r, json_t *map)
 	int rc = 0;
 
 	if (!json_is_object(map))
-		return refuse(r, "profiles", "must be a map");
+		return plan_refuse(r, "profiles", "must be a map");
 	p->profiles = take(r, json_object_size(map), sizeof(*p->profiles));
 	if (!p->profiles)
 		return -ENOMEM;
@@ -319,26 +364,26 @@ static const char *const member_names[] = {
 	"version", "policy", "profiles", "tenants", "made", NULL};
 enum { VERSION, POLICY, PROFILES, TENANTS, MADE };
 
-static int read_value(struct reading *r, unsigned member, json_t *j)
+static int read_value(struct plan_reading *r, unsigned member, json_t *j)
 {
 	switch (member) {
 	case VERSION:
-		return json_integer_value(j) == 1 ? 0 : refuse(r, "version", "must be 1");
+		return json_integer_value(j) == 1 ? 0 : plan_refuse(r, "version", "must be 1");
 	case POLICY:
 		return read_digest(r, j, "policy", r->plan->policy);
 	case PROFILES:
 		return read_profiles(r, j);
 	case MADE:
-		r->plan->made = read_text(r, j, "made", NULL);
+		r->plan->made = read_text(r, j, "made");
 		return r->plan->made ? 0 : -EINVAL;
 	default:
 		return 0;
 	}
 }
 
-static int read_member(struct reading *r)
+static int read_member(struct plan_reading *r)
 {
-	json_t *key = value(r), *j;
+	json_t *key = plan_value(r), *j;
 	const char *name = json_string_value(key);
 	unsigned member = 0;
 	int rc = 0;
@@ -348,39 +393,39 @@ static int read_member(struct reading *r)
 	json_decref(key);
 	if (!key)
 		return -EINVAL;
-	if (!name || next(r) != ':')
-		return refuse_here(r, "a name and ':' expected");
+	if (!name || plan_next(r) != ':')
+		return plan_refuse_here(r, "a name and ':' expected");
 	r->at++;
-	next(r);
+	plan_next(r);
 	if (member <= MADE && r->given >> member & 1)
-		return refuse(r, member_names[member], "stands twice");
+		return plan_refuse(r, member_names[member], "stands twice");
 	r->given |= 1u << member;
 	if (member == TENANTS)
 		return read_tenants(r);
-	j = value(r);
+	j = plan_value(r);
 	rc = j ? read_value(r, member, j) : -EINVAL;
 	json_decref(j);
 	return rc;
 }
 
-static int read_root(struct reading *r)
+static int read_root(struct plan_reading *r)
 {
 	int rc = 1;
 
-	if (next(r) != '{')
-		return refuse_here(r, "must be an object in JSON");
+	if (plan_next(r) != '{')
+		return plan_refuse_here(r, "must be an object in JSON");
 	r->at++;
-	for (next(r); rc > 0;) {
+	for (plan_next(r); rc > 0;) {
 		rc = read_member(r);
 		if (rc == 0)
-			rc = more(r, '}');
-		next(r);
+			rc = plan_more(r, '}');
+		plan_next(r);
 	}
 	if (rc == 0 && r->at != r->end)
-		return refuse_here(r, "the end expected");
+		return plan_refuse_here(r, "the end expected");
 	for (unsigned i = 0; rc == 0 && i < MADE; i++)
 		if (!(r->given >> i & 1))
-			rc = refuse(r, member_names[i], "is missing");
+			rc = plan_refuse(r, member_names[i], "is missing");
 	return rc;
 }
 
@@ -388,7 +433,8 @@ int gateway_plan_read(
 	const char *text, size_t len, struct gateway_plan **ret_plan, struct weir_err *err)
 {
 	struct gateway_plan *p = calloc(1, sizeof(*p));
-	struct reading r = {.plan = p, .err = err, .text = text, .at = text, .end = text + len};
+	struct plan_reading r = {
+		.plan = p, .err = err, .text = text, .at = text, .end = text + len};
 	int rc;
 
 	if (!p)

@@ -4,7 +4,8 @@
  *
  * METHOD  A plan is a change as that of a policy (serve/gateway/change.c), of a version that shares the policy in force: nothing is
  *         parsed, copied or checked but the plan. The plan is in FOLDER/plan.json of the state folder, as it came:
- *         {"number": 3, "applied": 1763467200, "plan": {…}}, or with null after a plan was removed.
+ *         {"number": 3, "applied": 1763467200, "plan": {…}}, or with null after a plan was removed. One from the cluster's
+ *         controller has its number, its digest and that of its tenants besides.
  */
 #include "base/no-memory.h"
 #include "plan/planning.h"
@@ -45,8 +46,11 @@ static int keep(
 	char *text;
 	int len, rc;
 
-	len = asprintf(&text, "{\"number\": %llu, \"applied\": %.3f, \"plan\": %s}\n",
-		(unsigned long long)number, plan ? plan->applied : 0, plan ? plan->text : "null");
+	len = asprintf(&text,
+		"{\"number\": %llu, \"applied\": %.3f, \"digest\": \"%s\", \"tenants\": \"%s\", "
+		"\"plan\": %s}\n",
+		(unsigned long long)number, plan ? plan->applied : 0, plan ? plan->digest : "",
+		plan ? plan->tenants_digest : "", plan ? plan->text : "null");
 	if (len < 0)
 		return no_memory(err);
 	rc = store_put(g->state, NAME, text, (size_t)len);
@@ -68,6 +72,19 @@ struct loading {
 	struct gateway_plan *plan;
 };
 
+/* Read a digest, unless it is missing or empty. 0 or -EINVAL. */
+static int load_digest(const json_t *root, const char *key, char ret[GATEWAY_DIGEST])
+{
+	const char *text = json_string_value(json_object_get(root, key));
+
+	if (!text || !*text)
+		return 0;
+	if (strlen(text) != GATEWAY_DIGEST - 1)
+		return -EINVAL;
+	memcpy(ret, text, GATEWAY_DIGEST);
+	return 0;
+}
+
 static int load(json_t *root, void *arg)
 {
 	struct loading *l = arg;
@@ -87,6 +104,12 @@ static int load(json_t *root, void *arg)
 	free(text);
 	if (rc < 0)
 		return rc;
+	if (load_digest(root, "digest", l->plan->digest) < 0 ||
+		load_digest(root, "tenants", l->plan->tenants_digest) < 0) {
+		gateway_plan_drop(l->plan);
+		l->plan = NULL;
+		return -EINVAL;
+	}
 	l->plan->number = (uint64_t)number;
 	l->plan->applied = json_number_value(json_object_get(root, "applied"));
 	return 0;
@@ -149,19 +172,37 @@ static void say_links(const struct gateway_version *v, struct gateway_note *note
 				v->policy->links[i].name);
 }
 
+/* The number of a change; that of the cluster's controller must be higher than the last. */
+static int give_number(const struct gateway *g, struct gateway_change *c)
+{
+	if (!c->number)
+		c->number = g->plan_number + (c->text != NULL);
+	else if (c->number <= g->plan_number)
+		return weir_err_set(
+			&c->err, -EINVAL, "plan %llu is newer", (unsigned long long)g->plan_number);
+	return 0;
+}
+
 /* Make the version: the plan in c->text, or none. */
 static int make(struct gateway *g, struct gateway_change *c, struct gateway_draft *d)
 {
 	struct gateway_plan *plan = NULL;
 	int rc = c->text ? gateway_plan_read(c->text, c->len, &plan, &c->err) : 0;
 
-	if (rc == 0 && !c->text && !g->in_force->plan)
+	if (rc == 0 && !c->text && !g->in_force->plan && !c->number)
 		rc = weir_err_set(&c->err, -ENOENT, "no plan is in force");
-	if (rc < 0)
+	if (rc == 0)
+		rc = give_number(g, c);
+	if (rc < 0) {
+		gateway_plan_drop(plan);
 		return rc;
+	}
 	if (plan) {
-		plan->number = g->plan_number + 1;
+		plan->number = c->number;
 		plan->applied = now_s();
+		memcpy(plan->tenants_digest, c->tenants_digest, sizeof(plan->tenants_digest));
+		if (c->tenants_digest[0])
+			gateway_digest(c->text, c->len, plan->digest);
 	}
 	if (gateway_version_share(g->in_force, &d->version) < 0) {
 		gateway_plan_drop(plan);
@@ -194,8 +235,7 @@ void gateway_plan_draft(struct gateway *g, struct gateway_change *c)
 		rc = gateway_resources_open(g, p, &d->resources, &c->err);
 	d->n_resources = p->n_resources;
 	if (rc == 0 && !c->dry && g->state) {
-		rc = keep(
-			g, d->version->plan, g->plan_number + (d->version->plan != NULL), &c->err);
+		rc = keep(g, d->version->plan, c->number, &c->err);
 		d->kept_plan = rc == 0;
 	} else if (rc == 0 && !c->dry && d->version->plan) {
 		gateway_note_add(&c->note, "not kept across a restart: there is no state folder");

@@ -23,11 +23,26 @@ static const struct gateway_profile *profile_of(const struct gateway_profiles *l
 	return resource >= 0 && (size_t)resource < list->n ? list->all[resource] : NULL;
 }
 
+void gateway_plan_tenants(const struct weir_policy *p, char ret[GATEWAY_DIGEST])
+{
+	const char *text = p->tenants_text ? p->tenants_text : "";
+
+	gateway_digest(text, strlen(text), ret);
+}
+
+/* Return true if a stage is another server of the cluster, for a plan of its controller. */
+static bool is_elsewhere(
+	const struct gateway_plan *plan, const struct weir_policy *p, const char *stage)
+{
+	return plan->tenants_digest[0] && policy_cluster_elsewhere(p, stage);
+}
+
 /* ---- differences */
 
 /* Return what has changed of a tenant, in buf; NULL: nothing has. */
-static const char *changed(const struct weir_policy *p, const struct gateway_profiles *profiles,
-	const struct gateway_plan_tenant *t, char *buf, size_t room)
+static const char *changed(const struct gateway_plan *plan, const struct weir_policy *p,
+	const struct gateway_profiles *profiles, const struct gateway_plan_tenant *t, char *buf,
+	size_t room)
 {
 	int i = weir_policy_find(p, t->path);
 	const struct weir_tenant *is = i < 0 ? NULL : &p->tenants[i];
@@ -49,6 +64,8 @@ static const char *changed(const struct weir_policy *p, const struct gateway_pro
 	for (size_t k = 0; k < t->n_stages; k++) {
 		const struct gateway_plan_stage *stage = &t->stages[k];
 
+		if (is_elsewhere(plan, p, stage->name))
+			continue;
 		if (!policy_plan_stage(p, stage->name, &s)) {
 			snprintf(buf, room, "has a path over '%s', which is gone", stage->name);
 			return buf;
@@ -70,7 +87,7 @@ static void compare_tenants(const struct gateway_plan *plan, const struct weir_p
 	size_t n = 0;
 
 	for (size_t i = 0; i < plan->n_tenants; i++) {
-		const char *why = changed(p, profiles, &plan->tenants[i], buf, sizeof(buf));
+		const char *why = changed(plan, p, profiles, &plan->tenants[i], buf, sizeof(buf));
 
 		if (why && n++ < LINES_MAX)
 			gateway_note_add(note, "plan: tenant %s %s", plan->tenants[i].path, why);
@@ -107,7 +124,15 @@ static void compare_resources(const struct gateway_plan *plan, const struct weir
 void gateway_plan_untrue(const struct gateway_plan *plan, const struct weir_policy *p,
 	const char *digest, const struct gateway_profiles *profiles, struct gateway_note *note)
 {
-	if (strcmp(plan->policy, digest) != 0)
+	char tenants[GATEWAY_DIGEST];
+
+	gateway_plan_tenants(p, tenants);
+	if (plan->tenants_digest[0] && strcmp(plan->tenants_digest, tenants) != 0)
+		gateway_note_add(note,
+			"plan: the cluster's controller has another file of tenants: %.12s…, which "
+			"is %.12s… here",
+			plan->tenants_digest, tenants);
+	if (!plan->tenants_digest[0] && strcmp(plan->policy, digest) != 0)
 		gateway_note_add(note,
 			"plan: it was made for another policy: %.12s…, which is %.12s… now",
 			plan->policy, digest);

@@ -7,7 +7,8 @@
  *   plan-put.c    puts one in force, and keeps it across a restart
  *
  * A plan never changes once it is read, and is freed with its last reference; each version of the policy has one. A plan is taken
- * only by the policy and the profiles for which it was made. It stays when the policy changes: a tenant that remains keeps its
+ * only by the policy and the profiles for which it was made; one from the cluster's controller, whose policy is another, by the
+ * tenants' file, which is the same, and its stages at other servers count nothing here. It stays when the policy changes: a tenant that remains keeps its
  * claim, and the lines of gateway_plan_untrue say what is not as it was.
  */
 #pragma once
@@ -41,6 +42,10 @@ struct gateway_plan {
 	uint64_t number; /* counts the plans of a gateway, from 1 on */
 	double applied;  /* s since 1970 */
 	char policy[GATEWAY_DIGEST];
+	/* of the file as the cluster's controller has sent it, and of the file of tenants for which it was made; "": it is for this
+	 * gateway's policy */
+	char digest[GATEWAY_DIGEST];
+	char tenants_digest[GATEWAY_DIGEST];
 	const char *made; /* as the file has it; "": it does not say */
 	struct gateway_plan_profile {
 		const char *resource;
@@ -61,6 +66,9 @@ struct gateway_plan *gateway_plan_hold(struct gateway_plan *p); /* NULL is fine,
 void gateway_plan_drop(struct gateway_plan *p);
 const struct gateway_plan_tenant *gateway_plan_tenant(
 	const struct gateway_plan *p, const char *path); /* or NULL */
+
+/* Write the digest of the file of tenants, or of none: a server and its controller have the same. */
+void gateway_plan_tenants(const struct weir_policy *p, char ret[GATEWAY_DIGEST]);
 
 /* Note what is not as it was when the plan was made: a line each, at most some. digest: of the policy. */
 void gateway_plan_untrue(const struct gateway_plan *plan, const struct weir_policy *p,

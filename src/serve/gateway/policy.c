@@ -512,8 +512,9 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 		gateway_each_entered(g, &c->instances);
 	log_event(LOG_LEVEL_INFO, "policy", "how", how[c->kind], "name", g->name, "version",
 		log_number(version, (double)g->version), NULL);
+	if (c->kind == CHANGE_PLAN)
+		g->plan_number = c->number;
 	if (c->kind == CHANGE_PLAN && g->in_force->plan) {
-		g->plan_number = g->in_force->plan->number;
 		log_event(LOG_LEVEL_INFO, "plan", "number",
 			log_number(number, (double)g->plan_number), "made", g->in_force->plan->made,
 			NULL);

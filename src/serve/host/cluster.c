@@ -2,6 +2,7 @@
 #include "base/no-memory.h"
 #include "serve/host/cluster.h"
 #include "policy/impl.h"
+#include "serve/host/cluster-plan.h"
 #include "control/controller.h"
 #include "serve/gateway/impl.h"
 #include "serve/host/lease-link.h"
@@ -40,6 +41,7 @@ struct cluster {
 	size_t n_links; /* of each server: to controllers, then to those that may stand in */
 	struct control *stand_ins[CLUSTER_STAND_INS]; /* servers of this gateway; NULL: none */
 	struct gateway_version *version;              /* that they read, or have read */
+	struct cluster_plan *plan;
 };
 
 /* ---- from a resource's thread to the controllers */
@@ -102,6 +104,11 @@ static void receive(void *arg, struct lease_message *m)
 	struct cluster_member *s = l->server;
 	struct incoming *in = malloc(sizeof(*in));
 
+	if (m->kind == LEASE_PLAN) {
+		cluster_plan_hear(s->cluster->plan, l, m);
+		free(in);
+		return;
+	}
 	l->controller = m->instance;
 	if (!in)
 		return;
@@ -109,6 +116,26 @@ static void receive(void *arg, struct lease_message *m)
 		.task = {.run = hand_over}, .resource = s->resource->resource, .message = *m};
 	*m = (struct lease_message){0};
 	loop_post(s->resource->worker->loop, &in->task);
+}
+
+/* Tell one controller about the plan, or all that name their servers' links. */
+static void tell(void *arg, void *to, struct lease_message *m)
+{
+	struct cluster *c = arg;
+	struct server_link *one = to;
+
+	if (one) {
+		lease_link_tell(one->link, m);
+		return;
+	}
+	for (size_t i = 0; i < c->gateway->n_resources; i++) {
+		struct cluster_member *s = c->gateway->resources[i]->server;
+
+		for (size_t k = 0; s && s->links && k < c->gateway->policy->cluster.n_controllers;
+			k++)
+			if (s->links[k].link)
+				lease_link_tell(s->links[k].link, m);
+	}
 }
 
 struct notice {
@@ -149,6 +176,7 @@ static void link_down(void *arg)
 {
 	const struct server_link *l = arg;
 
+	cluster_plan_lost(l->server->cluster->plan, l);
 	if (l->controller)
 		notify(l->server, l->controller);
 }
@@ -254,14 +282,17 @@ void cluster_policy(struct gateway *g)
 	old = c->version;
 	c->version = gateway_version_hold(g->in_force);
 	update_stand_ins(c);
+	cluster_plan_policy(c->plan);
 	if (old)
 		gateway_version_drop(old); /* not the last reference: the change has one */
 }
 
 static void close_links(struct cluster_member *s)
 {
-	for (size_t k = 0; s->links && k < s->cluster->n_links; k++)
+	for (size_t k = 0; s->links && k < s->cluster->n_links; k++) {
+		cluster_plan_lost(s->cluster->plan, &s->links[k]);
 		lease_link_free(s->links[k].link);
+	}
 	free(s->links);
 	s->links = NULL;
 }
@@ -322,6 +353,8 @@ int cluster_start(struct gateway *g, struct weir_err *err)
 	if (rc < 0)
 		return rc;
 	c->n_links = p->n_controllers + CLUSTER_STAND_INS;
+	rc = cluster_plan_new(
+		&(struct cluster_plan_config){.gateway = g, .tell = tell, .arg = c}, &c->plan);
 	for (size_t i = 0; rc == 0 && i < g->n_resources; i++)
 		rc = add_server(c, g->resources[i]);
 	if (rc == 0)
@@ -389,6 +422,7 @@ void cluster_stop(struct gateway *g)
 	}
 	if (c->version)
 		gateway_version_drop(c->version);
+	cluster_plan_free(c->plan);
 	peer_key_forget(&c->key);
 	free(c);
 	g->cluster = NULL;

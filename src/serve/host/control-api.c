@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* control-api: what a controller can be asked; weir-api(7), "THE CONTROLLER". It cannot be told anything. */
+/* control-api: what a controller can be asked; weir-api(7), "THE CONTROLLER". It can be told nothing but a plan. */
 #include "serve/api/http-json.h"
 #include "serve/host/control-impl.h"
 #include "serve/api/metrics-impl.h"
@@ -17,13 +17,13 @@ static json_t *server_json(const struct control *l, const struct control_server 
 {
 	bool heard = s->last.length > 0;
 
-	return json_pack("{s:s, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "name", s->name,
+	return json_pack("{s:s, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", s->name,
 		"connected", s->link != NULL, "address", s->link ? lease_hub_peer(s->link) : NULL,
 		"state", heard ? json_string(lease_state_name(s->last.state)) : json_null(),
 		"heard_s", heard ? json_real((double)(now - s->at) / 1e9) : json_null(), "period",
 		heard ? count(s->last.period) : json_null(), "capacity",
 		heard ? count(s->last.capacity) : json_null(), "reports", count(s->reports),
-		"grants", count(s->grants));
+		"grants", count(s->grants), "plan", control_plan_server(l, s));
 }
 
 static json_t *bucket_json(const struct control_bucket *b)
@@ -180,7 +180,9 @@ static void handle(void *arg, struct http_request *q, struct http_reply *ret)
 	     status = strcmp(q->path, "/v1/status") == 0;
 	FILE *f;
 
-	if (!health && !metrics && !status) {
+	if (strcmp(q->path, "/v1/plan") == 0 || strcmp(q->path, "/v1/plan/admit") == 0) {
+		control_plan_handle(l, q, ret);
+	} else if (!health && !metrics && !status) {
 		http_json_fail(ret, 404, "no such path");
 	} else if (strcmp(q->method, "GET") != 0 && strcmp(q->method, "HEAD") != 0) {
 		http_json_fail(ret, 405, "method not allowed");

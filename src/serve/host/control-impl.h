@@ -16,6 +16,9 @@ struct control_server { /* by its index in the controller */
 	struct lease_report last;      /* that it sent; length 0: none yet */
 	weir_time at;                  /* when */
 	uint64_t reports, grants;      /* messages from it and to it */
+	bool told;                     /* `has` is from its connection */
+	struct lease_has has;          /* what it last said about plans */
+	char why[LEASE_WHY_MAX + 1];   /* it refused that one; "": it did not */
 };
 
 struct control_bucket {       /* by its index in the controller */
@@ -34,6 +37,18 @@ struct control_reading { /* of a policy, in steps */
 	size_t tenants, buckets; /* done, of the policy; of those known, for the gone ones */
 };
 
+struct control_asking; /* a client that waits for servers to take a plan */
+
+struct control_plan {    /* control-plan.c */
+	uint64_t number; /* 0: there was none */
+	char *text;      /* NULL: none is in force */
+	size_t length;
+	uint8_t digest[LEASE_DIGEST];
+	double applied; /* s since 1970 */
+	struct loop_timer timer;
+	struct control_asking *asking;
+};
+
 struct control {
 	struct loop *loop;
 	const struct weir_policy *policy;
@@ -45,6 +60,8 @@ struct control {
 	void *machine;
 	struct lease_hub *hub;
 	struct http *http; /* NULL: none */
+	struct control_plan plan;
+	struct api_plans *plans; /* serve/api/planning.h; NULL: none was asked for */
 	weir_time started;
 
 	struct control_server *servers;
@@ -79,6 +96,16 @@ void control_policy_reload(struct control *l); /* SIGHUP; what is wrong is logge
 /* For the hub, of the policy in force and that which is read: the most entries of a report; the most connections. */
 size_t control_policy_entries(const struct control *l);
 size_t control_policy_connections(const struct control *l);
+
+/* control-plan.c: the plan of the cluster. Only a controller that grants sends it, with a number above those of all its servers; so of
+ * two controllers' plans the later wins. */
+int control_plan_start(struct control *l, struct weir_err *err); /* read the kept one */
+void control_plan_stop(struct control *l);
+void control_plan_greet(struct control *l, struct control_server *s); /* it has connected */
+void control_plan_hear(struct control *l, struct control_server *s, const struct lease_message *m);
+void control_plan_send(struct control *l); /* to all servers that lack it; it grants from now on */
+struct json_t *control_plan_server(const struct control *l, const struct control_server *s);
+void control_plan_handle(struct control *l, struct http_request *q, struct http_reply *ret);
 
 /* control-api.c */
 int control_api_start(struct control *l, struct weir_err *err);

@@ -249,7 +249,8 @@ void control_policy_reload(struct control *l)
 	const struct weir_policy *old = l->policy;
 	struct weir_err err;
 	const char *why = NULL;
-	int rc = l->options.reread ? l->options.reread(l->options.reread_arg, &p, &err)
+	char *text = NULL;
+	int rc = l->options.reread ? l->options.reread(l->options.reread_arg, &p, &text, &err)
 				   : weir_err_set(&err, -EINVAL, "there is no file to read");
 
 	if (rc == 0) {
@@ -257,12 +258,15 @@ void control_policy_reload(struct control *l)
 		if (why) {
 			rc = -EINVAL;
 			weir_policy_free(p);
+			free(text);
 		}
 	} else {
 		why = err.text;
 	}
 	if (rc == 0) {
 		l->policy = p;
+		free(l->options.text);
+		l->options.text = text;
 		rc = control_policy_begin(l, NULL);
 		weir_policy_free((struct weir_policy *)old); /* which is its own */
 		why = rc < 0 ? strerror(-rc) : NULL;

@@ -56,6 +56,7 @@ static void say_state(struct control *l)
 		return;
 	l->said_start = st.started;
 	l->granted = true;
+	control_plan_send(l);
 	if (st.started)
 		log_event(LOG_LEVEL_INFO, l->rank ? "standing-in" : "granting", "servers",
 			log_number(text, (double)st.heard), NULL);
@@ -76,8 +77,10 @@ static void attach(struct control *l, struct control_server *s, struct lease_hub
 		lease_hub_drop(s->link, NULL);
 	s->link = g;
 	lease_hub_set_user(g, s);
+	s->told = false;
 	if (l->rank)
 		return;
+	control_plan_greet(l, s);
 	log_event(LOG_LEVEL_INFO, "server", "server", s->name, "from", lease_hub_peer(g), NULL);
 }
 
@@ -87,6 +90,11 @@ static void receive(void *arg, struct lease_hub_server *g, struct lease_message 
 	size_t at = ids_find(&l->server_ids, peer_hash(m->name));
 	enum peer_verdict v;
 
+	if (m->kind == LEASE_HAS) {
+		if (at != SIZE_MAX && l->servers[at].link == g)
+			control_plan_hear(l, &l->servers[at], m);
+		return;
+	}
 	if (at == SIZE_MAX) {
 		l->unknown++;
 		lease_hub_drop(g, "it is not a server of the cluster");
@@ -268,7 +276,9 @@ static int start(struct control *l, struct weir_err *err)
 	}
 	if (rc < 0)
 		return weir_err_set(err, rc, "cannot wait for events: %s", strerror(-rc));
-	rc = begin(l, NULL, err);
+	rc = control_plan_start(l, err);
+	if (rc == 0)
+		rc = begin(l, NULL, err);
 	return rc < 0 ? rc : control_api_start(l, err);
 }
 
@@ -280,6 +290,7 @@ int control_new(struct weir_policy *p, const struct control_options *o,
 
 	if (!l) {
 		weir_policy_free(p);
+		free(o->text);
 		return no_memory(err);
 	}
 	l->lead = controller_in_cluster()->lead;
@@ -348,6 +359,7 @@ void control_free(struct control *l)
 {
 	if (!l)
 		return;
+	control_plan_stop(l);
 	http_free(l->http);
 	lease_hub_free(l->hub);
 	control_policy_stop(l);
@@ -366,6 +378,7 @@ void control_free(struct control *l)
 	peer_key_forget(&l->key);
 	if (!l->rank) {
 		weir_policy_free((struct weir_policy *)l->policy); /* it is owned */
+		free(l->options.text);
 		loop_free(l->loop);
 	}
 	free(l);

@@ -3,12 +3,13 @@
  * control: the controller of a cluster as a process: `weir control`.
  *
  * It listens for servers (lease-hub), hands their reports to the controller (control/cluster.h) and
- * carries its grants back. It keeps no state on disk: servers report what they hold to the next
- * controller.
+ * carries its grants back. It keeps no tokens on disk: servers report what they hold to the next
+ * controller. The plan is kept by the servers, and by the controller if the policy has a state folder.
  *
  *   control.c         servers, buckets, messages, rounds
  *   control-policy.c  what the policy says, at the start and on SIGHUP
- *   control-api.c     what can be asked: /v1/status, /metrics, /healthz
+ *   control-plan.c    the cluster's plan, to the servers
+ *   control-api.c     what can be asked: /v1/status, /v1/plan, /metrics, /healthz
  *
  * One thread: the loop's.
  */
@@ -27,9 +28,15 @@ struct control_options {
 	const char *const *api; /* the same of the API; NULL and n_api 0: the policy's, or none */
 	size_t n_api;
 	const char *token_file; /* of an API on TCP; NULL: the policy's */
-	/* Reads the policy again, on SIGHUP: its own from then on. 0, or a negative errno and why. */
-	int (*reread)(void *arg, struct weir_policy **ret_policy, struct weir_err *err);
+	/* Reads the policy again, on SIGHUP: both are its own from then on. 0, or a negative errno and why. */
+	int (*reread)(
+		void *arg, struct weir_policy **ret_policy, char **ret_text, struct weir_err *err);
 	void *reread_arg;
+	/* For plans; all borrowed but the text, which is its own: the policy's text and file, and how files beside it are read. */
+	char *text;
+	const char *file;
+	weir_policy_reader *reader;
+	void *reader_arg;
 };
 
 /* The policy is its own from now on, also when this fails. Listens when it returns. */

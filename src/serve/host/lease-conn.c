@@ -42,7 +42,9 @@ struct lease_conn {
 	bool ended;
 	enum peer_verdict verdict;
 	char why[96];
-	uint64_t sequence;
+	uint64_t sequence, plan_sequence; /* of the last message; of the last about a plan */
+	uint64_t plan_sent;               /* messages about a plan */
+	uint64_t revision;                /* of the other side, from its HELLO */
 	struct bytes in;
 	size_t whole; /* bytes of the frame in `in`, with its seal; 0: not yet known */
 	struct bytes out;
@@ -107,17 +109,19 @@ static const char *fault(enum peer_verdict v)
 /* Check that the other side may send this message now. */
 static enum peer_verdict judge(const struct lease_conn *c, const struct lease_message *m)
 {
-	bool from_server = m->kind == LEASE_REPORT;
+	bool from_server = m->kind == LEASE_REPORT || m->kind == LEASE_HAS;
+	bool of_plan = lease_of_plan(m->kind);
 
 	if (m->instance == c->config.instance)
 		return PEER_OWN;
 	if (!c->greeted)
 		return m->kind == LEASE_HELLO ? PEER_TAKEN : PEER_BROKEN;
 	if (m->kind == LEASE_HELLO || from_server != (c->config.side == LEASE_CONTROLLER) ||
-		(c->proven && m->instance != c->instance) || strcmp(m->name, c->name) != 0 ||
-		m->n > c->config.entries)
+		(!of_plan && c->proven && m->instance != c->instance) ||
+		strcmp(m->name, c->name) != 0 || m->n > c->config.entries)
 		return PEER_BROKEN;
-	if (memcmp(m->nonce, c->wanted, PEER_NONCE) != 0 || m->sequence <= c->sequence)
+	if (memcmp(m->nonce, c->wanted, PEER_NONCE) != 0 ||
+		m->sequence <= (of_plan ? c->plan_sequence : c->sequence))
 		return PEER_OLD;
 	return PEER_TAKEN;
 }
@@ -138,6 +142,7 @@ static enum peer_verdict take(struct lease_conn *c)
 	c->config.stats->received_bytes += c->whole;
 	if (m->kind == LEASE_HELLO) {
 		c->greeted = true;
+		c->revision = m->sequence;
 		memcpy(c->theirs, m->nonce, PEER_NONCE);
 		memcpy(c->name, m->name, sizeof(c->name));
 		loop_set(c->config.loop, &c->timer, WEIR_NEVER);
@@ -145,9 +150,13 @@ static enum peer_verdict take(struct lease_conn *c)
 			c->config.greeted(c->config.arg, c);
 		return v;
 	}
-	c->proven = true;
-	c->instance = m->instance;
-	c->sequence = m->sequence;
+	if (lease_of_plan(m->kind)) {
+		c->plan_sequence = m->sequence;
+	} else {
+		c->proven = true;
+		c->instance = m->instance;
+		c->sequence = m->sequence;
+	}
 	c->config.receive(c->config.arg, c, m);
 	return v;
 }
@@ -341,7 +350,7 @@ static int say_hello(struct lease_conn *c)
 	struct lease_message m = {.kind = LEASE_HELLO,
 		.cluster = c->config.cluster,
 		.instance = c->config.instance,
-		.sequence = 1};
+		.sequence = LEASE_REVISION};
 	size_t n;
 
 	peer_key_random(c->wanted, sizeof(c->wanted));
@@ -402,6 +411,33 @@ void lease_conn_free(struct lease_conn *c)
 bool lease_conn_proven(const struct lease_conn *c)
 {
 	return c->proven;
+}
+
+int lease_conn_tell(struct lease_conn *c, struct lease_message *m)
+{
+	uint8_t *frame;
+	int r;
+
+	if (!c->greeted || c->ended)
+		return -ENOTCONN;
+	if (c->revision < LEASE_REVISION)
+		return -EPROTONOSUPPORT;
+	frame = malloc(LEASE_BYTES_FRAME(m->n));
+	if (!frame)
+		return -ENOMEM;
+	m->cluster = c->config.cluster;
+	m->instance = c->config.instance;
+	m->sequence = ++c->plan_sent;
+	m->sent = loop_clock();
+	strncpy(m->name, c->config.name, PEER_NAME_MAX);
+	r = lease_conn_send(c, frame, lease_write(frame, m));
+	free(frame);
+	return r;
+}
+
+bool lease_conn_plans(const struct lease_conn *c)
+{
+	return c->revision >= LEASE_REVISION;
 }
 
 const char *lease_conn_peer(const struct lease_conn *c)

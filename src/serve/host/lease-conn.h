@@ -65,6 +65,10 @@ bool lease_conn_proven(const struct lease_conn *c);
  * seal are written here. 0; -ENOTCONN before the other's HELLO; -ENOBUFS: dropped. An end is
  * reported by `over`, later. */
 int lease_conn_send(struct lease_conn *c, uint8_t *frame, size_t n);
+/* Send a message about a plan; everything before its union is filled in here. As lease_conn_send; -EPROTONOSUPPORT: the other
+ * side's version knows no plans. */
+int lease_conn_tell(struct lease_conn *c, struct lease_message *m);
+bool lease_conn_plans(const struct lease_conn *c);       /* the other side knows plans */
 const char *lease_conn_peer(const struct lease_conn *c); /* "10.0.0.7:4711" */
 const char *lease_conn_name(const struct lease_conn *c); /* as in its HELLO; "" before that */
 void *lease_conn_user(const struct lease_conn *c);

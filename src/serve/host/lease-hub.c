@@ -309,6 +309,16 @@ int lease_hub_send(struct lease_hub_server *g, uint8_t *frame, size_t n)
 	return lease_conn_send(g->conn, frame, n);
 }
 
+int lease_hub_tell(struct lease_hub_server *g, struct lease_message *m)
+{
+	return lease_conn_tell(g->conn, m);
+}
+
+bool lease_hub_plans(const struct lease_hub_server *g)
+{
+	return lease_conn_plans(g->conn);
+}
+
 const char *lease_hub_peer(const struct lease_hub_server *g)
 {
 	return lease_conn_peer(g->conn);

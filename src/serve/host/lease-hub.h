@@ -40,6 +40,8 @@ void lease_hub_free(struct lease_hub *h); /* does not call `gone` */
 void lease_hub_allow(struct lease_hub *h, size_t entries, size_t most);
 
 int lease_hub_send(struct lease_hub_server *g, uint8_t *frame, size_t n); /* as lease_conn_send */
+int lease_hub_tell(struct lease_hub_server *g, struct lease_message *m);  /* as lease_conn_tell */
+bool lease_hub_plans(const struct lease_hub_server *g);
 /* Cuts it off; `gone` is not called. why: said, as trouble; NULL: nothing is wrong. */
 void lease_hub_drop(struct lease_hub_server *g, const char *why);
 const char *lease_hub_peer(const struct lease_hub_server *g); /* its address */

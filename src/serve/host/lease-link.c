@@ -158,6 +158,11 @@ int lease_link_send(struct lease_link *l, uint8_t *frame, size_t n)
 	return l->conn ? lease_conn_send(l->conn, frame, n) : -ENOTCONN;
 }
 
+int lease_link_tell(struct lease_link *l, struct lease_message *m)
+{
+	return l->conn ? lease_conn_tell(l->conn, m) : -ENOTCONN;
+}
+
 void lease_link_status(const struct lease_link *l, struct lease_link_status *ret)
 {
 	*ret = l->status;

@@ -33,6 +33,9 @@ void lease_link_free(struct lease_link *l);
 /* As lease_conn_send; -ENOTCONN while it is not connected: dropped. */
 int lease_link_send(struct lease_link *l, uint8_t *frame, size_t n);
 
+/* As lease_conn_tell. */
+int lease_link_tell(struct lease_link *l, struct lease_message *m);
+
 struct lease_link_status {
 	const char *address;
 	bool up;         /* the controller has proven that it has the key */

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A request that is best effort for less than this part of its slo is not worth a word: arrivals jitter. */
+#define SLACK 10
+
 struct resource_claims {
 	size_t n;
 	struct meister_meter *meters; /* memory that is used by the first request of each */
@@ -88,7 +91,8 @@ void resource_claim_note(struct resource *r, uint32_t claim, const struct weir_r
 	const struct policy_claim *of = &r->policy_of->part.claims[c->tenant];
 
 	if (!c->started)
-		meister_meter_start(m, of->profile, of->n, r->now);
+		meister_meter_start(m, of->profile, of->n,
+			r->policy->tenants[c->tenant].slo_latency / SLACK, r->now);
 	c->started = true;
 	meister_meter_add(m, r->now, m->pairs->unit == WEIR_UNIT_TIME ? q->time : q->bytes);
 }
@@ -102,8 +106,8 @@ static void say(const struct resource *r, const struct resource_claim *c,
 	double unit = m->pairs->unit == WEIR_UNIT_TIME ? 1e9 : 1;
 
 	weir_units_show_time(m->over, over, sizeof(over));
-	snprintf(text, sizeof(text), "sends %.3gx its profile over %s: held to best effort",
-		m->excess, m->over ? over : "a moment");
+	snprintf(text, sizeof(text), "sends %.3gx its profile %s%s: held to best effort", m->excess,
+		m->over ? "over " : "at ", m->over ? over : "once");
 	snprintf(pair, sizeof(pair), "%.4g/s %.4g", m->pairs[m->broke].rate / unit,
 		m->pairs[m->broke].size / unit);
 	if (how > 0)

@@ -11,7 +11,7 @@ static struct meister_meter m;
 
 static void start(const struct weir_bucket_spec *pairs, unsigned n)
 {
-	meister_meter_start(&m, pairs, n, 100 * WEIR_SEC);
+	meister_meter_start(&m, pairs, n, 0, 100 * WEIR_SEC);
 }
 
 /* Send `load` seconds of work a second in requests of 1 ms, evenly; return the sum of the ticks. */
@@ -74,10 +74,9 @@ static void test_pairs(void)
 		meister_meter_add(&m, now, (double)WEIR_MS);
 	CHECK_INT(m.broke, 0);
 	CHECK_INT(m.in, 4);
-	/* 20 ms of work within 10 ms, where 4 + 10 were planned */
-	meister_meter_add(&m, now + 20 * WEIR_MS, 1);
-	CHECK_NEAR(m.excess, 20.0 / 14, 1e-6);
-	CHECK_INT(m.over, 10 * WEIR_MS);
+	/* 20 ms of work at once, where 4 were planned */
+	CHECK_NEAR(m.excess, 5, 1e-6);
+	CHECK_INT(m.over, 0);
 	start(two, 2);
 	send(&now, 5 * WEIR_SEC, 0.5);
 	CHECK_INT(m.broke, 1);
@@ -115,6 +114,35 @@ static void test_any_time(void)
 	CHECK_INT(m.in + m.out, 200000);
 }
 
+/* A trace that follows its border, with arrivals that jitter by less than the slack: nothing is said. Without a slack half of them are
+ * out; beyond the slack they are out, and by how much is known from the first on. */
+static void test_jitter(void)
+{
+	const struct weir_bucket_spec border[] = {{.rate = S, .size = (double)WEIR_MS},
+		{.rate = 0.5 * S, .size = 10 * (double)WEIR_MS}};
+	const weir_time slack[] = {0, 60 * WEIR_US, 60 * WEIR_US}, jitter[] = {50, 50, 900};
+	struct rng rng;
+
+	rng_init(&rng, 1, "jitter");
+	for (int k = 0; k < 3; k++) {
+		weir_time now = 100 * WEIR_SEC, at;
+		int said = 0;
+
+		meister_meter_start(&m, border, 2, slack[k], now);
+		for (int i = 0; i < 20000; i++) {
+			at = now + (weir_time)rng_below(&rng, (uint64_t)(jitter[k] * WEIR_US) + 1);
+			meister_meter_add(&m, at, (double)WEIR_MS);
+			/* 15 in a row, then as long a pause */
+			now += i % 15 == 14 ? 16 * WEIR_MS : WEIR_MS;
+			if (i % 500 == 0)
+				said += meister_meter_tick(&m, at);
+		}
+		CHECK_INT(said, k == 1 ? 0 : 1);
+		CHECK(k == 1 ? m.out == 0 && !m.since : m.out > 1000 && m.since);
+		CHECK(k == 1 || (m.excess > 1 && m.excess < 2));
+	}
+}
+
 int main(void)
 {
 	RUN(test_in_profile);
@@ -122,5 +150,6 @@ int main(void)
 	RUN(test_pairs);
 	RUN(test_large);
 	RUN(test_any_time);
+	RUN(test_jitter);
 	return 0;
 }

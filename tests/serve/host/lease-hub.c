@@ -246,15 +246,20 @@ static void say_sealed(int fd, const struct peer_key *k, uint8_t *frame, size_t 
 	say(fd, frame, n + PEER_SEAL);
 }
 
-/* Send HELLO as a server would; *theirs is the other side's. */
-static int greet(struct lease_message *theirs)
+/* Send HELLO as a server of that revision would; *theirs is the other side's. */
+static int greet_as(uint64_t revision, struct lease_message *theirs)
 {
 	uint8_t frame[LEASE_FRAME(0)];
 	int fd = knock();
 
-	say_sealed(fd, &key, frame, make(frame, LEASE_HELLO, "x", 9, 1, 0));
+	say_sealed(fd, &key, frame, make(frame, LEASE_HELLO, "x", 9, revision, 0));
 	hear_hello(fd, theirs);
 	return fd;
+}
+
+static int greet(struct lease_message *theirs)
+{
+	return greet_as(1, theirs);
 }
 
 static void is_closed(int fd)
@@ -421,6 +426,38 @@ static void played_again(void)
 	lease_hub_free(hub);
 }
 
+/* Plans go only to servers that know them, and have a sequence of their own. */
+static void revisions(void)
+{
+	uint8_t frame[LEASE_FRAME(0)];
+
+	hub_open(0);
+	for (uint64_t revision = 1; revision <= LEASE_REVISION; revision++) {
+		struct lease_message theirs = {0}, plan = {.kind = LEASE_PLAN};
+		int fd = greet_as(revision, &theirs);
+		size_t n = make(frame, LEASE_REPORT, "x", 9, 7, 0);
+
+		CHECK_INT(theirs.sequence, LEASE_REVISION);
+		heard = 0;
+		peer_write_nonce(frame, theirs.nonce);
+		say_sealed(fd, &key, frame, n);
+		UNTIL(heard == 1);
+		CHECK_INT(lease_hub_plans(last), revision == LEASE_REVISION);
+		CHECK_INT(lease_hub_tell(last, &plan),
+			revision == LEASE_REVISION ? 0 : -EPROTONOSUPPORT);
+		for (uint64_t i = 1; i < 3; i++) {
+			n = make(frame, LEASE_HAS, "x", 10, i,
+				0); /* another instance: of its gateway */
+			peer_write_nonce(frame, theirs.nonce);
+			say_sealed(fd, &key, frame, n);
+			UNTIL(heard == 1 + i);
+		}
+		say_sealed(fd, &key, frame, n); /* once more */
+		refused(fd, PEER_OLD);
+	}
+	lease_hub_free(hub);
+}
+
 /* Byte by byte, and two messages in one piece. */
 static void in_pieces(void)
 {
@@ -531,6 +568,7 @@ int main(void)
 	RUN(comes_back);
 	RUN(strangers);
 	RUN(played_again);
+	RUN(revisions);
 	RUN(in_pieces);
 	RUN(slow);
 	RUN(crowd);
