@@ -49,12 +49,13 @@ static void compare(struct meister_meter *m, double work, weir_time span)
 static void roll_seconds(struct meister_meter *m, weir_time now)
 {
 	static const unsigned lengths[] = {1, 10, 60};
-	int64_t second = now / WEIR_SEC;
+	int64_t second;
 	double work = 0;
 	unsigned k = 0;
 
-	if (second <= m->second)
+	if (now < (m->second + 1) * WEIR_SEC)
 		return;
+	second = now / WEIR_SEC;
 	for (unsigned i = 1; i <= 60 && m->since; i++) {
 		work += m->seconds[(uint64_t)(m->second - i + 1) % SECONDS];
 		if (i == lengths[k])
@@ -99,6 +100,11 @@ static void refill(struct meister_meter *m, weir_time now)
 	}
 }
 
+static double least(double a, double b) /* fmin is a call */
+{
+	return a < b ? a : b;
+}
+
 void meister_meter_add(struct meister_meter *m, weir_time now, double cost)
 {
 	unsigned broke = m->n;
@@ -111,7 +117,7 @@ void meister_meter_add(struct meister_meter *m, weir_time now, double cost)
 		const struct weir_bucket_spec *p = &m->pairs[i];
 
 		m->work[i] += cost;
-		if (broke == m->n && m->level[i] + p->rate * m->slack < fmin(cost, p->size))
+		if (broke == m->n && m->level[i] + p->rate * m->slack < least(cost, p->size))
 			broke = i;
 	}
 	for (unsigned i = 0; broke == m->n && i < m->n; i++)
