@@ -201,3 +201,12 @@ echo '{"number": 7, "plan": {"version": 1}}' >state/plan.json
 serve gate --api "unix:$here/api.sock" weir.yaml
 has gate.log "state-damaged"
 serve_stop gate
+# a profile that was measured on a larger device is one of another device
+sed 's/^depth: 4/&\ndevice: 1 GiB/' ssd1.profile >large && mv large ssd1.profile
+serve gate --api "unix:$here/api.sock" weir.yaml
+run 2 weir plan --apply weir.yaml
+has stderr "resource 'ssd1': profile: it was measured on a device of 1 GiB, and this one has 24 MiB"
+sed -i 's/^device: .*/device: 8 MiB/' ssd1.profile # that of an export
+kill -HUP "$(cat gate.pid)"
+until weir plan --apply weir.yaml >stdout 2>stderr; do sleep 0.1; done
+serve_stop gate

@@ -183,6 +183,29 @@ static int give_number(const struct gateway *g, struct gateway_change *c)
 	return 0;
 }
 
+/* Refuse a profile of a larger device than the resource is: one of the same device, or of an export of it, is not larger. */
+static int check_devices(
+	const struct gateway *g, const struct gateway_version *v, struct weir_err *err)
+{
+	char was[32], is[32];
+
+	for (size_t i = 0; i < v->profiles.n; i++) {
+		const struct gateway_resource *r =
+			gateway_resource(g, v->policy->resources[i].name);
+		uint64_t size = r && !r->volumes && r->known ? r->size : 0;
+
+		if (v->profiles.all[i] && size && v->profiles.all[i]->table.device_size > size)
+			return weir_err_at(err, -EINVAL, v->policy->resources[i].profile_at,
+				"resource '%s': profile: it was measured on a device of %s, and "
+				"this one has %s",
+				r->name,
+				weir_units_show_size(
+					v->profiles.all[i]->table.device_size, was, sizeof(was)),
+				weir_units_show_size(size, is, sizeof(is)));
+	}
+	return 0;
+}
+
 /* Make the version: the plan in c->text, or none. */
 static int make(struct gateway *g, struct gateway_change *c, struct gateway_draft *d)
 {
@@ -211,6 +234,8 @@ static int make(struct gateway *g, struct gateway_change *c, struct gateway_draf
 	if (gateway_plan_give(d->version, plan) < 0)
 		return no_memory(&c->err);
 	rc = plan ? check(d->version, &c->err) : 0;
+	if (rc == 0 && plan)
+		rc = check_devices(g, d->version, &c->err);
 	if (rc == 0 && plan) {
 		say_links(d->version, &c->note);
 		gateway_note_add(&c->note, "plan %llu, with %zu tenant%s",
