@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PATH 256 /* longer paths are cut */
 
@@ -93,7 +94,7 @@ static double *column(struct arena *m, const struct services *s, size_t offset)
 	double *to = arena_take(m, s->n, sizeof(*to));
 
 	for (size_t i = 0; to && i < s->n; i++)
-		to[i] = *(const double *)((const char *)&s->all[i] + offset);
+		memcpy(&to[i], (const char *)&s->all[i] + offset, sizeof(*to));
 	return to;
 }
 
