@@ -12,8 +12,8 @@
 #include "policy/each.h"
 #include "policy/impl.h"
 #include "policy/index.h"
+#include "base/same.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,11 +42,6 @@ static int by_order(const void *a, const void *b)
 	const struct add *x = a, *y = b;
 
 	return x->order < y->order ? -1 : x->order > y->order;
-}
-
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 /* Compare the fields by which the template's tenants differ. */

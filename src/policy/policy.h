@@ -288,6 +288,11 @@ static inline bool policy_whole(const struct weir_policy *p)
 	return whole;
 }
 
+/* Return true if both have the same fields. */
+bool policy_match_same(const struct weir_match *a, const struct weir_match *b);
+/* Return true if both name the same files. */
+bool policy_tls_same(const struct weir_policy_tls *a, const struct weir_policy_tls *b);
+
 /* Return the `lab` of a tenant, or NULL. */
 const struct policy_lab_tenant *policy_lab_of(const struct weir_policy *p, size_t tenant);
 /* Check that a gateway can apply the policy's `lab`; if not, -EINVAL with the key's name. */

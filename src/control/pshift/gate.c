@@ -3,9 +3,7 @@
 #include "control/pshift/facts.h"
 #include "wire/peer.h"
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A bucket that only grants fill holds any number of tokens (2^52, as a gate's bucket). */
 #define BUCKET_MAX 4e15

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define BATCH 1e-3 /* s, of a limit's rate */
 
