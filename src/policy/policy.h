@@ -323,3 +323,10 @@ void policy_resource_default(const char *name, struct weir_resource *ret_resourc
  * bounds: by tenant; NULL if there is no cluster. All are borrowed. */
 struct controller_version policy_version(const struct weir_policy *p, const struct weir_resource *r,
 	const struct weir_bounds *bounds);
+
+/* Copy a policy with all its strings, to change a value in the copy. 0 or -ENOMEM. Freed by weir_policy_free, like the
+ * original. */
+int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy);
+/* In a policy without tenants all clients are equal: add one tenant, called "everybody", for all
+ * unmatched requests. Does nothing if there are tenants. 0 or -ENOMEM. */
+int policy_copy_everybody(struct weir_policy *p);

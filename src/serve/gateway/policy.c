@@ -12,7 +12,7 @@
  */
 #include "base/no-memory.h"
 #include "policy/by-size.h"
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/override.h"
 #include "policy/swap.h"
 #include "serve/host/reports.h"
