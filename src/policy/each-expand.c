@@ -73,7 +73,7 @@ static size_t find_adds(
 }
 
 /* Take the first of each name, in the order of the list, until the template has enough. Return how many. */
-static size_t take(const struct weir_policy *p, const struct policy_instance *list,
+static size_t take_instances(const struct weir_policy *p, const struct policy_instance *list,
 	struct add *adds, size_t n, uint32_t *made)
 {
 	size_t taken = 0;
@@ -266,7 +266,7 @@ int policy_each_expand(struct weir_policy *p, struct policy_instance *list, size
 		list[i].tenant = -1;
 	if (!r.no_memory) {
 		many = find_adds(p, list, n, adds);
-		taken = take(p, list, adds, many, made);
+		taken = take_instances(p, list, adds, many, made);
 	}
 	if (taken && (m.to = policy_scratch(&r, p->n_tenants + taken, sizeof(*m.to)))) {
 		put_all(&r, &m, adds, many, list);

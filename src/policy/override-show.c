@@ -12,7 +12,7 @@ struct text {
 	size_t used;
 };
 
-__attribute__((format(printf, 2, 3))) static void put(struct text *t, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void put_text(struct text *t, const char *fmt, ...)
 {
 	size_t room = POLICY_OVERRIDE_TEXT - t->used;
 	va_list args;
@@ -60,15 +60,15 @@ static void put_one(struct text *t, const struct shown *s, unsigned i)
 	char rate[32], span[32], all[POLICY_SIZE_TEXT];
 
 	if (by && !s->burst) {
-		put(t, "%s", policy_size_show(by, all));
+		put_text(t, "%s", policy_size_show(by, all));
 	} else if (!s->burst) {
-		put(t, "%s",
+		put_text(t, "%s",
 			weir_units_show_rate(
 				(struct weir_rate){l->rate, unit}, rate, sizeof(rate)));
 	} else {
 		weir_units_show_rate((struct weir_rate){by ? by->burst_rate : l->burst_rate, unit},
 			rate, sizeof(rate));
-		put(t, "%s for %s", rate,
+		put_text(t, "%s for %s", rate,
 			weir_units_show_time(
 				by ? by->burst_for : l->burst_for, span, sizeof(span)));
 	}
@@ -91,25 +91,25 @@ static void put_limits(struct text *t, const struct shown *s)
 	bool classes = total != count(s, 0), first_class = true;
 
 	if (!total)
-		put(t, "none");
-	put(t, "%s", classes ? "{" : "");
+		put_text(t, "none");
+	put_text(t, "%s", classes ? "{" : "");
 	for (int c = 0; c < 3; c++) {
 		unsigned many = count(s, c), n = 0;
 
 		if (!many)
 			continue;
 		if (classes)
-			put(t, "%s%s: ", first_class ? "" : ", ", words[c]);
+			put_text(t, "%s%s: ", first_class ? "" : ", ", words[c]);
 		first_class = false;
-		put(t, "%s", many > 1 ? "[" : "");
+		put_text(t, "%s", many > 1 ? "[" : "");
 		for (unsigned i = 0; i < s->n_fixed + s->n_by_size; i++)
 			if (is_shown(s, i) && slot_of(s, i) % 3 == (unsigned)c) {
-				put(t, "%s", n++ ? ", " : "");
+				put_text(t, "%s", n++ ? ", " : "");
 				put_one(t, s, i);
 			}
-		put(t, "%s", many > 1 ? "]" : "");
+		put_text(t, "%s", many > 1 ? "]" : "");
 	}
-	put(t, "%s", classes ? "}" : "");
+	put_text(t, "%s", classes ? "}" : "");
 }
 
 static void put_tenant(struct text *t, const struct weir_tenant *of, enum what what)
@@ -119,13 +119,13 @@ static void put_tenant(struct text *t, const struct weir_tenant *of, enum what w
 	char slo[POLICY_SLO_TEXT];
 
 	if (what == WEIGHT)
-		put(t, "%.12g", of->weight);
+		put_text(t, "%.12g", of->weight);
 	else if (what == MIN || what == MAX || what == BURST)
 		put_limits(t, what == MIN ? &min : &max);
 	else if (of->slo_percentile > 0)
-		put(t, "%s", policy_plan_show_slo(of, slo));
+		put_text(t, "%s", policy_plan_show_slo(of, slo));
 	else
-		put(t, "none");
+		put_text(t, "none");
 }
 
 static void put_resource(struct text *t, const struct weir_resource *of, enum what what)
@@ -133,18 +133,19 @@ static void put_resource(struct text *t, const struct weir_resource *of, enum wh
 	char a[32], b[32];
 
 	if (what == DEPTH) {
-		put(t, of->depth_bytes ? "{requests: " : "");
-		put(t, of->depth > 0 ? "%.6g" : "auto", of->depth);
+		put_text(t, of->depth_bytes ? "{requests: " : "");
+		put_text(t, of->depth > 0 ? "%.6g" : "auto", of->depth);
 		if (of->depth_bytes)
-			put(t, ", bytes: %s}", weir_units_show_size(of->depth_bytes, a, sizeof(a)));
+			put_text(t, ", bytes: %s}",
+				weir_units_show_size(of->depth_bytes, a, sizeof(a)));
 		return;
 	}
 	weir_units_show_rate(of->capacity[0], a, sizeof(a));
 	weir_units_show_rate(of->capacity[1], b, sizeof(b));
 	if (of->capacity[0].per_second > 0 && of->capacity[1].per_second > 0)
-		put(t, "[%s, %s]", a, b);
+		put_text(t, "[%s, %s]", a, b);
 	else
-		put(t, "%s",
+		put_text(t, "%s",
 			of->capacity[0].per_second > 0   ? a
 			: of->capacity[1].per_second > 0 ? b
 							 : "auto");
@@ -169,7 +170,7 @@ int policy_override_show(
 		return -ENOENT;
 	ret_text[0] = '\0';
 	if (of.what == ENFORCE)
-		put(&t, "%s", p->enforce ? "true" : "false");
+		put_text(&t, "%s", p->enforce ? "true" : "false");
 	else if (of.what >= DEPTH)
 		put_resource(&t, &p->resources[of.index], of.what);
 	else

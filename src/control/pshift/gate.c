@@ -410,7 +410,7 @@ static void leave_id(struct pshift_gate_server *s, uint64_t id)
 		leave_node(s, &s->buckets[at]);
 }
 
-static void take(void *c, const struct controller_version *v, size_t i, weir_node node)
+static void take_tenant(void *c, const struct controller_version *v, size_t i, weir_node node)
 {
 	struct pshift_gate_server *s = c;
 	struct pshift_gate_bucket *b;
@@ -516,7 +516,7 @@ static void look_bucket(void *arg, size_t i, bool more, struct pshift_facts_buck
 	ret->more = (int64_t)(b->dispatched + st.dispatched - s->loads[i].served);
 }
 
-static void look(
+static void look_at_gate(
 	const void *c, const struct facts_site *site, bool tenants, bool state, struct facts *ret)
 {
 	const struct pshift_gate_server *s = c;
@@ -546,12 +546,12 @@ const struct controller pshift_controller = {
 	.new = make,
 	.free = destroy,
 	.prepare = prepare,
-	.take = take,
+	.take = take_tenant,
 	.leave = leave,
 	.begin = begin,
 	.end = end,
 	.step = step,
 	.hear = hear,
 	.facts = &pshift_facts,
-	.look = look,
+	.look = look_at_gate,
 };

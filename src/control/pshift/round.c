@@ -285,7 +285,8 @@ static void keep(struct pshift_control *c, size_t bucket, weir_time now, bool wh
 	}
 }
 
-static void take(struct pshift_control *c, size_t bucket, weir_time now, bool whole, int64_t more)
+static void take_bucket(
+	struct pshift_control *c, size_t bucket, weir_time now, bool whole, int64_t more)
 {
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		struct pshift_entry *e = &c->entries[c->place[p]];
@@ -344,7 +345,7 @@ static void bucket_out(struct pshift_control *c, size_t bucket, weir_time now, b
 	if (enough(c, bucket, now, whole, more))
 		keep(c, bucket, now, whole);
 	else
-		take(c, bucket, now, whole, more);
+		take_bucket(c, bucket, now, whole, more);
 }
 
 /* Compute the servers' capacity beyond the R-tokens placed there. */

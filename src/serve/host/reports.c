@@ -152,7 +152,7 @@ struct outgoing {
 	bool at_once;
 };
 
-static void take(struct loop_task *t)
+static void take_report(struct loop_task *t)
 {
 	struct outgoing *o = container_of(t, struct outgoing, task);
 	struct report_member *m = o->from;
@@ -185,7 +185,7 @@ static void publish(void *arg, const struct peer_report *report, bool at_once)
 	if (!o)
 		return;
 	*o = (struct outgoing){
-		.task = {.run = take}, .from = m, .report = *report, .at_once = at_once};
+		.task = {.run = take_report}, .from = m, .report = *report, .at_once = at_once};
 	loop_post(m->reports->gateway->loop, &o->task);
 }
 

@@ -129,7 +129,7 @@ int sim_gates_set(struct sim_server *s)
 
 /* ---- requests */
 
-static struct gates_io *take(struct sim_gates *g)
+static struct gates_io *take_io(struct sim_gates *g)
 {
 	struct gates_io *io = g->free;
 
@@ -157,7 +157,7 @@ static int submit(struct sim_gates *g, weir_time now, uint32_t place, uint64_t n
 	int r = 0;
 
 	for (; r == 0 && n; n--) {
-		struct gates_io *io = take(g);
+		struct gates_io *io = take_io(g);
 		struct weir_req *req;
 
 		if (!io)
