@@ -141,7 +141,9 @@ static void test_other(void)
 			: i < 200 ? "em"
 				  : "en",
 			i % 100, "abc"[i / 100], i);
-	fputs("  - {name: a1, resource: a, size: 1 MiB, offset: 1000 MiB}\ntenants: [{name: t, match: {tls: x}}]\n", f);
+	fputs("  - {name: a1, resource: a, size: 1 MiB, offset: 1000 MiB}\ntenants: [{name: t, "
+	      "match: {tls: x}}]\n",
+		f);
 	fclose(f);
 	p = parse(text);
 	free(text);
