@@ -23,7 +23,7 @@ deps: ## install missing packages (Debian 12; uses sudo if needed)
 build/build.ninja: | deps
 	$(SETUP) -Dunit_tests=false build
 build-clang/build.ninja: | deps
-	CC=clang $(SETUP) build-clang
+	CC=clang $(SETUP) -Doptimization=0 build-clang
 # With the sanitizers gcc has false warnings; build has the warnings that count.
 build-asan/build.ninja: | deps
 	$(SETUP) -Dwerror=false -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false \

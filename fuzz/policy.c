@@ -2,7 +2,7 @@
 /* Read any text as a policy: it is refused with a message, or can be installed in a gate,
  * matched and shown. */
 #include "policy/by-size.h"
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/each.h"
 #include "policy/swap.h"
 #include "fuzz.h"

@@ -32,6 +32,17 @@ until_ok()
 	fail "never: $* ($(cat tried))"
 }
 
+# says TEXT: wait for it in the log of `gate`, up to 10 s
+says()
+{
+	tries=0
+	until grep -qF -e "$1" gate.log; do
+		tries=$((tries + 1))
+		[ $tries -lt 200 ] || fail "the log does not have: $1: $(cat gate.log)"
+		sleep 0.05
+	done
+}
+
 # volumes_policy MODEL VOLUME...: the start of a policy with one resource, `disk`, of depth 8; a volume is NAME=BACK, its storage
 # as slow as the model
 volumes_policy()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control: `weir control`, the controller of a cluster. */
 #include "serve/host/control.h"
-#include "cli/serve.h"
+#include "cli/serve/serve.h"
 #include "cli/common/files.h"
 #include "cli/common/stay.h"
 #include "serve/loop/stream.h"

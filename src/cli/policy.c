@@ -3,7 +3,7 @@
 #include "cli/policy-verb.h"
 #include "cli/common/files.h"
 #include "cli/common/remote.h"
-#include "cli/serve.h"
+#include "cli/serve/serve.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/facts.h"
 #include <math.h>
-#include <string.h>
 
 /* ---- values */
 

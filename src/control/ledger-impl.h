@@ -4,6 +4,7 @@
 #pragma once
 
 #include "control/ledger.h"
+#include "base/lesser.h"
 
 #define LEDGER_NONE UINT32_MAX
 
@@ -43,11 +44,6 @@ struct ledger {
 	int64_t untracked;
 	uint64_t turn; /* of ageing */
 };
-
-static inline int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* Return one side of the loans of a job, or of LEDGER_POOL. */
 struct list *ledger_list(struct ledger *l, uint32_t who, enum side side);

@@ -128,7 +128,7 @@ void ledger_clear(struct ledger *l, weir_time now)
 	n_owed = pack(owed, n);
 	/* Skip the pool's debts to itself; ledger_lend ignores them. */
 	for (size_t i = 0, k = 0; i < n_lent && k < n_owed;) {
-		int64_t amount = least(lent[i].amount, owed[k].amount);
+		int64_t amount = lesser(lent[i].amount, owed[k].amount);
 
 		ledger_lend(
 			l, lent[i].job, owed[k].job, amount, lent[i].since, now); /* has its room */

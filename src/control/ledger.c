@@ -229,11 +229,11 @@ static int64_t pass(struct ledger *l, weir_time now, uint32_t from, uint32_t to,
 
 	if (debt != LEDGER_NONE) {
 		lender = l->entries[debt].loan.lender;
-		amount = least(amount, l->entries[debt].loan.amount);
+		amount = lesser(amount, l->entries[debt].loan.amount);
 	}
 	if (claim != LEDGER_NONE) {
 		borrower = l->entries[claim].loan.borrower;
-		amount = least(amount, l->entries[claim].loan.amount);
+		amount = lesser(amount, l->entries[claim].loan.amount);
 	}
 	if (debt != LEDGER_NONE) {
 		since = settle(l, debt, amount, now);
@@ -242,7 +242,7 @@ static int64_t pass(struct ledger *l, weir_time now, uint32_t from, uint32_t to,
 		giver->lent += amount;
 	}
 	if (claim != LEDGER_NONE) {
-		since = least(since, settle(l, claim, amount, now));
+		since = lesser(since, settle(l, claim, amount, now));
 		taker->regained += amount;
 	} else {
 		taker->borrowed += amount;
@@ -256,7 +256,7 @@ void ledger_transfer(struct ledger *l, weir_time now, uint32_t from, uint32_t to
 	uint32_t direct = find(l, to, from);
 
 	if (direct != LEDGER_NONE) {
-		int64_t paid = least(amount, l->entries[direct].loan.amount);
+		int64_t paid = lesser(amount, l->entries[direct].loan.amount);
 
 		settle(l, direct, paid, now);
 		l->jobs[from].account.repaid += paid;

@@ -15,7 +15,6 @@
  *         and 3 3 4.
  */
 #include "control/remainder.h"
-#include <string.h>
 
 #define DIGIT     9 /* 512 counters of 4 bytes stay in the nearest cache */
 #define FEW       32

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/ahead.h"
 #include <errno.h>
-#include <string.h>
 
 #define AHEAD_FEW   2000  /* timers set: a megabyte of nodes, which fits in a core's own cache */
 #define AHEAD_MANY  16384 /* timers set; with fewer the nodes come from a cache, fast enough */

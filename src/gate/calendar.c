@@ -7,7 +7,6 @@
  */
 #include "gate/timer.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define CALENDAR_SMALL 64   /* slots: 2 ms */

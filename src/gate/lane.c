@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/lane-impl.h"
 #include <errno.h>
-#include <stdlib.h>
 
 void lane_init(struct lane *l, uint32_t number, uint32_t node, uint8_t slot, uint32_t offset,
 	bool keyed, uint32_t *place)

@@ -6,7 +6,6 @@
 #include "gate/room.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- lanes */
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <math.h>
 #include <sodium.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

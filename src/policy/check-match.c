@@ -7,18 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-static bool same_match(const struct weir_match *a, const struct weir_match *b)
-{
-	return same_text(a->export_, b->export_) && same_text(a->client, b->client) &&
-	       same_text(a->uid, b->uid) && same_text(a->tls, b->tls) &&
-	       same_text(a->path, b->path);
-}
-
 /* A match without fields was refused already. */
 static bool no_fields(const struct weir_match *m)
 {
@@ -29,7 +17,7 @@ static bool no_fields(const struct weir_match *m)
 static bool check_pair(struct policy_reading *r, const struct weir_tenant *t,
 	const struct weir_tenant *u, const struct weir_match *a, const struct weir_match *b)
 {
-	if (same_match(a, b))
+	if (policy_match_same(a, b))
 		policy_refuse_at(r, b->at, "'%s' matches the same as '%s' in line %u", u->path,
 			t->path, a->at.line);
 	else if (policy_match_overlap(a, b))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* copy: copy the arrays, then replace every string in them by a copy. */
-#include "policy/copy.h"
 #include "policy/index.h"
 #include <errno.h>
 #include <stdlib.h>

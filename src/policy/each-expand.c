@@ -12,8 +12,8 @@
 #include "policy/each.h"
 #include "policy/impl.h"
 #include "policy/index.h"
+#include "base/same.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,11 +42,6 @@ static int by_order(const void *a, const void *b)
 	const struct add *x = a, *y = b;
 
 	return x->order < y->order ? -1 : x->order > y->order;
-}
-
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 /* Compare the fields by which the template's tenants differ. */
@@ -78,7 +73,7 @@ static size_t find_adds(
 }
 
 /* Take the first of each name, in the order of the list, until the template has enough. Return how many. */
-static size_t take(const struct weir_policy *p, const struct policy_instance *list,
+static size_t take_instances(const struct weir_policy *p, const struct policy_instance *list,
 	struct add *adds, size_t n, uint32_t *made)
 {
 	size_t taken = 0;
@@ -271,7 +266,7 @@ int policy_each_expand(struct weir_policy *p, struct policy_instance *list, size
 		list[i].tenant = -1;
 	if (!r.no_memory) {
 		many = find_adds(p, list, n, adds);
-		taken = take(p, list, adds, many, made);
+		taken = take_instances(p, list, adds, many, made);
 	}
 	if (taken && (m.to = policy_scratch(&r, p->n_tenants + taken, sizeof(*m.to)))) {
 		put_all(&r, &m, adds, many, list);

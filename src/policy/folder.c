@@ -40,7 +40,7 @@ const char *policy_folder_bad(const char *name)
 	return strchr(name, '/') ? "contains a slash" : NULL;
 }
 
-static int put(const char *a, size_t n, const char *b, size_t m, const char *c,
+static int join_name(const char *a, size_t n, const char *b, size_t m, const char *c,
 	char ret[POLICY_FOLDER_NAME])
 {
 	int len = snprintf(ret, POLICY_FOLDER_NAME, "%.*s%.*s%s", (int)n, a, (int)m, b, c ? c : "");
@@ -59,7 +59,7 @@ int policy_folder_volume(
 		return -ENOENT;
 	if (t.stem && dot)
 		len = (size_t)(dot - file);
-	return put(t.before, t.n_before, file, len, t.behind, ret_name);
+	return join_name(t.before, t.n_before, file, len, t.behind, ret_name);
 }
 
 /* Return the ending of a pattern of files, as ".raw"; "" if it has none. */
@@ -86,8 +86,8 @@ int policy_folder_file(
 	for (int i = 0; i < 2; i++) {
 		char again[POLICY_FOLDER_NAME];
 
-		if (put(name + t.n_before, len - t.n_before - n_behind, tries[i], strlen(tries[i]),
-			    NULL, ret_file) == 0 &&
+		if (join_name(name + t.n_before, len - t.n_before - n_behind, tries[i],
+			    strlen(tries[i]), NULL, ret_file) == 0 &&
 			policy_folder_volume(f, ret_file, again) == 0 && strcmp(again, name) == 0)
 			return 0;
 	}
@@ -100,6 +100,6 @@ bool policy_folder_can(const struct weir_folder *f, const char *pattern)
 	struct template t;
 
 	return !pattern || !split(f->name, &t) ||
-	       put(t.before, t.n_before, "*", 1, t.behind, names) < 0 ||
+	       join_name(t.before, t.n_before, "*", 1, t.behind, names) < 0 ||
 	       policy_pattern_overlap(pattern, names);
 }

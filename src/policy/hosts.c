@@ -2,7 +2,6 @@
 /* hosts: the other hosts with which this one shares resources. */
 #include "policy/impl.h"
 #include "wire/peer.h"
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const peers_keys[] = {"to", "listen", "key", "cluster", "host", "period", NULL};

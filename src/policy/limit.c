@@ -9,7 +9,6 @@
  *   burst            as max, with `rate for time` in the place of a rate
  */
 #include "policy/impl.h"
-#include <stdio.h>
 #include <string.h>
 
 static const char *const class_keys[] = {"all", "reads", "writes", NULL};

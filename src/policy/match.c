@@ -20,6 +20,7 @@
  */
 #include "policy/index.h"
 #include "policy/pattern.h"
+#include "base/same.h"
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -308,4 +309,17 @@ int policy_match_owner(const struct weir_policy *p, const struct weir_who *who)
 		for (unsigned k = 0; k < p->tenants[i].n_match && !p->tenants[i].made; k++)
 			consider(&c, p, i, k, who);
 	return c.owner;
+}
+
+bool policy_match_same(const struct weir_match *a, const struct weir_match *b)
+{
+	return same_text(a->export_, b->export_) && same_text(a->client, b->client) &&
+	       same_text(a->uid, b->uid) && same_text(a->tls, b->tls) &&
+	       same_text(a->path, b->path);
+}
+
+bool policy_tls_same(const struct weir_policy_tls *a, const struct weir_policy_tls *b)
+{
+	return same_text(a->cert, b->cert) && same_text(a->key, b->key) &&
+	       same_text(a->ca, b->ca) && same_text(a->psk, b->psk);
 }

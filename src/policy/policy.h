@@ -289,6 +289,11 @@ static inline bool policy_whole(const struct weir_policy *p)
 	return whole;
 }
 
+/* Return true if both have the same fields. */
+bool policy_match_same(const struct weir_match *a, const struct weir_match *b);
+/* Return true if both name the same files. */
+bool policy_tls_same(const struct weir_policy_tls *a, const struct weir_policy_tls *b);
+
 /* Return the `lab` of a tenant, or NULL. */
 const struct policy_lab_tenant *policy_lab_of(const struct weir_policy *p, size_t tenant);
 /* Check that a gateway can apply the policy's `lab`; if not, -EINVAL with the key's name. */
@@ -319,3 +324,10 @@ void policy_resource_default(const char *name, struct weir_resource *ret_resourc
  * bounds: by tenant; NULL if there is no cluster. All are borrowed. */
 struct controller_version policy_version(const struct weir_policy *p, const struct weir_resource *r,
 	const struct weir_bounds *bounds);
+
+/* Copy a policy with all its strings, to change a value in the copy. 0 or -ENOMEM. Freed by weir_policy_free, like the
+ * original. */
+int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy);
+/* In a policy without tenants all clients are equal: add one tenant, called "everybody", for all
+ * unmatched requests. Does nothing if there are tenants. 0 or -ENOMEM. */
+int policy_copy_everybody(struct weir_policy *p);

@@ -18,7 +18,6 @@
 #include "sim/world.h"
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -44,7 +44,6 @@ KNOWN = {
     ("serve/gateway", "serve/host"),
     ("serve/gateway", "serve/api"),
     ("serve/host", "serve/api"),
-    ("cli/live", "cli"),
 }
 PURE = {"base", "wire", "gate", "model", "policy", "control"}
 # stdio.h is needed for snprintf; purity.py checks that nothing prints. emmintrin.h and stdatomic.h have instructions and no

@@ -4,8 +4,9 @@
 An example is a line that starts with "$ " in a verbatim paragraph of a manual page, or in a fenced block marked
 `console` in README.md or docs/*.md. Lines that start with "> " continue it; the other lines of the block are its
 output and are not compared. A document's examples run in order, in one empty folder in which `experiments` and
-`examples` link to the repository's, with the program on PATH. examples.py DOCUMENT... runs only those of the named
-documents."""
+`examples` link to the repository's, with the program on PATH; three documents at a time, since most examples wait.
+examples.py DOCUMENT... runs only those of the named documents."""
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -59,23 +60,22 @@ def run(path):
             os.symlink(SOURCE / name, pathlib.Path(folder, name))
         for command in examples(path):
             ran += 1
-            print(f"{path.name}: $ {command}", flush=True)
             try:
                 done = subprocess.run(["sh", "-c", command], cwd=folder, timeout=LIMIT, text=True,
-                                      errors="replace", stdin=subprocess.DEVNULL,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                                      errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, env={**os.environ, "WEIR_SOCKET": "default.sock"})
                 problem = f"exit status {done.returncode}\n{done.stdout}" if done.returncode else ""
             except subprocess.TimeoutExpired:
                 problem = f"took over {LIMIT} s"
-            if problem:
-                failed += 1
-                print(f"FAILED: {problem}", flush=True)
+            failed += bool(problem)
+            print(f"{path.name}: $ {command}" + (f"\nFAILED: {problem}" if problem else ""), flush=True)
     return ran, failed
 
 
 documents = [pathlib.Path(a) for a in sys.argv[1:]] or sorted(
     [*SOURCE.glob("README.md"), *SOURCE.glob("docs/*.md"), *SOURCE.glob("docs/man/*.pod")])
-total = [run(path) for path in documents]
+with concurrent.futures.ThreadPoolExecutor(3) as pool:
+    total = list(pool.map(run, documents))
 ran, failed = (sum(column) for column in zip(*total)) if total else (0, 0)
 print(f"{len(documents)} documents, {ran} examples, {failed} failed")
 sys.exit(1 if failed or not ran else 0)

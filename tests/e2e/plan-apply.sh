@@ -3,26 +3,12 @@
 # for another policy or profile is refused; a change of the policy says what it makes untrue; status, metrics and log.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
 
 command -v curl >/dev/null || skip "no curl"
-here=$PWD
-export WEIR_SOCKET="$here/api.sock"
-uri() # EXPORT
-{
-	echo "nbd+unix:///$1?socket=$here/s.sock"
-}
 api() # METHOD PATH [FILE]: its answer in ./stdout, its status in ./code
 {
 	curl -s -X "$1" ${3:+--data-binary "@$3"} -o stdout -w '%{http_code}' --unix-socket api.sock "http://weir$2" >code
-}
-says() # TEXT: wait for it in the log, up to 10 s
-{
-	tries=0
-	until grep -qF -e "$1" gate.log; do
-		tries=$((tries + 1))
-		[ $tries -lt 200 ] || fail "the log does not have: $1: $(cat gate.log)"
-		sleep 0.05
-	done
 }
 
 # Bursts of 20, once a second: 0.1 s of work each on a device that does 200 a second.

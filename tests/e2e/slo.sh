@@ -3,14 +3,9 @@
 # metrics and log show it.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-kept.sh"
 
 command -v curl >/dev/null || skip "no curl"
-here=$PWD
-export WEIR_SOCKET="$here/api.sock"
-uri() # EXPORT
-{
-	echo "nbd+unix:///$1?socket=$here/s.sock"
-}
 # slo PATH EXPRESSION: check that it is true for that tenant's slo, s
 slo()
 {
@@ -21,15 +16,6 @@ import json, sys
 s = {t["path"]: t["slo"] for t in json.load(open("status.json"))["tenants"]}[sys.argv[1]]
 sys.exit(not eval(sys.argv[2]))
 END
-}
-says() # TEXT: wait for it in the log, up to 5 s
-{
-	tries=0
-	until grep -qF -e "$1" gate.log; do
-		tries=$((tries + 1))
-		[ $tries -lt 100 ] || fail "the log does not have: $1: $(cat gate.log)"
-		sleep 0.05
-	done
 }
 
 cat >weir.yaml <<END

@@ -231,7 +231,7 @@ static double family_case(unsigned n, bool tree, bool heavy, unsigned rounds)
 	for (unsigned i = 0; i < rounds; i++) {
 		if (f.busy)
 			serve(&f);
-		if (!heavy && law_chance(0.01)) {
+		if (!heavy && law_chance(fmin(0.01, 10.0 / n))) { /* most siblings, once or more */
 			f.weights = f.weights > 8 * f.now_weights ? 2 * f.now_weights : f.weights;
 			change(&f, (unsigned)law_between(1, 1 + n / 20), parent);
 			for (unsigned k = 0; k < n / 20; k += 24)

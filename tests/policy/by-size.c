@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* by-size: limits follow the size of exports; classes; refusals have their place. */
 #include "policy/by-size.h"
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/override.h"
 #include "text.h"
 #include <math.h>

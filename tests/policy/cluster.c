@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cluster: servers under one controller: keys, defaults, copies, tokens, and errors. */
 #include "control/pshift/keys.h"
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/impl.h"
 #include "policy/text.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* copy: every string is copied (the original is freed before the copy is used), and every value. */
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/override.h"
 #include "test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* each: templates are refused with their place, and expand to the policy that a person would have spelled out. */
 #include "policy/by-size.h"
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/each.h"
 #include "policy/override.h"
 #include "text.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hosts: peers and the controller of a window: keys, defaults, and errors. */
 #include "control/parda/keys.h"
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/text.h"
 
 #define SETTINGS(p, i) ((const struct parda_settings *)(p)->resources[i].settings)

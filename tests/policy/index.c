@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* index: finds exactly what a search of everything finds. */
 #include "base/rng.h"
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/index.h"
 #include "policy-parse.h"
 #include <errno.h>

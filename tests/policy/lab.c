@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lab: keys for experiments are refused unless they are asked for; a gateway refuses those that it cannot apply. */
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/impl.h"
 #include "control/adaptbf/keys.h"
 #include "test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* plan: the grammar of slos, links, traces and paths; more tenants after those of a policy. */
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/plan.h"
 #include "text.h"
 

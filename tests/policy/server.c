@@ -2,7 +2,7 @@
 /* server: AdapTBF and static rules of a resource: keys, defaults, copies, and errors. */
 #include "control/adaptbf/keys.h"
 #include "control/tbf/keys.h"
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/text.h"
 #include <math.h>
 

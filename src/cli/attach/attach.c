@@ -65,7 +65,7 @@ static int dial(const struct attach *a, struct connections *ret, struct weir_err
 }
 
 /* Ask for the export's size without becoming a client. */
-static int look(const struct attach *a, struct nbd_export *ret, struct weir_err *err)
+static int look_at_export(const struct attach *a, struct nbd_export *ret, struct weir_err *err)
 {
 	weir_time until = loop_clock() + DIAL;
 	struct nbd_link link;
@@ -138,7 +138,7 @@ int attach_grow(struct attach *a, uint64_t *ret_size, struct weir_err *err)
 {
 	struct nbd_export export_;
 	uint64_t size = device_size(a->device.index);
-	int e = look(a, &export_, err);
+	int e = look_at_export(a, &export_, err);
 
 	*ret_size = 0;
 	if (e == 0)

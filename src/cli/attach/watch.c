@@ -53,7 +53,7 @@ static void repair(struct watch *w)
 	log_event(LOG_LEVEL_INFO, "device-attached", "device", w->device, NULL);
 }
 
-static void look(struct watch *w)
+static void look_at_device(struct watch *w)
 {
 	struct weir_err err = {""};
 	char text[32];
@@ -82,7 +82,7 @@ static void on_tick(struct loop_timer *t, weir_time now)
 	} else if (w->dead) {
 		repair(w);
 	} else if (++w->looked >= LOOK) {
-		look(w);
+		look_at_device(w);
 	}
 	loop_set(w->loop, t, loop_refresh(w->loop) + WEIR_SEC);
 }
@@ -105,10 +105,10 @@ static void stop(void *arg)
 
 static void reload(void *arg)
 {
-	look(arg);
+	look_at_device(arg);
 }
 
-static int run(struct watch *w)
+static int run_watch(struct watch *w)
 {
 	struct weir_err err = {""};
 	int e = netlink_listen(w->attach->netlink, &w->messages.fd, &err);
@@ -144,7 +144,7 @@ int watch_run(struct attach *a)
 		return 1;
 	w.daemon = (struct daemon){
 		.loop = w.loop, .stop = stop, .reload = reload, .arg = &w, .signals.fd = -1};
-	status = run(&w);
+	status = run_watch(&w);
 	loop_free(w.loop);
 	return status;
 }

@@ -12,7 +12,6 @@
 #include "sim/world.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #define LONGER (5 * WEIR_SEC) /* a trace goes on so long after the run's end */
 

@@ -2,7 +2,6 @@
 /* live-policy: write the policy of each gateway to a file in the scratch folder. */
 #include "cli/live/live-impl.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Return the gate of a server; NULL: a device without one. */

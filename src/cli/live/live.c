@@ -11,6 +11,7 @@
 #include "cli/live/live.h"
 #include "serve/loop/loop.h"
 #include "cli/live/live-impl.h"
+#include "base/lesser.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@
 #define FIRST     (-20) /* of setpriority(2): the highest */
 #define AUTOGROUP "/proc/self/autogroup"
 
-extern const struct verb verb_experiment;
+static const struct verb verb = {.name = "experiment"}; /* for messages */
 
 static volatile sig_atomic_t interrupted;
 
@@ -49,7 +50,7 @@ int live_server_start(struct live *l, struct live_server *v, struct weir_err *er
 
 	if (r < 0)
 		return weir_err_set(err, r, "the process of '%s': %s", v->name, why.text);
-	if (!v->remote && remote_open(&verb_experiment, v->api, NULL, NULL, &v->remote) >= 0)
+	if (!v->remote && remote_open(&verb, v->api, NULL, NULL, &v->remote) >= 0)
 		return weir_err_set(err, -EIO, "the API of '%s' cannot be reached", v->name);
 	v->down = false;
 	json_decref(v->begin); /* of an earlier process: counters of this one begin at 0 */
@@ -126,11 +127,6 @@ struct clock {
 	size_t moment; /* the next */
 };
 
-static weir_time earlier(weir_time a, weir_time b)
-{
-	return a < b ? a : b;
-}
-
 /* Sleep until a time by loop_clock, or until a signal. */
 static void sleep_until(weir_time at)
 {
@@ -172,7 +168,7 @@ int live_steps(struct live *l, const struct sim_options *o, live_step *step, voi
 			return weir_err_set(err, -ECANCELED, "stopped by a signal");
 		if (r == 0)
 			sleep_until(began +
-				    earlier(earlier(next, duration), loop_clock() - began + BEAT));
+				    lesser(lesser(next, duration), loop_clock() - began + BEAT));
 	}
 	return r ? r : check_all(l, err);
 }
@@ -187,19 +183,19 @@ static weir_time next_fault(const struct live *l)
 static weir_time next_event(const struct clock *k, weir_time now)
 {
 	const struct live *l = k->l;
-	weir_time next = earlier(earlier(k->sample, l->s->duration), next_fault(l));
+	weir_time next = lesser(lesser(k->sample, l->s->duration), next_fault(l));
 
 	if (!k->warm)
-		next = earlier(next, l->s->warmup);
+		next = lesser(next, l->s->warmup);
 	if (k->moment < l->s->n_moments)
-		next = earlier(next, l->s->moments[k->moment].time);
+		next = lesser(next, l->s->moments[k->moment].time);
 	for (size_t i = 0; i < l->n_clients; i++) {
 		const struct live_client *c = &l->clients[i];
 
 		if (c->state == LIVE_WAITS && !c->held && now < c->stop)
-			next = earlier(next, c->start);
+			next = lesser(next, c->start);
 		if (c->state == LIVE_RUNS)
-			next = earlier(next, c->stop);
+			next = lesser(next, c->stop);
 	}
 	return next;
 }

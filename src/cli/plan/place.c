@@ -5,7 +5,6 @@
 #include "cli/view/table.h"
 #include "plan/place.h"
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 #include "cli/common/files.h"
 #include "cli/common/process.h"
 #include "cli/common/remote.h"
-#include "cli/plan/apply.h"
 #include "cli/trace/trace.h"
 #include "base/array.h"
 #include "base/no-memory.h"

@@ -51,6 +51,7 @@
  *         and −0.14; records −57 and 57.
  */
 #include "control/adaptbf/law.h"
+#include "base/lesser.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -122,11 +123,6 @@ int64_t adaptbf_tokens(double rate, double seconds, int32_t *carry)
 
 /* ---- what several steps ask */
 
-static int64_t least_of(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 static uint64_t demand(const struct step *t, size_t i)
 {
 	return t->j->demand[i] < (uint64_t)t->k ? t->j->demand[i] : (uint64_t)t->k;
@@ -136,7 +132,7 @@ static int64_t divisor(const struct step *t, size_t i) /* α_prev, or its replac
 {
 	int64_t prev = t->j->tokens[i] > 0 ? t->j->tokens[i] : t->j->initial[i];
 
-	return prev > 1 ? least_of(prev, ADAPTBF_TOKENS) : 1;
+	return prev > 1 ? lesser(prev, ADAPTBF_TOKENS) : 1;
 }
 
 static uint64_t utilisation(uint64_t d, int64_t tokens) /* × 2²⁴ */
@@ -281,10 +277,10 @@ static size_t lenders(struct step *t, int64_t *ret_caps, remainder_wide *ret_fac
 
 		if (t->j->record[i] <= 0 || r <= 0)
 			continue;
-		c = least_of(ONE, c + coefficient_of(t, i));
+		c = lesser(ONE, c + coefficient_of(t, i));
 		if (unmet <= 0)
 			continue;
-		t->s->cap[i] = least_of(r, unmet);
+		t->s->cap[i] = lesser(r, unmet);
 		t->s->list[m++] = (uint32_t)i;
 		*ret_caps += t->s->cap[i];
 		*ret_factors += t->s->factor[i];
@@ -313,11 +309,11 @@ static int64_t borrowers(struct step *t)
 			remainder_wide exact =
 				(remainder_wide)t->sums->coefficient * (uint64_t)now +
 				(uint64_t)t->j->reclaim[i];
-			int64_t most = least_of(least_of(r, -t->j->record[i]), now - keep);
+			int64_t most = lesser(lesser(r, -t->j->record[i]), now - keep);
 
 			give = (int64_t)(exact >> REMAINDER_BITS);
 			t->j->reclaim[i] = (int32_t)((uint64_t)exact & (uint64_t)(ONE - 1));
-			give = least_of(give, most);
+			give = lesser(give, most);
 		}
 		t->s->share[i] = give;
 		sum += give;
@@ -367,7 +363,7 @@ static void split(struct step *t, size_t m, int64_t left, remainder_wide factors
 		int64_t exact = (int64_t)remainder_part(r, t->s->factor[i]) + t->j->remainder[i];
 		int64_t get = exact < 0 ? 0 : exact >> REMAINDER_BITS;
 
-		get = least_of(get, least_of(t->s->cap[i], left));
+		get = lesser(get, lesser(t->s->cap[i], left));
 		t->s->now[i] += get;
 		t->s->cap[i] -= get;
 		left -= get;
@@ -391,7 +387,7 @@ static void split(struct step *t, size_t m, int64_t left, remainder_wide factors
 	/* Only if the rounds ended early: by position. */
 	for (size_t k = 0; k < m && left; k++) {
 		uint32_t i = t->s->list[k];
-		int64_t get = least_of(t->s->cap[i], left);
+		int64_t get = lesser(t->s->cap[i], left);
 
 		t->s->now[i] += get;
 		left -= get;
@@ -414,7 +410,7 @@ static void collect(struct step *t, int64_t want, int64_t able)
 			continue;
 		if (want < able) {
 			exact = (int64_t)remainder_part(r, (uint64_t)most);
-			give = least_of(exact >> REMAINDER_BITS, least_of(most, left));
+			give = lesser(exact >> REMAINDER_BITS, lesser(most, left));
 			if (give < most)
 				t->s->keys[i] = 1 + (uint32_t)(exact & (ONE - 1));
 		}
@@ -436,7 +432,7 @@ static void recompense(struct step *t)
 
 	if (m == 0 || (able = borrowers(t)) == 0)
 		return;
-	t->sums->reclaimed = left = least_of(caps, able);
+	t->sums->reclaimed = left = lesser(caps, able);
 	collect(t, left, able);
 	m = fill(t, m, &left, &factors);
 	if (m && left)

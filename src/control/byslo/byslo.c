@@ -89,7 +89,7 @@ static void set(struct byslo *c, weir_node node, double priority)
 	weir_gate_set(c->site->gate, c->site->ops->now(c->site), &knob, 1, NULL);
 }
 
-static void take(void *arg, const struct controller_version *v, size_t i, weir_node node)
+static void take_tenant(void *arg, const struct controller_version *v, size_t i, weir_node node)
 {
 	struct byslo *c = arg;
 	const struct ranks *r = v->next ? &c->next : &c->now;
@@ -130,7 +130,7 @@ const struct controller byslo_controller = {
 	.new = make,
 	.free = destroy,
 	.prepare = prepare,
-	.take = take,
+	.take = take_tenant,
 	.leave = leave,
 	.begin = begin,
 };

@@ -286,7 +286,7 @@ static void decode(const struct peer_message *m, const struct peer_report *r, vo
 
 /* ---- facts */
 
-static void look(
+static void look_at_host(
 	const void *of, const struct facts_site *site, bool tenants, bool state, struct facts *ret)
 {
 	const struct parda_control *c = of;
@@ -326,6 +326,6 @@ const struct controller parda_controller = {
 	.step = step,
 	.hear = hear,
 	.facts = &parda_facts,
-	.look = look,
+	.look = look_at_host,
 	.steps = steps,
 };

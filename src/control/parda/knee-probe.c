@@ -41,7 +41,6 @@
  */
 #include "control/parda/knee-probe.h"
 #include <math.h>
-#include <string.h>
 
 #define PART        0.95
 #define HALF        16.0 /* bursts: three minutes, if there is time for all of them */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/parda/warn.h"
-#include <math.h>
 
 #define STEPS   5  /* in a row: windows have settled, or nearly so */
 #define LOW     2  /* steps in a row at the least windows; beside a stranger they are then raised */

@@ -22,7 +22,6 @@
  */
 #include "control/pshift/alloc-impl.h"
 #include <errno.h>
-#include <string.h>
 
 #define FAR UINT32_MAX
 /* times all entries read: then recompute exact levels, which reads them about twice */

@@ -54,7 +54,8 @@ struct block {
 	int64_t gives, takes; /* all of them */
 };
 
-static inline void look(const struct pshift_stage *st, uint32_t e, uint32_t n, struct block *b)
+static inline void look_at_entry(
+	const struct pshift_stage *st, uint32_t e, uint32_t n, struct block *b)
 {
 	const uint32_t *restrict server = st->f->server + e;
 	const int64_t *restrict demand = st->f->demand + e, *restrict tokens = st->f->tokens + e;
@@ -97,7 +98,7 @@ static bool stage_long(struct pshift_stage *st, size_t i)
 	struct block b;
 
 	for (uint32_t e = first; e < end; e += BLOCK) {
-		look(st, e, end - e < BLOCK ? end - e : BLOCK, &b);
+		look_at_entry(st, e, end - e < BLOCK ? end - e : BLOCK, &b);
 		gives += b.gives;
 		takes = pshift_least(takes + b.takes, PSHIFT_SUM);
 	}
@@ -106,7 +107,7 @@ static bool stage_long(struct pshift_stage *st, size_t i)
 	for (uint32_t e = first; e < end; e += BLOCK) {
 		uint32_t some = end - e < BLOCK ? end - e : BLOCK;
 
-		look(st, e, some, &b);
+		look_at_entry(st, e, some, &b);
 		move(st, e, some, &b, &give, &take);
 	}
 	return takes > n;
@@ -123,7 +124,7 @@ static bool stage_bucket(struct pshift_stage *st, size_t i)
 		return pshift_two_stage(st, first);
 	if (entries > BLOCK)
 		return stage_long(st, i);
-	look(st, first, entries, &b);
+	look_at_entry(st, first, entries, &b);
 	n = give = take = pshift_least(b.gives, b.takes);
 	st->moved += n;
 	if (n > 0)

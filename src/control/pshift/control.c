@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/pshift/control.h"
 #include "control/pshift/control-impl.h"
+#include "base/lesser.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -338,17 +339,12 @@ int pshift_control_step(struct pshift_control *c, weir_time now)
 	return r ? r : pshift_tell_servers(c, now);
 }
 
-static weir_time sooner(weir_time a, weir_time b)
-{
-	return a < b ? a : b;
-}
-
 weir_time pshift_control_due(const struct pshift_control *c)
 {
 	if (!c->started)
 		return c->began < 0 ? c->now : c->now + c->config.length / STEPS;
-	return sooner(
-		sooner(round_due(c), waiting_due(c)), sooner(sooner(c->end, c->tell), c->ask));
+	return lesser(
+		lesser(round_due(c), waiting_due(c)), lesser(lesser(c->end, c->tell), c->ask));
 }
 
 /* ---- looking */

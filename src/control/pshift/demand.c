@@ -20,7 +20,6 @@
 #include "control/pshift/server-impl.h"
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #define CLOSED_LEAST 16
 /* measurements without a request: then the last report, however small, is void */

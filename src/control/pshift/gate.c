@@ -3,9 +3,7 @@
 #include "control/pshift/facts.h"
 #include "wire/peer.h"
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A bucket that only grants fill holds any number of tokens (2^52, as a gate's bucket). */
 #define BUCKET_MAX 4e15
@@ -412,7 +410,7 @@ static void leave_id(struct pshift_gate_server *s, uint64_t id)
 		leave_node(s, &s->buckets[at]);
 }
 
-static void take(void *c, const struct controller_version *v, size_t i, weir_node node)
+static void take_tenant(void *c, const struct controller_version *v, size_t i, weir_node node)
 {
 	struct pshift_gate_server *s = c;
 	struct pshift_gate_bucket *b;
@@ -518,7 +516,7 @@ static void look_bucket(void *arg, size_t i, bool more, struct pshift_facts_buck
 	ret->more = (int64_t)(b->dispatched + st.dispatched - s->loads[i].served);
 }
 
-static void look(
+static void look_at_gate(
 	const void *c, const struct facts_site *site, bool tenants, bool state, struct facts *ret)
 {
 	const struct pshift_gate_server *s = c;
@@ -548,12 +546,12 @@ const struct controller pshift_controller = {
 	.new = make,
 	.free = destroy,
 	.prepare = prepare,
-	.take = take,
+	.take = take_tenant,
 	.leave = leave,
 	.begin = begin,
 	.end = end,
 	.step = step,
 	.hear = hear,
 	.facts = &pshift_facts,
-	.look = look,
+	.look = look_at_gate,
 };

@@ -4,16 +4,12 @@
  * which of two controllers, and which of two instances of a server, to believe.
  */
 #include "control/pshift/control-impl.h"
+#include "base/lesser.h"
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #define NONE UINT32_MAX
-
-static int64_t lesser(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* ---- entries */
 

@@ -7,17 +7,8 @@
  *         corrects them.
  */
 #include "control/pshift/server-impl.h"
+#include "base/lesser.h"
 #include <math.h>
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
 
 weir_time pshift_lease_blind(const struct pshift_server *s)
 {
@@ -29,7 +20,7 @@ static int64_t burst_of(const struct pshift_server *s, const struct pshift_spot 
 {
 	double part = fmin(1.0 / 50, (double)PSHIFT_AHEAD / (double)s->length);
 
-	return least(b->static_l, most(PSHIFT_READY, (int64_t)((double)b->static_l * part)));
+	return lesser(b->static_l, greater(PSHIFT_READY, (int64_t)((double)b->static_l * part)));
 }
 
 void pshift_lease_start(struct pshift_server *s, weir_time now)
@@ -100,7 +91,7 @@ static void entitle(struct pshift_server *s)
 		struct pshift_spot *b = &s->spots[i];
 
 		if (late && pshift_limited(b))
-			b->limit = least(b->limit, b->static_l);
+			b->limit = lesser(b->limit, b->static_l);
 		b->claim = b->reserved;
 		b->cap = b->limit;
 	}
@@ -157,7 +148,7 @@ static void leave_local(struct pshift_server *s)
 
 		b->used = (int64_t)(b->served - b->served_at[1]);
 		if (pshift_limited(b))
-			b->used = least(b->used, b->static_l);
+			b->used = lesser(b->used, b->static_l);
 		b->limit = b->static_l;
 		b->claim = b->reserved;
 		b->over = pshift_limited(b) && b->used > b->cap;
@@ -223,9 +214,9 @@ static void forget_moves(struct pshift_server *s, weir_time now)
  * of the time before this server's clock stood still, as that of a machine that was suspended. */
 static weir_time later_end(weir_time known, weir_time told, weir_time next)
 {
-	weir_time end = most(known, told);
+	weir_time end = greater(known, told);
 
-	return end <= next ? end : least(told, next);
+	return end <= next ? end : lesser(told, next);
 }
 
 /* Return true if the hold of its last grant has ended, which it has not noticed: its clock stood still. The controller
@@ -277,7 +268,7 @@ bool pshift_lease_take(struct pshift_server *s, weir_time now, const struct leas
 		s->next = next;
 	} else { /* both are bounds of one moment: keep the tighter one */
 		s->end = later_end(s->end, end, next);
-		s->next = least(s->next, next);
+		s->next = lesser(s->next, next);
 	}
 	if (had_less)
 		forget_moves(s, now);
@@ -310,7 +301,7 @@ static double rate_of(const struct pshift_server *s, const struct pshift_spot *b
 	double left = fmax((double)(s->end - now - PSHIFT_AHEAD), PSHIFT_PACE);
 	double length = (double)s->length, spread = length / (1 + 1.0 / PSHIFT_CATCH_UP);
 	double rate = (double)b->cap / fmax(fmin(spread, length - PSHIFT_AHEAD), PSHIFT_PACE);
-	bool moved = now - most(b->moved, b->delayed) < s->length;
+	bool moved = now - greater(b->moved, b->delayed) < s->length;
 	double early = fmax(left - length / (moved ? 8 : 32), PSHIFT_PACE);
 
 	if ((b->makes_up && s->joined != s->period) || moved)
@@ -332,7 +323,7 @@ static int64_t paced(
 	if (has > burst && b->queued)
 		b->delayed = now;
 	has = fmin(has, burst);
-	all = least((int64_t)floor(has), room);
+	all = lesser((int64_t)floor(has), room);
 	b->paced = has - (double)all;
 	return all;
 }
@@ -343,13 +334,13 @@ static int64_t paced(
  * loses its turn for good. Without limits looks are rare: then all of it. */
 static int64_t due_claim(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
-	int64_t open = most(0, b->claim - b->used), due;
+	int64_t open = greater(0, b->claim - b->used), due;
 	int64_t has = s->state == LEASE_HELD ? b->r - b->borrowed : b->r; /* of its own */
 	weir_time later = s->end - now - s->length / 8;
 
 	if (!s->limits || later <= 0)
 		return open;
-	due = most(0, open - (int64_t)((double)b->claim * (double)later / (double)s->length));
+	due = greater(0, open - (int64_t)((double)b->claim * (double)later / (double)s->length));
 	/* Not for every single token, as below. */
 	return has > due - due / 4 && has <= open ? has : due;
 }
@@ -377,10 +368,10 @@ static void tokens_leased(struct pshift_server *s, weir_time now, size_t i)
 		set(s, i, r, 0);
 		return;
 	}
-	room = now < s->end ? most(0, b->cap - b->used) : 0;
+	room = now < s->end ? greater(0, b->cap - b->used) : 0;
 	all = paced(s, b, now, room);
 	/* A claim that is not yet due may also be served now, if no other is. */
-	r = least(r, most(0, all));
+	r = lesser(r, greater(0, all));
 	set(s, i, r, all - r);
 }
 
@@ -391,7 +382,7 @@ static void tokens_static(struct pshift_server *s, weir_time now, size_t i)
 {
 	struct pshift_spot *b = &s->spots[i];
 	int64_t burst = burst_of(s, b), more, all, r;
-	weir_time span = least(now - s->now, 2 * PSHIFT_PACE);
+	weir_time span = lesser(now - s->now, 2 * PSHIFT_PACE);
 
 	if (!pshift_limited(b)) {
 		set(s, i, b->borrowed, 0);
@@ -403,11 +394,11 @@ static void tokens_static(struct pshift_server *s, weir_time now, size_t i)
 	}
 	b->paced += (double)(b->static_l - burst) * (double)span /
 		    (double)(s->length + 2 * PSHIFT_PACE);
-	more = least((int64_t)b->paced, burst - b->r - b->l);
+	more = lesser((int64_t)b->paced, burst - b->r - b->l);
 	all = b->r + b->l + more;
 	b->paced = all >= burst ? 0 : b->paced - (double)more;
 	/* As a first claim, if it has one: the kind of a token changes no sum. */
-	r = least(all, b->borrowed);
+	r = lesser(all, b->borrowed);
 	set(s, i, r, all - r);
 }
 

@@ -9,16 +9,7 @@
  *          have fallen back to more: Σ told − the part of the limit that they do not have.
  */
 #include "control/pshift/control-impl.h"
-
-static int64_t greater(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int64_t lesser(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
+#include "base/lesser.h"
 
 /* Return the period of the last grant that the server may have taken, from this controller or, if
  * the server restarted unnoticed, from the previous one; 0: never. */

@@ -15,19 +15,10 @@
  *          with them, at servers that can serve it. See `enough`.
  */
 #include "control/pshift/control-impl.h"
+#include "base/lesser.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
 
 /* ---- arrays */
 
@@ -100,7 +91,7 @@ static int order(struct pshift_control *c)
  * need not be extrapolated, and service since then counts toward the claim. */
 static weir_time as_of(const struct pshift_control *c, uint32_t server, weir_time round)
 {
-	return most(round, c->servers[server].at);
+	return greater(round, c->servers[server].at);
 }
 
 /* Return the part of a bucket's limit that is kept at each of its live servers, for requests at
@@ -109,11 +100,11 @@ static weir_time as_of(const struct pshift_control *c, uint32_t server, weir_tim
  * round. */
 static int64_t floor_of(const struct pshift_share *b, size_t live)
 {
-	int64_t n = (int64_t)live, free = most(0, b->limit - b->reservation);
+	int64_t n = (int64_t)live, free = greater(0, b->limit - b->reservation);
 
 	if (!n)
 		return 0;
-	return most(least(b->limit / 16, free) / n, n <= least(b->limit / 8, free));
+	return greater(lesser(b->limit / 16, free) / n, n <= lesser(b->limit / 8, free));
 }
 
 /* Return the part of a bucket's limit that live servers may not have. */
@@ -169,24 +160,25 @@ static void bucket_in(struct pshift_control *c, size_t bucket, weir_time now, bo
 
 	for (uint32_t p = c->first[bucket]; !whole && p < c->first[bucket + 1]; p++)
 		used += pshift_used(c, &c->entries[c->place[p]], as_of(c, c->server[p], now));
-	c->reservation[bucket] = most(0, b->reservation - used);
+	c->reservation[bucket] = greater(0, b->reservation - used);
 	c->most[bucket] = LEASE_NO_LIMIT;
 	if (pshift_has_limit(b)) {
 		size_t live = live_at(c, bucket);
 		int64_t floors = floor_of(b, live) * (int64_t)live;
 
-		c->most[bucket] = most(0, b->limit - used - floors - elsewhere(c, bucket, whole));
+		c->most[bucket] =
+			greater(0, b->limit - used - floors - elsewhere(c, bucket, whole));
 	}
 	part = counted(c, bucket, now, whole,
-		most(0, (pshift_has_limit(b) ? b->limit : b->reservation) - used));
+		greater(0, (pshift_has_limit(b) ? b->limit : b->reservation) - used));
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		const struct pshift_entry *e = &c->entries[c->place[p]];
 		weir_time left = whole ? c->config.length : c->end - as_of(c, e->server, now);
 		int64_t d = e->queue + pshift_over(part * (double)e->arriving, left);
 
 		if (e->closed)
-			d = most(d, c->capacity[e->server]);
-		c->demand[p] = least(d, LEASE_TOKENS_MAX);
+			d = greater(d, c->capacity[e->server]);
+		c->demand[p] = lesser(d, LEASE_TOKENS_MAX);
 	}
 }
 
@@ -234,11 +226,12 @@ static struct held held(const struct pshift_control *c, const struct pshift_entr
 {
 	int64_t claim = whole ? e->reserved : e->claim, cap = whole ? e->limit.told : e->cap.told;
 	int64_t r = c->rtokens[whole][p];
-	struct held h = {most(0, claim - used), most(0, cap - used), r, r + c->ltokens[p] + more};
+	struct held h = {
+		greater(0, claim - used), greater(0, cap - used), r, r + c->ltokens[p] + more};
 
 	if (!pshift_has_limit(&c->buckets[e->bucket]))
 		h.cap = h.new_cap = LEASE_TOKENS_MAX;
-	h.r = least(h.r, h.cap);
+	h.r = lesser(h.r, h.cap);
 	return h;
 }
 
@@ -258,16 +251,16 @@ static bool enough(
 		int64_t used = whole ? 0 : pshift_used(c, e, as_of(c, e->server, now)),
 			demand = c->demand[p];
 		struct held h = held(c, e, used, p, whole, more);
-		int64_t use = least(h.r, demand);
+		int64_t use = lesser(h.r, demand);
 
 		if (!pshift_tell_live(c, e->server) || use - h.new_r > c->spare[e->server] ||
-			h.new_cap - h.cap > most(h.new_cap / 2, little))
+			h.new_cap - h.cap > greater(h.new_cap / 2, little))
 			return false;
 		r += use;
 		all += h.r;
 		new_r += h.new_r;
-		cap += least(h.cap, demand);
-		new_cap += least(h.new_cap, demand);
+		cap += lesser(h.cap, demand);
+		new_cap += lesser(h.new_cap, demand);
 	}
 	return r + 1 + new_r / 512 >= new_r && all <= new_r + 1 + new_r / 64 &&
 	       cap + little >= new_cap;
@@ -281,7 +274,7 @@ static void keep(struct pshift_control *c, size_t bucket, weir_time now, bool wh
 		int64_t used = whole ? 0 : pshift_used(c, e, as_of(c, e->server, now));
 		struct held h = held(c, e, used, p, whole, 0);
 
-		c->spare[e->server] -= most(0, least(h.r, c->demand[p]) - h.new_r);
+		c->spare[e->server] -= greater(0, lesser(h.r, c->demand[p]) - h.new_r);
 		if (whole) {
 			e->want_reserved = e->reserved;
 			e->want_limit = e->limit.told;
@@ -292,13 +285,14 @@ static void keep(struct pshift_control *c, size_t bucket, weir_time now, bool wh
 	}
 }
 
-static void take(struct pshift_control *c, size_t bucket, weir_time now, bool whole, int64_t more)
+static void take_bucket(
+	struct pshift_control *c, size_t bucket, weir_time now, bool whole, int64_t more)
 {
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
 		struct pshift_entry *e = &c->entries[c->place[p]];
 		int64_t used = whole ? 0 : pshift_used(c, e, as_of(c, e->server, now));
-		int64_t claim = least(used + c->rtokens[whole][p], LEASE_TOKENS_MAX);
-		int64_t cap = least(claim + c->ltokens[p] + more, LEASE_TOKENS_MAX);
+		int64_t claim = lesser(used + c->rtokens[whole][p], LEASE_TOKENS_MAX);
+		int64_t cap = lesser(claim + c->ltokens[p] + more, LEASE_TOKENS_MAX);
 
 		if (whole) {
 			e->want_reserved = claim;
@@ -326,9 +320,9 @@ static int64_t beyond(const struct pshift_control *c, size_t bucket, weir_time n
 	}
 	if (!live)
 		return 0;
-	over = most(0, c->most[bucket] - placed);
-	floor = least(floor_of(b, (size_t)live), most(0, left - placed) / live);
-	return floor + most(over / 2 / live, !floor && over >= live);
+	over = greater(0, c->most[bucket] - placed);
+	floor = lesser(floor_of(b, (size_t)live), greater(0, left - placed) / live);
+	return floor + greater(over / 2 / live, !floor && over >= live);
 }
 
 static void look_for_use(struct pshift_control *c, size_t bucket, weir_time now, bool whole)
@@ -351,7 +345,7 @@ static void bucket_out(struct pshift_control *c, size_t bucket, weir_time now, b
 	if (enough(c, bucket, now, whole, more))
 		keep(c, bucket, now, whole);
 	else
-		take(c, bucket, now, whole, more);
+		take_bucket(c, bucket, now, whole, more);
 }
 
 /* Compute the servers' capacity beyond the R-tokens placed there. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/pshift/server.h"
 #include "control/pshift/server-impl.h"
+#include "base/lesser.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,17 +158,12 @@ static void count(struct pshift_server *s, const struct cluster_server_load *loa
 	}
 }
 
-static weir_time sooner(weir_time a, weir_time b)
-{
-	return a < b ? a : b;
-}
-
 /* Return an interval after the last measurement (the interval may have become shorter since); and
  * at the begin of a period on all servers, so that a round has the measurements of all. A server
  * that has just measured continues from there. */
 static weir_time next_measurement(const struct pshift_server *s)
 {
-	return sooner(s->measure, s->measured + s->interval + s->interval / 4);
+	return lesser(s->measure, s->measured + s->interval + s->interval / 4);
 }
 
 static bool is_time_to_measure(struct pshift_server *s, weir_time now)
@@ -218,11 +214,11 @@ weir_time pshift_server_due(const struct pshift_server *s)
 	if (!s->started || s->full || s->answer)
 		return s->now;
 	if (s->limits)
-		due = sooner(due, s->now + PSHIFT_PACE);
+		due = lesser(due, s->now + PSHIFT_PACE);
 	if (s->period)
-		due = sooner(due, s->now < s->end ? s->end : s->next);
+		due = lesser(due, s->now < s->end ? s->end : s->next);
 	else if (s->state == LEASE_BLIND)
-		due = sooner(due, pshift_lease_blind(s));
+		due = lesser(due, pshift_lease_blind(s));
 	return due > s->now ? due : s->now + 1;
 }
 

@@ -3,16 +3,12 @@
  * tell: decide which changes servers are told, and when. Limits are in limits.c.
  */
 #include "control/pshift/control-impl.h"
+#include "base/lesser.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NONE UINT32_MAX
-
-static int64_t greater(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
 
 bool pshift_tell_live(const struct pshift_control *c, size_t server)
 {

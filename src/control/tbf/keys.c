@@ -2,7 +2,6 @@
 #include "control/tbf/keys.h"
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* A gate's bucket holds rates from 1/1024 to 2·10¹¹ a second. */

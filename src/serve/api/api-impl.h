@@ -52,6 +52,10 @@ void api_calls_stop(struct api *a);
 void api_route(struct api *a, struct http_request *q, struct http_reply *ret);
 /* Return the HTTP status for a negative errno. */
 void api_fail(struct http_reply *ret, int code, const struct weir_err *err);
+/* Make a change, and answer with what `give` returns once it is made; c NULL: no memory. */
+typedef json_t *api_changed(struct gateway *g, const char *name, const struct gateway_note *note);
+void api_change(struct api *a, struct http_request *q, struct gateway_change *c, const char *name,
+	api_changed *give);
 bool api_flag(const struct http_request *q, const char *key); /* ?key, ?key=1 */
 
 /* ---- api-look.c */

@@ -66,45 +66,18 @@ void api_get_volume(struct api *a, struct http_request *q, struct http_reply *re
 
 /* ---- changes */
 
-struct waiting {
-	struct gateway *gateway;
-	struct api_call *call;
-	char *name;
-};
-
-static void changed(void *arg, int rc, const struct gateway_note *note, const struct weir_err *err)
+static json_t *give_volume(struct gateway *g, const char *name, const struct gateway_note *note)
 {
-	struct waiting *w = arg;
 	struct gateway_volume_view v;
-	struct http_reply r = {0};
 
-	if (rc == -ESHUTDOWN)
-		http_json_fail(&r, 503, "the gateway ends");
-	else if (rc < 0)
-		api_fail(&r, rc, err);
-	else if (gateway_volume_view(w->gateway, w->name, 0, &v))
-		http_json_give(&r, 200, volume_json(w->gateway, &v));
-	else
-		http_json_give(&r, 200, json_pack("{s:o}", "removed", api_text(w->name)));
-	api_answer(w->call, &r);
-	free(w->name);
-	free(w);
+	return gateway_volume_view(g, name, 0, &v) ? volume_json(g, &v)
+						   : json_pack("{s:o}", "removed", api_text(name));
 }
 
 static void change(
 	struct api *a, struct http_request *q, const struct gateway_volume_request *request)
 {
-	struct waiting *w = calloc(1, sizeof(*w));
-	struct gateway_change *c = w ? gateway_change_volume(request) : NULL;
-
-	if (!c || !(w->name = strdup(request->name))) {
-		gateway_change_free(c);
-		free(w);
-		return; /* 500 */
-	}
-	w->gateway = a->gateway;
-	w->call = api_keep(q);
-	gateway_change_start(a->gateway, c, changed, w);
+	api_change(a, q, gateway_change_volume(request), request->name, give_volume);
 }
 
 /* Read a size: bytes, or a text such as "20GiB". */

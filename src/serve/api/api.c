@@ -65,9 +65,11 @@ static void get_ledger(struct api *a, struct http_request *q, struct http_reply 
 
 /* ---- the policy */
 
-struct waiting { /* for a change */
+struct waiting {
 	struct gateway *gateway;
 	struct api_call *call;
+	api_changed *give;
+	char *name;
 };
 
 static void changed(void *arg, int rc, const struct gateway_note *note, const struct weir_err *err)
@@ -80,26 +82,37 @@ static void changed(void *arg, int rc, const struct gateway_note *note, const st
 	else if (rc < 0)
 		api_fail(&r, rc, err);
 	else
-		http_json_give(&r, 200,
-			json_pack("{s:o, s:o}", "version",
-				json_integer((json_int_t)gateway_version(w->gateway)), "notes",
-				note_json(note)));
+		http_json_give(&r, 200, w->give(w->gateway, w->name, note));
 	api_answer(w->call, &r);
+	free(w->name);
 	free(w);
 }
 
-/* Takes c; NULL: out of memory. */
-static void change(struct api *a, struct http_request *q, struct gateway_change *c)
+void api_change(struct api *a, struct http_request *q, struct gateway_change *c, const char *name,
+	api_changed *give)
 {
 	struct waiting *w = c ? calloc(1, sizeof(*w)) : NULL;
 
-	if (!w) {
+	if (!w || !(w->name = strdup(name))) {
 		gateway_change_free(c);
+		free(w);
 		return;
 	}
 	w->gateway = a->gateway;
 	w->call = api_keep(q);
+	w->give = give;
 	gateway_change_start(a->gateway, c, changed, w);
+}
+
+static json_t *give_version(struct gateway *g, const char *name, const struct gateway_note *note)
+{
+	return json_pack("{s:o, s:o}", "version", json_integer((json_int_t)gateway_version(g)),
+		"notes", note_json(note));
+}
+
+static void change(struct api *a, struct http_request *q, struct gateway_change *c)
+{
+	api_change(a, q, c, "", give_version);
 }
 
 static void put_policy(struct api *a, struct http_request *q, struct http_reply *ret)

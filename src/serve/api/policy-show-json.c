@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* policy-show-json: a policy as JSON; a tenant and an export are a line each. */
-#include "serve/store/json-text.h"
 #include "policy/by-size.h"
 #include "policy/override.h"
+#include "serve/api/api-json.h"
 #include "serve/api/policy-show.h"
 #include <string.h>
 
@@ -10,133 +10,96 @@
 
 /* ---- tenants */
 
-static void put_slot(unsigned slot, double rate, const char **between, FILE *to)
+static json_t *json_slot(unsigned slot, double rate)
 {
-	fprintf(to, "%s{\"unit\": \"%s\", \"ops\": \"%s\", \"rate\": ", *between,
-		policy_show_units[slot / 3], policy_show_ops[slot % 3]);
-	json_text_real(rate, to);
-	*between = ", ";
+	return json_pack("{s:s, s:s, s:o}", "unit", policy_show_units[slot / 3], "ops",
+		policy_show_ops[slot % 3], "rate", api_real(rate));
 }
 
-static void put_rates(
-	const char *key, const double *slots, bool (*is_shown)(const double *, unsigned), FILE *to)
+static json_t *json_rates(const double *slots, bool (*is_shown)(const double *, unsigned))
 {
-	const char *between = "";
+	json_t *list = json_array();
 
-	fprintf(to, ", \"%s\": [", key);
 	for (unsigned s = 0; s < WEIR_LIMITS; s++)
-		if (is_shown(slots, s)) {
-			put_slot(s, slots[s], &between, to);
-			fputc('}', to);
-		}
-	fputc(']', to);
+		if (is_shown(slots, s))
+			json_array_append_new(list, json_slot(s, slots[s]));
+	return list;
 }
 
-static void put_bursts(const struct weir_tenant *t, FILE *to)
+static json_t *json_bursts(const struct weir_tenant *t)
 {
-	const char *between = "";
+	json_t *list = json_array();
 
-	fputs(", \"burst\": [", to);
 	for (unsigned i = 0; i < t->n_max; i++) {
 		const struct weir_limit *max = &t->max[i];
+		json_t *one;
 
 		if (max->burst_rate <= 0)
 			continue;
-		put_slot(weir_limit_slot(max->unit, max->ops), max->burst_rate, &between, to);
-		fputs(", \"seconds\": ", to);
-		json_text_real((double)max->burst_for / WEIR_SEC, to);
-		fputc('}', to);
+		one = json_slot(weir_limit_slot(max->unit, max->ops), max->burst_rate);
+		json_object_set_new(one, "seconds", api_seconds((double)max->burst_for));
+		json_array_append_new(list, one);
 	}
-	fputc(']', to);
+	return list;
 }
 
-static void put_matches(const struct weir_tenant *t, FILE *to)
+static json_t *json_matches(const struct weir_tenant *t)
 {
-	fputs(", \"match\": [", to);
+	json_t *list = json_array();
+
 	for (unsigned i = 0; i < t->n_match; i++) {
 		const struct weir_match *m = &t->match[i];
-		const char *const fields[][2] = {{"export", m->export_}, {"client", m->client},
-			{"uid", m->uid}, {"tls", m->tls}, {"path", m->path}};
-		const char *between = "";
 
-		fputs(i ? ", {" : "{", to);
-		for (size_t k = 0; k < 5; k++) {
-			if (!fields[k][1])
-				continue;
-			fprintf(to, "%s\"%s\": ", between, fields[k][0]);
-			json_text_string(fields[k][1], to);
-			between = ", ";
-		}
-		fputc('}', to);
+		json_array_append_new(list,
+			json_pack("{s:s*, s:s*, s:s*, s:s*, s:s*}", "export", m->export_, "client",
+				m->client, "uid", m->uid, "tls", m->tls, "path", m->path));
 	}
-	fputc(']', to);
+	return list;
 }
 
-static void put_real(const char *key, double value, FILE *to)
+/* NULL: none. */
+static json_t *json_by_size(const struct weir_by_size *by_size, unsigned n)
 {
-	fprintf(to, ", \"%s\": ", key);
-	json_text_real(value, to);
-}
-
-static void put_by_size(const char *key, const struct weir_by_size *list, unsigned n, FILE *to)
-{
+	json_t *list = n ? json_array() : NULL;
 	char text[POLICY_SIZE_TEXT];
 
-	for (unsigned i = 0; i < n; i++) {
-		fprintf(to, i ? ", " : ", \"%s\": [", key);
-		json_text_string(policy_size_show(&list[i], text), to);
-	}
-	if (n)
-		fputc(']', to);
+	for (unsigned i = 0; i < n; i++)
+		json_array_append_new(list, json_string(policy_size_show(&by_size[i], text)));
+	return list;
 }
 
-static void put_each(const struct weir_each *e, FILE *to)
+static json_t *json_each(const struct weir_each *e)
 {
-	fputs(", \"each\": {\"name\": ", to);
-	json_text_string(e->name, to);
-	put_real("expire_after", (double)e->expire_after / WEIR_SEC, to);
-	fprintf(to, ", \"max_tenants\": %u, \"tenants\": %u", e->max_tenants, e->n_made);
-	if (e->leaf.class_) {
-		fputs(", \"class\": ", to);
-		json_text_string(e->leaf.class_, to);
-	}
-	fputc('}', to);
+	return json_pack("{s:s, s:o, s:I, s:I, s:s*}", "name", e->name, "expire_after",
+		api_seconds((double)e->expire_after), "max_tenants", (json_int_t)e->max_tenants,
+		"tenants", (json_int_t)e->n_made, "class", e->leaf.class_);
 }
 
-static void put_tenant(const struct policy_show *s, size_t i, FILE *to)
+static json_t *json_slo(const struct weir_tenant *t)
+{
+	return t->slo_percentile > 0
+		       ? json_pack("{s:o, s:o}", "percentile", api_real(t->slo_percentile),
+				 "seconds", api_seconds((double)t->slo_latency))
+		       : json_null();
+}
+
+static json_t *json_tenant(const struct policy_show *s, size_t i)
 {
 	const struct weir_tenant *t = &s->policy->tenants[i];
+	bool made = t->made || t->min_off;
 
-	fputs(i ? ",\n  {\"path\": " : "\n  {\"path\": ", to);
-	json_text_string(t->path, to);
-	fprintf(to, ", \"leaf\": %s", t->first_child < 0 ? "true" : "false");
-	put_real("weight", t->weight, to);
-	put_real("share", s->of_parent[i], to);
-	put_real("of_all", s->of_all[i], to);
-	put_rates("min", s->bounds[i].min, policy_show_is_min, to);
-	put_rates("max", s->bounds[i].max, policy_show_is_max, to);
-	put_bursts(t, to);
-	if (t->slo_percentile > 0) {
-		fputs(", \"slo\": {\"percentile\": ", to);
-		json_text_real(t->slo_percentile, to);
-		put_real("seconds", (double)t->slo_latency / WEIR_SEC, to);
-		fputc('}', to);
-	} else {
-		fputs(", \"slo\": null", to);
-	}
-	put_matches(t, to);
-	if (t->class_) {
-		fputs(", \"class\": ", to);
-		json_text_string(t->class_, to);
-	}
-	put_by_size("min_by_size", t->min_by_size, t->n_min_by_size, to);
-	put_by_size("max_by_size", t->max_by_size, t->n_max_by_size, to);
-	if (t->made || t->min_off)
-		fprintf(to, ", \"made\": %s, \"min_off\": %s", t->made ? "true" : "false",
-			t->min_off ? "true" : "false");
-	if (t->each)
-		put_each(t->each, to);
-	fprintf(to, ", \"default\": %s}", t->is_default ? "true" : "false");
+	return json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s*, s:o*, s:o*, "
+			 "s:o*, s:o*, s:o*, s:b}",
+		"path", api_text(t->path), "leaf", t->first_child < 0, "weight",
+		api_real(t->weight), "share", api_real(s->of_parent[i]), "of_all",
+		api_real(s->of_all[i]), "min", json_rates(s->bounds[i].min, policy_show_is_min),
+		"max", json_rates(s->bounds[i].max, policy_show_is_max), "burst", json_bursts(t),
+		"slo", json_slo(t), "match", json_matches(t), "class", t->class_, "min_by_size",
+		json_by_size(t->min_by_size, t->n_min_by_size), "max_by_size",
+		json_by_size(t->max_by_size, t->n_max_by_size), "made",
+		made ? json_boolean(t->made) : NULL, "min_off",
+		made ? json_boolean(t->min_off != NULL) : NULL, "each",
+		t->each ? json_each(t->each) : NULL, "default", t->is_default);
 }
 
 /* ---- resources and exports */
@@ -168,44 +131,38 @@ static json_t *json_resource(const struct weir_resource *r)
 		"costs", costs, "reached", policy_show_json_reach(r));
 }
 
-static void put_resources(const struct weir_policy *p, FILE *to)
+static json_t *json_resources(const struct weir_policy *p)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < p->n_resources; i++)
 		json_array_append_new(list, json_resource(&p->resources[i]));
-	fputs("\n ],\n \"resources\": ", to);
-	json_dumpf(list, to, JSON_INDENT(2) | PRECISION);
-	json_decref(list);
+	return list;
 }
 
-static void put_export(const struct weir_policy *p, size_t i, FILE *to)
+static json_t *json_export(const struct weir_policy *p, size_t i)
 {
 	const struct weir_export *e = &p->exports[i];
 
-	fputs(i ? ",\n  {\"name\": " : "\n  {\"name\": ", to);
-	json_text_string(e->name, to);
-	fputs(", \"resource\": ", to);
-	json_text_string(p->resources[e->resource].name, to);
-	fprintf(to, ", \"offset\": %llu, \"size\": ", (unsigned long long)e->offset);
-	if (e->size)
-		fprintf(to, "%llu", (unsigned long long)e->size);
-	else
-		fputs("null", to);
-	fprintf(to, ", \"read_only\": %s", e->read_only ? "true" : "false");
-	if (e->back) {
-		fputs(", \"back\": ", to);
-		json_text_string(e->back, to);
-	}
-	if (e->class_) {
-		fputs(", \"class\": ", to);
-		json_text_string(e->class_, to);
-	}
-	if (e->description) {
-		fputs(", \"description\": ", to);
-		json_text_string(e->description, to);
-	}
-	fputc('}', to);
+	return json_pack("{s:o, s:s, s:o, s:o, s:b, s:o*, s:s*, s:s*}", "name", api_text(e->name),
+		"resource", p->resources[e->resource].name, "offset", api_count(e->offset), "size",
+		e->size ? api_count(e->size) : json_null(), "read_only", e->read_only, "back",
+		e->back ? api_text(e->back) : NULL, "class", e->class_, "description",
+		e->description);
+}
+
+/* Write one of a list, on a line of its own. */
+static void put_line(json_t *j, size_t i, FILE *to)
+{
+	fputs(i ? ",\n  " : "\n  ", to);
+	api_write(j, to);
+}
+
+static void put_part(const char *key, json_t *j, FILE *to)
+{
+	fprintf(to, ",\n \"%s\": ", key);
+	json_dumpf(j, to, JSON_INDENT(2) | PRECISION);
+	json_decref(j);
 }
 
 static json_t *json_folders(const struct weir_policy *p)
@@ -244,23 +201,6 @@ static json_t *json_classes(const struct weir_policy *p)
 	return all;
 }
 
-static void put_end(const struct weir_policy *p, FILE *to)
-{
-	json_t *gateway = policy_show_json_gateway(p);
-	json_t *folders = json_folders(p), *classes = json_classes(p);
-
-	fputs("\n ],\n \"folders\": ", to);
-	json_dumpf(folders, to, JSON_INDENT(2) | PRECISION);
-	json_decref(folders);
-	fputs(",\n \"classes\": ", to);
-	json_dumpf(classes, to, JSON_INDENT(2) | PRECISION);
-	json_decref(classes);
-	fputs(",\n \"gateway\": ", to);
-	json_dumpf(gateway, to, JSON_INDENT(2) | PRECISION);
-	fputs("\n}\n", to);
-	json_decref(gateway);
-}
-
 bool policy_show_json(struct policy_show *s, size_t lines, FILE *to)
 {
 	const struct weir_policy *p = s->policy;
@@ -269,18 +209,23 @@ bool policy_show_json(struct policy_show *s, size_t lines, FILE *to)
 	if (s->at == 0)
 		fprintf(to, "{\"enforce\": %s,\n \"tenants\": [", p->enforce ? "true" : "false");
 	for (; s->at < tenants && s->at < end; s->at++)
-		put_tenant(s, s->at, to);
+		put_line(json_tenant(s, s->at), s->at, to);
 	if (s->at < tenants)
 		return true;
 	if (s->at == tenants) {
-		put_resources(p, to);
+		fputs("\n ]", to);
+		put_part("resources", json_resources(p), to);
 		fputs(",\n \"exports\": [", to);
 		s->at++;
 	}
 	for (; s->at < all && s->at < end; s->at++)
-		put_export(p, s->at - tenants - 1, to);
+		put_line(json_export(p, s->at - tenants - 1), s->at - tenants - 1, to);
 	if (s->at < all)
 		return true;
-	put_end(p, to);
+	fputs("\n ]", to);
+	put_part("folders", json_folders(p), to);
+	put_part("classes", json_classes(p), to);
+	put_part("gateway", policy_show_json_gateway(p), to);
+	fputs("\n}\n", to);
 	return false;
 }

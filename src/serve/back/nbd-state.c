@@ -7,6 +7,7 @@
  * changes the state, outside of any loop over a connection's queues.
  */
 #include "base/container.h"
+#include "base/lesser.h"
 #include "serve/back/nbd.h"
 #include "serve/loop/dial.h"
 #include "serve/loop/log.h"
@@ -427,11 +428,6 @@ void back_nbd_attend(struct nbd *n)
 	back_nbd_timer(n);
 }
 
-static weir_time earlier(weir_time a, weir_time b)
-{
-	return a < b ? a : b;
-}
-
 void back_nbd_timer(struct nbd *n)
 {
 	weir_time now = loop_now(n->loop);
@@ -439,21 +435,21 @@ void back_nbd_timer(struct nbd *n)
 	weir_time at = now + (n->timeout < 4 * WEIR_MS ? WEIR_MS : n->timeout / 4);
 
 	if (wants_conn(n))
-		at = earlier(at, n->dial_at);
+		at = lesser(at, n->dial_at);
 	if (n->phase == NBD_PHASE_DRAIN)
-		at = earlier(at, n->drain_until);
+		at = lesser(at, n->drain_until);
 	if (n->phase != NBD_PHASE_UP) /* retry after a lack of memory */
-		at = earlier(at, now + 100 * WEIR_MS);
+		at = lesser(at, now + 100 * WEIR_MS);
 	if (n->back.state == BACK_LOST)
-		at = earlier(at, n->lost_since + n->timeout);
+		at = lesser(at, n->lost_since + n->timeout);
 	if (n->own_after > now)
-		at = earlier(at, n->own_after);
+		at = lesser(at, n->own_after);
 	if (n->resend_at > now)
-		at = earlier(at, n->resend_at);
+		at = lesser(at, n->resend_at);
 	for (uint32_t i = 0; i < BACK_NBD_CONNS; i++)
 		if (n->conns[i].link.state == NBD_LINK_GREET ||
 			n->conns[i].link.state == NBD_LINK_TLS)
-			at = earlier(at, n->conns[i].deadline);
+			at = lesser(at, n->conns[i].deadline);
 	loop_set(n->loop, &n->timer, at);
 }
 

@@ -61,7 +61,7 @@ static size_t size_of(const char *text)
 	return text ? strlen(text) + 1 : 0;
 }
 
-static const char *put(char **to, const char *text)
+static const char *append_text(char **to, const char *text)
 {
 	size_t n = size_of(text);
 
@@ -81,10 +81,10 @@ static char *copy_who(const struct weir_who *from, struct weir_who *ret)
 
 	if (!texts)
 		return NULL;
-	*ret = (struct weir_who){.export_ = put(&at, from->export_),
-		.client = put(&at, from->client),
-		.uid = put(&at, from->uid),
-		.tls = put(&at, from->tls)};
+	*ret = (struct weir_who){.export_ = append_text(&at, from->export_),
+		.client = append_text(&at, from->client),
+		.uid = append_text(&at, from->uid),
+		.tls = append_text(&at, from->tls)};
 	return texts;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "serve/gateway/layers.h"
 #include "base/no-memory.h"
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/override.h"
 #include "serve/gateway/state.h"
 #include "serve/gateway/volume-edit.h"

@@ -5,6 +5,7 @@
 #include "policy/index.h"
 #include "policy/override.h"
 #include "base/array.h"
+#include "base/same.h"
 #include "serve/loop/log.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,23 +85,13 @@ static void key_of(struct changes *c, const char *name, const char *key)
 	gateway_note_add(next(c), "%s: %s -> %s", full, a, b);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static bool same_matches(const struct weir_tenant *a, const struct weir_tenant *b)
 {
 	if (a->n_match != b->n_match || a->is_default != b->is_default)
 		return false;
-	for (unsigned i = 0; i < a->n_match; i++) {
-		const struct weir_match *x = &a->match[i], *y = &b->match[i];
-
-		if (!same_text(x->export_, y->export_) || !same_text(x->client, y->client) ||
-			!same_text(x->uid, y->uid) || !same_text(x->tls, y->tls) ||
-			!same_text(x->path, y->path))
+	for (unsigned i = 0; i < a->n_match; i++)
+		if (!policy_match_same(&a->match[i], &b->match[i]))
 			return false;
-	}
 	return true;
 }
 
@@ -150,12 +141,6 @@ static void exports(struct changes *c)
 }
 
 /* ---- what the process has */
-
-static bool same_tls(const struct weir_policy_tls *a, const struct weir_policy_tls *b)
-{
-	return same_text(a->cert, b->cert) && same_text(a->key, b->key) &&
-	       same_text(a->ca, b->ca) && same_text(a->psk, b->psk) && a->required == b->required;
-}
 
 static bool same_list(const char *const *a, size_t n, const char *const *b, size_t m)
 {
@@ -226,7 +211,7 @@ void gateway_note_changes(struct gateway_note *n, const struct weir_policy *from
 	tenants(&c);
 	resources(&c);
 	exports(&c);
-	if (!same_tls(&from->tls, &to->tls))
+	if (!policy_tls_same(&from->tls, &to->tls) || from->tls.required != to->tls.required)
 		gateway_note_add(next(&c), "tls: changed for new connections");
 	process(&c, own);
 	if (c.n > LINES_MAX)

@@ -17,7 +17,7 @@
 #define STAGE_LEAST  48
 #define PAIR_LEAST   6
 
-static void *take(struct plan_reading *r, size_t n, size_t size)
+static void *take_memory(struct plan_reading *r, size_t n, size_t size)
 {
 	void *p = arena_take(&r->plan->memory, n + 1, size);
 
@@ -29,10 +29,10 @@ static void *take(struct plan_reading *r, size_t n, size_t size)
 /* Make room for all that so many bytes can have; pages that are not used cost nothing. 0 or -ENOMEM. */
 static int make_room(struct plan_reading *r, size_t len)
 {
-	r->names = take(r, len, 1);
-	r->stages = r->first = take(r, len / STAGE_LEAST + 1, sizeof(*r->stages));
-	r->specs = take(r, len / PAIR_LEAST + POLICY_CLAIM_PAIRS, sizeof(*r->specs));
-	r->plan->tenants = take(r, len / TENANT_LEAST + 1, sizeof(*r->plan->tenants));
+	r->names = take_memory(r, len, 1);
+	r->stages = r->first = take_memory(r, len / STAGE_LEAST + 1, sizeof(*r->stages));
+	r->specs = take_memory(r, len / PAIR_LEAST + POLICY_CLAIM_PAIRS, sizeof(*r->specs));
+	r->plan->tenants = take_memory(r, len / TENANT_LEAST + 1, sizeof(*r->plan->tenants));
 	return r->names && r->stages && r->specs && r->plan->tenants ? 0 : -ENOMEM;
 }
 
@@ -344,7 +344,7 @@ static int read_profiles(struct plan_reading *r, json_t *map)
 
 	if (!json_is_object(map))
 		return plan_refuse(r, "profiles", "must be a map");
-	p->profiles = take(r, json_object_size(map), sizeof(*p->profiles));
+	p->profiles = take_memory(r, json_object_size(map), sizeof(*p->profiles));
 	if (!p->profiles)
 		return -ENOMEM;
 	json_object_foreach(map, key, value)

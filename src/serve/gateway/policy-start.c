@@ -7,7 +7,7 @@
  */
 #include "base/no-memory.h"
 #include "policy/by-size.h"
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "serve/gateway/change.h"
 #include "serve/store/folder.h"
 #include "serve/gateway/layers.h"

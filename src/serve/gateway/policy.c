@@ -12,7 +12,7 @@
  */
 #include "base/no-memory.h"
 #include "policy/by-size.h"
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/override.h"
 #include "policy/swap.h"
 #include "serve/host/reports.h"
@@ -46,31 +46,20 @@ void gateway_draft_free(struct gateway_draft *d)
 
 /* ---- apply */
 
-static bool differ(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) != 0 : a != b;
-}
-
-static bool same_files(const struct weir_policy_tls *a, const struct weir_policy_tls *b)
-{
-	return !differ(a->cert, b->cert) && !differ(a->key, b->key) && !differ(a->ca, b->ca) &&
-	       !differ(a->psk, b->psk);
-}
-
 /* Return true if there are no files, or a resource in force has the same. */
 static bool has_files(const struct gateway *g, const struct weir_policy_tls *t)
 {
-	bool has = same_files(t, &(struct weir_policy_tls){0});
+	bool has = policy_tls_same(t, &(struct weir_policy_tls){0});
 
 	for (size_t i = 0; !has && i < g->policy->n_resources; i++)
-		has = same_files(t, &g->policy->resources[i].tls);
+		has = policy_tls_same(t, &g->policy->resources[i].tls);
 	return has;
 }
 
 /* Refuse files that the policy in force does not name. */
 static int check_files(struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
-	if (!same_files(&g->policy->tls, &p->tls))
+	if (!policy_tls_same(&g->policy->tls, &p->tls))
 		return weir_err_set(err, -EINVAL,
 			"tls: other files than before: only the gateway's own policy file may name "
 			"them (change that, and send SIGHUP)");

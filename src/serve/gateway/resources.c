@@ -17,6 +17,7 @@
  *         answered to the old client must not overwrite one of the new.
  */
 #include "base/container.h"
+#include "base/same.h"
 #include "base/no-memory.h"
 #include "serve/back/volumes.h"
 #include "serve/gateway/change.h"
@@ -40,24 +41,14 @@
 
 /* ---- which stay */
 
-static bool same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-static bool same_tls(const struct weir_policy_tls *a, const struct weir_policy_tls *b)
-{
-	return same_text(a->cert, b->cert) && same_text(a->key, b->key) &&
-	       same_text(a->ca, b->ca) && same_text(a->psk, b->psk) && a->required == b->required;
-}
-
 bool gateway_resource_stays(const struct weir_resource *a, const struct weir_resource *b)
 {
 	return strcmp(a->name, b->name) == 0 && a->volumes == b->volumes &&
 	       same_text(a->back, b->back) && a->cost == b->cost &&
 	       a->connections == b->connections && a->timeout == b->timeout && a->keep == b->keep &&
 	       a->direct == b->direct && a->threads == b->threads && a->read_only == b->read_only &&
-	       a->shared == b->shared && same_tls(&a->tls, &b->tls);
+	       a->shared == b->shared && policy_tls_same(&a->tls, &b->tls) &&
+	       a->tls.required == b->tls.required;
 }
 
 /* Return the resource in force that stays under this name and with these settings, or NULL. */

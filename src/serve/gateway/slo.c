@@ -4,7 +4,6 @@
 #include "serve/gateway/slo.h"
 #include "serve/loop/log.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

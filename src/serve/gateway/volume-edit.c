@@ -26,9 +26,9 @@
 #define MODE 0600
 
 /* Enter a volume in the list. */
-static int put(const struct gateway *g, struct extras *list, const struct gateway_volume_request *q,
-	const char *resource, const char *back, const char *class_, enum extra_kind kind,
-	struct policy_file file, struct weir_err *err)
+static int put_extra(const struct gateway *g, struct extras *list,
+	const struct gateway_volume_request *q, const char *resource, const char *back,
+	const char *class_, enum extra_kind kind, struct policy_file file, struct weir_err *err)
 {
 	struct extra one = {(char *)q->name, (char *)resource, (char *)back, (char *)class_, kind,
 		{.ino = file.ino, .born = file.born}, {0}};
@@ -88,7 +88,7 @@ static int create_file(struct gateway *g, struct gateway_change *c, const struct
 		!folder_file_of(fd, "", &c->made_file))
 		rc = fail(&c->err, c->made);
 	if (rc == 0)
-		rc = put(g, list, q, q->resource, back, q->class_ ? q->class_ : f->class_,
+		rc = put_extra(g, list, q, q->resource, back, q->class_ ? q->class_ : f->class_,
 			EXTRA_MADE, c->made_file, &c->err);
 	if (rc == 0 && g->state) {
 		rc = extras_write(g->state, list, &c->err);
@@ -269,7 +269,7 @@ static int add(struct gateway *g, struct gateway_change *c, struct extras *list)
 		return -EINVAL;
 	if (q->back && check_back(g, q, err) < 0)
 		return -EBUSY;
-	return q->back ? put(g, list, q, q->resource, q->back, q->class_, EXTRA_ADDED,
+	return q->back ? put_extra(g, list, q, q->resource, q->back, q->class_, EXTRA_ADDED,
 				 (struct policy_file){0}, err)
 		       : create(g, c, resource, list);
 }
@@ -331,8 +331,8 @@ static int set_class(const struct gateway *g, const struct there *t,
 	if (t->export_->from == POLICY_EXPORT_FILE)
 		return weir_err_set(err, -EBUSY,
 			"volume '%s' is in the policy file: change its class there", q->name);
-	return put(g, list, q, t->resource, t->export_->back, class_, e ? e->kind : EXTRA_FOUND,
-		e ? e->file : (struct policy_file){0}, err);
+	return put_extra(g, list, q, t->resource, t->export_->back, class_,
+		e ? e->kind : EXTRA_FOUND, e ? e->file : (struct policy_file){0}, err);
 }
 
 static int check_growth(
@@ -419,7 +419,7 @@ static int drop_added(const struct gateway *g, const struct gateway_volume_reque
 	int rc = 0;
 
 	if (path && is_of_dir(g, path) && folder_file_of(AT_FDCWD, path, &file))
-		rc = put(g, list, q, e->resource, e->back, NULL, EXTRA_HIDDEN, file, err);
+		rc = put_extra(g, list, q, e->resource, e->back, NULL, EXTRA_HIDDEN, file, err);
 	else
 		extras_drop(list, q->name);
 	free(path);
@@ -451,10 +451,10 @@ static int remove_one(struct gateway *g, struct gateway_change *c, struct extras
 		c->gone_file = e->file;
 	}
 	if (there && (made || t.export_->from == POLICY_EXPORT_FOUND))
-		return put(g, list, q, t.resource, t.export_->back, NULL,
+		return put_extra(g, list, q, t.resource, t.export_->back, NULL,
 			q->keep ? EXTRA_HIDDEN : EXTRA_GONE, t.export_->file, &c->err);
 	if (made) /* it is not served */
-		return put(g, list, q, e->resource, e->back, NULL,
+		return put_extra(g, list, q, e->resource, e->back, NULL,
 			q->keep ? EXTRA_HIDDEN : EXTRA_GONE, e->file, &c->err);
 	if (e && e->kind == EXTRA_ADDED)
 		return drop_added(g, q, e, list, &c->err);

@@ -108,7 +108,7 @@ const struct gateway_volume *gateway_volume_find(const struct gateway *g, const 
 	return find(&g->volumes, name);
 }
 
-static int put(struct gateway_volumes *list, struct gateway_volume *v)
+static int list_volume(struct gateway_volumes *list, struct gateway_volume *v)
 {
 	size_t at;
 
@@ -331,7 +331,7 @@ int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 			continue;
 		}
 		rc = open_one(g, &p->resources[e->resource], r, e, &v, err);
-		if (rc == 0 && put(&fresh, v) < 0) {
+		if (rc == 0 && list_volume(&fresh, v) < 0) {
 			free_volume(v);
 			rc = no_memory(err);
 		} else if (rc < 0 && may_miss(g, e, refused, err)) {
@@ -541,6 +541,6 @@ void gateway_volumes_enter(
 		gateway_each_size(g);
 	}
 	for (size_t i = 0; i < fresh->n; i++)
-		put(&g->volumes, fresh->all[i]);
+		list_volume(&g->volumes, fresh->all[i]);
 	fresh->n = 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/no-memory.h"
+#include "base/same.h"
 #include "serve/host/cluster.h"
 #include "policy/impl.h"
 #include "serve/host/cluster-plan.h"
@@ -10,7 +11,6 @@
 #include "serve/host/control.h"
 #include "serve/loop/log.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -366,23 +366,18 @@ int cluster_start(struct gateway *g, struct weir_err *err)
 
 /* ---- change */
 
-static bool differ(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) != 0 : a != b;
-}
-
 int cluster_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
 	const struct weir_policy_cluster *is = &g->policy->cluster, *be = &p->cluster;
-	bool other = !is->n_servers != !be->n_servers || differ(is->name, be->name) ||
-		     differ(is->key, be->key) || is->period != be->period ||
+	bool other = !is->n_servers != !be->n_servers || !same_text(is->name, be->name) ||
+		     !same_text(is->key, be->key) || is->period != be->period ||
 		     is->n_controllers != be->n_controllers || is->n_stand_ins != be->n_stand_ins ||
 		     is->no_stand_in != be->no_stand_in;
 
 	for (size_t i = 0; !other && i < is->n_controllers; i++)
-		other = differ(is->controllers[i], be->controllers[i]);
+		other = !same_text(is->controllers[i], be->controllers[i]);
 	for (size_t i = 0; !other && i < is->n_stand_ins; i++)
-		other = differ(is->stand_ins[i], be->stand_ins[i]);
+		other = !same_text(is->stand_ins[i], be->stand_ins[i]);
 	return other ? weir_err_set(err, -EINVAL,
 			       "another cluster, key, period or controller needs a restart")
 		     : 0;

@@ -3,7 +3,6 @@
 #include "serve/api/http-json.h"
 #include "serve/host/control-impl.h"
 #include "serve/api/metrics-impl.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- status */

@@ -126,7 +126,7 @@ static enum peer_verdict judge(const struct lease_conn *c, const struct lease_me
 	return PEER_TAKEN;
 }
 
-static enum peer_verdict take(struct lease_conn *c)
+static enum peer_verdict take_frame(struct lease_conn *c)
 {
 	size_t n = c->whole - PEER_SEAL;
 	struct lease_message *m = c->config.message;
@@ -162,7 +162,7 @@ static enum peer_verdict take(struct lease_conn *c)
 }
 
 /* Get the length of the frame whose head was received. */
-static enum peer_verdict look(struct lease_conn *c)
+static enum peer_verdict look_at_frame(struct lease_conn *c)
 {
 	size_t n, most = c->greeted ? LEASE_FRAME(c->config.entries) : LEASE_FRAME(0);
 	enum peer_verdict v = lease_look(c->in.data, c->config.cluster, &n);
@@ -215,10 +215,10 @@ static size_t feed(struct lease_conn *c, const uint8_t *data, size_t n, enum pee
 	if (c->in.n < want)
 		return part;
 	if (!c->whole) {
-		*v = look(c);
+		*v = look_at_frame(c);
 		return part;
 	}
-	*v = take(c);
+	*v = take_frame(c);
 	c->config.stats->verdicts[*v]++;
 	c->whole = 0;
 	shrink(&c->in);

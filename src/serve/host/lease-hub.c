@@ -173,7 +173,7 @@ static int admit(struct lease_hub *h, int fd)
 	return 0;
 }
 
-static void take(struct lease_hub *h, int fd)
+static void take_connection(struct lease_hub *h, int fd)
 {
 	h->stats.accepted++;
 	if (h->stats.servers >= h->config.most) {
@@ -212,7 +212,7 @@ static void ready(struct loop_fd *f, uint32_t events)
 		int fd = stream_accept(f->fd);
 
 		if (fd >= 0) {
-			take(h, fd);
+			take_connection(h, fd);
 		} else if (fd == -EAGAIN) {
 			return;
 		} else if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM) {

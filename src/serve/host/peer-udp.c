@@ -120,7 +120,7 @@ static enum peer_verdict open_message(
 	return peer_read(data, length, ret);
 }
 
-static void take(
+static void take_datagram(
 	struct udp *u, const uint8_t *data, size_t n, const struct msghdr *from, weir_time now)
 {
 	struct peer_guard_advice advice = {0};
@@ -158,7 +158,8 @@ static int receive(struct udp *u, int fd)
 	}
 	n = recvmmsg(fd, u->headers, BATCH, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < n; i++)
-		take(u, u->data[i], u->headers[i].msg_len, &u->headers[i].msg_hdr, loop_clock());
+		take_datagram(
+			u, u->data[i], u->headers[i].msg_len, &u->headers[i].msg_hdr, loop_clock());
 	return n;
 }
 

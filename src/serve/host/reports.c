@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "serve/host/reports.h"
 #include "base/container.h"
+#include "base/same.h"
 #include "base/no-memory.h"
 #include "serve/gateway/impl.h"
 #include "serve/resource/control.h"
@@ -151,7 +152,7 @@ struct outgoing {
 	bool at_once;
 };
 
-static void take(struct loop_task *t)
+static void take_report(struct loop_task *t)
 {
 	struct outgoing *o = container_of(t, struct outgoing, task);
 	struct report_member *m = o->from;
@@ -184,7 +185,7 @@ static void publish(void *arg, const struct peer_report *report, bool at_once)
 	if (!o)
 		return;
 	*o = (struct outgoing){
-		.task = {.run = take}, .from = m, .report = *report, .at_once = at_once};
+		.task = {.run = take_report}, .from = m, .report = *report, .at_once = at_once};
 	loop_post(m->reports->gateway->loop, &o->task);
 }
 
@@ -204,20 +205,15 @@ void reports_policy(struct gateway *g)
 	}
 }
 
-static bool differ(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) != 0 : a != b;
-}
-
 int reports_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
 	const struct weir_policy_peers *is = &g->policy->peers, *be = &p->peers;
 	bool other = is->n_to != be->n_to || is->period != be->period ||
-		     differ(is->listen, be->listen) || differ(is->key, be->key) ||
-		     differ(is->cluster, be->cluster) || differ(is->host, be->host);
+		     !same_text(is->listen, be->listen) || !same_text(is->key, be->key) ||
+		     !same_text(is->cluster, be->cluster) || !same_text(is->host, be->host);
 
 	for (size_t i = 0; i < is->n_to && !other; i++)
-		other = differ(is->to[i], be->to[i]);
+		other = !same_text(is->to[i], be->to[i]);
 	return other ? weir_err_set(err, -EINVAL,
 			       "other 'peers' take a restart: a host is one address, name and key "
 			       "to the others from its "

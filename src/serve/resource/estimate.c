@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MEMORY ((double)(10 * WEIR_SEC))

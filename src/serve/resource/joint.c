@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define BATCH 1e-3 /* s, of a limit's rate */
 
@@ -104,7 +103,7 @@ static void set_level(struct resource *r, const struct joint_limit *l, double le
 	weir_gate_set(r->gate, resource_policy_now(r), &knob, 1, NULL);
 }
 
-static void look(struct resource *r, weir_time now, struct joint_limit *l)
+static void look_at_limit(struct resource *r, weir_time now, struct joint_limit *l)
 {
 	struct resource_joints *j = r->joints;
 	double level = level_of(r, l), want;
@@ -150,7 +149,7 @@ void resource_joint_turn(struct resource *r, weir_time now)
 
 		l->noted = false;
 		if (!l->taken)
-			look(r, now, l);
+			look_at_limit(r, now, l);
 	}
 }
 

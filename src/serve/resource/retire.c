@@ -10,7 +10,6 @@
 #include "base/array.h"
 #include "serve/resource/impl.h"
 #include <stdlib.h>
-#include <string.h>
 
 const struct resource_retired *resource_retired(const struct resource *r, weir_node node)
 {

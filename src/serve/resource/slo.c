@@ -118,7 +118,7 @@ void resource_slo_swap(struct resource *r)
 
 /* ---- latencies */
 
-static bool put(struct slo_batch **to, weir_time latency, weir_time bound)
+static bool put_latency(struct slo_batch **to, weir_time latency, weir_time bound)
 {
 	if (!*to && !(*to = calloc(1, sizeof(**to))))
 		return false;
@@ -137,7 +137,7 @@ void resource_slo_record(struct resource *r, weir_node node, weir_time latency)
 	e->seen.total++;
 	e->seen.late += latency > e->bound;
 	e->seen.near += (double)latency > SITE_NEAR * (double)e->bound;
-	if (put(&e->batch, latency, e->bound))
+	if (put_latency(&e->batch, latency, e->bound))
 		activate(r->slos, e);
 }
 
@@ -240,7 +240,7 @@ static void add_wait(void *arg, weir_time received)
 	weir_time wait = w->resource->now - received;
 
 	w->any = true;
-	if (wait > e->bound && put(&e->waits, wait, e->bound))
+	if (wait > e->bound && put_latency(&e->waits, wait, e->bound))
 		activate(w->resource->slos, e);
 }
 

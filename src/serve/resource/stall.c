@@ -214,7 +214,7 @@ static bool is_of(const struct weir_req *q, void *arg)
 	return !q->user && q->offset >> BACK_VOLUMES_BITS == t->volume->slot;
 }
 
-static void take(struct weir_req *q, void *arg)
+static void take_request(struct weir_req *q, void *arg)
 {
 	struct taking *t = arg;
 	struct request *one = resource_request(q);
@@ -268,7 +268,7 @@ void resource_stall_look(struct resource *r, weir_time now)
 	for (struct volume *v = s->busy; v; v = v->next) {
 		if (!v->quiet && now - v->progress >= stall / QUIET) {
 			v->quiet = more = true;
-			resource_cancel(r, r->clients, is_of, take, &(struct taking){r, v});
+			resource_cancel(r, r->clients, is_of, take_request, &(struct taking){r, v});
 		}
 		if (!v->stalled && now - v->progress >= stall) {
 			v->stalled = true;

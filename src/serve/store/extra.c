@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* extra: a sorted list, and its file. */
 #include "base/array.h"
+#include "base/same.h"
 #include "base/no-memory.h"
 #include "serve/store/extra.h"
 #include "serve/store/json-text.h"
@@ -103,11 +104,6 @@ int extras_copy(const struct extras *from, struct extras *ret)
 	}
 	*ret = to;
 	return 0;
-}
-
-static bool same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
 bool extras_same(const struct extras *a, const struct extras *b)

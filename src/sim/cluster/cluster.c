@@ -209,7 +209,7 @@ static bool turned(struct sim_cluster *c)
 }
 
 /* What has not ended when the run does is not judged. */
-static int run(struct sim_cluster *c, const struct sim_options *o)
+static int run_cluster(struct sim_cluster *c, const struct sim_options *o)
 {
 	int r = start_stand_ins(c);
 
@@ -240,7 +240,7 @@ int sim_cluster_run(const struct sim_cluster_config *config, weir_time duration,
 	r = sim_cluster_new(config, duration, seed, &c);
 	if (r)
 		return weir_err_set(err, r, "cluster: %s", strerror(-r));
-	r = run(c, options);
+	r = run_cluster(c, options);
 	if (r == 0)
 		r = sim_judge_report(c);
 	if (r == 0)

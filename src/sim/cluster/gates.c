@@ -10,6 +10,7 @@
  */
 #include <weir/gate.h>
 #include "base/array.h"
+#include "base/lesser.h"
 #include "model/server.h"
 #include "sim/cluster/cluster.h"
 #include <errno.h>
@@ -128,7 +129,7 @@ int sim_gates_set(struct sim_server *s)
 
 /* ---- requests */
 
-static struct gates_io *take(struct sim_gates *g)
+static struct gates_io *take_io(struct sim_gates *g)
 {
 	struct gates_io *io = g->free;
 
@@ -156,7 +157,7 @@ static int submit(struct sim_gates *g, weir_time now, uint32_t place, uint64_t n
 	int r = 0;
 
 	for (; r == 0 && n; n--) {
-		struct gates_io *io = take(g);
+		struct gates_io *io = take_io(g);
 		struct weir_req *req;
 
 		if (!io)
@@ -267,11 +268,6 @@ static int count(struct sim_server *s, weir_time now)
 	return 0;
 }
 
-static weir_time sooner(weir_time a, weir_time b)
-{
-	return a < b ? a : b;
-}
-
 int sim_gates_step(struct sim_server *s, weir_time slot, double rate)
 {
 	struct sim_gates *g = s->gates;
@@ -284,7 +280,7 @@ int sim_gates_step(struct sim_server *s, weir_time slot, double rate)
 		r = arrivals(s, slot);
 	while (r == 0 && now < end) {
 		pass(g, now);
-		now = sooner(device_next(g->device), weir_gate_wakeup(g->gate, now));
+		now = lesser(device_next(g->device), weir_gate_wakeup(g->gate, now));
 		if (now < end)
 			r = finish(s, now);
 	}

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* An empty one; NULL: no memory. */
-static struct sim_message *take(struct sim_cluster *c, size_t bytes, uint32_t *ret_index)
+static struct sim_message *take_message(struct sim_cluster *c, size_t bytes, uint32_t *ret_index)
 {
 	struct sim_message *p;
 
@@ -40,7 +40,7 @@ void sim_post_send(struct sim_cluster *c, uint32_t server, uint32_t leader, bool
 {
 	weir_time at = c->now + c->config.delay;
 	uint32_t i;
-	struct sim_message *p = take(c, LEASE_FRAME(m->n), &i);
+	struct sim_message *p = take_message(c, LEASE_FRAME(m->n), &i);
 
 	c->messages[!up] += !leader;
 	if (!p) {

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 const char *const expr_functions[EXPR_FUNCTIONS + 1] = {"min", "max", "mean", "sum", "spread",
 	"jain", "last", "abs", "ratio", "median", "below", "atmost", NULL};

@@ -7,7 +7,7 @@
  *         file's own nodes, so that messages have their places.
  */
 #include "base/no-memory.h"
-#include "policy/copy.h"
+#include "policy/policy.h"
 #include "policy/each.h"
 #include "policy/impl.h"
 #include "sim/scenario/scenario.h"

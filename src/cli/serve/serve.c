@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* serve: `weir serve`, the gateway. */
-#include "cli/serve.h"
+#include "cli/serve/serve.h"
 #include "serve/api/api.h"
 #include "serve/gateway/gateway.h"
 #include "serve/loop/log.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* weir experiment: the papers' figures and tables, run and checked. */
 #include "bench/bench.h"
-#include "cli/experiment-find.h"
-#include "cli/experiment-out.h"
+#include "cli/experiment/find.h"
+#include "cli/experiment/out.h"
 #include "cli/common/files.h"
 #include "cli/live/live.h"
 #include "cli/view/progress.h"

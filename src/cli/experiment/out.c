@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/experiment-out.h"
+#include "cli/experiment/out.h"
 #include "cli/common/files.h"
 #include "cli/view/out.h"
 #include "base/no-memory.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * serve-disks: notice resources on one disk, between which weights do not act: each gate sees its own requests only.
+ * disks: notice resources on one disk, between which weights do not act: each gate sees its own requests only.
  *
  * METHOD  The storage behind a back end has a name: of a file or block device the whole disk, found by its device number
  *         in /sys/dev/block through partitions and mapped devices; of an NBD server its host. A file system without a
  *         device, as NFS, is named by its number. Memory and models share nothing.
  */
-#include "cli/serve.h"
+#include "cli/serve/serve.h"
 #include "base/array.h"
 #include "policy/folder.h"
 #include "serve/back/name.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * experiment-out: the files that `weir experiment run --out DIR` writes.
+ * out: the files that `weir experiment run --out DIR` writes.
  *
  *   DIR/results.md                  the claims of every experiment run, with its pictures
  *   DIR/pictures/ID-NAME.svg .png   and the .gp and .csv from which they are made

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/experiment-find.h"
+#include "cli/experiment/find.h"
 #include "cli/common/files.h"
 #include "cli/common/verb.h"
 #include "sim/scenario/scenario.h"

@@ -30,5 +30,5 @@ int serve_policy_names(const struct weir_policy *p, struct weir_err *err);
 const char *serve_policy_bare_secret(const struct weir_policy *p, const char *token);
 /* Check that the policy could be served, as far as possible without opening anything. */
 int serve_policy_check(const struct weir_policy *p, struct weir_err *err);
-/* Print a hint for each resource that shares its disk or upstream with an earlier one. serve-disks.c */
+/* Print a hint for each resource that shares its disk or upstream with an earlier one. disks.c */
 void serve_disks_hint(const struct weir_policy *p, FILE *to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * experiment-find: find the folder of experiments, and read the file of one. Errors are printed to
+ * find: find the folder of experiments, and read the file of one. Errors are printed to
  * stderr.
  */
 #pragma once

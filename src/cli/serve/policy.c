@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * serve-policy: the operand of `weir serve`: a policy file, or the name of a back end, from which a
+ * policy: the operand of `weir serve`: a policy file, or the name of a back end, from which a
  * policy is made.
  */
 #include "base/no-memory.h"
-#include "cli/serve.h"
+#include "cli/serve/serve.h"
 #include "serve/back/back.h"
 #include "serve/gateway/gateway.h"
 #include "serve/host/peer.h"
