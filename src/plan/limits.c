@@ -2,6 +2,7 @@
 /* limits: a max that a trace does not fit, and mins that a plan leaves no room for. */
 #include "plan/read-impl.h"
 #include <math.h>
+#include <stdlib.h>
 
 /* ---- a max */
 
@@ -94,16 +95,25 @@ static double own_mins(
 	return most;
 }
 
+static int by_tenant(const void *key, const void *entry)
+{
+	size_t tenant = *(const size_t *)key;
+	const struct planning_tenant *of = entry;
+
+	return (tenant > of->tenant) - (tenant < of->tenant);
+}
+
+/* Return the part of a stage that the buckets of a tenant take in the long run. */
 static double planned_share(const struct planning *p, uint32_t stage, size_t tenant)
 {
-	for (uint32_t i = 0; i < p->in.n_tenants; i++)
-		for (uint32_t k = 0; p->tenant[i].tenant == tenant && k < p->tenants[i].n_hops;
-			k++) {
-			const struct plan_hop *h = &p->tenants[i].hop[k];
+	/* tenants with an slo come first, in the policy's order */
+	const struct planning_tenant *found =
+		bsearch(&tenant, p->tenant, p->in.n_tenants, sizeof(*p->tenant), by_tenant);
+	const struct plan_tenant *t = found ? &p->tenants[found - p->tenant] : NULL;
 
-			if (h->stage == stage)
-				return h->pair[h->n - 1].rate / p->stages[stage].rate;
-		}
+	for (uint32_t k = 0; t && k < t->n_hops; k++)
+		if (t->hop[k].stage == stage)
+			return t->hop[k].pair[t->hop[k].n - 1].rate / p->stages[stage].rate;
 	return 0;
 }
 

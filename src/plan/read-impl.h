@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* read-impl: shared by the parts that read a policy and its files for a plan. */
-#ifndef WEIR_PLAN_READ_IMPL_H
-#define WEIR_PLAN_READ_IMPL_H
+#pragma once
 
 #include "plan/planning.h"
 
@@ -37,5 +36,3 @@ double planning_link_work(const struct policy_link *l, bool to_server, unsigned 
 void planning_note_max(const struct planning *p, const struct weir_resource *of,
 	const struct trace *trace, struct planning_tenant *to);
 void planning_note_mins(struct planning *p);
-
-#endif
