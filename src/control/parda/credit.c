@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * SOURCE  Ours. PARDA (§3.4) gives a bounded credit to idle VMs of one host; this is one among hosts.
- * LAW     f = X w / (V + w), x = n / L, X = (M + n) / L. s grows by f (UNUSED − n / w)⁺ and falls by (x − f)⁺ per unit of time,
+ * LAW     f = X w / (M + w), x = n / L, X = (M + n) / L. s grows by (UNUSED f − x)⁺ and falls by (x − f)⁺ per unit of time,
  *         from 0 to min(B f, T (X − f)); what is above that after f has fallen is lost by 1/e every B. The gate's
  *         window is w + (M + w) φ / (1 − φ) with φ = s / (P (X − f)), at most wmax; wmax if φ ≥ 1.
- * SYMBOLS w window by eq. 2, n requests inside on the mean, M those of all other hosts, V those of them within their windows,
- *         all slots; L latency by Little's law, ns; X
+ * SYMBOLS w window by eq. 2, n requests inside on the mean, M those of all other hosts, all slots; L latency, ns; X
  *         throughput of all, f the host's part of it, x its own, slots a ns; s slots; P period, B span, T turn, ns.
  * METHOD  One step a period. f is the throughput that the host would have with all of its window in use beside the slots
- *         that others use now, without bursts on credit: those are paid for by the hosts that have them, and do not make
- *         the parts of the others smaller. A host
- *         that uses all of w saves nothing, even if such bursts keep it below f. L is that of this period: the latency of completed requests lags behind a
- *         burst by as much as it is. f − x is what it leaves to the others, x − f what it takes from them, M (n − w) / (M + w) / L:
+ *         that others use now. f − x is what it leaves to the others, x − f what it takes from them, M (n − w) / (M + w) / L:
  *         nothing, if no other host has requests. Both are counted in requests, not in slots × time: a burst of n requests
  *         is inside for a time that grows with n, so that by slots × time twice the burst would cost four times as much.
  *         With e requests more than w inside, latency is (M + w + e) / C, and they take C M e / ((M + w) (M + w + e)) from the
@@ -37,8 +33,8 @@ void parda_credit_step(struct parda_credit *c, const struct parda_credit_seen *s
 
 	if (c->span <= 0 || !(seen->latency > 0) || !(w > 0))
 		return;
-	part = all * w / (seen->within + w); /* slots: of all that are inside now */
-	change = part * fmax(0, UNUSED - seen->inside / w) - fmax(0, seen->inside - part);
+	part = all * w / (others + w); /* slots: of all that are inside now */
+	change = fmax(0, UNUSED * part - seen->inside) - fmax(0, seen->inside - part);
 	most = fmin(part * (double)c->span, (all - part) * (double)c->turn) / seen->latency;
 	over = fmax(0, c->saved - most);
 	most += over * exp(-(double)span / (double)c->span);
@@ -67,4 +63,15 @@ double parda_credit_window(const struct parda_credit *c, double window, double w
 bool parda_credit_has(const struct parda_credit *c)
 {
 	return periods_of(c) >= 1;
+}
+
+double parda_credit_latency(struct parda_credit *c, double latency, double part, double fresh)
+{
+	double past = 1 - fresh; /* part of the latency, and of the part that bursts have added */
+
+	if (c->span <= 0)
+		return latency;
+	c->added = fmin(latency, past * c->added + part * fmax(0, latency - past * c->latency));
+	c->latency = latency;
+	return latency - c->added;
 }

@@ -17,18 +17,18 @@
 struct parda_credit {
 	/* at most the host's part of this time is saved, and forgotten in it; 0: nothing */
 	weir_time span;
-	weir_time turn;   /* a burst without end is back at its part after this */
-	weir_time period; /* of a step */
-	double saved;     /* slots */
-	double lasts;     /* ns: as long as that lasts if a burst takes all that it can */
-	double beside;    /* slots: the window, and those that others used */
+	weir_time turn;        /* a burst without end is back at its part after this */
+	weir_time period;      /* of a step */
+	double saved;          /* slots */
+	double lasts;          /* ns: as long as that lasts if a burst takes all that it can */
+	double beside;         /* slots: the window, and those that others used */
+	double latency, added; /* in the last step; of it, by bursts on credit */
 };
 
 struct parda_credit_seen {
 	double window;  /* slots that the law allowed */
 	double inside;  /* … of which so many were in use on the mean; … */
 	double others;  /* … and so many of all other hosts */
-	double within;  /* … of those, within their windows */
 	double latency; /* ns; 0: not known */
 };
 
@@ -41,5 +41,10 @@ double parda_credit_window(const struct parda_credit *c, double window, double w
 
 /* Return true if it lasts for a period whatever the burst: the window does not limit the host. */
 bool parda_credit_has(const struct parda_credit *c);
+
+/* Return the latency without the part added by bursts on credit, which does not last and is no
+ * reason for smaller windows. part: share of the requests inside that are on credit. fresh: share
+ * of `latency`, an average, that comes from this step. */
+double parda_credit_latency(struct parda_credit *c, double latency, double part, double fresh);
 
 #endif

@@ -6,9 +6,7 @@
 #define MIN_MARGIN 1.02
 /* part of the requests inside, of hosts with bursts: with more the mean number inside in a period does not tell the
  * latency in it, which is that at the height of the bursts, and would look as a stranger's */
-#define STEADY 0.5
-/* times the latency by Little's law: more is of requests that were sent into another load */
-#define OLD        1.5
+#define STEADY     0.5
 #define LEFT_FLOOR 2.0 /* times the threshold: latency after windows have left the floor */
 
 static double bounded(const struct parda *p, double window)
@@ -114,7 +112,7 @@ static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda
 		.vanished = s->vanished,
 		.windows = s->windows,
 		.latency = ret->latency,
-		.threshold = p->knee ? p->config.law.threshold : p->threshold,
+		.threshold = p->config.law.threshold,
 		.shares = s->shares,
 		.hosts = s->hosts,
 		.wmin = p->law.wmin,
@@ -151,20 +149,19 @@ static void keep_min(struct parda *p, const struct parda_measured *m)
 		p->window = fmin(slots, p->law.wmax);
 }
 
-/* Return the latency for the law. That of completed requests is as old as they are: it stays high while the array
- * drains after a burst, and windows would fall to nothing meanwhile. So where Little's law gives much less for the
- * requests within the windows, that counts: the latency that bursts on credit add ends with them. */
-static double latency_now(const struct parda *p, const struct parda_sums *s, double latency)
+/* Return the part of the latency that is new in this step. */
+static double new_part(const struct parda *p, weir_time span)
 {
-	double within = s->done > 0 ? (s->inside - s->above) / s->done * 1e9 : latency;
+	const struct parda_config *c = &p->config;
 
-	return !p->config.local && latency > OLD * within ? within : latency;
+	return c->smoothing == PARDA_BY_TIME ? 1 - exp(-(double)span / (double)c->tau) : 1;
 }
 
 void parda_move(struct parda *p, const struct parda_sums *s, const struct parda_measured *m,
-	struct parda_report *own, struct parda_decision *ret)
+	weir_time span, struct parda_report *own, struct parda_decision *ret)
 {
-	double latency = latency_now(p, s, ret->latency);
+	double part = s->inside > 0 ? fmin(1, s->on_credit / s->inside) : 0;
+	double latency = parda_credit_latency(&p->credit, ret->latency, part, new_part(p, span));
 
 	if (!p->start.on || start(p, s, own->shares))
 		by_law(p, s, own, latency);

@@ -13,8 +13,6 @@
  *
  * LATENCY  Local: the host's own. Aggregated: the mean over the host and its peers, each weighted
  *          by its IOs: one signal for all, since local ones drive the windows apart (§4.1).
- *          The threshold is for requests of up to 16 KiB; where they are larger on the mean of all
- *          hosts it is higher (control/parda/law.h).
  * PEERS    A table by id, of bounded size. A report counts until its host has been silent for `age`
  *          of our own steps; periods are counted, not time, so that setting the clock ages no peer.
  *          A report that is not newer than the last one of its host (late, duplicated, replayed)
@@ -38,8 +36,7 @@
  * IDLE     A VM that stays idle beside a backlogged VM of its host counts less
  *          (control/parda/idle.h). A host that leaves slots unused saves them: its gate's window is
  *          larger at its next burst (control/parda/credit.h). The latency that bursts on credit add
- *          does not make windows smaller, since it ends with them; nor does that of requests which
- *          complete while the array drains. Reports have the law's window,
+ *          does not make windows smaller, since it ends with them. Reports have the law's window,
  *          without credit.
  * SLOTS    A slot is a request; or, if bytes are shared, an IO of a fixed size (§2). The law, the
  *          reports and the bounds are in slots; the gate's window is in requests, by the mean size
@@ -113,10 +110,10 @@ struct parda_config {
 	unsigned age;       /* own periods of silence after which a peer is forgotten; 0: 4 */
 	uint32_t peers_max; /* peers remembered; 0: 4096 */
 	double slot;        /* bytes of an IO that a slot stands for; 0: any request is one */
-	double size_fixed; /* bytes: cost of a request besides its own size (§4); 0: size does not count */
-	double window; /* initial slots; 0: see STARTING */
-	bool no_floor; /* neither detect strangers nor keep slots beside them */
-	bool abrupt;   /* as in the paper: windows grow by the law alone, and no host makes room */
+	double size_fixed;  /* bytes: latency per 8 KiB (§4) with this fixed cost; 0: per IO */
+	double window;      /* initial slots; 0: see STARTING */
+	bool no_floor;      /* neither detect strangers nor keep slots beside them */
+	bool abrupt; /* as in the paper: windows grow by the law alone, and no host makes room */
 	enum parda_idle idle; /* how idle VMs of a host count */
 	/* credit for bursts: slots unused for so long (control/parda/credit.h); 0: none */
 	weir_time burst;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sums: sums over a host and the peers that count. */
 #include "control/parda/impl.h"
-#include "control/parda/tenant.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -38,7 +37,7 @@ static void add(
 	s->used_shares += used * r->shares;
 	s->slots += parda_is_literal(p) ? 0 : used * slots_of(p, r);
 	s->inside += r->inside;
-	s->above += fmax(0, r->inside - before);
+	s->on_credit += fmax(0, r->inside - before);
 	s->bursting += r->bursts ? r->inside : 0;
 	if (r->shares > 0) {
 		s->hosts++;
@@ -46,11 +45,8 @@ static void add(
 		s->used_windows += used * r->window;
 		s->least = s->least > 0 ? fmin(s->least, r->shares) : r->shares;
 	}
-	if (r->latency > 0) {
+	if (r->latency > 0)
 		s->ios += r->ios;
-		s->bytes += r->bytes;
-		s->done += parda_tenant_size(r->ios, r->bytes, p->config.slot) * r->ios;
-	}
 }
 
 struct mean {

@@ -14,7 +14,7 @@
 static void step(struct parda_credit *c, double window, double inside, weir_time span)
 {
 	struct parda_credit_seen seen = {
-		window, inside, 50, 50, LATENCY * fmax(1, (50 + inside) / 100)};
+		window, inside, 50, LATENCY * fmax(1, (50 + inside) / 100)};
 
 	parda_credit_step(c, &seen, span);
 }
@@ -44,7 +44,7 @@ static void test_none_without_a_pause(void)
 {
 	struct parda_credit c = {.span = MINUTE, .turn = TURN, .period = PERIOD},
 			    off = {.turn = TURN, .period = PERIOD};
-	struct parda_credit_seen alone = {50, 10, 0, 0, LATENCY}, unknown = {50, 0, 50, 50, 0};
+	struct parda_credit_seen alone = {50, 10, 0, LATENCY}, unknown = {50, 0, 50, 0};
 
 	for (int i = 0; i < 1000; i++)
 		step(&c, 50, 48, PERIOD);
@@ -97,8 +97,7 @@ static void test_linear(void)
 
 		step(&c, 50, 0, 3600 * WEIR_SEC);
 		for (double left = 2000 * (1 + i); left > 50; left -= left / (50 + left) * 100) {
-			struct parda_credit_seen seen = {
-				50, left, 50, 50, LATENCY * (50 + left) / 100};
+			struct parda_credit_seen seen = {50, left, 50, LATENCY * (50 + left) / 100};
 
 			parda_credit_step(&c, &seen, (weir_time)LATENCY);
 		}
@@ -124,27 +123,6 @@ static void test_smaller(void)
 	CHECK_NEAR(parda_credit_window(&c, 0, WMAX), 0, 0); /* a closed gate stays closed */
 }
 
-/* Bursts of others on credit do not take a host's part: beside 50 slots within windows and 900 above them it still has
- * half of the array. */
-static void test_beside_bursts(void)
-{
-	struct parda_credit c = {.span = MINUTE, .turn = TURN, .period = PERIOD};
-	struct parda_credit_seen pause = {50, 0, 950, 50, LATENCY * 10},
-				 busy = {50, 50, 950, 50, LATENCY * 10},
-				 burst = {50, 475, 475, 50, LATENCY * 10};
-	double saved;
-
-	for (int i = 0; i < 100; i++)
-		parda_credit_step(&c, &busy, PERIOD); /* it never stops */
-	CHECK_NEAR(c.saved, 0, 0);
-	parda_credit_step(&c, &pause, PERIOD);
-	saved = c.saved;
-	CHECK_NEAR(saved, 0.9 * 475 / LATENCY / 10 * PERIOD, 1e-9);
-	for (int i = 0; i < 100; i++)
-		parda_credit_step(&c, &burst, PERIOD); /* its part, and no more */
-	CHECK_NEAR(c.saved, saved, 1e-9);
-}
-
 int main(void)
 {
 	RUN(test_example);
@@ -152,6 +130,5 @@ int main(void)
 	RUN(test_bounded);
 	RUN(test_linear);
 	RUN(test_smaller);
-	RUN(test_beside_bursts);
 	return 0;
 }
