@@ -53,8 +53,8 @@ def examples(path):
 
 
 def run(path):
-    """Return the number of examples that ran, and of those that failed."""
-    ran = failed = 0
+    """Return the number of examples that ran, and a list of those that failed."""
+    ran, failed = 0, []
     with tempfile.TemporaryDirectory(dir=".") as folder:
         for name in ("experiments", "examples"):
             os.symlink(SOURCE / name, pathlib.Path(folder, name))
@@ -67,8 +67,9 @@ def run(path):
                 problem = f"exit status {done.returncode}\n{done.stdout}" if done.returncode else ""
             except subprocess.TimeoutExpired:
                 problem = f"took over {LIMIT} s"
-            failed += bool(problem)
-            print(f"{path.name}: $ {command}" + (f"\nFAILED: {problem}" if problem else ""), flush=True)
+            text = f"{path.name}: $ {command}" + (f"\nFAILED: {problem}" if problem else "")
+            failed += [text] if problem else []
+            print(text, flush=True)
     return ran, failed
 
 
@@ -76,6 +77,6 @@ documents = [pathlib.Path(a) for a in sys.argv[1:]] or sorted(
     [*SOURCE.glob("README.md"), *SOURCE.glob("docs/*.md"), *SOURCE.glob("docs/man/*.pod")])
 with concurrent.futures.ThreadPoolExecutor(3) as pool:
     total = list(pool.map(run, documents))
-ran, failed = (sum(column) for column in zip(*total)) if total else (0, 0)
-print(f"{len(documents)} documents, {ran} examples, {failed} failed")
+ran, failed = sum(n for n, _ in total), [text for _, list_ in total for text in list_]
+print(*failed, f"{len(documents)} documents, {ran} examples, {len(failed)} failed", sep="\n")
 sys.exit(1 if failed or not ran else 0)
