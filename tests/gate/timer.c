@@ -444,6 +444,36 @@ static void in_the_past(void)
 	}
 }
 
+/* Entries set around the first ticks beyond the levels, in both orders, expire at their ticks. */
+static void at_the_edges(void)
+{
+	static struct model m;
+
+	for (unsigned k = 0; k < 60; k++) {
+		weir_time start = WEIR_SEC + (weir_time)k * 7 * TIMER_COARSE * TIMER_TICK / 3;
+		int64_t last = 0;
+
+		model_start(&m, start);
+		for (uint32_t i = 0; i < 36; i++) {
+			uint32_t j = k % 2 ? 35 - i : i;
+			int64_t tick = m.t.edge[j / 12] + (int64_t)(j % 3) - 1;
+
+			set_anew(&m, i, tick * TIMER_TICK);
+			last = tick > last ? tick : last;
+		}
+		/* Up to each in turn, and to the tick before. */
+		for (uint32_t first; (first = model_first(&m)) != ENTRIES;) {
+			m.now = (m.tick[first] - 1) * TIMER_TICK;
+			if (m.now > start)
+				expire_all(&m, 8);
+			m.now += TIMER_TICK;
+			expire_all(&m, 8);
+		}
+		CHECK(m.now == last * TIMER_TICK);
+		calendar_free(&m.t);
+	}
+}
+
 /* With a few distant entries, timer_next knows when the first expires. */
 static void the_first_of_a_few(void)
 {
@@ -470,6 +500,7 @@ int main(int argc, char **argv)
 	RUN(many_come_nearer);
 	RUN(first_ticks);
 	RUN(in_the_past);
+	RUN(at_the_edges);
 	RUN(the_first_of_a_few);
 	CHECK(strict > given / 10 * 9);
 	return law_end(150000);
