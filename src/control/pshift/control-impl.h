@@ -111,7 +111,7 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	uint64_t ruled;  /* the last period in which a majority followed */
 	uint64_t held;   /* the last period for which servers held what they had at the takeover */
 	uint64_t frozen; /* raises nothing before this period */
-	uint64_t hold;   /* of grants: periods */
+	uint64_t hold;   /* of grants: periods; 0: none is sent */
 	uint64_t reach;  /* the last period for which any grant may be held */
 	weir_time end;   /* of the period */
 	weir_time interval, round; /* start of the last one */

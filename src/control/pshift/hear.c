@@ -324,12 +324,14 @@ enum peer_verdict pshift_hear(
 	s->asked = m->report.asked > s->asked ? m->report.asked : s->asked;
 	/* Its holdings may have been given to others, even if it took a later grant than was known. */
 	s->full &= pshift_tell_live(c, at);
+	/* The hold was possibly shortened because of this server. */
+	if (c->hold < PSHIFT_HOLD &&
+		(m->report.granted > s->granted || m->report.accepted > s->accepted))
+		look_again(c, now);
 	if (m->report.granted > s->granted) {
 		s->granted = m->report.granted;
 		if (s->granted + PSHIFT_APART >= c->period + PSHIFT_HOLD)
 			s->apart = false;
-		if (c->hold < PSHIFT_HOLD) /* possibly shortened because of this server */
-			look_again(c, now);
 	}
 	if (s->granted > s->told) { /* by another controller */
 		s->told = s->granted;

@@ -6,10 +6,13 @@
  * SYMBOLS  of a bucket, in tokens, over the live servers: free, the sum that may be raised:
  *          limit − Σ most; over, the sum that may be lowered: usable Σ least − the part of the
  *          reservation that others do not have; due, the sum that must be lowered, since others may
- *          have fallen back to more: Σ told − the part of the limit that they do not have.
+ *          have fallen back to more: Σ told (most, of those that take no grants) − the part of the
+ *          limit that they do not have.
  */
 #include "control/pshift/control-impl.h"
 #include "base/lesser.h"
+
+#define NONE UINT32_MAX
 
 /* Return the period of the last grant that the server may have taken, from this controller or, if
  * the server restarted unnoticed, from the previous one; 0: never. */
@@ -18,27 +21,6 @@ static uint64_t last_told(const struct pshift_control *c, const struct pshift_me
 	uint64_t last = s->told > s->granted ? s->told : s->granted;
 
 	return !last || last > c->since + PSHIFT_LEAD ? last : c->since + PSHIFT_LEAD;
-}
-
-void pshift_limits_reach(struct pshift_control *c)
-{
-	uint64_t reach = c->reach > c->period + 1 ? c->reach : c->period + 1;
-
-	c->hold = PSHIFT_HOLD;
-	for (size_t i = 0; i < c->n_servers; i++) {
-		struct pshift_member *s = &c->servers[i];
-		bool heard = s->full && c->now - s->at < c->config.length;
-		uint64_t granted = pshift_granted(s), until = granted ? granted + PSHIFT_APART : 0;
-
-		s->apart = until < c->period + PSHIFT_HOLD;
-		if (!s->apart || !heard || until < reach)
-			continue;
-		/* Server is alive: shorten the hold of new grants so that they expire before its
-		 * old lease. */
-		s->apart = false;
-		if (until < c->period + c->hold)
-			c->hold = until - c->period;
-	}
 }
 
 /* Return true if the hold of all that the server was granted has ended, and a majority has taken grants since: a
@@ -188,6 +170,69 @@ static int64_t free_of(const struct pshift_control *c, size_t bucket, bool entit
 	return free - pshift_limits_unknown(c, bucket, entitled);
 }
 
+/* Return the last period in which the server does not fall back to its static part; 0: not known. */
+static uint64_t keeps_until(const struct pshift_member *s)
+{
+	uint64_t granted = pshift_granted(s);
+
+	return granted ? granted + PSHIFT_APART : 0;
+}
+
+/* Return true if a bucket's books exceed its limit with the static part of this server, which did not count so far: all
+ * grants are held for a shorter time. */
+static bool exceeds(const struct pshift_control *c, const struct pshift_member *s)
+{
+	if (!s->apart || !keeps_until(s) || keeps_until(s) < c->reach)
+		return false;
+	for (uint32_t i = s->entries; i != NONE; i = c->entries[i].next) {
+		const struct pshift_entry *e = &c->entries[i];
+
+		if (!pshift_has_limit(&c->buckets[e->bucket]) || e->static_part <= e->limit.most)
+			continue;
+		/* Without an order there are no sums; the round makes one before anything is told. */
+		if (c->stale_order || free_of(c, e->bucket, true) < 0)
+			return true;
+	}
+	return false;
+}
+
+/* Return true if the server can be expected to take what it is told: it has taken a grant lately, or has only begun to
+ * follow. */
+static bool takes(const struct pshift_control *c, const struct pshift_member *s)
+{
+	return s->granted + 1 >= c->period || s->since + 1 >= c->period;
+}
+
+static void shorten(struct pshift_control *c, uint64_t until)
+{
+	if (until < c->period + c->hold)
+		c->hold = until > c->period ? until - c->period : 0;
+}
+
+void pshift_limits_reach(struct pshift_control *c)
+{
+	uint64_t reach = c->reach > c->period + 1 ? c->reach : c->period + 1;
+
+	c->hold = PSHIFT_HOLD;
+	for (size_t i = 0; i < c->n_servers; i++) {
+		struct pshift_member *s = &c->servers[i];
+		bool heard = s->full && c->now - s->at < c->config.length && takes(c, s);
+		uint64_t until = keeps_until(s);
+
+		s->apart = until < c->period + PSHIFT_HOLD;
+		if (!s->apart || !heard || until < reach)
+			continue;
+		/* Server is alive: shorten the hold of new grants so that they expire before its
+		 * old lease. */
+		s->apart = false;
+		shorten(c, until);
+	}
+	/* Server is silent: likewise, until others have given up as much as it gains by falling back. */
+	for (size_t i = 0; i < c->n_servers; i++)
+		if (exceeds(c, &c->servers[i]))
+			shorten(c, keeps_until(&c->servers[i]));
+}
+
 /* A bucket's limit, in this period or (entitled) in each that follows, over all servers: the sums
  * that may be raised; that may be lowered; and that must be lowered, since servers that are not
  * live may have fallen back to more. While there are unknown servers, no more is lowered than is
@@ -234,7 +279,9 @@ static struct room room_of(const struct pshift_control *c, size_t bucket, bool e
 			continue;
 		}
 		serves += pshift_books_serves(l, e->could[entitled]);
-		told += greater(greater(l->told, l->least), anyway(c, e, entitled));
+		told += greater(
+			takes(c, &c->servers[e->server]) ? greater(l->told, l->least) : l->most,
+			anyway(c, e, entitled));
 		most += entitled ? pshift_limits_entitled(c, e) : l->most;
 		want += lesser(entitled ? e->want_limit : e->want_cap, e->could[entitled]);
 		room.more += greater(0, (entitled ? e->want_limit : e->want_cap) - l->told);
@@ -262,7 +309,7 @@ static void tell_line(struct pshift_control *c, struct pshift_entry *e, int64_t 
 	pshift_books_tell(l, value, c->servers[e->server].sequence + 1);
 	room->free -= (entitled ? pshift_limits_entitled(c, e) : l->most) - before;
 	room->over -= serves - pshift_books_serves(l, e->could[entitled]);
-	room->due -= greater(0, told - greater(value, part));
+	room->due -= takes(c, &c->servers[e->server]) ? greater(0, told - greater(value, part)) : 0;
 	room->more -= greater(0, told - value);
 	pshift_tell_soon(c, e);
 }
@@ -298,7 +345,7 @@ static void take_back(struct pshift_control *c, size_t bucket, struct room *room
 		int64_t told = entitled ? e->limit.told : e->cap.told;
 		int64_t gives = told - anyway(c, e, entitled);
 
-		if (gives > 0 && pshift_tell_live(c, e->server))
+		if (gives > 0 && takes(c, &c->servers[e->server]) && pshift_tell_live(c, e->server))
 			tell_line(c, e, told - (gives < room->due ? gives : room->due), room,
 				entitled);
 	}

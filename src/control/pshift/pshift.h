@@ -76,9 +76,14 @@
  *         entitlements. Let r be the last period until which any sent grant is held, and a_j the
  *         last grant that j acknowledged: if a_j + hold + gap ≤ r then j may fall back to its
  *         static part s_j while others keep their holdings (it may be a period ahead of them, if no
- *         controller or two of them count), and counts with max(e_j, s_j). If j still reports, as
- *         all do after a takeover, new grants are held for a shorter time instead, so that r is
- *         before that. The controller raises a cap only by the rest in the books. That suffices:
+ *         controller or two of them count), and counts with max(e_j, s_j). If j has only begun to
+ *         follow, as all have after a takeover, new grants are held for a shorter time instead, so
+ *         that r is before that. The controller raises a cap only by the rest in the books. A later
+ *         r raises the books, too, by s_j − e_j of each j that it passes, and is likewise allowed
+ *         only within the limit: until others have acknowledged that they have as much less, new
+ *         grants are held for the shorter time, and none is sent once that is over (`exceeds` in
+ *         limits.c). A server that takes no grants is not waited for: others give up instead of
+ *         it. That suffices:
  *         A silent server j counts with s_j when, in a period k > a_j + hold, a majority has taken
  *         grants of k (`ruled`). Here a_j is the last period in which j was sent a grant, taken or
  *         not. A server that reports to have taken its last grant in a, with a + hold < k, counts
@@ -87,8 +92,10 @@
  *         with more when it is heard again, be it once or twice before it is granted anything.
  *         In a period. Caps only grow by a grant; at the last one sent, books ≤ limit.
  *         Across periods without grants. In a period k ≤ r: a j with a_j + hold + gap > r has e_j
- *         or min(e_j, s_j), any other at most max(e_j, s_j): the sum is ≤ the books. If k > r, all
- *         holds have ended, each server has at most s_j, and Σ s_j ≤ limit.
+ *         or min(e_j, s_j), any other at most max(e_j, s_j): the sum is ≤ the books, which were
+ *         ≤ limit with these j when a grant was first held until r, and have only been raised
+ *         within it since. If k > r, all holds have ended, each server has at most s_j, and
+ *         Σ s_j ≤ limit.
  *         At a takeover. The new controller knows the set H of servers that follow it, with the
  *         holdings h_j of each when it answered, and not the others, S. It counts U = max(Σ_S s_j,
  *         limit − Σ_H h_j) for S together. That is enough. Let g be a controller that still grants.

@@ -438,12 +438,12 @@ int pshift_round(struct pshift_control *c, weir_time now)
 	bool warm = c->rounds && !c->stale_order;
 	int r = 0;
 
-	pshift_limits_reach(c);
 	if (c->stale_order || !c->first) {
 		r = order(c);
 		if (r == 0)
 			look_for_overdraft(c);
 	}
+	pshift_limits_reach(c);
 	if (r == 0)
 		r = place(c, now, false, warm);
 	if (r == 0)

@@ -204,7 +204,7 @@ static weir_time due_at(const struct pshift_control *c, const struct pshift_memb
 {
 	weir_time due = WEIR_NEVER;
 
-	if (!s->full || s->new || s->unproven || pshift_tell_lost(c, s))
+	if (!c->hold || !s->full || s->new || s->unproven || pshift_tell_lost(c, s))
 		return due;
 	if (s->told < c->period)
 		return c->turned ? due : c->now;

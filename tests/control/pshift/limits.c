@@ -19,7 +19,8 @@ static struct world {
 	size_t n; /* servers */
 	struct server {
 		bool silent, answers, idle, partial; /* partial: it reports no holdings */
-		uint64_t instance, generation, sequence, accepted, asked, period, granted;
+		bool deaf;                           /* it reports, and takes nothing */
+		uint64_t instance, generation, sequence, accepted, asked, period, granted, hold;
 		enum lease_state state;
 		int64_t cap, limit, static_part;
 	} servers[MOST];
@@ -32,6 +33,8 @@ static void sent(void *arg, size_t server, const struct lease_message *m)
 	if (s->silent)
 		return;
 	s->answers = true;
+	if (s->deaf)
+		return;
 	if (m->kind == LEASE_ASK) {
 		s->generation = m->grant.generation;
 		s->asked = m->sequence;
@@ -42,6 +45,7 @@ static void sent(void *arg, size_t server, const struct lease_message *m)
 		s->cap = s->limit;
 	}
 	s->granted = m->grant.period;
+	s->hold = m->grant.hold;
 	s->accepted = m->sequence;
 	for (size_t i = 0; i < m->n; i++) {
 		s->cap = m->tokens[i].cap;
@@ -150,6 +154,7 @@ static void begin(const int64_t *parts, size_t n, size_t silent)
 			.answers = j != silent,
 			.period = 5,
 			.granted = 5,
+			.hold = PSHIFT_HOLD,
 			.state = LEASE_LEASED,
 			.cap = parts[j],
 			.limit = parts[j],
@@ -249,6 +254,57 @@ static void a_limit_grows_beside_a_static_server(void)
 	pshift_control_free(w.control);
 }
 
+/* Return what all servers may have in a period without another grant, by their own law. */
+static int64_t potential(uint64_t k)
+{
+	int64_t sum = 0;
+
+	for (size_t j = 0; j < w.n; j++) {
+		const struct server *s = &w.servers[j];
+
+		if (k > s->granted + PSHIFT_HOLD + PSHIFT_GAP ||
+			(k > s->granted + s->hold && s->limit > s->static_part))
+			sum += s->static_part;
+		else
+			sum += s->limit;
+	}
+	return sum;
+}
+
+/* Server 5 is no longer reached: it will fall back to its static part, which is more than it holds.
+ * Another server, which may be the one to give up as much, ends after that. No grant is held until
+ * server 5 falls back before the others have given up as much instead; they keep their leases. */
+static void one_ends_that_may_have_to_give_up(size_t other, weir_time after, bool silent)
+{
+	const struct server *s = &w.servers[other == 0];
+
+	begin((const int64_t[]){70, 70, 70, 70, 20}, 5, PSHIFT_NONE);
+	w.servers[4].idle = true;
+	run(LENGTH / 4);
+	CHECK(w.servers[4].limit < w.servers[4].static_part);
+	w.servers[4].deaf = true;
+	run(after);
+	w.servers[other].silent = true;
+	w.servers[4].silent = silent;
+	for (uint64_t until = period() + 12; period() < until;) {
+		run(STEP);
+		CHECK(s->granted + 1 >= period());
+		for (uint64_t k = period(); k <= s->granted + s->hold; k++)
+			CHECK(potential(k) <= LIMIT);
+	}
+	CHECK_INT(s->hold, PSHIFT_HOLD);
+	pshift_control_free(w.control);
+}
+
+static void a_server_ends_that_should_give_up(void)
+{
+	for (size_t other = 0; other < 4; other++)
+		for (weir_time after = 0; after < 4 * LENGTH; after += LENGTH / 16) {
+			one_ends_that_may_have_to_give_up(other, after, false);
+			one_ends_that_may_have_to_give_up(other, after, true);
+		}
+}
+
 int main(void)
 {
 	RUN(unknown_parts_are_held);
@@ -256,5 +312,6 @@ int main(void)
 	RUN(a_restarted_server_is_heard_late);
 	RUN(a_server_restarts_beside_a_static_one);
 	RUN(a_limit_grows_beside_a_static_server);
+	RUN(a_server_ends_that_should_give_up);
 	return 0;
 }
