@@ -40,6 +40,10 @@ until_ok eval 'weir status | grep "^remark: dir $here/vm is away: "'
 changes 2
 run 0 weir policy apply weir.yaml
 run 0 there vm-1
+# its file cannot be deleted now, and would come back with the folder
+run 1 weir volume rm vm-1
+has stderr "dir $here/vm is away: "
+run 0 there vm-1
 serve_stop gate
 
 # ---- a start without the folder

@@ -18,6 +18,21 @@ serve gate --api "unix:$here/api.sock" weir.yaml
 run 1 nbdinfo --size "$(uri nvme0)"
 truncate -s 1M none/a
 until_ok there a
+
+# ---- of two files that make one name the first keeps it, though the other's inode number is lower
+
+truncate -s 1M low high
+if [ "$(stat -c %i low)" -gt "$(stat -c %i high)" ]; then
+	mv low other
+	mv high low
+	mv other high
+fi
+mv high none/web.raw
+until_ok there web
+run 0 qemu-io -f raw -c "write -P 7 0 64k" "$(uri web)"
+mv low none/web.bak
+until_ok eval 'weir volume list | grep "another volume has that name"'
+run 0 qemu-io -f raw -c "read -P 7 0 64k" "$(uri web)"
 serve_stop gate
 rm -r none
 

@@ -426,6 +426,17 @@ static int drop_added(const struct gateway *g, const struct gateway_volume_reque
 	return rc;
 }
 
+/* Refuse to delete a file whose folder is away: the file would stay, and come back with the folder. */
+static int check_here(const struct gateway *g, const char *path, struct weir_err *err)
+{
+	const char *slash = strrchr(path, '/'), *why;
+	char dir[4096];
+
+	snprintf(dir, sizeof(dir), "%.*s", (int)(slash ? slash - path : 0), path);
+	why = folders_why(g->folders, dir);
+	return why ? weir_err_set(err, -EBUSY, "dir %s is away: %s", dir, why) : 0;
+}
+
 static int remove_one(struct gateway *g, struct gateway_change *c, struct extras *list)
 {
 	const struct gateway_volume_request *q = &c->volume;
@@ -449,6 +460,8 @@ static int remove_one(struct gateway *g, struct gateway_change *c, struct extras
 		if (!c->gone)
 			return no_memory(&c->err);
 		c->gone_file = e->file;
+		if (check_here(g, c->gone, &c->err) < 0)
+			return -EBUSY;
 	}
 	if (there && (made || t.export_->from == POLICY_EXPORT_FOUND))
 		return put_extra(g, list, q, t.resource, t.export_->back, NULL,

@@ -4,7 +4,8 @@
  *
  * METHOD  Each entry of the policy lists the files that fit its pattern, but for those that a volume with a name is. Of the
  *         listed ones with the same file the first stays: that of the first entry, and there the name that came first. So one file
- *         is one volume, and a second name for it takes no client from the first.
+ *         is one volume, and a second name for it takes no client from the first. The list is in the order in which the files came:
+ *         of two files that make the same name, the first keeps it, whatever entries they are of.
  */
 #include "base/arena.h"
 #include "base/array.h"
@@ -174,6 +175,13 @@ static int by_right(const void *a, const void *b)
 	return is ? is : order(x->since, y->since);
 }
 
+static int by_arrival(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	return order(x->since, y->since);
+}
+
 /* Keep the first of those with the same file, and name the others, unless an entry finds the same name again. */
 static void keep_first(struct listing *l)
 {
@@ -197,6 +205,8 @@ static void keep_first(struct listing *l)
 		}
 	}
 	l->n = kept;
+	if (kept)
+		qsort(l->all, kept, sizeof(*l->all), by_arrival);
 }
 
 static int list_all(struct listing *l, struct policy_volume **ret_list)
