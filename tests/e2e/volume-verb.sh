@@ -40,6 +40,10 @@ for i in 1 2; do
 	has stdout "$(uri vm-17)"
 	test "$(stat -c %s vm/17.raw)" = 8388608 || fail "vm/17.raw is not 8 MiB"
 done
+# a policy that takes the name of a volume says so before it is applied
+sed "s|^    volumes:|&\n      - {name: vm-17, back: \"memory:1M\"}|" weir.yaml >takes.yaml
+run 0 weir policy apply --dry-run takes.yaml
+has stdout "export vm-17: changed, it was the volume file:$here/vm/17.raw; its clients are disconnected"
 run 1 weir volume create nvme0 vm-17 --size 9MiB
 has stderr "volume 'vm-17' exists: resource nvme0, file:$here/vm/17.raw, 8 MiB, class silver"
 has stderr "asked for: resource nvme0, a new file, 9 MiB"

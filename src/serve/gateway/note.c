@@ -118,6 +118,21 @@ static void tenants(struct changes *c)
 				next(c), "%s: no longer a tenant", c->from->tenants[i].path);
 }
 
+/* Return true if the policy states an export whose name a volume of the API or of a folder has had. */
+static bool takes_name(const struct weir_export *was, const struct weir_export *is)
+{
+	return was->back && was->from != POLICY_EXPORT_FILE && is->from == POLICY_EXPORT_FILE;
+}
+
+/* Return true if an export has other data. */
+static bool has_moved(
+	const struct changes *c, const struct weir_export *was, const struct weir_export *is)
+{
+	return was->offset != is->offset || !same_text(was->back, is->back) ||
+	       strcmp(c->from->resources[was->resource].name,
+		       c->to->resources[is->resource].name) != 0;
+}
+
 static void exports(struct changes *c)
 {
 	for (size_t i = 0; i < c->to->n_exports; i++) {
@@ -127,10 +142,12 @@ static void exports(struct changes *c)
 
 		if (found < 0)
 			gateway_note_add(next(c), "export %s: new", e->name);
-		else if (was->offset != e->offset || was->size != e->size ||
-			 was->read_only != e->read_only || !same_text(was->back, e->back) ||
-			 strcmp(c->from->resources[was->resource].name,
-				 c->to->resources[e->resource].name) != 0)
+		else if (has_moved(c, was, e))
+			gateway_note_add(next(c),
+				"export %s: changed%s%s; its clients are disconnected", e->name,
+				takes_name(was, e) ? ", it was the volume " : "",
+				takes_name(was, e) ? was->back : "");
+		else if (was->size != e->size || was->read_only != e->read_only)
 			gateway_note_add(next(c), "export %s: changed", e->name);
 	}
 	for (size_t i = 0; i < c->from->n_exports; i++)

@@ -283,7 +283,7 @@ static void say_state(const struct resource *r, struct snapshot_resource *to)
 		r->back->ops->say(r->back, more, sizeof(more));
 	to->stalled = resource_stalled(r);
 	if (to->stalled)
-		snprintf(stalled, sizeof(stalled), ", %u of them stalled", to->stalled);
+		snprintf(stalled, sizeof(stalled), ", %u stalled", to->stalled);
 	snprintf(to->state, sizeof(to->state), "%s%s%s%s%s%s", word, b->trouble ? "; " : "",
 		b->trouble ? b->trouble : "", *more ? "; " : "", more, stalled);
 	to->up = b->state == BACK_UP;
