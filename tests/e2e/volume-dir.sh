@@ -19,6 +19,13 @@ run 1 nbdinfo --size "$(uri nvme0)"
 truncate -s 1M none/a
 until_ok there a
 
+# ---- a file that was empty when it was closed is served once it has a size
+
+: >none/empty.raw
+until_ok eval 'weir volume list | grep "empty.raw: is empty"'
+truncate -s 1M none/empty.raw
+until_ok there empty
+
 # ---- of two files that make one name the first keeps it, though the other's inode number is lower
 
 truncate -s 1M low high

@@ -50,11 +50,17 @@ int folder_enter(
 	struct folders *f, struct folder *d, const char *name, const struct statx *x, bool open)
 {
 	struct file *file = folder_find(d, name);
-	struct file now = {.id = id_of(x), .since = ++f->came, .open = open, .seen = true};
+	struct file now = {.id = id_of(x),
+		.since = ++f->came,
+		.open = open,
+		.empty = S_ISREG(x->stx_mode) && !x->stx_size,
+		.seen = true};
 	size_t at;
 	int rc;
 
 	if (folder_is(file, x) && file->open == open) {
+		f->version += file->empty && !now.empty && !open; /* it can be served now */
+		file->empty = now.empty;
 		file->seen = true;
 		return 0;
 	}

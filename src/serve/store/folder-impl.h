@@ -12,6 +12,7 @@ struct file {
 	struct policy_file id;
 	uint64_t since; /* in the order in which files came */
 	bool open;      /* it was created, and is not closed yet: no volume */
+	bool empty;     /* it had no bytes when it was closed: an empty file cannot be served */
 	bool seen;      /* by the scan */
 };
 
