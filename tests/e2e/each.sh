@@ -305,3 +305,21 @@ wait "$load" || {
 run 0 weir status
 has stdout 'vms/vm-1'
 serve_stop gate
+
+# ---- a template that makes one name for two kinds of clients: the second shares `others`, and is named
+
+if [ "$(id -u)" = 0 ]; then
+	cat >taken.yaml <<END
+listen: {unix: "$here/s.sock", mode: 0666}
+resources:
+  - {name: r, volumes: [{name: x1, back: "memory:1M"}, {name: x, back: "memory:1M"}]}
+tenants:
+  - {name: eu, each: {match: {export: "x*", uid: "*"}, name: "{export}{uid}"}}
+END
+	chmod 755 . # the folder of the socket
+	serve taken --api "unix:$here/api.sock" taken.yaml
+	run 0 qemu-io -f raw -c "read 0 4k" "$(uri x1)"
+	run 0 setpriv --reuid 10 --clear-groups qemu-io -f raw -c "read 0 4k" "$(uri x)"
+	until_ok eval 'grep "tenant-name-taken tenant=eu/x10 export=x " taken.log'
+	serve_stop taken
+fi

@@ -45,6 +45,7 @@ struct gateway_each_table {
 	size_t n, room;
 	uint64_t numbers;
 	weir_time said_full;
+	weir_time said_taken;
 	bool wants; /* of this look: a refresh */
 };
 
@@ -153,20 +154,29 @@ static bool path_for(const struct weir_policy *p, int of, const struct weir_who 
 
 /* ---- a client comes */
 
-static void say_full(struct gateway_each_table *t, const struct weir_policy *p, int others,
+/* Say why a client shares `others`, unless the same was said lately: there are too many tenants, or its name is that of another. */
+static void say_others(struct gateway_each_table *t, const struct weir_policy *p, int others,
 	const struct weir_who *who)
 {
-	const struct weir_tenant *above = &p->tenants[p->tenants[others].parent];
-	weir_time now = loop_clock();
-	char most[24];
+	int of = p->tenants[others].parent;
+	const struct weir_tenant *above = &p->tenants[of];
+	bool full = above->each->n_made >= above->each->max_tenants;
+	char most[24], path[POLICY_DEPTH_MAX * 64];
+	weir_time now = loop_clock(), *said = full ? &t->said_full : &t->said_taken;
 
-	if (above->each->n_made < above->each->max_tenants ||
-		(t->said_full && now - t->said_full < SAY_AGAIN))
+	if ((*said && now - *said < SAY_AGAIN) ||
+		(!full && (!path_for(p, of, who, path) || weir_policy_find(p, path) < 0)))
 		return;
-	t->said_full = now;
-	log_event(LOG_LEVEL_WARNING, "max-tenants", "tenant", above->path, "max_tenants",
-		log_number(most, above->each->max_tenants), "export", who->export_, "client",
-		who->client, "now", "it shares 'others'", NULL);
+	*said = now;
+	if (full)
+		log_event(LOG_LEVEL_WARNING, "max-tenants", "tenant", above->path, "max_tenants",
+			log_number(most, above->each->max_tenants), "export", who->export_,
+			"client", who->client, "now", "it shares 'others'", NULL);
+	else
+		log_event(LOG_LEVEL_WARNING, "tenant-name-taken", "tenant", path, "export",
+			who->export_, "client", who->client, "why",
+			"the template makes the same name for others of its clients", "now",
+			"it shares 'others'", NULL);
 }
 
 int gateway_admit(struct gateway *g, const struct weir_who *who)
@@ -179,7 +189,7 @@ int gateway_admit(struct gateway *g, const struct weir_who *who)
 
 	if (!t || (i >= 0 && !p->tenants[i].made)) {
 		if (t && i >= 0 && p->tenants[i].others)
-			say_full(t, p, i, who);
+			say_others(t, p, i, who);
 		return 0;
 	}
 	if (i < 0 && (i != -EAGAIN || !path_for(p, of, who, path)))
