@@ -83,7 +83,11 @@ state late up
 has state "True 33554432"
 state slow up
 has gateway.log "upstream-reached"
-# The policy is checked against the size as soon as it is known.
+# The policy is checked against the size once it is known, by the main thread.
+for i in $(seq 50); do
+	grep -q export-beyond gateway.log && break
+	sleep 0.1
+done
 has gateway.log "export-beyond"
 run 1 nbdinfo --size "$(of beyond)"
 # A reload is accepted, and is now checked against the size.

@@ -18,7 +18,7 @@ policy()
 		*) set -- "$@" "v$i=nbd+unix:///$i?socket=$here/up.sock" ;;
 		esac
 	done
-	volumes_policy "model:server,rate=4k,service=fixed,servers=16" "$@"
+	volumes_policy "model:server,rate=2k,service=fixed,servers=8" "$@"
 	cat <<-END
 	tenants:
 	  - {name: big, weight: 20, match: {export: v0}}
@@ -59,7 +59,7 @@ for kind in file nbd mixed; do
 	await_queue(["big", "small", "w1", "w8", "most", "rest"], 16)
 	time.sleep(1)
 	a = Look()
-	time.sleep(4)
+	time.sleep(8)
 	b = Look()
 	x = Between(a, b)
 	kind = os.environ["KIND"]
