@@ -7,7 +7,7 @@
  *          touched decide, as in the simulator.
  *          A run begins with empty gates, in the middle of busy periods. So it goes on behind its horizon until no request is left
  *          inside, for as long again at most; the requests of that time stand for those of the same length at the begin, which are not
- *          measured. What came before a whole round changes nothing if the stages have less than their rate to do.
+ *          measured. Requests of the round before that change nothing if the load of each stage is below its rate.
  */
 #include "plan/replay-impl.h"
 #include "base/array.h"

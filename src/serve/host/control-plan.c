@@ -322,7 +322,7 @@ static void put(struct control *l, struct http_request *q, struct http_reply *re
 {
 	struct control_asking *a = calloc(1, sizeof(*a));
 	double applied = l->plan.applied;
-	struct weir_err err;
+	struct weir_err err = {""};
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
