@@ -4,26 +4,14 @@
 # it after it has the same tenants; a plan of many parts; and a plan is removed everywhere.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-plan.sh"
 . "$WEIR_SOURCE/tests/lib-cluster.sh"
 
 command -v curl >/dev/null || skip "no curl"
 here=$PWD
 cluster_key key
-python3 - <<'END'
-for name in "db.trace", "web.trace":
-    with open(name, "w") as f:
-        f.write("# weir-trace 1\n")
-        for second in range(6):
-            for i in range(20):
-                f.write(f"{second * 10**9} R {(second * 20 + i) * 65536} 4096 0\n")
-END
-cat >ssd.profile <<END
-profile: 1
-depth: 4
-sizes: [4 KiB, 1 MiB]
-read: {inside: {max: 20ms}, work: [{work: [5ms, 5ms]}]}
-write: {inside: {max: 20ms}, work: [{work: [5ms, 5ms]}]}
-END
+plan_trace db.trace web.trace
+plan_profile ssd.profile
 cat >tenants.yaml <<END
 tenants:
   - {name: db, slo: "p90 < 250ms", trace: db.trace, path: [s1], min: 20 iops, match: {export: db}}

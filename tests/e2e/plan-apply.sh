@@ -3,6 +3,7 @@
 # for another policy or profile is refused; a change of the policy says what it makes untrue; status, metrics and log.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-plan.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
 
 command -v curl >/dev/null || skip "no curl"
@@ -11,22 +12,8 @@ api() # METHOD PATH [FILE]: its answer in ./stdout, its status in ./code
 	curl -s -X "$1" ${3:+--data-binary "@$3"} -o stdout -w '%{http_code}' --unix-socket api.sock "http://weir$2" >code
 }
 
-# Bursts of 20, once a second: 0.1 s of work each on a device that does 200 a second.
-python3 - <<'END'
-for name in "db.trace", "web.trace":
-    with open(name, "w") as f:
-        f.write("# weir-trace 1\n")
-        for second in range(6):
-            for i in range(20):
-                f.write(f"{second * 10**9} R {(second * 20 + i) * 65536} 4096 0\n")
-END
-cat >ssd1.profile <<END
-profile: 1
-depth: 4
-sizes: [4 KiB, 1 MiB]
-read: {inside: {max: 20ms}, work: [{work: [5ms, 5ms]}]}
-write: {inside: {max: 20ms}, work: [{work: [5ms, 5ms]}]}
-END
+plan_trace db.trace web.trace
+plan_profile ssd1.profile
 cat >weir.yaml <<END
 listen: "unix:$here/s.sock"
 state: "$here/state"

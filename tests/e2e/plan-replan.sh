@@ -4,6 +4,7 @@
 # force within a second; and the tenants with slos keep them beside a flood, all along.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
+. "$WEIR_SOURCE/tests/lib-plan.sh"
 . "$WEIR_SOURCE/tests/lib-cluster.sh"
 
 command -v curl >/dev/null || skip "no curl"
@@ -21,13 +22,7 @@ trace("web.trace", 6, 20)
 trace("web2.trace", 8, 30)
 trace("app.trace", 6, 20)
 END
-cat >ssd.profile <<END
-profile: 1
-depth: 4
-sizes: [4 KiB, 1 MiB]
-read: {inside: {max: 20ms}, work: [{work: [5ms, 5ms]}]}
-write: {inside: {max: 20ms}, work: [{work: [5ms, 5ms]}]}
-END
+plan_profile ssd.profile
 tenants() # DB'S SLO, WEB'S TRACE, APP or none
 {
 	cat >tenants.yaml <<END
