@@ -9,7 +9,7 @@
  *         however long it is.
  */
 #include "load/load-impl.h"
-#include "model/trace.h"
+#include "model/trace/trace.h"
 #include <errno.h>
 #include <stdio.h>
 

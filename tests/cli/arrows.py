@@ -28,7 +28,7 @@ ARROWS = {  # room: the rooms that it may need
 SERVE = [
     {"loop"},
     {"back", "drive", "store"},
-    {"front"},
+    {"front", "gateway/plan"},
     {"resource"},
     {"gateway"},
     {"host"},
@@ -67,10 +67,14 @@ def load_house():
 
 
 def layer(folder):
-    """Return the layer of a folder inside serve, or None if SERVE does not have it."""
-    names = folder.split("/")
-    found = [i for i, names_of in enumerate(SERVE) if len(names) > 1 and names[1] in names_of]
-    return found[0] if found else None
+    """Return the layer of a folder inside serve, that of the longest name which SERVE has, or None."""
+    names = folder.split("/")[1:]
+    while names:
+        for i, names_of in enumerate(SERVE):
+            if "/".join(names) in names_of:
+                return i
+        names.pop()
+    return None
 
 
 def allowed(a, b):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* policy-show-json: a policy as JSON; a tenant and an export are a line each. */
 #include "policy/by-size.h"
-#include "policy/override.h"
+#include "policy/override/override.h"
 #include "serve/api/api-json.h"
 #include "serve/api/policy-show.h"
 #include <string.h>

@@ -8,7 +8,7 @@
  */
 #include "serve/api/policy-show.h"
 #include "policy/by-size.h"
-#include "policy/override.h"
+#include "policy/override/override.h"
 #include "policy/plan.h"
 #include "base/array.h"
 #include <errno.h>

@@ -9,7 +9,7 @@
  */
 #include "base/no-memory.h"
 #include "plan/planning.h"
-#include "policy/swap.h"
+#include "policy/knobs/swap.h"
 #include "serve/gateway/change.h"
 #include "serve/gateway/note.h"
 #include "serve/gateway/plan.h"

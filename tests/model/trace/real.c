@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace-real: recorded traces from elsewhere, if present beside the checkout (../shared/traces):
+ * real: recorded traces from elsewhere, if present beside the checkout (../shared/traces):
  * every file is read whole or refused as no trace, and the records agree with a second, simple
  * reader.
  */
 #include "test.h"
-#include "model/trace.h"
+#include "model/trace/trace.h"
 #include <dirent.h>
 #include <sys/stat.h>
 

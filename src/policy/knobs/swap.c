@@ -14,7 +14,7 @@
  *         prod's queue is handed back, its node is removed when its last request is done.
  */
 #include "base/no-memory.h"
-#include "policy/swap.h"
+#include "policy/knobs/swap.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

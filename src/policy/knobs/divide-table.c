@@ -23,7 +23,7 @@
  *         eighth, the passed rate by a sixteenth.
  *         Targets are computed once a round; tenants with no client and settled parts are skipped.
  */
-#include "policy/divide-table.h"
+#include "policy/knobs/divide-table.h"
 #include "control/divide.h"
 #include "policy/impl.h"
 #include <math.h>

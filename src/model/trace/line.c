@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trace-line: parse the fields of a trace's lines. One pass, no copies, no locale: a million lines
+/* line: parse the fields of a trace's lines. One pass, no copies, no locale: a million lines
  * in a fraction of a second. */
-#include "model/trace-line.h"
+#include "model/trace/line.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "model/trace-tenant.h"
+#include "model/trace/tenant.h"
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -2,12 +2,12 @@
 /*
  * trace: read text into records (lines, streams, order), and detect the format.
  *
- * METHOD  One pass: each line goes to the format's reader (trace-formats.c), its stream's name to a
+ * METHOD  One pass: each line goes to the format's reader (formats.c), its stream's name to a
  *         small hash table that points into the text. Arrivals stay in the format's own ticks until
  *         the first is known (MSR's, in ns since 1601, would not fit 63 bits). An unsorted text is
  *         merge-sorted, in O(n) if it was nearly sorted.
  */
-#include "model/trace-line.h"
+#include "model/trace/line.h"
 #include "base/array.h"
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * install: convert a policy's tree into the knobs of a gate, and requests into costs.
+ * install: convert a policy's tree into the knobs of a gate.
  *
  * LAW     weight → the node's weight.
  *         max r  → a hold bucket of rate r, at the node itself, inner or leaf. Its size is the
@@ -24,8 +24,6 @@
  *                tenant may claim at once after a pause.
  *         A plan's claim → the priority of a leaf, and a profile bucket for each of its pairs. A tenant's `lab` → the same,
  *                and buckets of tokens, and a deadline; its priority stands before the plan's.
- *         A request costs ⌈bytes / io_unit⌉ requests, at least 1, and its bytes; a flush costs
- *         flush_cost requests and a trim trim_cost, whatever its length, and no bytes.
  * METHOD  Nodes first, then one weir_gate_set, which takes all or nothing. O(tenants).
  * EXAMPLE max 1k iops, burst 3k iops for 30s: (3000/s, 75) and (1000/s, 60000).
  */
@@ -314,25 +312,4 @@ void weir_policy_gate(const struct weir_resource *r, struct weir_gate_config *re
 		.run_distance = r->run_distance,
 		.credit = r->credit,
 	};
-}
-
-uint32_t weir_policy_cost(const struct weir_resource *r, enum weir_op op, uint64_t bytes)
-{
-	uint64_t units;
-
-	if (op == WEIR_STATUS)
-		return 1;
-	if (op == WEIR_FLUSH)
-		return (uint32_t)r->flush_cost;
-	if (op == WEIR_TRIM)
-		return (uint32_t)r->trim_cost;
-	units = bytes / r->io_unit + (bytes % r->io_unit != 0);
-	return units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
-}
-
-uint32_t weir_policy_cost_bytes(enum weir_op op, uint64_t bytes)
-{
-	if (op == WEIR_FLUSH || op == WEIR_TRIM || op == WEIR_STATUS)
-		return 0;
-	return bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
 }

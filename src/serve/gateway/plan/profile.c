@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "serve/gateway/profile.h"
+#include "serve/gateway/plan/profile.h"
 #include "base/no-memory.h"
 #include <errno.h>
 #include <sodium.h>

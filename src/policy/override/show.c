@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* override-show: the value of a key, as a file has it. */
-#include "policy/override-impl.h"
+/* show: the value of a key, as a file has it. */
+#include "policy/override/impl.h"
 #include "policy/plan.h"
 #include "policy/by-size.h"
 #include <errno.h>

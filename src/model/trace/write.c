@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* trace-write: write a record as a line of a format, and tell which properties the format loses. */
-#include "model/trace-line.h"
+#include "model/trace/line.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* trace: reading every format, bad lines, detection, sorting, writing, statistics. */
 #include "test.h"
-#include "model/trace.h"
+#include "model/trace/trace.h"
 #include "base/rng.h"
 #include <errno.h>
 

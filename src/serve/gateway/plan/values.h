@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plan-values: the values of a plan's file, one after the other. The library reads the rare ones; names and numbers are read here,
+ * values: the values of a plan's file, one after the other. The library reads the rare ones; names and numbers are read here,
  * since 10,000 tenants as the library's objects take five times as long. The grammar is the library's: what this file does not
  * recognise at once is given to it.
  */
 #pragma once
 
-#include "serve/gateway/plan.h"
+#include "serve/gateway/plan/plan.h"
 #include <jansson.h>
 
 struct plan_reading {

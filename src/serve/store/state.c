@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* state: a list, and its file. */
-#include "serve/gateway/state.h"
+#include "serve/store/state.h"
 #include "serve/store/store.h"
 #include <errno.h>
 #include <jansson.h>
@@ -11,7 +11,7 @@
 
 /* ---- lists */
 
-void gateway_state_free(struct gateway_override *list, size_t n)
+void state_free(struct gateway_override *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		free(list[i].key);
@@ -29,8 +29,8 @@ static int add(struct gateway_override *list, size_t *n, const char *key, const 
 	return o->key && o->value ? 0 : -ENOMEM;
 }
 
-int gateway_state_copy(const struct gateway_override *list, size_t n, const char *except,
-	const char *value, struct gateway_override **ret_list, size_t *ret_n)
+int state_copy(const struct gateway_override *list, size_t n, const char *except, const char *value,
+	struct gateway_override **ret_list, size_t *ret_n)
 {
 	struct gateway_override *to = calloc(n + 1, sizeof(*to));
 	size_t used = 0;
@@ -42,7 +42,7 @@ int gateway_state_copy(const struct gateway_override *list, size_t n, const char
 	if (rc == 0 && value)
 		rc = add(to, &used, except, value);
 	if (rc < 0) {
-		gateway_state_free(to, used);
+		state_free(to, used);
 		return rc;
 	}
 	*ret_list = to;
@@ -78,13 +78,13 @@ static int read_overrides(json_t *root, void *arg)
 			rc = key && value ? add(to->list, &to->n, key, value) : -EINVAL;
 	}
 	if (rc < 0) {
-		gateway_state_free(to->list, to->n);
+		state_free(to->list, to->n);
 		*to = (struct gateway_state){0};
 	}
 	return rc;
 }
 
-int gateway_state_read(
+int state_read(
 	const char *folder, struct gateway_override **ret_list, size_t *ret_n, struct weir_err *err)
 {
 	struct gateway_state s = {0};
@@ -112,7 +112,7 @@ static json_t *make(const struct gateway_override *list, size_t n)
 	return json_pack("{s:o}", "set", set);
 }
 
-int gateway_state_write(
+int state_write(
 	const char *folder, const struct gateway_override *list, size_t n, struct weir_err *err)
 {
 	return store_save(folder, NAME, "overrides", make(list, n), err);

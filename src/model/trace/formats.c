@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace-formats: one reader per format, a line at a time.
+ * formats: one reader per format, a line at a time.
  *
  * SOURCE  weir: weir-trace(5). compactor, mqsim: the traces published with those projects. msr: the
  *         README of the MSR Cambridge traces (SNIA IOTTA). fio: HOWTO, 'Trace file format'.
@@ -10,7 +10,7 @@
  *         all waits, since a trace is not a replay; lines between two waits arrive at once.
  *         v3's timestamps have no unit in the manual; fio writes and replays microseconds.
  */
-#include "model/trace-line.h"
+#include "model/trace/line.h"
 #include <string.h>
 
 #define MAX_TICK ((uint64_t)INT64_MAX)

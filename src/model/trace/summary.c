@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* trace-summary: statistics of a trace, and cutting and speeding it up. */
-#include "model/trace.h"
+#include "model/trace/trace.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace-blkparse: a line of blkparse's default output.
+ * blkparse: a line of blkparse's default output.
  *
  *   8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]
  *   device cpu sequence   seconds       pid  action flags sector + sectors [process]
@@ -12,7 +12,7 @@
  *         at the end, and SCSI commands without sectors are valid, but no IO. A write that flushes
  *         before (FW) is a write; without sectors it is a flush.
  */
-#include "model/trace-line.h"
+#include "model/trace/line.h"
 #include <string.h>
 
 #define MAX_SECONDS (UINT64_C(9223372036)) /* INT64_MAX ns */

@@ -4,7 +4,7 @@
  *         of the one tenant or resource, which replaces the original if all went well.
  */
 #include "base/no-memory.h"
-#include "policy/override-impl.h"
+#include "policy/override/impl.h"
 #include "policy/plan.h"
 #include "policy/by-size.h"
 #include "policy/each.h"

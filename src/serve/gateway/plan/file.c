@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plan-file: read a plan. A member that is not known is ignored: a newer planner may say more. */
+/* file: read a plan. A member that is not known is ignored: a newer planner may say more. */
 #include "base/no-memory.h"
 #include "control/meister/plan.h"
-#include "serve/gateway/plan-values.h"
+#include "serve/gateway/plan/values.h"
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>

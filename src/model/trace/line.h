@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace-line: parse one line of text into one record; the interface between trace.c's loop and the
+ * line: parse one line of text into one record; the interface between trace.c's loop and the
  * reader of each format. Private to the trace readers.
  */
 #pragma once
 
-#include "model/trace.h"
+#include "model/trace/trace.h"
 
 enum trace_verdict {
 	TRACE_LINE_RECORD, /* an IO */
@@ -48,7 +48,7 @@ extern const struct trace_reader trace_readers[TRACE_FORMATS]; /* [TRACE_AUTO] i
 enum trace_verdict trace_blkparse(struct trace_line *l, struct trace_memory *m);
 
 /*
- * trace-line.c: parse the fields of a line.
+ * line.c: parse the fields of a line.
  *
  * A wrong value (a negative or too large number, no bytes) makes the line BAD, and parsing
  * continues, since only the rest shows whether the line has this format's shape; a wrong shape

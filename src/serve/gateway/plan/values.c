@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "serve/gateway/plan-values.h"
+#include "serve/gateway/plan/values.h"
 #include <errno.h>
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * order; removed nodes are freed when they are empty; and, over random policies with live requests
  * in virtual time, nothing is lost, duplicated or reordered within a client.
  */
-#include "policy/swap.h"
+#include "policy/knobs/swap.h"
 #include "base/rng.h"
 #include "policy-parse.h"
 #include <errno.h>

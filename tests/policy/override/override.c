@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* override: a value that is set has the effect and the errors of the same value in the file. */
-#include "policy/override.h"
+#include "policy/override/override.h"
 #include "test.h"
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace-tenant: the tenants of a recording.
+ * tenant: the tenants of a recording.
  *
  * A gateway's recording (`weir trace record`) has a stream for each tenant and resource, and names them in comments:
  * "# stream 3: prod/db on ssd1".

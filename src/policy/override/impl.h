@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* override-impl: the keys of overrides, shared by override.c and override-show.c. */
+/* impl: the keys of overrides, shared by override.c and show.c. */
 #pragma once
 
-#include "policy/override.h"
+#include "policy/override/override.h"
 
 enum what { WEIGHT, MIN, MAX, BURST, SLO, DEPTH, CAPACITY, ENFORCE, NOTHING };
 
