@@ -3,7 +3,7 @@
  * books balance, it can step, and it writes the same ledger again. */
 #include "fuzz.h"
 #include "control/adaptbf/facts.h"
-#include "serve/api/facts-json.h"
+#include "serve/show/facts-json.h"
 #include <string.h>
 
 static int64_t one_job(void *driver, weir_time now, struct adaptbf_job *list, size_t max)

@@ -10,8 +10,8 @@
 #include "base/container.h"
 #include "base/no-memory.h"
 #include "plan/planning.h"
-#include "serve/api/http-json.h"
-#include "serve/api/planning.h"
+#include "serve/http/json.h"
+#include "serve/host/plans.h"
 #include "serve/gateway/plan.h"
 #include "serve/host/control-impl.h"
 #include "serve/loop/log.h"
@@ -393,7 +393,7 @@ static void planned(void *arg, struct http_reply *r)
 
 static void post_plan(struct control *l, struct http_request *q, struct http_reply *ret, bool admit)
 {
-	struct api_planned of = {.loop = l->loop,
+	struct plans_of of = {.loop = l->loop,
 		.text = l->options.text,
 		.file = l->options.file,
 		.reader = l->options.reader,
@@ -401,7 +401,7 @@ static void post_plan(struct control *l, struct http_request *q, struct http_rep
 	struct http_later *later = http_defer(q);
 	struct http_reply none = {0};
 
-	if (later && !api_plans_post(&l->plans, &of, q, admit, planned, later))
+	if (later && !plans_post(&l->plans, &of, q, admit, planned, later))
 		http_answer(later, &none);
 }
 
@@ -470,6 +470,6 @@ void control_plan_stop(struct control *l)
 		http_answer(a->later, &none);
 		free(a);
 	}
-	api_plans_free(l->plans);
+	plans_free(l->plans);
 	free(l->plan.text);
 }

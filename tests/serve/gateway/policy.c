@@ -5,6 +5,7 @@
  */
 #include "policy/override/override.h"
 #include "serve/gateway/look.h"
+#include "serve/gateway/impl.h"
 #include "serve/store/state.h"
 #include "serve/loop/log.h"
 #include "test.h"

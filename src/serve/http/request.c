@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* http-request: one request: authorisation, its body, the handler's reply. */
 #include "base/field.h"
-#include "serve/api/http-impl.h"
+#include "serve/http/impl.h"
 #include "base/array.h"
 #include <errno.h>
 #include <gnutls/crypto.h>

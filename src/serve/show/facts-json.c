@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "serve/api/facts-json.h"
-#include "serve/api/api-json.h"
+#include "serve/show/facts-json.h"
+#include "serve/show/value.h"
 #include <errno.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static json_t *value(const struct fact *f, const void *row)
 	if (!facts_known(f, row))
 		return json_null();
 	if (f->type == FACTS_TEXT)
-		return api_text(facts_text(f, row));
+		return show_text(facts_text(f, row));
 	if (facts_is_whole(f))
 		return json_integer(facts_whole(f, row));
 	return json_real(facts_value(f, row));
@@ -30,7 +30,7 @@ json_t *facts_json_row(const struct facts_table *t, const void *row, enum facts_
 	json_t *j = json_object();
 
 	for (size_t i = 0; i < 2 && t->keys[i].name; i++)
-		json_object_set_new(j, t->keys[i].name, api_text(keys->key[i]));
+		json_object_set_new(j, t->keys[i].name, show_text(keys->key[i]));
 	for (const struct fact *f = t->facts; f < t->facts + t->n_facts; f++)
 		if (f->name && is_shown(f->place, place))
 			json_object_set_new(j, f->name, value(f, row));

@@ -14,7 +14,7 @@
  */
 #include "base/no-memory.h"
 #include "base/container.h"
-#include "serve/api/http-impl.h"
+#include "serve/http/impl.h"
 #include "serve/loop/log.h"
 #include "serve/loop/stream.h"
 #include "wire/address.h"

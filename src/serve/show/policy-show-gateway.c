@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* policy-show-gateway: the parts of a policy that only the gateway uses, as text and as JSON. */
-#include "serve/api/policy-show.h"
+#include "serve/show/policy-show.h"
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 static const char *const form_names[] = {"text", "json"};

@@ -2,7 +2,7 @@
 /* http-json: replies in JSON. */
 #pragma once
 
-#include "serve/api/http.h"
+#include "serve/http/http.h"
 #include <jansson.h>
 
 #define HTTP_JSON "application/json"

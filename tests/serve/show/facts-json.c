@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* facts-json: all facts that a restart needs there and back; and what is refused. */
 #include "control/adaptbf/facts.h"
-#include "serve/api/facts-json.h"
+#include "serve/show/facts-json.h"
 #include "test.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  *         as their widest cell, so all rows are made twice: once for the widths, once for the
  *         output.
  */
-#include "serve/api/policy-show.h"
+#include "serve/show/policy-show.h"
 #include "policy/by-size.h"
 #include "policy/override/override.h"
 #include "policy/plan.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* http: requests over a unix socket and over TCP, with and without the token; limits. */
 #include "test.h"
-#include "serve/api/http.h"
+#include "serve/http/http.h"
 #include "serve/loop/stream.h"
 #include <arpa/inet.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* http-impl: shared by http.c (listeners, connections) and http-request.c (one request). */
 #pragma once
 
-#include "serve/api/http.h"
+#include "serve/http/http.h"
 #include <microhttpd.h>
 
 #define HTTP_TOKEN_MAX 512

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "serve/api/http-json.h"
+#include "serve/http/json.h"
 #include <string.h>
 
 void http_json_give(struct http_reply *ret, unsigned status, json_t *j)

@@ -2,8 +2,8 @@
 /* policy-show-json: a policy as JSON; a tenant and an export are a line each. */
 #include "policy/by-size.h"
 #include "policy/override/override.h"
-#include "serve/api/api-json.h"
-#include "serve/api/policy-show.h"
+#include "serve/show/value.h"
+#include "serve/show/policy-show.h"
 #include <string.h>
 
 #define PRECISION JSON_REAL_PRECISION(12)
@@ -13,7 +13,7 @@
 static json_t *json_slot(unsigned slot, double rate)
 {
 	return json_pack("{s:s, s:s, s:o}", "unit", policy_show_units[slot / 3], "ops",
-		policy_show_ops[slot % 3], "rate", api_real(rate));
+		policy_show_ops[slot % 3], "rate", show_real(rate));
 }
 
 static json_t *json_rates(const double *slots, bool (*is_shown)(const double *, unsigned))
@@ -37,7 +37,7 @@ static json_t *json_bursts(const struct weir_tenant *t)
 		if (max->burst_rate <= 0)
 			continue;
 		one = json_slot(weir_limit_slot(max->unit, max->ops), max->burst_rate);
-		json_object_set_new(one, "seconds", api_seconds((double)max->burst_for));
+		json_object_set_new(one, "seconds", show_seconds((double)max->burst_for));
 		json_array_append_new(list, one);
 	}
 	return list;
@@ -71,15 +71,15 @@ static json_t *json_by_size(const struct weir_by_size *by_size, unsigned n)
 static json_t *json_each(const struct weir_each *e)
 {
 	return json_pack("{s:s, s:o, s:I, s:I, s:s*}", "name", e->name, "expire_after",
-		api_seconds((double)e->expire_after), "max_tenants", (json_int_t)e->max_tenants,
+		show_seconds((double)e->expire_after), "max_tenants", (json_int_t)e->max_tenants,
 		"tenants", (json_int_t)e->n_made, "class", e->leaf.class_);
 }
 
 static json_t *json_slo(const struct weir_tenant *t)
 {
 	return t->slo_percentile > 0
-		       ? json_pack("{s:o, s:o}", "percentile", api_real(t->slo_percentile),
-				 "seconds", api_seconds((double)t->slo_latency))
+		       ? json_pack("{s:o, s:o}", "percentile", show_real(t->slo_percentile),
+				 "seconds", show_seconds((double)t->slo_latency))
 		       : json_null();
 }
 
@@ -90,9 +90,9 @@ static json_t *json_tenant(const struct policy_show *s, size_t i)
 
 	return json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s*, s:o*, s:o*, "
 			 "s:o*, s:o*, s:o*, s:b}",
-		"path", api_text(t->path), "leaf", t->first_child < 0, "weight",
-		api_real(t->weight), "share", api_real(s->of_parent[i]), "of_all",
-		api_real(s->of_all[i]), "min", json_rates(s->bounds[i].min, policy_show_is_min),
+		"path", show_text(t->path), "leaf", t->first_child < 0, "weight",
+		show_real(t->weight), "share", show_real(s->of_parent[i]), "of_all",
+		show_real(s->of_all[i]), "min", json_rates(s->bounds[i].min, policy_show_is_min),
 		"max", json_rates(s->bounds[i].max, policy_show_is_max), "burst", json_bursts(t),
 		"slo", json_slo(t), "match", json_matches(t), "class", t->class_, "min_by_size",
 		json_by_size(t->min_by_size, t->n_min_by_size), "max_by_size",
@@ -144,10 +144,10 @@ static json_t *json_export(const struct weir_policy *p, size_t i)
 {
 	const struct weir_export *e = &p->exports[i];
 
-	return json_pack("{s:o, s:s, s:o, s:o, s:b, s:o*, s:s*, s:s*}", "name", api_text(e->name),
-		"resource", p->resources[e->resource].name, "offset", api_count(e->offset), "size",
-		e->size ? api_count(e->size) : json_null(), "read_only", e->read_only, "back",
-		e->back ? api_text(e->back) : NULL, "class", e->class_, "description",
+	return json_pack("{s:o, s:s, s:o, s:o, s:b, s:o*, s:s*, s:s*}", "name", show_text(e->name),
+		"resource", p->resources[e->resource].name, "offset", show_count(e->offset), "size",
+		e->size ? show_count(e->size) : json_null(), "read_only", e->read_only, "back",
+		e->back ? show_text(e->back) : NULL, "class", e->class_, "description",
 		e->description);
 }
 
@@ -155,7 +155,7 @@ static json_t *json_export(const struct weir_policy *p, size_t i)
 static void put_line(json_t *j, size_t i, FILE *to)
 {
 	fputs(i ? ",\n  " : "\n  ", to);
-	api_write(j, to);
+	show_write(j, to);
 }
 
 static void put_part(const char *key, json_t *j, FILE *to)
