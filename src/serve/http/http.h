@@ -53,7 +53,7 @@ const char *http_query_unknown(const struct http_request *q, const char *const *
 /* Transfer the body to the caller: malloc'ed, NUL-terminated; NULL: there is none. */
 char *http_take_body(struct http_request *q);
 
-/* Instead of filling in its reply a handler may keep the request and answer it later, once, whether
+/* Instead of filling in its reply a handler may keep the request and answer it later, or still in the handler, once, whether
  * or not the client is still connected. NULL: no memory. */
 struct http_later;
 struct http_later *http_defer(struct http_request *q);

@@ -20,6 +20,7 @@ struct exchange { /* one request and its reply */
 	char *body;
 	size_t length, room;
 	struct http_later *later; /* it waits for its reply */
+	bool suspended;           /* until then */
 	bool answered;            /* later, with `reply` */
 	struct http_reply reply;
 };
@@ -371,6 +372,8 @@ void http_answer(struct http_later *l, struct http_reply *r)
 	}
 	x->reply = *r;
 	x->answered = true;
+	if (!x->suspended) /* its handler answers at once; resuming would cancel the connection's next suspension */
+		return;
 	MHD_resume_connection(x->of);
 	http_run_soon(x->http);
 }
@@ -427,6 +430,7 @@ enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *pat
 			.exchange = x};
 		h->handler(h->arg, &q, &x->reply);
 		if (x->later) {
+			x->suspended = true;
 			MHD_suspend_connection(c);
 			return MHD_YES;
 		}

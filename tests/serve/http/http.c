@@ -23,6 +23,7 @@ enum { PIECES = 2000, PIECE = 1000 };
 static struct http_source source;
 static int made, ended;
 static struct http_later *later;
+static int handled;
 
 static bool more(struct http_source *s, FILE *to)
 {
@@ -46,8 +47,15 @@ static void handler(void *arg, struct http_request *q, struct http_reply *ret)
 	CHECK_INT(q->body[q->length], 0);
 	snprintf(seen, sizeof(seen), "%s %s a=%s %zu:%.20s", q->method, q->path, a ? a : "-",
 		q->length, q->body);
+	handled++;
 	if (strcmp(q->path, "/later") == 0) {
 		later = http_defer(q);
+		return;
+	}
+	if (strcmp(q->path, "/at-once") == 0) {
+		struct http_reply r = {.status = 200, .body = strdup("hello now"), .length = 9};
+
+		http_answer(http_defer(q), &r);
 		return;
 	}
 	if (strcmp(q->path, "/long") == 0) {
@@ -509,6 +517,29 @@ static void answers_later(void)
 	close(other);
 }
 
+/* A handler answers a deferred request itself; the connection's next request waits for its reply all the same. */
+static void answers_in_handler(void)
+{
+	static const char first[] = "GET /at-once HTTP/1.1\r\nHost: x\r\n\r\n";
+	static const char second[] = "GET /later HTTP/1.1\r\nHost: x\r\n\r\n";
+	const char *list[] = {unix_address};
+	struct http_reply r = {.status = 200, .body = strdup("hello later"), .length = 11};
+	struct weir_err err;
+	int fd;
+
+	CHECK_INT(start(list, 1, NULL, &err), 0);
+	fd = dial(unix_address);
+	handled = 0;
+	has(ask_on(fd, first, strlen(first)), "hello now");
+	CHECK_INT(send(fd, second, strlen(second), 0), strlen(second));
+	rounds(5);
+	CHECK_INT(handled, 2);
+	http_answer(later, &r);
+	has(ask_on(fd, "", 0), "hello later");
+	close(fd);
+	http_free(h);
+}
+
 /* More connections than the limit: those idle for longest are closed, the others are served. */
 static void too_many(void)
 {
@@ -566,6 +597,7 @@ int main(void)
 	RUN(streams);
 	RUN(head_of_a_stream);
 	RUN(answers_later);
+	RUN(answers_in_handler);
 	RUN(too_many);
 	RUN(where);
 	loop_free(l);
