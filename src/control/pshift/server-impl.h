@@ -110,7 +110,7 @@ struct pshift_server {
 	bool acknowledge;  /* … or with the next measurement: a grant was accepted */
 	struct lease_message out;
 
-	struct adaptbf *borrow;
+	struct lend *borrow;
 	weir_time borrowed;
 	uint64_t reports, entries, taken, refused;
 };

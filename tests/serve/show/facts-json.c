@@ -140,12 +140,12 @@ static int read_and_restore(const json_t *j)
 {
 	struct jobnames names = {0};
 	struct facts back;
-	struct adaptbf *a = NULL;
+	struct lend *a = NULL;
 	int rc = facts_json_read(j, &adaptbf_facts, &memory, &back);
 
 	if (rc == 0)
 		rc = adaptbf_facts_restore(&back, 0, &names, &a);
-	adaptbf_free(a);
+	lend_free(a);
 	jobnames_free(&names);
 	return rc;
 }
@@ -158,7 +158,7 @@ static void fill_balanced(void)
 	jobs[0].account.record = -40;
 	jobs[1].account.record = 40;
 	loans[0].row.key[0] = "batch";
-	loans[0].loan = (struct adaptbf_loan){.amount = 40, .lent = 40};
+	loans[0].loan = (struct lend_loan){.amount = 40, .lent = 40};
 }
 
 /* Each of these, changed so in facts that are good. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The equations one by one, and each of our choices where the paper leaves one open. */
-#include "control/adaptbf/law.h"
+#include "control/lend/law.h"
 #include "test.h"
 
 #define MOST 64
@@ -13,19 +13,19 @@ struct jobs {
 	int32_t remainder[MOST], reclaim[MOST];
 	int64_t floor;
 };
-static struct adaptbf_space space;
-static struct adaptbf_sums sums;
+static struct lend_space space;
+static struct lend_sums sums;
 
 static void step(struct jobs *j, int64_t tokens)
 {
-	struct adaptbf_jobs a = {j->n, j->weight, j->demand, j->tokens, j->record, j->remainder,
+	struct lend_jobs a = {j->n, j->weight, j->demand, j->tokens, j->record, j->remainder,
 		j->reclaim, j->initial, j->floor};
 	int64_t sum = 0, records = 0, before = 0;
 
-	CHECK_INT(adaptbf_space_grow(&space, j->n), 0);
+	CHECK_INT(lend_space_grow(&space, j->n), 0);
 	for (size_t i = 0; i < j->n; i++)
 		before += j->record[i];
-	adaptbf_allocate(&a, tokens, &space, &sums);
+	lend_allocate(&a, tokens, &space, &sums);
 	for (size_t i = 0; i < j->n; i++) {
 		CHECK(j->tokens[i] >= 0);
 		sum += j->tokens[i];
@@ -43,7 +43,7 @@ static struct jobs make(size_t n, const uint32_t *weight, const uint64_t *demand
 	for (size_t i = 0; i < n; i++) {
 		j.weight[i] = weight[i];
 		j.demand[i] = demand[i];
-		j.tokens[i] = ADAPTBF_NEW;
+		j.tokens[i] = LEND_NEW;
 	}
 	return j;
 }
@@ -54,19 +54,19 @@ static void tokens_of_a_period(void)
 	int32_t carry = 0;
 	int64_t sum = 0;
 
-	CHECK_INT(adaptbf_tokens(1000, 0.1, &carry), 100);
+	CHECK_INT(lend_tokens(1000, 0.1, &carry), 100);
 	CHECK_INT(carry, 0);
 	for (int i = 0; i < 10; i++)
-		sum += adaptbf_tokens(333, 0.1, &carry);
+		sum += lend_tokens(333, 0.1, &carry);
 	CHECK_INT(sum, 333);
 	sum = 0;
 	for (int i = 0; i < 1000; i++) /* less than one a period */
-		sum += adaptbf_tokens(0.5, 0.1, &carry);
+		sum += lend_tokens(0.5, 0.1, &carry);
 	CHECK_INT(sum, 50);
 	carry = 0;
-	CHECK_INT(adaptbf_tokens(-1, 0.1, &carry), 0);
-	CHECK_INT(adaptbf_tokens(NAN, 0.1, &carry), 0);
-	CHECK_INT(adaptbf_tokens(1e300, 1e3, &carry), ADAPTBF_TOKENS);
+	CHECK_INT(lend_tokens(-1, 0.1, &carry), 0);
+	CHECK_INT(lend_tokens(NAN, 0.1, &carry), 0);
+	CHECK_INT(lend_tokens(1e300, 1e3, &carry), LEND_TOKENS);
 }
 
 static void by_priority(void)
@@ -311,7 +311,7 @@ static void extremes(void)
 	struct jobs j = MAKE(3, {UINT32_MAX, 1, UINT32_MAX});
 
 	for (int i = 0; i < 100; i++) {
-		step(&j, ADAPTBF_TOKENS);
+		step(&j, LEND_TOKENS);
 		j.demand[i % 3] = i % 2 ? UINT64_MAX : (uint64_t)i;
 	}
 	j = MAKE(1, {1});
@@ -341,6 +341,6 @@ int main(void)
 	RUN(a_borrower_keeps_its_floor);
 	RUN(any_demand);
 	RUN(extremes);
-	adaptbf_space_free(&space);
+	lend_space_free(&space);
 	return 0;
 }

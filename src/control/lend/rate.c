@@ -40,7 +40,7 @@
  * EXAMPLE A server of 1000, guessed at 700: 770 after one period, 885 after two, 1083 after three;
  *         then it is full, and n/f is 1000.
  */
-#include "control/adaptbf/impl.h"
+#include "control/lend/impl.h"
 #include <math.h>
 
 #define SETTLE (3 * WEIR_SEC) /* time of being full: halves a wrong estimate in 2 s */
@@ -62,24 +62,24 @@
 #define FULL 0.75 /* part of the time: below that the server was not the limit */
 
 /* Return true if a limit of its own, or one above it, keeps the job from more. */
-static bool limited(const struct adaptbf_slot *s)
+static bool limited(const struct lend_slot *s)
 {
 	return s->above || (s->most > 0 && s->rate >= s->most);
 }
 
-bool adaptbf_waits(const struct adaptbf *a, const struct adaptbf_slot *s)
+bool lend_waits(const struct lend *a, const struct lend_slot *s)
 {
 	if ((double)s->holds >= HELD * (double)a->config.period)
 		return true;
-	if (s->queued == ADAPTBF_UNKNOWN)
+	if (s->queued == LEND_UNKNOWN)
 		return s->tokens > 0 && (double)s->serves >= USED * (double)s->tokens;
 	return s->queued > 0 &&
 	       (double)s->serves + (double)s->queued >= MOST * ((double)s->tokens + s->more);
 }
 
-bool adaptbf_waits_for_tokens(const struct adaptbf *a, const struct adaptbf_slot *s)
+bool lend_waits_for_tokens(const struct lend *a, const struct lend_slot *s)
 {
-	return !limited(s) && adaptbf_waits(a, s);
+	return !limited(s) && lend_waits(a, s);
 }
 
 /* Sums over the jobs in the last period, in tokens. */
@@ -89,26 +89,26 @@ struct survey {
 	double asked;  /* served or queued */
 };
 
-static struct survey survey(const struct adaptbf *a)
+static struct survey survey(const struct lend *a)
 {
 	struct survey ret = {0};
 
 	for (uint32_t i = 0; i < a->n_slots; i++) {
-		const struct adaptbf_slot *s = &a->slots[i];
+		const struct lend_slot *s = &a->slots[i];
 
 		if (s->step <= a->state.steps)
 			continue;
 		ret.served += (double)s->serves;
 		ret.asked += (double)s->serves + fmax((double)s->queued, 0);
-		ret.waits |= s->active && adaptbf_waits_for_tokens(a, s);
+		ret.waits |= s->active && lend_waits_for_tokens(a, s);
 	}
 	return ret;
 }
 
 /* Update C after a second. */
-static void judge(struct adaptbf *a, weir_time now)
+static void judge(struct lend *a, weir_time now)
 {
-	struct adaptbf_probe *p = &a->probe;
+	struct lend_probe *p = &a->probe;
 	double *rate = &a->state.rate, span = (double)(now - p->since), full = (double)p->full;
 
 	if (full < FULL * span && p->waited)
@@ -122,7 +122,7 @@ static void judge(struct adaptbf *a, weir_time now)
 	}
 }
 
-static void begin(struct adaptbf_probe *p, weir_time now)
+static void begin(struct lend_probe *p, weir_time now)
 {
 	p->since = now;
 	p->waited = true;
@@ -132,9 +132,9 @@ static void begin(struct adaptbf_probe *p, weir_time now)
 }
 
 /* The server is idle and a job waits for tokens: raise the guess. */
-static void guess(struct adaptbf *a, double seconds, double asked)
+static void guess(struct lend *a, double seconds, double asked)
 {
-	struct adaptbf_probe *p = &a->probe;
+	struct lend_probe *p = &a->probe;
 	double more = a->state.rate * fmin(1 + p->growth * seconds, GUESS_MOST);
 
 	a->state.rate = fmax(a->state.rate, fmin(more, 2 * asked / seconds));
@@ -143,7 +143,7 @@ static void guess(struct adaptbf *a, double seconds, double asked)
 }
 
 /* While tokens are lost and a job waits, raise the extra tokens of each rule. */
-static void let(struct adaptbf *a, const struct survey *s, bool lost, double seconds)
+static void let(struct lend *a, const struct survey *s, bool lost, double seconds)
 {
 	double *more = &a->probe.lost, all = a->state.rate * seconds;
 
@@ -154,9 +154,9 @@ static void let(struct adaptbf *a, const struct survey *s, bool lost, double sec
 }
 
 /* Add one period. */
-static void add(struct adaptbf *a, weir_time now, const struct adaptbf_totals *totals)
+static void add(struct lend *a, weir_time now, const struct lend_totals *totals)
 {
-	struct adaptbf_probe *p = &a->probe;
+	struct lend_probe *p = &a->probe;
 	weir_time full = totals->full - p->last.full, length = now - p->at;
 	double seconds = (double)length / WEIR_SEC;
 	struct survey s = survey(a);
@@ -175,16 +175,15 @@ static void add(struct adaptbf *a, weir_time now, const struct adaptbf_totals *t
 	p->waited = p->waited && s.waits;
 }
 
-void adaptbf_learn(
-	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver)
+void lend_learn(struct lend *a, weir_time now, const struct lend_driver_ops *ops, void *driver)
 {
-	struct adaptbf_probe *p = &a->probe;
-	struct adaptbf_totals totals;
+	struct lend_probe *p = &a->probe;
+	struct lend_totals totals;
 
 	if (!a->config.learn || !ops->totals || ops->totals(driver, now, &totals))
 		return;
 	if (a->first) {
-		*p = (struct adaptbf_probe){
+		*p = (struct lend_probe){
 			.full_at = now - DOUBT - 1, .growth = GUESS_FIRST}; /* a guess */
 		begin(p, now);
 	} else {
@@ -198,14 +197,14 @@ void adaptbf_learn(
 	p->last = totals;
 }
 
-double adaptbf_supply(const struct adaptbf *a)
+double lend_supply(const struct lend *a)
 {
 	return a->state.rate * (a->config.learn ? 1 + a->config.headroom : 1);
 }
 
 /* Return the tokens that a job will not use. The demand of a job that waits is not known; assume at
  * most twice its last use. */
-static double spare(const struct adaptbf_slot *s, int64_t tokens)
+static double spare(const struct lend_slot *s, int64_t tokens)
 {
 	double use =
 		s->waits ? 2.0 * (double)s->serves + fmax((double)s->queued, 0) : (double)s->demand;
@@ -213,18 +212,17 @@ static double spare(const struct adaptbf_slot *s, int64_t tokens)
 	return fmax(0, (double)tokens - use);
 }
 
-void adaptbf_rates(struct adaptbf *a, size_t n)
+void lend_rates(struct lend *a, size_t n)
 {
-	const struct adaptbf_arrays *x = &a->active;
+	const struct lend_arrays *x = &a->active;
 	double per = WEIR_SEC / (double)a->config.period, boost = 1;
 	double spared = 0,
 	       taken[2] = {0}; /* tokens of jobs that will use all: without and with waiting */
-	bool lets =
-		a->config.learn && a->config.hold && a->config.without != ADAPTBF_WITHOUT_LENDING;
+	bool lets = a->config.learn && a->config.hold && a->config.without != LEND_WITHOUT_LENDING;
 	bool waiting;
 
 	for (size_t k = 0; k < n; k++) {
-		struct adaptbf_slot *s = &a->slots[x->slot[k]];
+		struct lend_slot *s = &a->slots[x->slot[k]];
 		double some = spare(s, x->tokens[k]);
 
 		s->wants = some <= 0;
@@ -236,7 +234,7 @@ void adaptbf_rates(struct adaptbf *a, size_t n)
 	if (lets && taken[waiting] > 0)
 		boost += spared / taken[waiting];
 	for (size_t k = 0; k < n; k++) {
-		struct adaptbf_slot *s = &a->slots[x->slot[k]];
+		struct lend_slot *s = &a->slots[x->slot[k]];
 
 		s->more = lets ? a->probe.lost : 0;
 		s->rate = (double)x->tokens[k] * per;

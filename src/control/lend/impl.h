@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* impl: shared by the files of AdapTBF. adaptbf.c: the step; jobs.c: the table of jobs; rate.c: the
+/* impl: shared by the files of this folder. lend.c: the step; jobs.c: the table of jobs; rate.c: the
  * rate; state.c: reading and restoring the state. */
 #pragma once
 
-#include "control/adaptbf/law.h"
-#include "control/adaptbf/adaptbf.h"
+#include "control/lend/law.h"
+#include "control/lend/lend.h"
 #include "control/ids.h"
 
-#define ADAPTBF_NOBODY UINT32_MAX
+#define LEND_NOBODY UINT32_MAX
 
-struct adaptbf_slot { /* a known job */
-	uint64_t id;  /* 0: free */
+struct lend_slot {   /* a known job */
+	uint64_t id; /* 0: free */
 	uint32_t weight;
 	uint32_t next_free;
 	bool active;              /* in the last period */
@@ -35,20 +35,20 @@ struct adaptbf_slot { /* a known job */
 	int32_t remainder, reclaim;
 };
 
-struct adaptbf_arrays { /* active jobs, as arrays for the law */
+struct lend_arrays { /* active jobs, as arrays for the law */
 	uint32_t *slot, *weight;
 	uint64_t *demand;
 	int64_t *tokens, *record, *initial;
 	int32_t *remainder, *reclaim;
-	struct adaptbf_rule *rules; /* of the active jobs and of jobs whose rules stop */
+	struct lend_rule *rules; /* of the active jobs and of jobs whose rules stop */
 	size_t room;
 };
 
-struct adaptbf_probe {     /* control/adaptbf/rate.c's */
+struct lend_probe {        /* control/lend/rate.c's */
 	weir_time full_at; /* when the server was last full for some time */
 	weir_time known;   /* F */
 	weir_time at;      /* of the last period; and as of then: */
-	struct adaptbf_totals last;
+	struct lend_totals last;
 	/* over some periods, up to a second: */
 	weir_time since; /* when they began */
 	weir_time full;  /* time of being full, in periods in which it was not idle */
@@ -59,45 +59,44 @@ struct adaptbf_probe {     /* control/adaptbf/rate.c's */
 	double lost;     /* extra tokens of a period in each rule, to replace lost ones */
 };
 
-struct adaptbf {
-	struct adaptbf_config config;
-	struct adaptbf_probe probe;
-	struct adaptbf_state state;
+struct lend {
+	struct lend_config config;
+	struct lend_probe probe;
+	struct lend_state state;
 	/* the next step is the first, or follows a pause: counters have no previous value */
 	bool first;
 	uint64_t ages; /* part of a claim that is lost in a period, × LEDGER_ONE */
 
-	struct adaptbf_slot *slots;
+	struct lend_slot *slots;
 	uint32_t n_slots, room, free, known;
 	struct ids index; /* id → slot */
-	struct adaptbf_job *seen;
+	struct lend_job *seen;
 	size_t seen_room;
-	struct adaptbf_arrays active;
-	struct adaptbf_space space;
+	struct lend_arrays active;
+	struct lend_space space;
 	struct ledger *ledger;
 };
 
-/* control/adaptbf/jobs.c */
-uint32_t adaptbf_find(const struct adaptbf *a, uint64_t id); /* ADAPTBF_NOBODY: not found */
+/* control/lend/jobs.c */
+uint32_t lend_find(const struct lend *a, uint64_t id); /* LEND_NOBODY: not found */
 /* Make room for `more` additional jobs; 0 or -ENOMEM. */
-int adaptbf_jobs_room(struct adaptbf *a, size_t more);
+int lend_jobs_room(struct lend *a, size_t more);
 /* Add an unknown job; there must be room. */
-uint32_t adaptbf_add(struct adaptbf *a, uint64_t id);
+uint32_t lend_add(struct lend *a, uint64_t id);
 /* Move the job's record to the tombstone and reset it, except its counters. */
-void adaptbf_settle(struct adaptbf *a, weir_time now, uint32_t slot);
+void lend_settle(struct lend *a, weir_time now, uint32_t slot);
 /* The same, and remove the job. */
-void adaptbf_drop(struct adaptbf *a, weir_time now, uint32_t slot);
+void lend_drop(struct lend *a, weir_time now, uint32_t slot);
 
-/* control/adaptbf/rate.c */
+/* control/lend/rate.c */
 /* Update the rate; the slots have the driver's counters of this period. */
-void adaptbf_learn(
-	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver);
+void lend_learn(struct lend *a, weir_time now, const struct lend_driver_ops *ops, void *driver);
 /* Return K of a second, from the learned or stated rate. */
-double adaptbf_supply(const struct adaptbf *a);
+double lend_supply(const struct lend *a);
 /* Set the rates in the rules of the n active jobs: their tokens, and let tokens that would be
  * lost. */
-void adaptbf_rates(struct adaptbf *a, size_t n);
+void lend_rates(struct lend *a, size_t n);
 /* Return true if the job would have used more than its tokens. */
-bool adaptbf_waits(const struct adaptbf *a, const struct adaptbf_slot *s);
+bool lend_waits(const struct lend *a, const struct lend_slot *s);
 /* The same, and no limit kept it from using more. */
-bool adaptbf_waits_for_tokens(const struct adaptbf *a, const struct adaptbf_slot *s);
+bool lend_waits_for_tokens(const struct lend *a, const struct lend_slot *s);

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* state: read the state of a controller, and make a controller that continues from a saved one. */
-#include "control/adaptbf/impl.h"
+#include "control/lend/impl.h"
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
 
-void adaptbf_state(const struct adaptbf *a, struct adaptbf_state *ret)
+void lend_state(const struct lend *a, struct lend_state *ret)
 {
 	*ret = a->state;
 }
 
-size_t adaptbf_places(const struct adaptbf *a)
+size_t lend_places(const struct lend *a)
 {
 	return a->n_slots;
 }
 
-static void account(const struct adaptbf *a, uint32_t slot, struct adaptbf_account *ret)
+static void account(const struct lend *a, uint32_t slot, struct lend_account *ret)
 {
-	const struct adaptbf_slot *s = &a->slots[slot];
+	const struct lend_slot *s = &a->slots[slot];
 
-	*ret = (struct adaptbf_account){
+	*ret = (struct lend_account){
 		.id = s->id,
 		.weight = s->weight,
 		.active = s->active,
@@ -35,7 +35,7 @@ static void account(const struct adaptbf *a, uint32_t slot, struct adaptbf_accou
 	};
 }
 
-bool adaptbf_account_at(const struct adaptbf *a, size_t place, struct adaptbf_account *ret)
+bool lend_account_at(const struct lend *a, size_t place, struct lend_account *ret)
 {
 	if (!a->slots[place].id)
 		return false;
@@ -43,11 +43,11 @@ bool adaptbf_account_at(const struct adaptbf *a, size_t place, struct adaptbf_ac
 	return true;
 }
 
-int adaptbf_account(const struct adaptbf *a, uint64_t id, struct adaptbf_account *ret)
+int lend_account(const struct lend *a, uint64_t id, struct lend_account *ret)
 {
-	uint32_t slot = id ? adaptbf_find(a, id) : ADAPTBF_NOBODY;
+	uint32_t slot = id ? lend_find(a, id) : LEND_NOBODY;
 
-	if (slot == ADAPTBF_NOBODY)
+	if (slot == LEND_NOBODY)
 		return -ENOENT;
 	account(a, slot, ret);
 	return 0;
@@ -55,20 +55,20 @@ int adaptbf_account(const struct adaptbf *a, uint64_t id, struct adaptbf_account
 
 /* ---- loans */
 
-static uint64_t id_of(const struct adaptbf *a, uint32_t slot)
+static uint64_t id_of(const struct lend *a, uint32_t slot)
 {
 	return slot == LEDGER_POOL || slot >= a->n_slots ? 0 : a->slots[slot].id;
 }
 
-static struct adaptbf_loan outside(const struct adaptbf *a, const struct ledger_loan *l)
+static struct lend_loan outside(const struct lend *a, const struct ledger_loan *l)
 {
-	return (struct adaptbf_loan){id_of(a, l->lender), id_of(a, l->borrower), l->amount, l->lent,
+	return (struct lend_loan){id_of(a, l->lender), id_of(a, l->borrower), l->amount, l->lent,
 		l->since, l->last, l->written_off};
 }
 
 struct copying {
-	const struct adaptbf *a;
-	struct adaptbf_loan *to;
+	const struct lend *a;
+	struct lend_loan *to;
 	size_t n, max;
 };
 
@@ -82,7 +82,7 @@ static bool copy_loan(const struct ledger_loan *l, void *arg)
 	return true;
 }
 
-size_t adaptbf_loans(const struct adaptbf *a, struct adaptbf_loan *ret, size_t max)
+size_t lend_loans(const struct lend *a, struct lend_loan *ret, size_t max)
 {
 	struct copying c = {a, ret, 0, max};
 
@@ -90,7 +90,7 @@ size_t adaptbf_loans(const struct adaptbf *a, struct adaptbf_loan *ret, size_t m
 	return c.n;
 }
 
-size_t adaptbf_paid(const struct adaptbf *a, struct adaptbf_loan *ret, size_t max)
+size_t lend_paid(const struct lend *a, struct lend_loan *ret, size_t max)
 {
 	struct ledger_loan closed[LEDGER_CLOSED];
 	size_t n = ledger_closed(a->ledger, closed);
@@ -112,7 +112,7 @@ static bool sane(int64_t tokens)
 	return tokens >= -MOST && tokens <= MOST;
 }
 
-static bool sane_account(const struct adaptbf_account *a)
+static bool sane_account(const struct lend_account *a)
 {
 	const struct ledger_account *l = &a->ledger;
 
@@ -122,21 +122,21 @@ static bool sane_account(const struct adaptbf_account *a)
 	       sane(l->lost) && sane(l->spared) && sane(l->written_off) && sane(l->forgiven);
 }
 
-static bool sane_state(const struct adaptbf_state *s)
+static bool sane_state(const struct lend_state *s)
 {
 	return s->rate > 0 && !isinf(s->rate) && s->carry >= 0 && s->carry < REMAINDER_ONE &&
 	       sane(s->tombstone) && sane(s->written_off) && sane(s->forfeited) && sane(s->aged) &&
 	       sane(s->aged_left);
 }
 
-static int restore_job(struct adaptbf *a, const struct adaptbf_account *from)
+static int restore_job(struct lend *a, const struct lend_account *from)
 {
-	struct adaptbf_slot *s;
+	struct lend_slot *s;
 	uint32_t slot;
 
-	if (!sane_account(from) || adaptbf_find(a, from->id) != ADAPTBF_NOBODY)
+	if (!sane_account(from) || lend_find(a, from->id) != LEND_NOBODY)
 		return -EINVAL;
-	slot = adaptbf_add(a, from->id);
+	slot = lend_add(a, from->id);
 	s = &a->slots[slot];
 	s->weight = from->weight;
 	s->seen = from->seen;
@@ -148,30 +148,29 @@ static int restore_job(struct adaptbf *a, const struct adaptbf_account *from)
 	return 0;
 }
 
-static int restore_loan(struct adaptbf *a, const struct adaptbf_loan *from)
+static int restore_loan(struct lend *a, const struct lend_loan *from)
 {
 	struct ledger_loan l = {LEDGER_POOL, LEDGER_POOL, from->amount, from->lent, from->since,
 		from->last, from->written_off};
 
 	if (!sane(from->amount) || !sane(from->lent) || !sane(from->written_off))
 		return -EINVAL;
-	if (from->lender && (l.lender = adaptbf_find(a, from->lender)) == ADAPTBF_NOBODY)
+	if (from->lender && (l.lender = lend_find(a, from->lender)) == LEND_NOBODY)
 		return -EINVAL;
-	if (from->borrower && (l.borrower = adaptbf_find(a, from->borrower)) == ADAPTBF_NOBODY)
+	if (from->borrower && (l.borrower = lend_find(a, from->borrower)) == LEND_NOBODY)
 		return -EINVAL;
 	return ledger_restore(a->ledger, &l);
 }
 
-int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
-	const struct adaptbf_account *accounts, size_t n, const struct adaptbf_loan *loans,
-	size_t m)
+int lend_restore(struct lend *a, const struct lend_state *state,
+	const struct lend_account *accounts, size_t n, const struct lend_loan *loans, size_t m)
 {
 	int64_t sum = state->tombstone;
 	int r;
 
 	if (a->state.steps || a->known || n > a->config.jobs_max || !sane_state(state))
 		return -EINVAL;
-	r = adaptbf_jobs_room(a, n);
+	r = lend_jobs_room(a, n);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		r = restore_job(a, &accounts[i]);
 		sum += accounts[i].record;
@@ -198,20 +197,19 @@ int adaptbf_restore(struct adaptbf *a, const struct adaptbf_state *state,
 	return 0;
 }
 
-static_assert(REMAINDER_BITS == 24, "ADAPTBF_ONE is the fixed-point 1");
-static_assert(ADAPTBF_NOBODY == LEDGER_POOL, "an unknown job is the pool");
+static_assert(REMAINDER_BITS == 24, "LEND_ONE is the fixed-point 1");
+static_assert(LEND_NOBODY == LEDGER_POOL, "an unknown job is the pool");
 
-void adaptbf_restore_paid(struct adaptbf *a, const struct adaptbf_loan *newest_first, size_t n)
+void lend_restore_paid(struct lend *a, const struct lend_loan *newest_first, size_t n)
 {
 	struct ledger_loan closed[LEDGER_CLOSED];
 
 	n = n < LEDGER_CLOSED ? n : LEDGER_CLOSED;
 	for (size_t i = 0; i < n; i++) {
-		const struct adaptbf_loan *l = &newest_first[i];
+		const struct lend_loan *l = &newest_first[i];
 
-		closed[i] = (struct ledger_loan){adaptbf_find(a, l->lender),
-			adaptbf_find(a, l->borrower), l->amount, l->lent, l->since, l->last,
-			l->written_off};
+		closed[i] = (struct ledger_loan){lend_find(a, l->lender), lend_find(a, l->borrower),
+			l->amount, l->lent, l->since, l->last, l->written_off};
 	}
 	ledger_restore_closed(a->ledger, closed, n);
 }

@@ -19,17 +19,17 @@
 
 #include "control/remainder.h"
 
-#define ADAPTBF_JOBS   ((size_t)1 << 20) /* at once */
-#define ADAPTBF_TOKENS REMAINDER_WHOLE   /* a period */
-#define ADAPTBF_NEW    (-1)              /* `tokens` of a job that had no last period */
+#define LEND_JOBS   ((size_t)1 << 20) /* at once */
+#define LEND_TOKENS REMAINDER_WHOLE   /* a period */
+#define LEND_NEW    (-1)              /* `tokens` of a job that had no last period */
 
 /* The active jobs: n of each. For a new job, record, remainder and reclaim are 0. */
-struct adaptbf_jobs {
+struct lend_jobs {
 	size_t n;
 	const uint32_t *weight; /* > 0: compute nodes, or any measure of its priority */
 	const uint64_t *demand; /* requests that it wanted in the last period; any number */
-	int64_t *tokens;    /* in: of the last period, as finally allocated, or ADAPTBF_NEW; out */
-	int64_t *record;    /* in, out: > 0 lent, < 0 borrowed; in tokens */
+	int64_t *tokens;        /* in: of the last period, as finally allocated, or LEND_NEW; out */
+	int64_t *record;        /* in, out: > 0 lent, < 0 borrowed; in tokens */
 	int32_t *remainder; /* in, out: rounding error owed to it, × REMAINDER_ONE, −1 … 1 */
 	int32_t *reclaim;   /* in, out: the fraction of eq. 14, × REMAINDER_ONE, below 1 */
 	int64_t *initial;   /* out: eq. 2, its tokens by priority alone */
@@ -39,27 +39,27 @@ struct adaptbf_jobs {
 };
 
 /* Scratch memory of a step: room for n jobs. */
-struct adaptbf_space {
+struct lend_space {
 	int64_t *share, *now, *cap;
 	uint64_t *factor;
 	uint32_t *keys, *list;
 	size_t room;
 };
 /* 0 or -ENOMEM; arrays may move. A zeroed struct has room for no job. */
-int adaptbf_space_grow(struct adaptbf_space *s, size_t n);
-void adaptbf_space_free(struct adaptbf_space *s);
+int lend_space_grow(struct lend_space *s, size_t n);
+void lend_space_free(struct lend_space *s);
 
-struct adaptbf_sums {        /* sums of one step; tokens */
+struct lend_sums {           /* sums of one step; tokens */
 	int64_t surplus;     /* T_s: lent to jobs that need it more */
 	int64_t reclaimed;   /* T_R: given back */
 	int64_t coefficient; /* C of eq. 13, × REMAINDER_ONE; ≤ 1 */
 };
 
 /* Return T·Δt as whole tokens; `carry` (× REMAINDER_ONE, 0 … 1) keeps the fraction for the next
- * period. At most ADAPTBF_TOKENS; 0 if rate or period is not a positive number. */
-int64_t adaptbf_tokens(double rate, double seconds, int32_t *carry);
+ * period. At most LEND_TOKENS; 0 if rate or period is not a positive number. */
+int64_t lend_tokens(double rate, double seconds, int32_t *carry);
 
-/* Allocate `tokens`, 0 … ADAPTBF_TOKENS, of one period to 0 … ADAPTBF_JOBS jobs; s has room for
+/* Allocate `tokens`, 0 … LEND_TOKENS, of one period to 0 … LEND_JOBS jobs; s has room for
  * them. O(n). */
-void adaptbf_allocate(const struct adaptbf_jobs *jobs, int64_t tokens, struct adaptbf_space *s,
-	struct adaptbf_sums *ret_sums);
+void lend_allocate(const struct lend_jobs *jobs, int64_t tokens, struct lend_space *s,
+	struct lend_sums *ret_sums);

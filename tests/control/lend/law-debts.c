@@ -3,9 +3,9 @@
  * Invariants of every step, over 100,000 steps: jobs come and go, demand nothing or 2⁴⁰ tokens, are
  * one or many, with equal or random weights. WEIR_SEED or an argument gives another seed.
  */
-#include "control/adaptbf/law.h"
+#include "control/lend/law.h"
 #include "base/rng.h"
-#include "control/adaptbf/adaptbf.h"
+#include "control/lend/lend.h"
 #include "test.h"
 #include <errno.h>
 
@@ -15,13 +15,13 @@
 static struct rng rng;
 
 struct world {
-	struct adaptbf_job jobs[JOBS];
+	struct lend_job jobs[JOBS];
 	bool here[JOBS];
 	int64_t tokens; /* given by the rules */
 	size_t n_rules;
 };
 
-static int64_t world_jobs(void *driver, weir_time now, struct adaptbf_job *list, size_t max)
+static int64_t world_jobs(void *driver, weir_time now, struct lend_job *list, size_t max)
 {
 	struct world *w = driver;
 	size_t n = 0;
@@ -33,7 +33,7 @@ static int64_t world_jobs(void *driver, weir_time now, struct adaptbf_job *list,
 	return (int64_t)n;
 }
 
-static int world_apply(void *driver, weir_time now, const struct adaptbf_rule *rules, size_t n)
+static int world_apply(void *driver, weir_time now, const struct lend_rule *rules, size_t n)
 {
 	struct world *w = driver;
 
@@ -48,7 +48,7 @@ static int world_apply(void *driver, weir_time now, const struct adaptbf_rule *r
 	return 0;
 }
 
-static const struct adaptbf_driver_ops ops = {
+static const struct lend_driver_ops ops = {
 	.name = "world", .jobs = world_jobs, .apply = world_apply};
 
 static uint64_t some_demand(void)
@@ -68,7 +68,7 @@ static uint64_t some_demand(void)
 static void change(struct world *w, int mode)
 {
 	for (size_t i = 0; i < JOBS; i++) {
-		struct adaptbf_job *j = &w->jobs[i];
+		struct lend_job *j = &w->jobs[i];
 		uint64_t arrived = some_demand();
 
 		if (rng_below(&rng, 30) == 0)
@@ -93,7 +93,7 @@ struct before { /* values before a step; all 0 for a job that is unknown or new 
 };
 
 /* Check one job's books. */
-static void check_job(const struct adaptbf_account *x, const struct before *b)
+static void check_job(const struct lend_account *x, const struct before *b)
 {
 	const struct ledger_account *l = &x->ledger;
 
@@ -109,17 +109,17 @@ static void check_job(const struct adaptbf_account *x, const struct before *b)
 }
 
 /* Check every sum of the books against the accounts of all jobs. */
-static void check(const struct adaptbf *a, const struct world *w, const struct before *before,
-	const struct adaptbf_state *was)
+static void check(const struct lend *a, const struct world *w, const struct before *before,
+	const struct lend_state *was)
 {
-	struct adaptbf_state s;
-	struct adaptbf_account x;
+	struct lend_state s;
+	struct lend_account x;
 	int64_t records, tokens = 0, written_off = 0, forgiven = 0, gone = 0;
 
-	adaptbf_state(a, &s);
+	lend_state(a, &s);
 	records = s.tombstone;
-	for (size_t i = 0; i < adaptbf_places(a); i++) {
-		if (!adaptbf_account_at(a, i, &x))
+	for (size_t i = 0; i < lend_places(a); i++) {
+		if (!lend_account_at(a, i, &x))
 			continue;
 		check_job(&x, &before[x.id]);
 		if (x.active && s.tokens >= s.active)
@@ -150,56 +150,56 @@ static void check(const struct adaptbf *a, const struct world *w, const struct b
 	CHECK(s.aged - was->aged >= forgiven && s.aged - was->aged >= written_off);
 }
 
-static void all_sums_are_exact(struct adaptbf_debt debt)
+static void all_sums_are_exact(struct lend_debt debt)
 {
-	struct adaptbf_config config = {.rate = 1234.5, .forget = 3 * WEIR_SEC, .debt = debt};
+	struct lend_config config = {.rate = 1234.5, .forget = 3 * WEIR_SEC, .debt = debt};
 	struct world w = {0};
-	struct adaptbf *a;
+	struct lend *a;
 	uint64_t all = 0;
-	struct adaptbf_state s;
+	struct lend_state s;
 
-	CHECK_INT(adaptbf_new(&config, &a), 0);
+	CHECK_INT(lend_new(&config, &a), 0);
 	for (size_t i = 0; i < JOBS; i++)
-		w.jobs[i] = (struct adaptbf_job){.id = i + 1, .weight = (uint32_t)i + 1};
+		w.jobs[i] = (struct lend_job){.id = i + 1, .weight = (uint32_t)i + 1};
 	for (int step = 0; step < STEPS; step++) {
 		struct before before[JOBS + 1];
-		struct adaptbf_account x;
-		struct adaptbf_state was;
+		struct lend_account x;
+		struct lend_state was;
 		int mode = step / 5000 % 4; /* 1: one job; 2: equal weights; 3: few tokens */
 
 		if (step % 5000 == 0)
-			adaptbf_set_rate(a, mode == 3 ? 77 : 1234.5);
+			lend_set_rate(a, mode == 3 ? 77 : 1234.5);
 		change(&w, mode);
 		for (uint64_t i = 1; i <= JOBS; i++)
-			before[i] = adaptbf_account(a, i, &x) || x.fresh
+			before[i] = lend_account(a, i, &x) || x.fresh
 					    ? (struct before){0}
 					    : (struct before){true, x.record, x.ledger.written_off,
 						      x.ledger.forgiven};
-		adaptbf_state(a, &was);
-		CHECK_INT(adaptbf_step(a, (weir_time)step * 100 * WEIR_MS, &ops, &w), 0);
+		lend_state(a, &was);
+		CHECK_INT(lend_step(a, (weir_time)step * 100 * WEIR_MS, &ops, &w), 0);
 		check(a, &w, before, &was);
-		adaptbf_state(a, &s);
+		lend_state(a, &s);
 		all += (uint64_t)s.tokens;
 	}
 	/* Fractions of a token are not lost: 1234.5 and 77 a second, all the time. */
 	CHECK_NEAR((double)all, (1234.5 * 3 + 77) / 4 * STEPS / 10, 1e-4);
 	CHECK(s.written_off > 0);
 	CHECK((s.aged > 1000) == (debt.half_life > 0));
-	adaptbf_free(a);
+	lend_free(a);
 }
 
 static void sums_with_the_papers_debts(void)
 {
-	all_sums_are_exact((struct adaptbf_debt){0});
+	all_sums_are_exact((struct lend_debt){0});
 }
 
 static void sums_with_bounded_debts(void)
 {
-	all_sums_are_exact((struct adaptbf_debt){0.5, 5 * WEIR_SEC});
+	all_sums_are_exact((struct lend_debt){0.5, 5 * WEIR_SEC});
 }
 
 /* While all jobs are busy, a borrower has its floor, but for the rounding to whole tokens. */
-static void keep_floors(const struct adaptbf_account *x, size_t n, double floor)
+static void keep_floors(const struct lend_account *x, size_t n, double floor)
 {
 	for (size_t i = 0; i < n; i++)
 		if (x[i].record < 0)
@@ -208,8 +208,8 @@ static void keep_floors(const struct adaptbf_account *x, size_t n, double floor)
 
 /* The longest time to repay over all borrowers. Lenders that are repaid take no more, so the
  * smallest may be last. */
-static double longest(const struct adaptbf_config *config, const struct adaptbf_account *x,
-	size_t n, double weights)
+static double longest(
+	const struct lend_config *config, const struct lend_account *x, size_t n, double weights)
 {
 	double p = 1, bound = 0;
 
@@ -220,34 +220,34 @@ static double longest(const struct adaptbf_config *config, const struct adaptbf_
 		double tokens = config->rate / 10 * x[i].weight / weights;
 
 		if (x[i].record < 0)
-			bound = fmax(bound, adaptbf_bound(config, (double)-x[i].record, p, tokens));
+			bound = fmax(bound, lend_bound(config, (double)-x[i].record, p, tokens));
 	}
 	return bound;
 }
 
 /* For any lender, borrowers and weights: once all are busy, debts are repaid within the bound of
- * adaptbf.h. */
+ * lend.h. */
 static void repaid_in_time(bool bounded)
 {
 	for (int round = 0; round < 200; round++) {
-		struct adaptbf_config config = {
+		struct lend_config config = {
 			.rate = 2000 + (double)rng_below(&rng, 5000), .period = 100 * WEIR_MS};
 		int calm = bounded ? 50 + (int)rng_below(&rng, 1000) : 50; /* steps */
 		size_t n = 2 + rng_below(&rng, 8), lenders = 1 + rng_below(&rng, n - 1);
 		struct world w = {0};
-		struct adaptbf_account x[JOBS];
-		struct adaptbf *a;
+		struct lend_account x[JOBS];
+		struct lend *a;
 		double weights = 0, bound = 0;
 		int64_t lent = 0;
 		int periods = 0;
 
 		if (bounded)
-			config.debt = (struct adaptbf_debt){(double)rng_below(&rng, 101) / 100,
+			config.debt = (struct lend_debt){(double)rng_below(&rng, 101) / 100,
 				WEIR_SEC * (weir_time)(1 + rng_below(&rng, 60))};
-		CHECK_INT(adaptbf_new(&config, &a), 0);
+		CHECK_INT(lend_new(&config, &a), 0);
 		for (size_t i = 0; i < n; i++) {
 			w.here[i] = true;
-			w.jobs[i] = (struct adaptbf_job){
+			w.jobs[i] = (struct lend_job){
 				.id = i + 1, .weight = (uint32_t)(1 + rng_below(&rng, 20))};
 			weights += w.jobs[i].weight;
 		}
@@ -258,7 +258,7 @@ static void repaid_in_time(bool bounded)
 				uint64_t served;
 
 				x[i].tokens = 0;
-				(void)adaptbf_account(a, i + 1, &x[i]);
+				(void)lend_account(a, i + 1, &x[i]);
 				served = (uint64_t)x[i].tokens;
 				if (i < lenders && !busy)
 					served = served < 2 ? served : 2;
@@ -266,10 +266,10 @@ static void repaid_in_time(bool bounded)
 				w.jobs[i].served += served;
 				w.jobs[i].queued = i < lenders && !busy ? 0 : 9;
 			}
-			CHECK_INT(adaptbf_step(a, (weir_time)step * 100 * WEIR_MS, &ops, &w), 0);
+			CHECK_INT(lend_step(a, (weir_time)step * 100 * WEIR_MS, &ops, &w), 0);
 			lent = 0;
 			for (size_t i = 0; i < n; i++) {
-				CHECK_INT(adaptbf_account(a, i + 1, &x[i]), 0);
+				CHECK_INT(lend_account(a, i + 1, &x[i]), 0);
 				lent += x[i].record > 0 ? x[i].record : 0;
 			}
 			if (busy)
@@ -283,7 +283,7 @@ static void repaid_in_time(bool bounded)
 		if (!(periods <= bound + 1))
 			FAIL("round %d: %d periods, bound %g, %lld left", round, periods, bound,
 				(long long)lent);
-		adaptbf_free(a);
+		lend_free(a);
 	}
 }
 
@@ -301,36 +301,36 @@ static void bounded_debts_end_in_time(void)
  * every H of active time, and does not age while the job is away. */
 static void debts_are_bounded(void)
 {
-	struct adaptbf_config config = {
+	struct lend_config config = {
 		.rate = 1000, .debt = {1, 10 * WEIR_SEC}, .forget = 1000 * WEIR_SEC};
 	struct world w = {.here = {true, true}};
-	struct adaptbf_account x;
-	struct adaptbf *a;
+	struct lend_account x;
+	struct lend *a;
 	double owed = 0, keep = exp2(-0.1 / 10);
 	weir_time now = 0;
 
-	CHECK_INT(adaptbf_new(&config, &a), 0);
+	CHECK_INT(lend_new(&config, &a), 0);
 	for (uint64_t i = 0; i < 2; i++)
-		w.jobs[i] = (struct adaptbf_job){.id = i + 1, .weight = 1};
+		w.jobs[i] = (struct lend_job){.id = i + 1, .weight = 1};
 	for (int step = 0; step < 6000; step++, now += 100 * WEIR_MS) {
 		bool away = step >= 2000 && step < 3000;
 
 		w.jobs[0].arrived += 5;
 		w.jobs[0].served += 5;
-		if (!away && adaptbf_account(a, 2, &x) == 0) {
+		if (!away && lend_account(a, 2, &x) == 0) {
 			w.jobs[1].arrived += (uint64_t)x.tokens;
 			w.jobs[1].served += (uint64_t)x.tokens;
 		}
 		w.jobs[1].queued = away ? 0 : 100;
-		CHECK_INT(adaptbf_step(a, now, &ops, &w), 0);
-		CHECK_INT(adaptbf_account(a, 2, &x), 0);
+		CHECK_INT(lend_step(a, now, &ops, &w), 0);
+		CHECK_INT(lend_account(a, 2, &x), 0);
 		if (!away)
 			owed = (owed + (double)(x.tokens - x.initial)) * keep;
 		CHECK(fabs(owed + (double)x.record) <= 1.01);
 		CHECK(-x.record <= 500 * 10 / 0.69314);
 	}
 	CHECK(owed > 4000);
-	adaptbf_free(a);
+	lend_free(a);
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * SOURCE  Rashid, Dai: AdapTBF, 2025, §III-B (the framework), §III-D (the rules). The law itself,
- *         and its differences from the paper, are in control/adaptbf/law.c.
+ *         and its differences from the paper, are in control/lend/law.c.
  * LAW     A job waits when requests are queued and served + queued ≥ 0.9 α_prev, or when its tokens
  *         held requests for a quarter of the period: it would have used more. Its demand then is
  *         d = max(arrivals, 2·max(α_prev, K·p)), else arrivals + queued.
@@ -16,8 +16,8 @@
  * EXAMPLE K = 100, two jobs of equal weight, both with requests waiting, one of them eight, the
  *         other 512: d = 100 for both, and 50 tokens each.
  */
-#include "control/adaptbf/adaptbf.h"
-#include "control/adaptbf/impl.h"
+#include "control/lend/lend.h"
+#include "control/lend/impl.h"
 #include "base/array.h"
 #include <errno.h>
 #include <math.h>
@@ -32,26 +32,26 @@
 #define LOANS       4    /* … and for each job; pairs of jobs would be their square */
 #define HEADROOM    0.05 /* more than a server's rate varies from one second to the next */
 
-static bool good(const struct adaptbf_config *c)
+static bool good(const struct lend_config *c)
 {
 	return c->rate > 0 && !isinf(c->rate) && c->period >= 0 && c->headroom >= 0 &&
 	       c->forget >= 0 && c->debt.floor >= 0 && c->debt.floor <= 1 && c->debt.half_life >= 0;
 }
 
 /* Return the part of a claim that is lost in a period. */
-static double aging(const struct adaptbf_config *c)
+static double aging(const struct lend_config *c)
 {
 	return c->debt.half_life ? 1 - exp2(-(double)c->period / (double)c->debt.half_life) : 0;
 }
 
-static void set_aging(struct adaptbf *a)
+static void set_aging(struct lend *a)
 {
 	double part = rint(aging(&a->config) * (double)LEDGER_ONE);
 
 	a->ages = (uint64_t)fmin(part, (double)(LEDGER_ONE - 1));
 }
 
-static struct adaptbf_config with_defaults(struct adaptbf_config c)
+static struct lend_config with_defaults(struct lend_config c)
 {
 	if (!c.period)
 		c.period = PERIOD;
@@ -64,9 +64,9 @@ static struct adaptbf_config with_defaults(struct adaptbf_config c)
 	return c;
 }
 
-int adaptbf_new(const struct adaptbf_config *config, struct adaptbf **ret)
+int lend_new(const struct lend_config *config, struct lend **ret)
 {
-	struct adaptbf *a;
+	struct lend *a;
 
 	if (!good(config))
 		return -EINVAL;
@@ -77,7 +77,7 @@ int adaptbf_new(const struct adaptbf_config *config, struct adaptbf **ret)
 	set_aging(a);
 	a->first = true;
 	a->state.rate = config->rate;
-	a->free = ADAPTBF_NOBODY;
+	a->free = LEND_NOBODY;
 	if (ledger_new(&a->ledger)) {
 		free(a);
 		return -ENOMEM;
@@ -86,7 +86,7 @@ int adaptbf_new(const struct adaptbf_config *config, struct adaptbf **ret)
 	return 0;
 }
 
-static void free_arrays(struct adaptbf_arrays *x)
+static void free_arrays(struct lend_arrays *x)
 {
 	free(x->slot);
 	free(x->weight);
@@ -97,15 +97,15 @@ static void free_arrays(struct adaptbf_arrays *x)
 	free(x->remainder);
 	free(x->reclaim);
 	free(x->rules);
-	*x = (struct adaptbf_arrays){0};
+	*x = (struct lend_arrays){0};
 }
 
-void adaptbf_free(struct adaptbf *a)
+void lend_free(struct lend *a)
 {
 	if (!a)
 		return;
 	free_arrays(&a->active);
-	adaptbf_space_free(&a->space);
+	lend_space_free(&a->space);
 	ledger_free(a->ledger);
 	free(a->slots);
 	ids_free(&a->index);
@@ -113,14 +113,14 @@ void adaptbf_free(struct adaptbf *a)
 	free(a);
 }
 
-void adaptbf_set_rate(struct adaptbf *a, double rate)
+void lend_set_rate(struct lend *a, double rate)
 {
 	a->config.rate = a->state.rate = rate;
 }
 
-int adaptbf_configure(struct adaptbf *a, const struct adaptbf_config *config)
+int lend_configure(struct lend *a, const struct lend_config *config)
 {
-	struct adaptbf_config next = with_defaults(*config);
+	struct lend_config next = with_defaults(*config);
 
 	if (!good(config))
 		return -EINVAL;
@@ -129,11 +129,11 @@ int adaptbf_configure(struct adaptbf *a, const struct adaptbf_config *config)
 		next.rate = a->state.rate;
 	a->config = next;
 	set_aging(a);
-	adaptbf_set_rate(a, next.rate);
+	lend_set_rate(a, next.rate);
 	return 0;
 }
 
-void adaptbf_rest(struct adaptbf *a)
+void lend_rest(struct lend *a)
 {
 	for (uint32_t i = 0; i < a->n_slots; i++) {
 		a->slots[i].active = false;
@@ -145,9 +145,9 @@ void adaptbf_rest(struct adaptbf *a)
 	a->first = true;
 }
 
-static int grow_arrays(struct adaptbf *a, size_t n)
+static int grow_arrays(struct lend *a, size_t n)
 {
-	struct adaptbf_arrays x = {.room = n};
+	struct lend_arrays x = {.room = n};
 
 	if (n > a->active.room) {
 		x.slot = malloc(n * sizeof(*x.slot));
@@ -167,13 +167,13 @@ static int grow_arrays(struct adaptbf *a, size_t n)
 		free_arrays(&a->active);
 		a->active = x;
 	}
-	return adaptbf_space_grow(&a->space, n);
+	return lend_space_grow(&a->space, n);
 }
 
 /* ---- what the driver says */
 
-static int ask(struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver,
-	size_t *n)
+static int ask(
+	struct lend *a, weir_time now, const struct lend_driver_ops *ops, void *driver, size_t *n)
 {
 	for (;;) {
 		int64_t r = ops->jobs(driver, now, a->seen, a->seen_room);
@@ -191,7 +191,7 @@ static int ask(struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops
 
 /* Update the counters. A counter that fell was reset. At the first sight of a job only its queue is
  * known. */
-static void count(struct adaptbf *a, struct adaptbf_slot *s, const struct adaptbf_job *j)
+static void count(struct lend *a, struct lend_slot *s, const struct lend_job *j)
 {
 	bool again = j->arrived < s->arrived || j->served < s->served;
 
@@ -212,11 +212,11 @@ static void count(struct adaptbf *a, struct adaptbf_slot *s, const struct adaptb
 	s->step = a->state.steps + 1;
 }
 
-static int hear(struct adaptbf *a, weir_time now, size_t n)
+static int hear(struct lend *a, weir_time now, size_t n)
 {
 	size_t room = a->config.jobs_max -
 		      (a->known < a->config.jobs_max ? a->known : a->config.jobs_max);
-	int r = adaptbf_jobs_room(a, n < room ? n : room);
+	int r = lend_jobs_room(a, n < room ? n : room);
 
 	if (r)
 		return r;
@@ -225,9 +225,9 @@ static int hear(struct adaptbf *a, weir_time now, size_t n)
 		return r;
 	a->state.left_out = 0;
 	for (size_t i = 0; i < n; i++) {
-		const struct adaptbf_job *j = &a->seen[i];
-		uint32_t slot = adaptbf_find(a, j->id);
-		bool added = slot == ADAPTBF_NOBODY;
+		const struct lend_job *j = &a->seen[i];
+		uint32_t slot = lend_find(a, j->id);
+		bool added = slot == LEND_NOBODY;
 
 		if (added && !j->arrived && !j->queued)
 			continue; /* forget it: nothing is lost, and there may be very many */
@@ -236,7 +236,7 @@ static int hear(struct adaptbf *a, weir_time now, size_t n)
 			continue;
 		}
 		if (added) {
-			slot = adaptbf_add(a, j->id);
+			slot = lend_add(a, j->id);
 			a->slots[slot].seen = now;
 		}
 		count(a, &a->slots[slot], j);
@@ -248,17 +248,17 @@ static int hear(struct adaptbf *a, weir_time now, size_t n)
 
 /* Return true if a job owes, has requests waiting and was served less than its tokens: its arrivals
  * then depend on its service, and do not show its demand. */
-static bool starved(const struct adaptbf *a, const struct adaptbf_slot *s)
+static bool starved(const struct lend *a, const struct lend_slot *s)
 {
 	return a->config.debt.floor > 0 && s->record < 0 && s->queued > 0;
 }
 
 /* Return the job's demand. K·p is `part` of its weight, rounded up: never 0. */
-static uint64_t wish(const struct adaptbf *a, const struct adaptbf_slot *s, uint64_t weights)
+static uint64_t wish(const struct lend *a, const struct lend_slot *s, uint64_t weights)
 {
 	uint64_t asked = s->arrivals + (s->queued > 0 ? (uint64_t)s->queued : 0);
 	uint64_t part, had = s->tokens > 0 ? (uint64_t)s->tokens : 0;
-	bool waits = adaptbf_waits(a, s);
+	bool waits = lend_waits(a, s);
 
 	if (!waits && !starved(a, s))
 		return asked;
@@ -270,27 +270,27 @@ static uint64_t wish(const struct adaptbf *a, const struct adaptbf_slot *s, uint
 	return s->arrivals > 2 * part ? s->arrivals : 2 * part;
 }
 
-static uint64_t demand(const struct adaptbf *a, const struct adaptbf_slot *s, uint64_t weights)
+static uint64_t demand(const struct lend *a, const struct lend_slot *s, uint64_t weights)
 {
-	uint64_t d = a->config.without == ADAPTBF_WITHOUT_BOUND
+	uint64_t d = a->config.without == LEND_WITHOUT_BOUND
 			     ? s->arrivals + (s->queued > 0 ? (uint64_t)s->queued : 0)
 			     : wish(a, s, weights);
 	double most = s->most * (double)a->config.period / WEIR_SEC;
 
-	if (a->config.without == ADAPTBF_WITHOUT_LENDING)
+	if (a->config.without == LEND_WITHOUT_LENDING)
 		return UINT64_MAX; /* then no job has a surplus */
 	return most > 0 && most < (double)d ? (uint64_t)ceil(most) : d;
 }
 
 /* Gather the active jobs into the arrays, and put the rules that stop at the end of the array;
  * return how many stop. */
-static size_t gather(struct adaptbf *a, weir_time now, struct adaptbf_jobs *jobs)
+static size_t gather(struct lend *a, weir_time now, struct lend_jobs *jobs)
 {
-	struct adaptbf_arrays *x = &a->active;
+	struct lend_arrays *x = &a->active;
 	size_t n = 0, stop = 0;
 
 	for (uint32_t i = 0; i < a->n_slots; i++) {
-		struct adaptbf_slot *s = &a->slots[i];
+		struct lend_slot *s = &a->slots[i];
 		bool listed = s->id && s->step > a->state.steps;
 		bool active = listed && (s->arrivals > 0 || s->queued > 0);
 
@@ -298,7 +298,7 @@ static size_t gather(struct adaptbf *a, weir_time now, struct adaptbf_jobs *jobs
 			/* Fill from the end: there are at most as many rules, active or stopped, as
 			 * slots. */
 			x->rules[x->room - ++stop] =
-				(struct adaptbf_rule){.id = s->id, .weight = s->weight};
+				(struct lend_rule){.id = s->id, .weight = s->weight};
 			s->tokens = s->initial = 0;
 			s->rate = 0;
 		}
@@ -308,30 +308,30 @@ static size_t gather(struct adaptbf *a, weir_time now, struct adaptbf_jobs *jobs
 		s->seen = now;
 		x->slot[n] = i;
 		x->weight[n] = s->weight;
-		x->tokens[n] = s->fresh ? ADAPTBF_NEW : s->tokens;
+		x->tokens[n] = s->fresh ? LEND_NEW : s->tokens;
 		/* A job without a record is neither lender nor borrower. */
-		x->record[n] = a->config.without == ADAPTBF_WITHOUT_REPAYMENT ? 0 : s->record;
+		x->record[n] = a->config.without == LEND_WITHOUT_REPAYMENT ? 0 : s->record;
 		x->remainder[n] = s->remainder;
 		x->reclaim[n] = s->reclaim;
 		s->fresh = false;
 		n++;
 	}
-	*jobs = (struct adaptbf_jobs){n, x->weight, x->demand, x->tokens, x->record, x->remainder,
+	*jobs = (struct lend_jobs){n, x->weight, x->demand, x->tokens, x->record, x->remainder,
 		x->reclaim, x->initial, llrint(a->config.debt.floor * REMAINDER_ONE)};
 	return stop;
 }
 
-static void want(struct adaptbf *a, size_t n)
+static void want(struct lend *a, size_t n)
 {
-	struct adaptbf_arrays *x = &a->active;
+	struct lend_arrays *x = &a->active;
 	uint64_t weights = 0;
 
 	for (size_t k = 0; k < n; k++)
 		weights += x->weight[k];
 	for (size_t k = 0; k < n; k++) {
-		struct adaptbf_slot *s = &a->slots[x->slot[k]];
+		struct lend_slot *s = &a->slots[x->slot[k]];
 
-		s->waits = adaptbf_waits_for_tokens(a, s);
+		s->waits = lend_waits_for_tokens(a, s);
 		s->demand = demand(a, s, weights);
 		x->demand[k] = s->demand;
 	}
@@ -341,9 +341,9 @@ static void want(struct adaptbf *a, size_t n)
 
 /* Record loans from jobs that got less than their priority gives to jobs that got more, in
  * order. */
-static void exchange(struct adaptbf *a, weir_time now, size_t n)
+static void exchange(struct lend *a, weir_time now, size_t n)
 {
-	const struct adaptbf_arrays *x = &a->active;
+	const struct lend_arrays *x = &a->active;
 	size_t from = 0, to = 0;
 	int64_t gives = 0, takes = 0;
 
@@ -372,7 +372,7 @@ static void exchange(struct adaptbf *a, weir_time now, size_t n)
 
 static int by_weight(const void *x, const void *y)
 {
-	const struct adaptbf_rule *a = x, *b = y;
+	const struct lend_rule *a = x, *b = y;
 
 	if (a->weight != b->weight)
 		return a->weight > b->weight ? -1 : 1;
@@ -380,22 +380,22 @@ static int by_weight(const void *x, const void *y)
 }
 
 /* Copy the results back into the slots and build the rules; those that stop come last. */
-static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
+static void scatter(struct lend *a, size_t n, size_t stop, bool ordered)
 {
-	struct adaptbf_arrays *x = &a->active;
+	struct lend_arrays *x = &a->active;
 
-	adaptbf_rates(a, n);
+	lend_rates(a, n);
 	for (size_t k = 0; k < n; k++) {
-		struct adaptbf_slot *s = &a->slots[x->slot[k]];
+		struct lend_slot *s = &a->slots[x->slot[k]];
 
 		s->tokens = x->tokens[k];
 		s->initial = x->initial[k];
 		s->record = x->record[k] +
-			    (a->config.without == ADAPTBF_WITHOUT_REPAYMENT ? s->record : 0);
+			    (a->config.without == LEND_WITHOUT_REPAYMENT ? s->record : 0);
 		s->remainder = x->remainder[k];
 		s->reclaim = x->reclaim[k];
-		x->rules[k] = (struct adaptbf_rule){
-			s->id, true, s->tokens, s->initial, s->rate, s->weight};
+		x->rules[k] =
+			(struct lend_rule){s->id, true, s->tokens, s->initial, s->rate, s->weight};
 	}
 	if (ordered && n)
 		qsort(x->rules, n, sizeof(*x->rules), by_weight);
@@ -405,7 +405,7 @@ static void scatter(struct adaptbf *a, size_t n, size_t stop, bool ordered)
 
 static void lose(uint32_t lender, int64_t tokens, void *arg)
 {
-	struct adaptbf *a = arg;
+	struct lend *a = arg;
 
 	if (lender == LEDGER_POOL) {
 		a->state.tombstone -= tokens;
@@ -416,7 +416,7 @@ static void lose(uint32_t lender, int64_t tokens, void *arg)
 }
 
 /* Age the claims on the n active jobs, and on jobs that left. The slots have their new records. */
-static void age(struct adaptbf *a, weir_time now, size_t n)
+static void age(struct lend *a, weir_time now, size_t n)
 {
 	int64_t left;
 
@@ -439,26 +439,25 @@ static void age(struct adaptbf *a, weir_time now, size_t n)
 
 /* A job that the driver still lists keeps its counters, so that it is not new when it becomes
  * active again. */
-static void forget(struct adaptbf *a, weir_time now)
+static void forget(struct lend *a, weir_time now)
 {
 	for (uint32_t i = 0; i < a->n_slots; i++) {
-		const struct adaptbf_slot *s = &a->slots[i];
+		const struct lend_slot *s = &a->slots[i];
 
 		if (!s->id || s->active || now - s->seen <= a->config.forget)
 			continue;
 		if (s->step == a->state.steps)
-			adaptbf_settle(a, now, i);
+			lend_settle(a, now, i);
 		else
-			adaptbf_drop(a, now, i);
+			lend_drop(a, now, i);
 	}
 }
 
-int adaptbf_step(
-	struct adaptbf *a, weir_time now, const struct adaptbf_driver_ops *ops, void *driver)
+int lend_step(struct lend *a, weir_time now, const struct lend_driver_ops *ops, void *driver)
 {
 	double seconds = (double)a->config.period / WEIR_SEC;
-	struct adaptbf_sums sums;
-	struct adaptbf_jobs jobs;
+	struct lend_sums sums;
+	struct lend_jobs jobs;
 	size_t n = 0, stop;
 	int r = ask(a, now, ops, driver, &n);
 
@@ -466,11 +465,11 @@ int adaptbf_step(
 		r = hear(a, now, n);
 	if (r)
 		return r;
-	adaptbf_learn(a, now, ops, driver);
+	lend_learn(a, now, ops, driver);
 	stop = gather(a, now, &jobs);
-	a->state.tokens = adaptbf_tokens(adaptbf_supply(a), seconds, &a->state.carry);
+	a->state.tokens = lend_tokens(lend_supply(a), seconds, &a->state.carry);
 	want(a, jobs.n);
-	adaptbf_allocate(&jobs, a->state.tokens, &a->space, &sums);
+	lend_allocate(&jobs, a->state.tokens, &a->space, &sums);
 	exchange(a, now, jobs.n);
 	if (ledger_open(a->ledger) > LOANS_LEAST + LOANS * (size_t)a->known)
 		ledger_clear(a->ledger, now);
@@ -489,7 +488,7 @@ int adaptbf_step(
 
 /* y is the debt without rounding: y ← (y − each)·(1 − f); whole tokens lag behind by less than
  * one. */
-double adaptbf_bound(const struct adaptbf_config *config, double owed, double p, double tokens)
+double lend_bound(const struct lend_config *config, double owed, double p, double tokens)
 {
 	/* A borrower keeps one token, the floor is rounded up, and a period's fraction comes with
 	 * the next period. */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* jobs: the table of known jobs: slots that keep their places, found by id. */
-#include "control/adaptbf/impl.h"
+#include "control/lend/impl.h"
 #include "base/array.h"
 #include <errno.h>
 
-_Static_assert((uint32_t)SIZE_MAX == ADAPTBF_NOBODY, "an unknown id");
+_Static_assert((uint32_t)SIZE_MAX == LEND_NOBODY, "an unknown id");
 
-uint32_t adaptbf_find(const struct adaptbf *a, uint64_t id)
+uint32_t lend_find(const struct lend *a, uint64_t id)
 {
 	return (uint32_t)ids_find(&a->index, id);
 }
 
-int adaptbf_jobs_room(struct adaptbf *a, size_t more)
+int lend_jobs_room(struct lend *a, size_t more)
 {
 	size_t need = a->known + more;
 	uint32_t room = a->room ? a->room : 16;
@@ -27,23 +27,23 @@ int adaptbf_jobs_room(struct adaptbf *a, size_t more)
 	return 0;
 }
 
-uint32_t adaptbf_add(struct adaptbf *a, uint64_t id)
+uint32_t lend_add(struct lend *a, uint64_t id)
 {
 	uint32_t slot = a->free;
 
-	if (slot == ADAPTBF_NOBODY)
+	if (slot == LEND_NOBODY)
 		slot = a->n_slots++;
 	else
 		a->free = a->slots[slot].next_free;
-	a->slots[slot] = (struct adaptbf_slot){.id = id, .fresh = true};
+	a->slots[slot] = (struct lend_slot){.id = id, .fresh = true};
 	(void)ids_add(&a->index, id, slot); /* there is room */
 	a->known++;
 	return slot;
 }
 
-void adaptbf_settle(struct adaptbf *a, weir_time now, uint32_t slot)
+void lend_settle(struct lend *a, weir_time now, uint32_t slot)
 {
-	struct adaptbf_slot *s = &a->slots[slot];
+	struct lend_slot *s = &a->slots[slot];
 	int64_t debt, claim;
 
 	ledger_drop(a->ledger, now, slot, &debt, &claim);
@@ -57,11 +57,11 @@ void adaptbf_settle(struct adaptbf *a, weir_time now, uint32_t slot)
 	s->fresh = true;
 }
 
-void adaptbf_drop(struct adaptbf *a, weir_time now, uint32_t slot)
+void lend_drop(struct lend *a, weir_time now, uint32_t slot)
 {
-	adaptbf_settle(a, now, slot);
+	lend_settle(a, now, slot);
 	ids_remove(&a->index, a->slots[slot].id);
-	a->slots[slot] = (struct adaptbf_slot){.next_free = a->free};
+	a->slots[slot] = (struct lend_slot){.next_free = a->free};
 	a->free = slot;
 	a->known--;
 }

@@ -18,7 +18,7 @@
  * METHOD  A few passes over arrays; a common divisor costs one division and then products. One
  *         division a job (u) remains. O(n); 20 to 40 ns a job, whatever their number.
  * DIFFERS The paper leaves these open, or they failed in tests:
- *         1  T·Δt may be fractional: the fraction is carried to the next period (adaptbf_tokens).
+ *         1  T·Δt may be fractional: the fraction is carried to the next period (lend_tokens).
  *         2  α_prev is the final allocation of the last period; for a new job, or after 0, it is α⁰
  *            or 1.
  *         3  Eq. 24 drops the old remainder: an allocation of 1.4 would be 1 for ever. Here
@@ -31,17 +31,17 @@
  *         8  A lender gets at most its r_RD, and at most its unmet demand d − α_RD; the rest goes
  *            to the other lenders, and no more is reclaimed than they get together.
  *         9  α_RD = 0: the term with ū is 0.
- *         10, 14  A job that leaves: adaptbf.h, which keeps a tombstone. Here Σr never changes.
+ *         10, 14  A job that leaves: lend.h, which keeps a tombstone. Here Σr never changes.
  *         11 Every job here is active and keeps one token if there are enough: with none, its
  *            demand could not be seen on a server that only counts service. That token is part of
  *            α⁰ (no loan: it could never be repaid) and is neither lent nor reclaimed.
  *         12 ⌊C·α_RD⌋ could be 0 for ever: its fraction is carried (`reclaim`).
- *         13 Demand counts up to K, the most that one job could be served; adaptbf.h, which knows
+ *         13 Demand counts up to K, the most that one job could be served; lend.h, which knows
  *            the queues, decides the rest.
- *         15 Which rules stop, and the use of idle capacity: adaptbf.h.
+ *         15 Which rules stop, and the use of idle capacity: lend.h.
  *         16 Eq. 14 takes up to C of a borrower's tokens for as long as it owes, which may be
  *            hours: with φ > 0 it keeps φ of its own share, α⁰, meanwhile. φ = 0 is the paper's
- *            law. For the time of a repayment, and the ageing of claims, see adaptbf.h. Near φ = 1
+ *            law. For the time of a repayment, and the ageing of claims, see lend.h. Near φ = 1
  *            rounding (eq. 21 to 25) may leave it one token less in a period if it had one more
  *            before: no reclaim does.
  *         Besides: u counts up to 65536.
@@ -50,7 +50,7 @@
  *         first gets 57.14, the second 2.86. α_RD = 82.14, 17.86, whole: 82 and 18, remainders 0.14
  *         and −0.14; records −57 and 57.
  */
-#include "control/adaptbf/law.h"
+#include "control/lend/law.h"
 #include "base/lesser.h"
 #include <errno.h>
 #include <math.h>
@@ -65,18 +65,18 @@
 #define ROUNDS 16 /* rounds of filling lenders up; then the rest goes by position */
 
 struct step {
-	const struct adaptbf_jobs *j;
-	struct adaptbf_space *s;
+	const struct lend_jobs *j;
+	struct lend_space *s;
 	size_t n;
 	int64_t k, least;
 	uint64_t weights;         /* Σn */
 	struct remainder_ratio p; /* of a weight */
-	struct adaptbf_sums *sums;
+	struct lend_sums *sums;
 };
 
-int adaptbf_space_grow(struct adaptbf_space *s, size_t n)
+int lend_space_grow(struct lend_space *s, size_t n)
 {
-	struct adaptbf_space next = {.room = n};
+	struct lend_space next = {.room = n};
 
 	if (n <= s->room)
 		return 0;
@@ -87,15 +87,15 @@ int adaptbf_space_grow(struct adaptbf_space *s, size_t n)
 	next.keys = malloc(n * sizeof(*next.keys));
 	next.list = malloc(n * sizeof(*next.list));
 	if (!next.share || !next.now || !next.cap || !next.factor || !next.keys || !next.list) {
-		adaptbf_space_free(&next);
+		lend_space_free(&next);
 		return -ENOMEM;
 	}
-	adaptbf_space_free(s);
+	lend_space_free(s);
 	*s = next;
 	return 0;
 }
 
-void adaptbf_space_free(struct adaptbf_space *s)
+void lend_space_free(struct lend_space *s)
 {
 	free(s->share);
 	free(s->now);
@@ -103,10 +103,10 @@ void adaptbf_space_free(struct adaptbf_space *s)
 	free(s->factor);
 	free(s->keys);
 	free(s->list);
-	*s = (struct adaptbf_space){0};
+	*s = (struct lend_space){0};
 }
 
-int64_t adaptbf_tokens(double rate, double seconds, int32_t *carry)
+int64_t lend_tokens(double rate, double seconds, int32_t *carry)
 {
 	double exact = rate * seconds;
 	int64_t fixed;
@@ -114,9 +114,9 @@ int64_t adaptbf_tokens(double rate, double seconds, int32_t *carry)
 	if (!(exact > 0))
 		exact = 0;
 	/* Round first: 1000 a second for a tenth of one is 100 despite binary fractions. */
-	fixed = llrint(fmin(exact, (double)ADAPTBF_TOKENS) * (double)ONE) + *carry;
-	if (fixed > ADAPTBF_TOKENS * ONE)
-		fixed = ADAPTBF_TOKENS * ONE;
+	fixed = llrint(fmin(exact, (double)LEND_TOKENS) * (double)ONE) + *carry;
+	if (fixed > LEND_TOKENS * ONE)
+		fixed = LEND_TOKENS * ONE;
 	*carry = (int32_t)(fixed & (ONE - 1));
 	return fixed >> REMAINDER_BITS;
 }
@@ -132,7 +132,7 @@ static int64_t divisor(const struct step *t, size_t i) /* α_prev, or its replac
 {
 	int64_t prev = t->j->tokens[i] > 0 ? t->j->tokens[i] : t->j->initial[i];
 
-	return prev > 1 ? lesser(prev, ADAPTBF_TOKENS) : 1;
+	return prev > 1 ? lesser(prev, LEND_TOKENS) : 1;
 }
 
 static uint64_t utilisation(uint64_t d, int64_t tokens) /* × 2²⁴ */
@@ -439,12 +439,12 @@ static void recompense(struct step *t)
 		split(t, m, left, factors);
 }
 
-void adaptbf_allocate(const struct adaptbf_jobs *jobs, int64_t tokens, struct adaptbf_space *s,
-	struct adaptbf_sums *ret_sums)
+void lend_allocate(const struct lend_jobs *jobs, int64_t tokens, struct lend_space *s,
+	struct lend_sums *ret_sums)
 {
 	struct step t = {jobs, s, jobs->n, tokens, 0, 0, {0, 1}, ret_sums};
 
-	*ret_sums = (struct adaptbf_sums){0};
+	*ret_sums = (struct lend_sums){0};
 	if (t.n == 0)
 		return;
 	for (size_t i = 0; i < t.n; i++)
