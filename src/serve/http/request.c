@@ -225,16 +225,37 @@ static enum MHD_Result send_refusal(struct MHD_Connection *c, unsigned status, c
 
 struct lengths {
 	unsigned n;
-	bool space; /* a header's name contains one */
+	const char *wrong; /* NULL: nothing is */
 };
+
+static bool has_control(const char *text)
+{
+	for (; *text; text++)
+		if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
+			return true;
+	return false;
+}
+
+/* Return true if the name is not `says` but begins with it: libmicrohttpd 0.9.75 appends a continued line to the name of the
+ * header before it. */
+static bool is_continued(const char *name, const char *says)
+{
+	return strncasecmp(name, says, strlen(says)) == 0 && name[strlen(says)];
+}
 
 static enum MHD_Result count_length(
 	void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
 {
+	static const char length[] = "Content-Length", coding[] = "Transfer-Encoding";
 	struct lengths *l = arg;
 
-	l->n += strcasecmp(key, "Content-Length") == 0 || strcasecmp(key, "Transfer-Encoding") == 0;
-	l->space |= key[strcspn(key, " \t")] != 0;
+	l->n += strcasecmp(key, length) == 0 || strcasecmp(key, coding) == 0;
+	if (key[strcspn(key, " \t")]) /* a proxy may take the name without it */
+		l->wrong = "the name of a header contains a space\n";
+	else if (is_continued(key, length) || is_continued(key, coding))
+		l->wrong = "a length is continued on the next line\n";
+	else if (has_control(key) || (value && has_control(value)))
+		l->wrong = "a header contains a control character\n";
 	return MHD_YES;
 }
 
@@ -246,8 +267,8 @@ static unsigned check_length(struct MHD_Connection *c, const char **ret_why)
 	struct lengths l = {0};
 
 	MHD_get_connection_values(c, MHD_HEADER_KIND, count_length, &l);
-	if (l.space) { /* a proxy may take the name without it */
-		*ret_why = "the name of a header contains a space\n";
+	if (l.wrong) {
+		*ret_why = l.wrong;
 		return MHD_HTTP_BAD_REQUEST;
 	}
 	if (l.n > 1) {
