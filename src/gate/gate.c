@@ -90,6 +90,8 @@ POOL_HOT size_t gate_expire(
 	if (fetch) {
 		for (uint32_t i = 0; i < n; i++)
 			ahead_due(&s->nodes[due[i]]);
+		for (uint32_t i = 0; s->g->ranked && i < n; i++)
+			ahead_rank(&s->nodes[due[i]]);
 		ahead_due_heads(s->g, due, n);
 	}
 	for (uint32_t i = 0; i < n; i++) {
