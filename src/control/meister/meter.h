@@ -30,16 +30,16 @@ struct meister_meter {
 	double work[METER_PAIRS];       /* that came since the bucket was full … */
 	weir_time full_at[METER_PAIRS]; /* … at this time */
 	weir_time last;                 /* as of which the levels are */
-	double pending;                 /* work of this time that was not taken from the levels … */
-	double room;                    /* … and how much more all buckets hold */
-	uint64_t in, out;               /* requests */
-	weir_time since;                /* it is out; 0: it is not */
-	weir_time out_at;               /* of the last request that was not in profile */
-	unsigned broke;                 /* the pair that broke first */
-	double excess;                  /* since then */
-	weir_time over;                 /* its span; 0: at once */
-	struct meter_bin {              /* a span that is not complete */
-		weir_time at;           /* its begin */
+	double pending;       /* work of this time that was not taken from the levels … */
+	double room;          /* … and how much more all buckets hold */
+	uint64_t in, out;     /* requests */
+	weir_time since;      /* it is out; 0: it is not */
+	weir_time out_at;     /* of the last request that was not in profile */
+	unsigned broke;       /* the pair that broke first */
+	double excess;        /* since then */
+	weir_time over;       /* its span; 0: at once */
+	struct meter_bin {    /* a span that is not complete */
+		weir_time at; /* its begin */
 		double work;
 	} bins[2];
 	int64_t second;
