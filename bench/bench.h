@@ -34,8 +34,12 @@ struct bench {
 	unsigned runs;                       /* how often each row is measured */
 	bool runs_given;                     /* set by the user: rows that take minutes obey, too */
 	const struct experiment_bench *from; /* settings of an experiment; NULL: run by hand */
-	bool quick; /* a tenth of the work: for a quick check, not for figures */
+	bool quick;       /* a tenth of the work: for a quick check, not for figures */
+	const char *only; /* only rows whose name contains this; NULL: all */
 };
+
+/* Return true if the row is to be shown. A benchmark may leave out work that no such row needs. */
+bool bench_wants(const struct bench *b, const char *row);
 
 struct bench_samples {
 	double v[BENCH_SAMPLES];
