@@ -78,6 +78,7 @@ struct replay_input {
 struct replay_result { /* of a tenant; s */
 	double at;     /* the percentile: mean over the alignments; NAN: no request was measured */
 	double low, high; /* its interval; NAN with one alignment */
+	double next;      /* what it may be in a span to come; NAN as `at` */
 	double max;
 	uint64_t requests;
 };

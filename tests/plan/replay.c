@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* replay: no request is later than its bound, whatever the traces and the alignment; percentiles; groups; odd traces. */
-#include "plan/replay.h"
+#include "plan/replay-impl.h"
 #include "base/rng.h"
 #include "test.h"
 #include <weir/gate.h>
@@ -337,8 +337,35 @@ static void kinds(void)
 	plan_free(&p);
 }
 
+/* The example of the header: what a percentile may be when the trace goes on depends on how late requests spread over its time. */
+static void spread_of_late(void)
+{
+	enum { N = 20000, LATE = 100 };
+	static struct trace_record records[N];
+	static double latency[N];
+	static struct replay_born born[N];
+	const struct trace trace = {.records = records, .n = N};
+	const struct replay_tenant of = {.trace = &trace, .percentile = 99};
+	const struct replay_sample sample = {.latency = latency, .born = born, .n = N};
+	double next;
+
+	for (uint32_t i = 0; i < N; i++) {
+		records[i].at = i * WEIR_MS;
+		born[i].record = i;
+	}
+	for (uint32_t i = 0; i < N; i++) /* 10 ms and more, 5 of each 1,000 */
+		latency[i] = i % 200 == 7 ? 10 + i : 1;
+	CHECK_INT(replay_next(&sample, &of, 1, &next), 0);
+	CHECK_NEAR(next, 1, 1e-9);
+	for (uint32_t i = 0; i < N; i++) /* the first 100 */
+		latency[i] = i < LATE ? 10 + i : 1;
+	CHECK_INT(replay_next(&sample, &of, 1, &next), 0);
+	CHECK_NEAR(next, 10 + LATE - 44, 1e-9);
+}
+
 int main(void)
 {
+	RUN(spread_of_late);
 	RUN(together);
 	RUN(starts);
 	RUN(one_busy_period);
