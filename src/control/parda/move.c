@@ -112,7 +112,7 @@ static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda
 		.vanished = s->vanished,
 		.windows = s->windows,
 		.latency = ret->latency,
-		.threshold = p->config.law.threshold,
+		.threshold = p->knee ? p->config.law.threshold : p->threshold,
 		.shares = s->shares,
 		.hosts = s->hosts,
 		.wmin = p->law.wmin,

@@ -45,8 +45,10 @@ static void add(
 		s->used_windows += used * r->window;
 		s->least = s->least > 0 ? fmin(s->least, r->shares) : r->shares;
 	}
-	if (r->latency > 0)
+	if (r->latency > 0) {
 		s->ios += r->ios;
+		s->bytes += r->bytes;
+	}
 }
 
 struct mean {
