@@ -60,19 +60,20 @@ struct parda_sums { /* over the host and the peers that count */
 	double shares;
 	double used_shares, slots; /* of hosts that use their windows, for the scale */
 	double ios, bytes;         /* a second, of hosts with a latency */
+	double done;               /* … in slots */
 	double latency;            /* the mean, weighted by ios; 0: none is known */
 	double inside;             /* slots */
 	double on_credit;          /* slots inside above the hosts' windows */
-	double bursting;           /* slots inside of hosts with bursts */
-	double windows;            /* of hosts with shares, … */
-	double used_windows;       /* … that use them */
-	bool add_up, merge;        /* some were cut off from us, and it is time to act */
-	uint32_t hosts;            /* with shares */
-	uint32_t peers, now;       /* peers that count; peers heard since the last step */
-	double least;              /* least shares of a host that has some; 0: none has any */
-	bool at_work;              /* a peer with shares no longer starts */
-	double ratio;              /* most slots a share of a peer that uses them */
-	double vanished; /* slots in use by peers that are forgotten and did not leave, … */
+	double limited;      /* slots inside of hosts that their windows limit, at most those */
+	double windows;      /* of hosts with shares, … */
+	double used_windows; /* … that use them */
+	bool add_up, merge;  /* some were cut off from us, and it is time to act */
+	uint32_t hosts;      /* with shares */
+	uint32_t peers, now; /* peers that count; peers heard since the last step */
+	double least;        /* least shares of a host that has some; 0: none has any */
+	bool at_work;        /* a peer with shares no longer starts */
+	double ratio;        /* most slots a share of a peer that uses them */
+	double vanished;     /* slots in use by peers that are forgotten and did not leave, … */
 	double vanished_shares; /* … and their shares */
 };
 

@@ -110,7 +110,10 @@ const struct key parda_keys[] = {
 			"and goes within a few "
 			"periods is not detected, nor is one that sends at a fixed rate and leaves "
 			"latency at the "
-			"threshold: the hosts have the rest. A threshold less than half above the "
+			"threshold: the hosts have the rest. While hosts that their windows do not "
+			"limit have "
+			"half of the requests inside, and for six periods after that, none is "
+			"looked for. A threshold less than half above the "
 			"latency of the idle "
 			"device looks like a stranger."},
 	{"idle", KEY_WORD, AT(idle), .words = idles,
