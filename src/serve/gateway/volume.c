@@ -22,7 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST (10 * WEIR_MS)
+#define LEAST      (10 * WEIR_MS) /* patience with each upstream at the start, and of a change */
+#define LEAST_LIVE 1
 /* All files that other processes have locked together delay a start by half a second, and a later change not at all. */
 #define LOCK_LESS (1500 * WEIR_MS)
 
@@ -54,9 +55,9 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 	struct weir_err *err)
 {
 	const char *name = e ? e->back : spec->back;
-	weir_time left = r->open_by - loop_clock();
+	weir_time left = g->open_by - loop_clock(), least = g->door ? LEAST_LIVE : LEAST;
 	struct back_config c = {
-		.patience = left > LEAST ? left : LEAST,
+		.patience = left > least ? left : least,
 		.loop = r->worker->loop,
 		.pool = r->worker->pool,
 		.timeout = spec->timeout,
@@ -66,7 +67,7 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 		.direct = spec->direct,
 		.threads = spec->threads,
 		.lock = !spec->shared,
-		.lock_by = r->open_by - LOCK_LESS,
+		.lock_by = g->open_by - LOCK_LESS,
 		.heir = is_left(g, name),
 		.seed = r->number,
 		.tls_ca = spec->tls.ca,
