@@ -281,4 +281,15 @@ serve gate --api "unix:$here/api.sock" each.yaml
 run 0 weir volume list -o json
 has stdout '"tenant": "vms/vm-1"'
 hasnt stdout others
+
+# ---- volumes that no tenant matches are named
+
+sed '/name: rest/d' weir.yaml >some.yaml
+run 0 weir policy check some.yaml
+has stderr "no tenant matches export 'db' and 2 more: clients are refused (warning)"
+run 0 weir policy apply some.yaml
+run 0 weir volume list
+has stdout "db: no tenant matches it: its clients are refused"
+hasnt stdout "vm-31: no tenant"
+
 serve_stop gate
