@@ -150,6 +150,10 @@ sed 's/file:d.raw/file:absent.raw/' more.yaml >bad.yaml
 run 2 weir policy apply bad.yaml
 has stderr "bad.yaml:9:9: volume 'd': "
 has stderr "absent.raw: "
+sed 's/file:d.raw/file:a.raw/' more.yaml >bad.yaml
+run 2 weir policy apply bad.yaml
+has stderr "bad.yaml:9:9: volume 'd': "
+has stderr "a.raw: is the file of volume 'a'"
 # Through the API a volume may be a file only where the gateway's own file has volumes.
 for file in /etc/passwd ../../etc/passwd link.raw; do
 	ln -sf /etc/passwd link.raw
