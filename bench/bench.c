@@ -15,12 +15,13 @@
 
 #define NAMES "gate, alloc, pshift, plan, sim, gateway, hosts, cluster or net"
 
-enum { OPT_JSON, OPT_RUNS, OPT_QUICK, OPT_COUNT };
+enum { OPT_JSON, OPT_RUNS, OPT_QUICK, OPT_ONLY, OPT_COUNT };
 static const struct opt options[] = {
 	[OPT_JSON] = {"json", 0, NULL, "print a JSON list of rows instead of a table"},
 	[OPT_RUNS] = {"runs", 'n', "N", "measure each row N times (1 to 25, default 5)"},
 	[OPT_QUICK] = {"quick", 'q', NULL,
 		"do a tenth of the work: for a quick check, not for figures"},
+	[OPT_ONLY] = {"only", 0, "TEXT", "show only rows whose name contains TEXT"},
 	[OPT_COUNT] = {NULL, 0, NULL, NULL},
 };
 
@@ -122,6 +123,25 @@ struct bench_row *bench_add_value(
 	struct bench *b, const char *name, const char *unit, double value, const char *target)
 {
 	return bench_add(b, name, unit, &(struct bench_samples){{value}, 1}, target);
+}
+
+bool bench_wants(const struct bench *b, const char *row)
+{
+	return !b->only || strstr(row, b->only);
+}
+
+/* Remove the rows that are not wanted. An indented row belongs to the one above it. */
+static void select_rows(struct bench *b)
+{
+	bool above = false;
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->n; i++) {
+		above = bench_wants(b, b->rows[i].name) || (above && b->rows[i].name[0] == ' ');
+		if (above)
+			b->rows[n++] = b->rows[i];
+	}
+	b->n = n;
 }
 
 static void print_row(const struct bench_row *r, int width)
@@ -250,7 +270,10 @@ int bench_metrics(const char *name, struct metrics *m, struct weir_err *err)
 static int bench_main(const char *const *values, char **operands, int n)
 {
 	const struct benchmark *what = n == 1 ? find_benchmark(operands[0]) : NULL;
-	struct bench b = {.runs = 5, .runs_given = values[OPT_RUNS], .quick = values[OPT_QUICK]};
+	struct bench b = {.runs = 5,
+		.runs_given = values[OPT_RUNS],
+		.quick = values[OPT_QUICK],
+		.only = values[OPT_ONLY]};
 	struct weir_err err = {.text = ""};
 	int r;
 
@@ -265,11 +288,14 @@ static int bench_main(const char *const *values, char **operands, int n)
 	r = run_benchmark(&b, what, &err);
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
-	if (r < 0)
+	select_rows(&b);
+	if (r == 0 && b.n == 0)
+		r = weir_err_set(&err, -EINVAL, "%s: no row contains '%s'", what->name, b.only);
+	if (r < 0) /* what was measured before a failure is shown, too */
 		opts_fail(&verb_bench, "%s", err.text);
-	else if (values[OPT_JSON])
+	if (values[OPT_JSON])
 		print_json(&b);
-	else
+	else if (b.n)
 		print_table(&b);
 	return r < 0 ? 1 : 0;
 }

@@ -30,10 +30,14 @@ struct bench_row {
 struct bench {
 	struct bench_row rows[48];
 	size_t n;
-	unsigned runs;   /* how often each row is measured */
-	bool runs_given; /* set by the user: rows that take minutes obey, too */
-	bool quick;      /* a tenth of the work: for a quick check, not for figures */
+	unsigned runs;    /* how often each row is measured */
+	bool runs_given;  /* set by the user: rows that take minutes obey, too */
+	bool quick;       /* a tenth of the work: for a quick check, not for figures */
+	const char *only; /* only rows whose name contains this; NULL: all */
 };
+
+/* Return true if the row is to be shown. A benchmark may leave out work that no such row needs. */
+bool bench_wants(const struct bench *b, const char *row);
 
 struct bench_samples {
 	double v[BENCH_SAMPLES];

@@ -16,7 +16,7 @@
 
 #include "control/meister/plan.h"
 #include "model/estimate.h"
-#include "model/trace.h"
+#include "model/trace/trace.h"
 #include "plan/replay.h"
 #include "policy/plan.h"
 #include <jansson.h>

@@ -25,7 +25,7 @@
 #include "control/meister/plan.h"
 #include "model/estimate.h"
 #include "model/station.h"
-#include "model/trace.h"
+#include "model/trace/trace.h"
 
 /* The pieces of which a gateway makes a request at a resource: STATION_PIECE bytes each, but no more than REPLAY_PIECES, those of 32 MiB, the
  * largest request of a client. A trace from elsewhere may have larger ones. */

@@ -249,7 +249,7 @@ struct policy_claim {
 	const struct weir_bucket_spec *profile;
 };
 
-/* policy/install.c: get a tenant's buckets: for each slot of max two hold buckets, for each of min
+/* policy/knobs/install.c: get a tenant's buckets: for each slot of max two hold buckets, for each of min
  * one of R-tokens; then, in a part, those of its `lab`, a plan's and a controller's. Return their number; ret has room for
  * POLICY_BUCKETS. */
 #define POLICY_BUCKETS (WEIR_LIMITS * 3 + POLICY_LAB_PROFILES + 2 + POLICY_CLAIM_PAIRS + 2)

@@ -53,6 +53,16 @@ assert 60 <= rows["IOs"]["value"] < 62, rows["IOs"]
 assert 29 < rows["latency in it"]["value"] < 31, rows["latency in it"]
 END
 
+run 0 weir bench gateway --quick --runs 1 --only 'slow readers' --json
+python3 - stdout <<'END' || fail "gateway --only: not its row"
+import json, sys
+names = [row["name"] for row in json.load(open(sys.argv[1]))]
+assert names[0] == "4 KiB reads, QD32, beside 10 slow readers", names
+assert all(name.startswith("  ") for name in names[1:]), names
+END
+run 1 weir bench pshift-ex123 --only nothing
+has stderr "no row contains 'nothing'"
+
 run 2 weir bench
 has stderr 'gate, alloc, pshift, plan, sim, gateway, hosts, cluster or net'
 run 2 weir bench sin

@@ -17,6 +17,7 @@
 
 #include "serve/back/volumes.h"
 #include "serve/store/extra.h"
+#include "serve/store/state.h"
 #include "serve/gateway/gateway.h"
 #include "serve/loop/chunk.h"
 #include "serve/loop/daemon.h"
@@ -106,10 +107,6 @@ struct gateway_volume {
 struct gateway_volumes {
 	struct gateway_volume **all; /* by name */
 	size_t n, room;
-};
-
-struct gateway_override { /* a value changed by `set` */
-	char *key, *value;
 };
 
 struct gateway_listener {

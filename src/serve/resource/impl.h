@@ -21,7 +21,7 @@
 
 #include "base/container.h"
 #include <weir/hist.h>
-#include "policy/swap.h"
+#include "policy/knobs/swap.h"
 #include "control/shadow-sender.h"
 #include "control/meister/meter.h"
 #include "control/slo.h"
