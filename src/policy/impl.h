@@ -234,6 +234,8 @@ uint64_t policy_match_end(const struct weir_match *m, const uint8_t lens[POLICY_
 bool policy_match_fits(const struct weir_match *m, const struct weir_who *who);
 /* Return the owner of the most specific match, which may be a template's tenant; else the default tenant, else -ENOENT. */
 int policy_match_owner(const struct weir_policy *p, const struct weir_who *who);
+/* Return true if some client of the export has a tenant, or a template makes one for it. */
+bool policy_match_serves(const struct weir_policy *p, const char *export_);
 /* -1, 0, 1: a is less, equally, more specific than b. */
 int policy_match_compare(const struct weir_match *a, const struct weir_match *b);
 /* Return true if a request can match both. */

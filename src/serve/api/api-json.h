@@ -9,7 +9,7 @@
  * groups of tenants /metrics has only the first API_TENANT_LEAVES: their counters would count
  * everything twice in a sum. */
 #define API_TENANT_LEAVES 4
-#define API_TENANT_FACTS  20
+#define API_TENANT_FACTS  21
 extern const struct facts_table
 	api_resource_facts;                       /* of struct snapshot_resource; api-resource.c */
 extern const struct facts_table api_tenant_facts; /* of struct snapshot_tenant; api-status.c */

@@ -29,6 +29,8 @@ static const struct fact facts[] = {
 		.unit = FACTS_SECONDS, AT(full)},
 	{"submitted", "submitted_total", "Requests that arrived.", AT(submitted)},
 	{"dispatched", "dispatched_total", "Requests that passed the gate.", AT(dispatched)},
+	{"waited", "waited_total", "Requests that waited for longer than a round of the thread.",
+		AT(waited)},
 	{"served", "served_total", "Requests that were finished.", AT(served)},
 	{"errors", "errors_total", "Requests that failed.", AT(errors)},
 	{"flush_errors", "flush_errors_total",

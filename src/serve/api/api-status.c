@@ -31,6 +31,7 @@ static const struct fact tenant_facts[API_TENANT_FACTS] = {
 	/* below: API_TENANT_LEAVES */
 	{"arrivals", "arrivals_total", "Requests that arrived.", AT(arrivals)},
 	{"dispatched", AT(dispatched)},
+	{"waited", AT(waited)},
 	{"served", "served_total", "Requests that the resource finished.", AT(served)},
 	{"bytes", "bytes_total", "Bytes of the requests that passed.", AT(bytes)},
 	{"reads", AT(reads)},

@@ -62,7 +62,6 @@ struct gateway_resource {
 	bool bypassed;          /* serve/gateway/bypass.c's */
 	struct gateway *gateway;
 	struct gateway_change *change; /* that waits until it is removed; NULL: none */
-	weir_time open_by;             /* patience with an unreachable upstream at the opening */
 	struct loop_task learned;      /* posted by its worker when they are known */
 	struct request flush;          /* serve/gateway/run.c's, at the end */
 	atomic_bool flushing;          /* it is under way */
@@ -136,6 +135,7 @@ struct gateway {
 	struct weir_policy *base; /* the file's policy, without overrides */
 	char *file;               /* name given at the start, reread on SIGHUP */
 	uint64_t version;         /* 1 at the start; one more with every swap */
+	weir_time open_by;        /* until when opening a policy's upstreams waits for them */
 	const char *text, *name;  /* of the file of the last apply; text: NUL-ended */
 	char *state;              /* folder for overrides; NULL: nothing is kept */
 	weir_policy_reader *reader;
