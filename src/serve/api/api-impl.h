@@ -23,7 +23,7 @@ struct api { /* the main thread's, but for `http` */
 	/* api-look.c */
 	struct look *waiting, **waiting_end; /* for others to be sent */
 	unsigned n_looks;                    /* being gathered or sent */
-	atomic_bool crowded;                 /* some wait; read by the thread of HTTP */
+	atomic_uint crowd;                   /* how many wait; read by the thread of HTTP */
 	/* api-record.c */
 	char *recordings; /* folder; NULL: none */
 	struct loop_timer record_end;

@@ -283,6 +283,8 @@ static void looked(void *arg, struct snapshot *s)
 
 static void start_next(struct api *a)
 {
+	unsigned n = 0;
+
 	while (a->waiting && a->n_looks < LOOKS) {
 		struct look *k = a->waiting;
 		struct http_reply none = {0};
@@ -297,7 +299,9 @@ static void start_next(struct api *a)
 		api_answer(k->call, &none);
 		look_free(k);
 	}
-	atomic_store_explicit(&a->crowded, a->waiting != NULL, memory_order_relaxed);
+	for (const struct look *k = a->waiting; k; k = k->next)
+		n++;
+	atomic_store_explicit(&a->crowd, n, memory_order_relaxed);
 }
 
 static int copy_query(const struct http_request *q, const char *key, char **to)

@@ -424,7 +424,7 @@ static int start_api(struct api *a, const struct api_options *o, struct weir_err
 		.n_sockets = o->n_sockets,
 		.token_file = o->token_file,
 		.mode = o->mode,
-		.crowded = &a->crowded,
+		.crowd = &a->crowd,
 		.handler = api_handle,
 		.arg = a};
 	int r = 0;

@@ -349,19 +349,12 @@ static int read_text(int fd, char **ret_text, size_t *ret_len)
 static void read_file(struct gateway_ledger *l)
 {
 	const char *folder = l->gateway->state, *why = NULL;
-	char path[4096], *text = NULL;
+	char *text = NULL;
 	size_t len = 0;
-	int fd, rc;
+	int fd = store_open(folder, NAME), rc;
 
-	if (snprintf(path, sizeof(path), "%s/" NAME, folder) >= (int)sizeof(path))
+	if (fd < 0)
 		return;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		if (errno != ENOENT && errno != ENOTDIR)
-			log_event(LOG_LEVEL_WARNING, "state-unreadable", "folder", folder, "file",
-				NAME, "why", strerror(errno), NULL);
-		return;
-	}
 	rc = read_text(fd, &text, &len);
 	close(fd);
 	if (rc == 0 && text)

@@ -30,7 +30,7 @@
 #define CONNECTIONS 64
 #define SILENT      30 /* s */
 #define REQUEST     (60 * WEIR_SEC)
-#define STUCK       (2 * WEIR_SEC) /* long enough for a busy client, short for waiting ones */
+#define STUCK       (2 * WEIR_SEC) /* if one waits: long enough for a busy client. Divided if more do */
 
 struct listener {
 	struct loop_fd fd;
@@ -121,6 +121,14 @@ static void on_notify(void *arg, struct MHD_Connection *c, void **context,
 		}
 }
 
+/* Return how long a client of a long reply may read nothing. */
+static weir_time patience(const struct http *h)
+{
+	unsigned n = h->crowd ? atomic_load_explicit(h->crowd, memory_order_relaxed) : 0;
+
+	return n ? 2 * STUCK / (n + 1) : WEIR_NEVER;
+}
+
 static void run_daemon(struct http *h)
 {
 	MHD_UNSIGNED_LONG_LONG wait; /* ms */
@@ -129,6 +137,8 @@ static void run_daemon(struct http *h)
 	MHD_run(h->daemon);
 	if (MHD_get_timeout(h->daemon, &wait) == MHD_YES)
 		at = loop_now(h->loop) + (weir_time)(wait < 1000 ? wait : 1000) * WEIR_MS;
+	if (patience(h) < WEIR_SEC && at > loop_now(h->loop) + patience(h))
+		at = loop_now(h->loop) + patience(h);
 	if (h->paused && at > loop_now(h->loop) + WEIR_SEC)
 		at = loop_now(h->loop) + WEIR_SEC;
 	loop_set(h->loop, &h->timer, at);
@@ -227,10 +237,7 @@ static void daemon_ready(struct loop_fd *f, uint32_t events)
 
 static bool is_stuck(const struct connection *k, weir_time now)
 {
-	const struct http *h = k->http;
-
-	return k->busy && k->streams && now - k->took > STUCK && h->crowded &&
-	       atomic_load_explicit(h->crowded, memory_order_relaxed);
+	return k->busy && k->streams && now - k->took > patience(k->http);
 }
 
 static void timer_due(struct loop_timer *t, weir_time now)
@@ -384,7 +391,7 @@ int http_new(
 	h->loop = l;
 	h->handler = c->handler;
 	h->arg = c->arg;
-	h->crowded = c->crowded;
+	h->crowd = c->crowd;
 	r = open_all(h, c, err);
 	if (r < 0) {
 		http_free(h);

@@ -68,9 +68,9 @@ struct http_config {
 	size_t n_sockets;
 	const char *token_file; /* its first line, ≥ 16 characters; required for TCP. NULL: none */
 	mode_t mode;            /* of created unix sockets; 0: 0660 */
-	/* While true, other replies wait: a client that reads nothing of a long one for 2 s is
-	 * disconnected. NULL: never. */
-	const atomic_bool *crowded;
+	/* Replies that wait for others to be sent: while there are any, a client that reads nothing of a
+	 * long one for 2 s is disconnected, sooner if many wait. NULL: never. */
+	const atomic_uint *crowd;
 	http_handler *handler;
 	void *arg;
 };

@@ -37,7 +37,7 @@ struct http {
 	struct connection *connections, *accepted; /* accepted: handed over, not yet announced */
 	size_t n_connections, n_tcp;
 	struct http_later *laters;
-	const atomic_bool *crowded;
+	const atomic_uint *crowd;
 	bool paused; /* accepting is paused until the timer: no file descriptors left */
 	char token[HTTP_TOKEN_MAX + 1];
 	http_handler *handler;

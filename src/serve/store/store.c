@@ -79,6 +79,26 @@ void store_aside(const char *folder, const char *name, const char *why)
 		"now", now, NULL);
 }
 
+int store_open(const char *folder, const char *name)
+{
+	int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = dir < 0 ? -1 : openat(dir, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	const char *why = fd < 0 && errno != ENOENT && errno != ENOTDIR ? strerror(errno) : NULL;
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
+		close(fd);
+		fd = -1;
+		why = "not a regular file";
+	}
+	if (dir >= 0)
+		close(dir);
+	if (why)
+		log_event(LOG_LEVEL_WARNING, "state-unreadable", "folder", folder, "file", name,
+			"why", why, NULL);
+	return fd;
+}
+
 static int load_from(const char *folder, const char *name, int fd, const char *what,
 	store_reader *reader, void *arg)
 {
@@ -99,19 +119,12 @@ static int load_from(const char *folder, const char *name, int fd, const char *w
 int store_load(const char *folder, const char *name, const char *what, store_reader *reader,
 	void *arg, struct weir_err *err)
 {
-	int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int fd = dir >= 0 ? openat(dir, name, O_RDONLY | O_CLOEXEC) : -1;
-	int rc = 0;
+	int fd = store_open(folder, name), rc = 0;
 
 	if (fd >= 0) {
 		rc = load_from(folder, name, fd, what, reader, arg);
 		close(fd);
-	} else if (errno != ENOENT) {
-		log_event(LOG_LEVEL_WARNING, "state-unreadable", "folder", folder, "why",
-			strerror(errno), NULL);
 	}
-	if (dir >= 0)
-		close(dir);
 	return rc < 0 ? no_memory(err) : 0;
 }
 

@@ -20,6 +20,8 @@ void store_check(const char *folder);
 /* Rename it to NAME.damaged, and log the reason. */
 void store_aside(const char *folder, const char *name, const char *why);
 
+/* Open a file to read: its descriptor; or -1: there is none, or it is not readable or not regular, which is logged. */
+int store_open(const char *folder, const char *name);
 /* Read a file of JSON: call `reader` with its value; the reader returns 0, -ENOMEM, or -EINVAL: it is no list of `what`, which
  * is logged, and the file moved aside. 0, also if there is no file; or -ENOMEM. */
 struct json_t;

@@ -342,6 +342,13 @@ static void test_damaged(void)
 		CHECK(access(path, F_OK) != 0);
 		gateway_free(g);
 	}
+	/* No file whose reader waits for a writer. */
+	CHECK_INT(mkfifo(path, 0600), 0);
+	struct gateway *beside = start(FIRST, true);
+
+	is(beside, "a.max", "4k iops");
+	gateway_free(beside);
+	unlink(path);
 	/* A value that was valid when it was set, and is not with this file. */
 	put_file(path, "{\"set\": [{\"key\": \"a.max\", \"value\": \"6k iops\"},"
 		       " {\"key\": \"b.min\", \"value\": \"lots\"},"
