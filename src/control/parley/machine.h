@@ -26,9 +26,11 @@
 #define PARLEY_MTU     1500  /* bytes */
 #define PARLEY_SAMPLE  10000 /* bytes between two feedback messages */
 #define PARLEY_SETTLE  15    /* periods until senders have settled (§6.3) */
-#define PARLEY_LEAF    WEIR_SEC
-#define PARLEY_RACK    (5 * WEIR_SEC)  /* T^t_rack */
-#define PARLEY_FABRIC  (50 * WEIR_SEC) /* T^t_fabric */
+#define PARLEY_LINE                                                                                \
+	0.9 /* of a machine's link that receivers fill, as in EyeQ: its queue stays empty */
+#define PARLEY_LEAF   WEIR_SEC
+#define PARLEY_RACK   (5 * WEIR_SEC)  /* T^t_rack */
+#define PARLEY_FABRIC (50 * WEIR_SEC) /* T^t_fabric */
 
 /* Return the period for a capacity in bytes/s, of packets (or segments) of so many bytes. */
 static inline weir_time parley_period(double capacity, double packet)

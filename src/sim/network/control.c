@@ -203,7 +203,7 @@ void net_control_meters(struct sim_network *n, uint32_t machine)
 	for (uint32_t k = 0; k < n->n_services; k++)
 		if (net_service(n, machine, k)->bytes[POLICY_NET_IN])
 			step_meter(n, net_service(n, machine, k),
-				n->config->racks[n->machines[machine].rack].rate);
+				PARLEY_LINE * n->config->racks[n->machines[machine].rack].rate);
 	net_push(n, n->now + n->config->period, NET_METERS, machine);
 }
 
@@ -229,7 +229,8 @@ static void divide_machine(struct sim_network *n, uint32_t number, int dir)
 		s->at_share[dir] = s->bytes[dir];
 	}
 	parley_broker_hear(m->own[dir], 0, usage, n->now);
-	parley_broker_step(m->own[dir], n->config->racks[m->rack].rate, n->now);
+	parley_broker_step(m->own[dir],
+		(dir == POLICY_NET_IN ? PARLEY_LINE : 1) * n->config->racks[m->rack].rate, n->now);
 	for (uint32_t k = 0; k < n->n_services; k++)
 		m->services[k].share[dir] = parley_broker_cap(m->own[dir], 0, k);
 }

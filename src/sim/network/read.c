@@ -295,7 +295,7 @@ int sim_network_read(yamldoc_node map, struct sim_network_config *ret, struct we
 		.delay = WEIR_US,
 		.period = PARLEY_PERIOD,
 		.sample = WEIR_SEC,
-		.timeout = 10 * WEIR_MS,
+		.timeout = 200 * WEIR_MS,
 		.message_delay = WEIR_MS,
 		.widest = 1000,
 		.adapt = true,
