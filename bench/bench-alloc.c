@@ -9,7 +9,7 @@
  *         tenants of a real gate, allocation, ledger, and rates set at the gate; half of the jobs
  *         ask for more than they have, and all but a few rates change every time.
  */
-#include "control/adaptbf/law.h"
+#include "control/lend/law.h"
 #include "base/rng.h"
 #include "control/adaptbf/gate.h"
 #include "base/arena.h"
@@ -23,17 +23,17 @@
 
 struct jobs {
 	struct arena memory;
-	struct adaptbf_jobs of;
+	struct lend_jobs of;
 	uint32_t *weight;
 	uint64_t *demand[DEMANDS];
 	int64_t *plain; /* the peer's tokens */
-	struct adaptbf_space space;
+	struct lend_space space;
 };
 
 static void jobs_free(struct jobs *j)
 {
 	arena_free(&j->memory);
-	adaptbf_space_free(&j->space);
+	lend_space_free(&j->space);
 }
 
 static int jobs_new(struct jobs *j, size_t n)
@@ -52,13 +52,13 @@ static int jobs_new(struct jobs *j, size_t n)
 	j->of.reclaim = arena_take(m, n, sizeof(*j->of.reclaim));
 	j->of.initial = arena_take(m, n, sizeof(*j->of.initial));
 	j->plain = arena_take(m, n, sizeof(*j->plain));
-	if (m->failed || adaptbf_space_grow(&j->space, n)) {
+	if (m->failed || lend_space_grow(&j->space, n)) {
 		jobs_free(j);
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < n; i++) {
 		j->weight[i] = (uint32_t)(1 + rng_below(&rng, 100));
-		j->of.tokens[i] = ADAPTBF_NEW;
+		j->of.tokens[i] = LEND_NEW;
 		for (int k = 0; k < DEMANDS; k++)
 			j->demand[k][i] = rng_below(&rng, 40);
 	}
@@ -69,12 +69,12 @@ static int jobs_new(struct jobs *j, size_t n)
 static double measure_adaptbf(struct jobs *j, int steps)
 {
 	int64_t tokens = 20 * (int64_t)j->of.n;
-	struct adaptbf_sums sums;
+	struct lend_sums sums;
 	weir_time begin = bench_cpu_clock();
 
 	for (int i = 0; i < steps; i++) {
 		j->of.demand = j->demand[i % DEMANDS];
-		adaptbf_allocate(&j->of, tokens, &j->space, &sums);
+		lend_allocate(&j->of, tokens, &j->space, &sums);
 	}
 	return (double)(bench_cpu_clock() - begin) / steps / (double)j->of.n;
 }
@@ -134,7 +134,7 @@ struct cycle {
 	struct weir_gate *gate;
 	struct site site;
 	struct adaptbf_gate *driver;
-	struct adaptbf *adaptbf;
+	struct lend *adaptbf;
 	struct weir_req *reqs; /* one per job, reused */
 	weir_node *nodes;
 	weir_time now;
@@ -143,7 +143,7 @@ struct cycle {
 static void cycle_free(struct cycle *c)
 {
 	adaptbf_gate_free(c->driver);
-	adaptbf_free(c->adaptbf);
+	lend_free(c->adaptbf);
 	weir_gate_free(c->gate);
 	free(c->reqs);
 	free(c->nodes);
@@ -152,7 +152,7 @@ static void cycle_free(struct cycle *c)
 static int cycle_new(struct cycle *c)
 {
 	struct weir_gate_config gate = {.nodes = CYCLE_JOBS + 1, .window = 1000000};
-	struct adaptbf_config config = {.rate = 20 * CYCLE_JOBS * 10, .debt = ADAPTBF_DEBT};
+	struct lend_config config = {.rate = 20 * CYCLE_JOBS * 10, .debt = LEND_DEBT};
 	struct adaptbf_gate_leaf *leaves = calloc(CYCLE_JOBS, sizeof(*leaves));
 	int r = -ENOMEM;
 
@@ -173,7 +173,7 @@ static int cycle_new(struct cycle *c)
 	if (r == 0)
 		r = adaptbf_gate_leaves(c->driver, leaves, CYCLE_JOBS);
 	if (r == 0)
-		r = adaptbf_new(&config, &c->adaptbf);
+		r = lend_new(&config, &c->adaptbf);
 	free(leaves);
 	return r;
 }
@@ -225,7 +225,7 @@ static int bench_cycle(struct bench *b)
 			cycle_load(&c, &rng);
 			c.now += 100 * WEIR_MS;
 			begin = bench_cpu_clock();
-			r = adaptbf_step(c.adaptbf, c.now, &adaptbf_gate_ops, c.driver);
+			r = lend_step(c.adaptbf, c.now, &adaptbf_gate_ops, c.driver);
 			sum += bench_cpu_clock() - begin;
 		}
 		bench_sample(&ours, (double)sum / steps / 1e6);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* PARDA with its default period, for a back end that is never as slow as its threshold: with time
@@ -33,11 +34,14 @@ static const struct server {
 	const char *back, *depth; /* of a policy, which is written for it; NULL: none */
 	unsigned tenants;
 	bool volumes; /* each tenant has a volume, with a back end of its own; else a part of one */
+	const char *buckets; /* of each tenant in a plan; NULL: there is no plan */
 } servers[SITE_SERVERS] = {
 	[SITE_BARE] = {SERVE("bare", "--bare", "%s/gated.yaml"), .back = NULL},
 	[SITE_GATED] = {GATED("gated"), "memory:4G", "auto", SITE_TENANTS, false},
 	[SITE_PLANNED] = {GATED("planned"), "memory:4G", "128, profile: planned.profile",
-		SITE_TENANTS, false},
+		SITE_TENANTS, false, "[100, 0.1], [50, 1], [20, 2], [10, 4]"},
+	[SITE_PLANNED_SHORT] = {GATED("short"), "memory:4G", "128, profile: planned.profile",
+		SITE_TENANTS, false, "[0.9, 0.02], [0.8, 0.05], [0.7, 0.2], [0.6, 0.9]"},
 	[SITE_NBDKIT] = {NBDKIT("nbdkit", "memory", "4G"), .back = NULL},
 	/* a rate that is never reached: the cost of the filter itself */
 	[SITE_NBDKIT_RATE] = {NBDKIT("rate", "--filter=rate", "memory", "4G", "rate=1000G"),
@@ -99,8 +103,8 @@ static int write_policy(const struct site *s, const struct server *v, struct wei
 	r = files_create(path, &f, err);
 	if (r < 0)
 		return r;
-	if (v == &servers[SITE_PLANNED])
-		fprintf(f, "state: \"%s\"\n", s->dir);
+	if (v->buckets)
+		fprintf(f, "state: \"%s/%s\"\n", s->dir, v->name);
 	write_exports(v, back, f);
 	fputs("tenants:\n", f);
 	for (unsigned i = 0; i < v->tenants; i++)
@@ -116,8 +120,8 @@ static const char profile[] = "profile: 1\ndepth: 128\nsizes: [4 KiB, 1 MiB]\n"
 			      "write: {work: [{work: [2us, 200us]}]}\n";
 static const char no_digest[] = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/* Write the state of SITE_PLANNED: a plan whose profiles every request fits, so that each is charged to four buckets. */
-static int write_plan(const struct site *s, struct weir_err *err)
+/* Write the state of a server with a plan. Every request fits its profile, and is charged to all buckets. */
+static int write_plan(const struct site *s, const struct server *v, struct weir_err *err)
 {
 	char path[128];
 	FILE *f;
@@ -125,7 +129,10 @@ static int write_plan(const struct site *s, struct weir_err *err)
 
 	snprintf(path, sizeof(path), "%s/planned.profile", s->dir);
 	r = files_write(path, profile, strlen(profile), err);
-	snprintf(path, sizeof(path), "%s/plan.json", s->dir);
+	snprintf(path, sizeof(path), "%s/%s", s->dir, v->name);
+	if (r == 0 && mkdir(path, 0700) < 0)
+		r = weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	snprintf(path, sizeof(path), "%s/%s/plan.json", s->dir, v->name);
 	if (r == 0)
 		r = files_create(path, &f, err);
 	if (r < 0)
@@ -138,8 +145,8 @@ static int write_plan(const struct site *s, struct weir_err *err)
 		fprintf(f,
 			"%s{\"name\": \"t%u\", \"slo\": {\"percentile\": 99, \"latency\": 1}, "
 			"\"bound\": 1, \"stages\": [{\"name\": \"r\", \"unit\": \"time\", "
-			"\"priority\": %u, \"buckets\": [[100, 0.1], [50, 1], [20, 2], [10, 4]]}]}",
-			i ? ", " : "", i, i);
+			"\"priority\": %u, \"buckets\": [%s]}]}",
+			i ? ", " : "", i, i, v->buckets);
 	fputs("]}}\n", f);
 	return files_close(f, path, 0, err);
 }
@@ -202,5 +209,8 @@ int site_new(struct site *s, struct weir_err *err)
 	for (size_t i = 0; r == 0 && i < SITE_SERVERS; i++)
 		if (servers[i].back)
 			r = write_policy(s, &servers[i], err);
-	return r < 0 ? r : write_plan(s, err);
+	for (size_t i = 0; r == 0 && i < SITE_SERVERS; i++)
+		if (servers[i].buckets)
+			r = write_plan(s, &servers[i], err);
+	return r;
 }

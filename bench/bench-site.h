@@ -20,9 +20,10 @@
 #define SITE_CORE    0              /* core of a pinned server */
 
 enum site_server {
-	SITE_BARE,    /* our loop without a gate */
-	SITE_GATED,   /* 50 tenants, each with a weight, a min and a max */
-	SITE_PLANNED, /* the same, with a plan of four pairs for each of them in force */
+	SITE_BARE,          /* our loop without a gate */
+	SITE_GATED,         /* 50 tenants, each with a weight, a min and a max */
+	SITE_PLANNED,       /* the same, with a plan of four pairs for each of them in force … */
+	SITE_PLANNED_SHORT, /* … of less than a second, as those of most traces are */
 	SITE_NBDKIT,
 	SITE_NBDKIT_RATE,
 	SITE_QEMU,

@@ -2,6 +2,7 @@
 /* weir bench: the speed of the parts, against a floor or a peer in the same run. */
 #include "base/no-memory.h"
 #include "bench/bench.h"
+#include "sim/experiment/experiment.h"
 #include "cli/common/verb.h"
 #include "sim/metrics.h"
 #include <errno.h>
@@ -215,6 +216,7 @@ static const struct benchmark {
 	{"gate", bench_gate, true},
 	{"pshift", bench_pshift, true},
 	{"levels", bench_levels, true},
+	{"halves", bench_halves, false},
 	{"pshift-ex123", bench_pshift_ex123, true},
 	{"pshift-fig5", bench_pshift_fig5, false},
 	{"pshift-fig6", bench_pshift_fig6, true},
@@ -244,17 +246,22 @@ static int run_benchmark(struct bench *b, const struct benchmark *what, struct w
 				      : r;
 }
 
-int bench_metrics(const char *name, struct metrics *m, struct weir_err *err)
+int bench_metrics(const struct experiment_bench *from, struct metrics *m, struct weir_err *err)
 {
-	const struct benchmark *what = find_benchmark(name);
+	const struct benchmark *what = find_benchmark(from->name);
 	struct bench *b = calloc(1, sizeof *b);
 	int r;
 
 	if (!b)
 		return no_memory(err);
 	b->runs = 3;
-	r = what ? run_benchmark(b, what, err)
-		 : weir_err_set(err, -EINVAL, "no benchmark '%s'", name);
+	b->from = from;
+	if (!what)
+		r = weir_err_set(err, -EINVAL, "no benchmark '%s'", from->name);
+	else if (from->n_sets && what->run != bench_halves)
+		r = weir_err_set(err, -EINVAL, "benchmark '%s' has nothing to set", from->name);
+	else
+		r = run_benchmark(b, what, err);
 	for (size_t i = 0; r == 0 && i < b->n; i++) {
 		const struct bench_row *row = &b->rows[i];
 

@@ -27,11 +27,13 @@ struct bench_row {
 	bool met;
 };
 
+struct experiment_bench;
 struct bench {
 	struct bench_row rows[48];
 	size_t n;
-	unsigned runs;    /* how often each row is measured */
-	bool runs_given;  /* set by the user: rows that take minutes obey, too */
+	unsigned runs;                       /* how often each row is measured */
+	bool runs_given;                     /* set by the user: rows that take minutes obey, too */
+	const struct experiment_bench *from; /* settings of an experiment; NULL: run by hand */
 	bool quick;       /* a tenth of the work: for a quick check, not for figures */
 	const char *only; /* only rows whose name contains this; NULL: all */
 };
@@ -71,11 +73,12 @@ bench_run bench_alloc, bench_gate, bench_pshift, bench_sim, bench_gateway, bench
 	bench_cluster, bench_plan, bench_net;
 /* The examples and figures of pShift's paper. */
 bench_run bench_levels; /* PriorityMeister §4.7 */
+bench_run bench_halves; /* admission by replay */
 bench_run bench_pshift_ex123, bench_pshift_fig5, bench_pshift_fig6, bench_pshift_fig7;
 int bench_gate_tail(struct bench *b); /* for bench_gate: the slowest single calls */
 bench_run bench_gateway_parda;        /* for bench_hosts: the cost of PARDA at a gateway */
 
 struct metrics;
-/* For experiments: run the benchmark `name` with three runs, and put the rows that have a key as
+/* For experiments: run a benchmark with three runs, and put the rows that have a key as
  * KEY, median, and KEY.spread. Return 0, or a negative errno and a message. */
-int bench_metrics(const char *name, struct metrics *m, struct weir_err *err);
+int bench_metrics(const struct experiment_bench *what, struct metrics *m, struct weir_err *err);

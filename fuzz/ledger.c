@@ -3,50 +3,50 @@
  * books balance, it can step, and it writes the same ledger again. */
 #include "fuzz.h"
 #include "control/adaptbf/facts.h"
-#include "serve/api/facts-json.h"
+#include "serve/show/facts-json.h"
 #include <string.h>
 
-static int64_t one_job(void *driver, weir_time now, struct adaptbf_job *list, size_t max)
+static int64_t one_job(void *driver, weir_time now, struct lend_job *list, size_t max)
 {
 	if (max)
-		list[0] = (struct adaptbf_job){.id = 1, .weight = 1, .queued = 9};
+		list[0] = (struct lend_job){.id = 1, .weight = 1, .queued = 9};
 	return 1;
 }
 
-static int nothing(void *driver, weir_time now, const struct adaptbf_rule *rules, size_t n)
+static int nothing(void *driver, weir_time now, const struct lend_rule *rules, size_t n)
 {
 	return 0;
 }
 
-static void check_books(const struct adaptbf *a)
+static void check_books(const struct lend *a)
 {
-	struct adaptbf_account account;
-	struct adaptbf_state state;
+	struct lend_account account;
+	struct lend_state state;
 	int64_t sum;
 
-	adaptbf_state(a, &state);
+	lend_state(a, &state);
 	sum = state.tombstone;
-	for (size_t i = 0; i < adaptbf_places(a); i++)
-		if (adaptbf_account_at(a, i, &account))
+	for (size_t i = 0; i < lend_places(a); i++)
+		if (lend_account_at(a, i, &account))
 			sum += account.record;
 	MUST(sum == 0);
 }
 
 static void use(const struct facts *facts)
 {
-	static const struct adaptbf_driver_ops ops = {
+	static const struct lend_driver_ops ops = {
 		.name = "fuzz", .jobs = one_job, .apply = nothing};
-	struct adaptbf_config config = {.rate = 100, .debt = {0.5, WEIR_SEC}};
+	struct lend_config config = {.rate = 100, .debt = {0.5, WEIR_SEC}};
 	struct jobnames names = {0};
-	struct adaptbf *a;
+	struct lend *a;
 
 	if (adaptbf_facts_restore(facts, 0, &names, &a) == 0) {
-		MUST(adaptbf_loans(a, NULL, 0) == facts->tables[ADAPTBF_FACTS_LOANS].n);
+		MUST(lend_loans(a, NULL, 0) == facts->tables[ADAPTBF_FACTS_LOANS].n);
 		check_books(a);
-		MUST(adaptbf_configure(a, &config) == 0);
-		MUST(adaptbf_step(a, 0, &ops, NULL) == 0);
+		MUST(lend_configure(a, &config) == 0);
+		MUST(lend_step(a, 0, &ops, NULL) == 0);
 		check_books(a);
-		adaptbf_free(a);
+		lend_free(a);
 	}
 	jobnames_free(&names);
 }

@@ -3,7 +3,7 @@
  * Set any key and value, one line each, in a policy: it is refused with a message and changes
  * nothing, or the value that is then shown can be set again and means the same.
  */
-#include "policy/override.h"
+#include "policy/override/override.h"
 #include "fuzz.h"
 #include <string.h>
 

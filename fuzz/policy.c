@@ -4,7 +4,7 @@
 #include "policy/by-size.h"
 #include "policy/policy.h"
 #include "policy/each.h"
-#include "policy/swap.h"
+#include "policy/knobs/swap.h"
 #include "fuzz.h"
 #include <string.h>
 

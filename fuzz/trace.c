@@ -2,7 +2,7 @@
 /* Read any text as a trace, with the format and the treatment of bad lines chosen by its first
  * byte: it is refused with a message, or its requests are in order and stay the same after
  * writing them in our own format and reading them back. */
-#include "model/trace.h"
+#include "model/trace/trace.h"
 #include "fuzz.h"
 #include <string.h>
 

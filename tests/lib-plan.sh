@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# lib-plan.sh: a trace and a profile for tests of plans. After lib.sh.
+# lib-plan.sh: a trace, a profile and the API for tests of plans. After lib.sh.
 
 # plan_trace NAME...: six bursts of 20 reads, once a second: 0.1 s of work each on a device that does 200 a second
 plan_trace()
@@ -25,4 +25,10 @@ sizes: [4 KiB, 1 MiB]
 read: {inside: {max: 20ms}, work: [{work: [5ms, 5ms]}]}
 write: {inside: {max: 20ms}, work: [{work: [5ms, 5ms]}]}
 END
+}
+
+# api METHOD PATH [FILE]: ask at the socket $api_at: its answer in ./stdout, its status in ./code
+api()
+{
+	curl -s -X "$1" ${3:+--data-binary "@$3"} -o stdout -w '%{http_code}' --unix-socket "$api_at" "http://weir$2" >code
 }

@@ -22,7 +22,8 @@
  *   policy/bounds.c    effective min and max of every tenant in the tree
  *   policy/match.c     the tenant of a request
  *   policy/index.c     an index for match.c
- *   policy/install.c   knobs for a gate, and the cost of requests
+ *   policy/resource.c  resources and exports, and the cost of requests
+ *   policy/knobs/install.c  knobs for a gate
  */
 #ifndef WEIR_POLICY_H
 #define WEIR_POLICY_H

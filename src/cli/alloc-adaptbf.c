@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* alloc-adaptbf: one period of AdapTBF: tokens, records and remainders of every job. */
-#include "control/adaptbf/law.h"
+#include "control/lend/law.h"
 #include "base/arena.h"
 #include "cli/alloc.h"
 #include <errno.h>
@@ -20,18 +20,18 @@ static const struct alloc_range fraction = {.most = 1};
 
 struct jobs {
 	struct arena memory;
-	struct adaptbf_jobs of;
+	struct lend_jobs of;
 	const char **names;
 	double *nodes;
 	uint32_t *weight;
 	uint64_t *demand;
-	struct adaptbf_space space;
+	struct lend_space space;
 };
 
 static void jobs_free(struct jobs *j)
 {
 	arena_free(&j->memory);
-	adaptbf_space_free(&j->space);
+	lend_space_free(&j->space);
 }
 
 static int jobs_new(struct jobs *j, size_t n)
@@ -48,7 +48,7 @@ static int jobs_new(struct jobs *j, size_t n)
 	j->of.remainder = arena_take(m, n, sizeof(*j->of.remainder));
 	j->of.reclaim = arena_take(m, n, sizeof(*j->of.reclaim));
 	j->of.initial = arena_take(m, n, sizeof(*j->of.initial));
-	return m->failed ? -ENOMEM : adaptbf_space_grow(&j->space, n);
+	return m->failed ? -ENOMEM : lend_space_grow(&j->space, n);
 }
 
 /* ---- input */
@@ -70,7 +70,7 @@ static int read_job(const struct alloc_at *at, void *arg, size_t i)
 	double demand = 0;
 	int r = alloc_keys(at, job_keys);
 
-	j->of.tokens[i] = ADAPTBF_NEW;
+	j->of.tokens[i] = LEND_NEW;
 	if (r || (r = alloc_name(at, &j->names[i])) ||
 		(r = alloc_need(at, "nodes", above_0, &j->nodes[i])) ||
 		(r = alloc_need(at, "demand", any_demand, &demand)) ||
@@ -80,7 +80,7 @@ static int read_job(const struct alloc_at *at, void *arg, size_t i)
 		(r = read_fixed(at, "reclaim", fraction, &j->of.reclaim[i])))
 		return r;
 	/* Demand beyond the tokens of any server makes no difference. */
-	j->demand[i] = (uint64_t)ceil(fmin(demand, (double)ADAPTBF_TOKENS));
+	j->demand[i] = (uint64_t)ceil(fmin(demand, (double)LEND_TOKENS));
 	if (j->of.reclaim[i] >= REMAINDER_ONE)
 		return alloc_fail(at, "reclaim", "must be < 1");
 	return 0;
@@ -118,7 +118,7 @@ static json_t *write_job(const struct jobs *j, size_t i)
 }
 
 static int write_out(const struct jobs *j, int64_t tokens, int32_t carry,
-	const struct adaptbf_sums *sums, json_t **ret_out)
+	const struct lend_sums *sums, json_t **ret_out)
 {
 	json_t *list = json_array(), *out;
 
@@ -138,7 +138,7 @@ static int write_out(const struct jobs *j, int64_t tokens, int32_t carry,
 int alloc_adaptbf(json_t *in, json_t **ret_out, struct weir_err *err)
 {
 	struct alloc_at top = {"", in, err};
-	struct adaptbf_sums sums;
+	struct lend_sums sums;
 	double rate, period;
 	int32_t carry = 0;
 	int64_t tokens;
@@ -151,17 +151,17 @@ int alloc_adaptbf(json_t *in, json_t **ret_out, struct weir_err *err)
 		(r = read_fixed(&top, "carry", fraction, &carry)) ||
 		(r = alloc_list(&top, "jobs", &list)))
 		return r;
-	if (!(rate * period < (double)ADAPTBF_TOKENS))
+	if (!(rate * period < (double)LEND_TOKENS))
 		return alloc_fail(&top, "rate", "a period must have fewer than 2^38 tokens");
-	if (json_array_size(list) > ADAPTBF_JOBS)
-		return alloc_fail(&top, "jobs", "must be at most %zu", ADAPTBF_JOBS);
+	if (json_array_size(list) > LEND_JOBS)
+		return alloc_fail(&top, "jobs", "must be at most %zu", LEND_JOBS);
 	r = jobs_new(&jobs, json_array_size(list));
 	if (r == 0)
 		r = alloc_each(&top, "jobs", list, read_job, &jobs);
 	if (r == 0) {
 		weigh(&jobs);
-		tokens = adaptbf_tokens(rate, period, &carry);
-		adaptbf_allocate(&jobs.of, tokens, &jobs.space, &sums);
+		tokens = lend_tokens(rate, period, &carry);
+		lend_allocate(&jobs.of, tokens, &jobs.space, &sums);
 		r = write_out(&jobs, tokens, carry, &sums, ret_out);
 	}
 	jobs_free(&jobs);

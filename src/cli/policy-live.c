@@ -4,7 +4,7 @@
 #include "cli/policy-verb.h"
 #include "cli/common/files.h"
 #include "cli/common/remote.h"
-#include "serve/api/http.h"
+#include "serve/http/http.h"
 #include "base/array.h"
 #include <stdio.h>
 #include <stdlib.h>

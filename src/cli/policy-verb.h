@@ -3,7 +3,7 @@
 #pragma once
 
 #include "policy/policy.h"
-#include "serve/api/policy-show.h"
+#include "serve/show/policy-show.h"
 #include "cli/common/verb.h"
 
 extern const struct verb verb_policy;

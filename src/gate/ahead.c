@@ -24,8 +24,7 @@ POOL_HOT void ahead_head(const struct node *node)
 		return;
 	if (!limits_own(&node->limits))
 		ahead_piece(node->limits.b);
-	if (node->profile)
-		ahead_piece(node->profile);
+	ahead_profile(node);
 }
 
 int ahead_fit(struct ahead *a, uint32_t room)
@@ -56,6 +55,8 @@ static void ahead_steps(struct weir_gate *g, uint32_t to)
 	for (; a->step < to; a->step++) {
 		if (a->step < a->soon)
 			ahead_node(&g->nodes[a->node[a->step]]);
+		if (a->step < a->soon && g->ranked)
+			ahead_rank(&g->nodes[a->node[a->step]]);
 		if (a->step >= AHEAD_LAG && a->step - AHEAD_LAG < a->soon)
 			ahead_head(&g->nodes[a->node[a->step - AHEAD_LAG]]);
 	}

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The gate's functions for requests: submit, next, done, wakeup, cancel. The law is in gate.h; node.h lists the
- * files. */
+/* The gate's functions for requests: next, done, wakeup, cancel. The law is in gate.h; node.h lists the files. */
 #include "gate/ahead.h"
 #include "gate/check.h"
 #include "gate/pending.h"
 #include "gate/turn.h"
 #include <errno.h>
-
-static weir_time gate_time(struct weir_gate *g, weir_time now)
-{
-	if (now > g->now)
-		g->now = now;
-	return g->now;
-}
 
 #define GATE_FEW 2 /* requests passed between one prefetch and the next */
 
@@ -90,6 +82,8 @@ POOL_HOT size_t gate_expire(
 	if (fetch) {
 		for (uint32_t i = 0; i < n; i++)
 			ahead_due(&s->nodes[due[i]]);
+		for (uint32_t i = 0; s->g->ranked && i < n; i++)
+			ahead_rank(&s->nodes[due[i]]);
 		ahead_due_heads(s->g, due, n);
 	}
 	for (uint32_t i = 0; i < n; i++) {
@@ -174,7 +168,8 @@ static bool gate_bytes_full(const struct weir_gate *g)
 	return g->too_large > gate_bytes_room(g, g->in_flight);
 }
 
-static void gate_window_change(struct weir_gate *g, weir_time now, bool full)
+static __attribute__((noinline)) void gate_window_change(
+	struct weir_gate *g, weir_time now, bool full)
 {
 	if (full)
 		g->full_since = now;
@@ -197,109 +192,6 @@ POOL_HOT void gate_window_look(struct weir_gate *g, weir_time now)
 void gate_window(struct weir_gate *g, weir_time now)
 {
 	gate_window_look(g, now);
-}
-
-#define GATE_SOME 64 /* requests of a submit handled at a time: a batch or two */
-
-/* Append a request of this age to its queue. Return true if that was empty. */
-POOL_HOT bool gate_append(
-	struct weir_gate *g, struct node *node, struct weir_req *r, uint64_t age, weir_time now)
-{
-	struct weir_req *tail = node->tail;
-
-	r->submitted = now;
-	r->dispatched = (weir_time)age;
-	r->requests += r->requests == 0;
-	if (__builtin_expect(kind_is_apart(node, r), 0))
-		return kind_append(g, r, now);
-	*(tail ? &tail->next : &node->head) = r;
-	if (tail == node->head)
-		ahead_note_behind(node, tail, r);
-	r->next = NULL;
-	node->tail = r;
-	node->queued++;
-	stats_wait_begin(g, node, now);
-	return !tail;
-}
-
-/* Note that leaf n is no longer idle: weir_gate_next is to check it. */
-POOL_HOT void gate_rouse(struct weir_gate *g, uint32_t n, weir_time now)
-{
-	pending_add(g, n);
-	if (g->tells)
-		kind_sort(g, n, now);
-	ahead_idle(&g->nodes[n]);
-}
-
-/* Append up to GATE_SOME requests. A branch on which queues were empty would be mispredicted: these leaves are noted
- * without a branch, and handled together. */
-static void gate_append_some(
-	struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
-{
-	uint32_t idle[GATE_SOME], n_idle = 0;
-	struct node *nodes = g->nodes;
-	uint64_t age = g->age;
-
-	g->age += n;
-	for (size_t i = 0; i < n; i++) {
-		struct weir_req *r = reqs[i];
-		uint32_t tenant = r->tenant;
-
-		idle[n_idle] = tenant;
-		n_idle += gate_append(g, &nodes[tenant], r, age + i, now);
-	}
-	for (uint32_t k = 0; k < n_idle; k++)
-		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): idle[0 … n_idle) is set */
-		gate_rouse(g, idle[k], now);
-}
-
-/* Return the leaf to which a request belongs; NULL if the request is not valid. */
-POOL_HOT struct node *gate_leaf(const struct weir_gate *g, const struct weir_req *r)
-{
-	if (r->tenant >= g->n_nodes || r->op > WEIR_STATUS)
-		return NULL;
-	struct node *node = &g->nodes[r->tenant];
-
-	return node->flags & NODE_LEAF ? node : NULL;
-}
-
-/* Submit a single request, as many callers do. */
-POOL_HOT int gate_submit_one(struct weir_gate *g, weir_time now, struct weir_req *r)
-{
-	struct node *node = gate_leaf(g, r);
-
-	if (!node)
-		return -EINVAL;
-	check_submit(&r, 1);
-	if (gate_append(g, node, r, g->age++, now))
-		gate_rouse(g, r->tenant, now);
-	g->queued++;
-	g->submitted++;
-	return 0;
-}
-
-static __attribute__((noinline)) int gate_submit_many(
-	struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct node *node = gate_leaf(g, reqs[i]);
-
-		if (!node)
-			return -EINVAL;
-		__builtin_prefetch(node->tail, 1); /* the next request is linked to it */
-	}
-	check_submit(reqs, n);
-	for (size_t i = 0; i < n; i += GATE_SOME)
-		gate_append_some(g, now, reqs + i, n - i < GATE_SOME ? n - i : GATE_SOME);
-	g->queued += (uint32_t)n;
-	g->submitted += n;
-	return 0;
-}
-
-int weir_gate_submit(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
-{
-	now = gate_time(g, now);
-	return n == 1 ? gate_submit_one(g, now, reqs[0]) : gate_submit_many(g, now, reqs, n);
 }
 
 /* Dispatch up to `max` requests and return how many. Check the leaves even if none may pass: the causes of waiting
@@ -417,10 +309,9 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 	return n;
 }
 
-void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
+/* weir_gate_done, without what only some gates need. */
+POOL_HOT void gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
 {
-	now = gate_time(g, now);
-	window_update(&g->window, now, g->in_flight);
 	check_done(reqs, n);
 	for (size_t i = 0; i < n; i++) {
 		struct node *node = &g->nodes[reqs[i]->tenant];
@@ -429,8 +320,6 @@ void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *
 		g->inside -= reqs[i]->bytes;
 		node_area_end(&node->device_area, &node->device_high, (uint64_t)now);
 	}
-	if (g->stats)
-		stats_record(g, reqs, n, now);
 	g->in_flight -= (uint32_t)n;
 	g->served += n;
 	if (g->full && now > g->full_since)
@@ -439,6 +328,24 @@ void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *
 		for (size_t i = 0; i < n; i++)
 			g->full_served += reqs[i]->dispatched < now;
 	gate_window_look(g, now);
+}
+
+static __attribute__((noinline)) void gate_done_many(
+	struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
+{
+	window_update(&g->window, now, g->in_flight);
+	if (g->stats)
+		stats_record(g, reqs, n, now);
+	gate_done(g, now, reqs, n);
+}
+
+void weir_gate_done(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
+{
+	now = gate_time(g, now);
+	if (n == 1 && !g->stats && !window_fractional(&g->window))
+		gate_done(g, now, reqs, 1);
+	else
+		gate_done_many(g, now, reqs, n);
 }
 
 /* Return true if a request waits only for its turn. */

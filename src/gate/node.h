@@ -2,7 +2,8 @@
 /*
  * node: the data structures of a gate, shared by the files of this folder only.
  *
- *   gate.c   the calls: submit, next, done, wakeup, cancel
+ *   gate.c   the calls: next, done, wakeup, cancel
+ *   submit.c the call submit
  *   turn.h   the choice of the next request, and its dispatch
  *   stand.h  the lanes in which a leaf's head waits, or the timer that it waits for
  *   kind.h   separate queues for a leaf's reads, writes and control requests
@@ -322,6 +323,14 @@ static inline void node_set_ready(struct weir_gate *g, unsigned slot, bool ready
 		g->ready_priority &= ~(UINT64_C(1) << slot);
 }
 
+/* Note the time of a call, and return it, or the latest time seen if that is later. */
+POOL_HOT weir_time gate_time(struct weir_gate *g, weir_time now)
+{
+	if (now > g->now)
+		g->now = now;
+	return g->now;
+}
+
 /* ---- areas and clocks (stats.c) */
 
 __extension__ typedef __int128 node_area;
@@ -366,13 +375,18 @@ void stats_sign(const struct weir_gate *g, struct node *node, unsigned queue, ui
 	weir_time now, int64_t times);
 /* Let one request of a queue begin (-1) or cease (1) to wait. */
 void stats_wait(struct weir_gate *g, uint32_t n, unsigned queue, weir_time now, int times);
-/* The same for a leaf's own queue. */
-POOL_HOT void stats_wait_begin(const struct weir_gate *g, struct node *node, weir_time now)
+/* The same for a leaf's own queue, if there are no buckets above and no NODE_TOKENS, */
+POOL_HOT void stats_wait_begin_own(struct node *node, weir_time now)
 {
 	node_area_begin(&node->wait_area, &node->wait_high, (uint64_t)now);
 	if (node->flags & NODE_HELD)
 		node_area_begin(&node->held_area, &node->held_high, (uint64_t)now);
-	else if (g->above || (node->flags & NODE_TOKENS))
+}
+/* and for any leaf's own queue. */
+POOL_HOT void stats_wait_begin(const struct weir_gate *g, struct node *node, weir_time now)
+{
+	stats_wait_begin_own(node, now);
+	if (!(node->flags & NODE_HELD) && (g->above || (node->flags & NODE_TOKENS)))
 		stats_sign(g, node, 0, node->flags & NODE_STATE, now, -1);
 }
 POOL_HOT void stats_wait_end(const struct weir_gate *g, struct node *node, weir_time now)

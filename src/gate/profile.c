@@ -53,6 +53,15 @@ static unsigned profile_shift(const struct profile *p)
 	return shift;
 }
 
+/* Return true if the bucket is narrow at some level. */
+static bool profile_can_be_narrow(const struct profile *p, const struct bucket *b)
+{
+	struct bucket full = *b;
+
+	full.lack = 0;
+	return p->shift || bucket_narrow(&full);
+}
+
 void profile_round(struct profile *p)
 {
 	const bucket_parts one = (bucket_parts)1 << (p->shift = (uint8_t)profile_shift(p));
@@ -64,6 +73,9 @@ void profile_round(struct profile *p)
 		b->rate = profile_rate(b, p->shift) << p->shift & BUCKET_RATE_BITS;
 		b->lack = (b->lack + one - 1) & -one;
 	}
+	p->wide = p->n > PROFILE_FEW;
+	for (unsigned i = 0; i < p->n; i++)
+		p->wide |= p->b[i].ops != WEIR_OPS_ALL || !profile_can_be_narrow(p, &p->b[i]);
 }
 
 /* Return true if the bucket can be narrow now. */
@@ -74,11 +86,11 @@ static bool profile_is_narrow(const struct profile *p, const struct bucket *b)
 
 void profile_changed(struct profile *p)
 {
-	p->narrow = p->n <= PROFILE_FEW;
+	p->narrow = !p->wide;
 	for (unsigned i = 0; i < p->n && p->narrow; i++) {
 		const struct bucket *b = &p->b[i];
 
-		p->narrow = profile_is_narrow(p, b) && b->ops == WEIR_OPS_ALL;
+		p->narrow = profile_is_narrow(p, b);
 		p->lack[i] = (int64_t)(b->lack >> p->shift);
 		p->unit[i] = b->unit;
 		p->rate[i] = b->rate >> p->shift;
@@ -286,8 +298,9 @@ void profile_charge(struct profile *p, const struct weir_req *r)
 {
 	weir_time span = p->fits - p->stamp;
 
-	if (!p->head) {
-		profile_fill(p, p->fits);
+	if (!p->head) { /* the buckets have the levels since the look */
+		if (p->fits > p->stamp)
+			limits_fill_some(p->b, p->n, &p->stamp, p->fits);
 		limits_take(p->b, p->n, r);
 		profile_changed(p);
 		return;

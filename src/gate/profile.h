@@ -33,6 +33,7 @@ struct profile {
 	uint8_t last;              /* narrow: the bucket that was the last to admit a request: a
 	                              hint */
 	uint8_t shift;             /* of lack and rate; 0 if large buckets are not to be narrow */
+	bool wide;                 /* no level makes them narrow */
 	uint32_t most;             /* narrow: the largest cost in range, units */
 	/* changed by knobs only */
 	_Alignas(POOL_LINE) uint64_t rate[PROFILE_FEW]; /* narrow: the buckets' >> shift */

@@ -419,14 +419,10 @@ POOL_HOT bool timer_step(struct timer *t, int64_t to, struct timer_call *c)
 
 void timer_set_all(struct timer *t)
 {
-	for (unsigned k = 0; k < TIMER_LATE; k++) {
-		struct timer_late *late = &t->late[t->n_late++ % TIMER_LATE];
-		uint32_t i = late->next - 1;
+	while (t->n_taken != t->n_late) {
+		const struct timer_late *late = &t->late[t->n_taken++ % TIMER_LATE];
 
-		if (!late->next)
-			continue;
-		late->next = 0;
-		timer_set_now(t, timer_entry(t, i), i, late->tick);
+		timer_set_now(t, timer_entry(t, late->entry), late->entry, late->tick);
 	}
 }
 

@@ -80,7 +80,7 @@ _Static_assert(sizeof(struct timer_slot) == TIMER_WORDS * sizeof(uint32_t), "two
 /* A time to which an entry is to be set. */
 struct timer_late {
 	uint64_t tick;
-	uint32_t next; /* entry + 1; 0: none */
+	uint32_t entry;
 };
 #define TIMER_LATE 4
 
@@ -103,7 +103,7 @@ struct timer {
 	uint64_t moves;              /* entries moved down so far */
 	uint64_t asked;              /* tick to which an entry was set last */
 	struct timer_late late[TIMER_LATE]; /* a ring: times not set yet (timer_set_tick) */
-	uint32_t n_late;                    /* number of times put into it so far */
+	uint32_t n_late, n_taken;           /* number of times put into it, and taken out */
 };
 
 POOL_HOT struct timer_entry *timer_entry(const struct timer *t, uint32_t i)
@@ -179,17 +179,19 @@ POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i,
 {
 	uint32_t s = (uint32_t)(tick >> TIMER_COARSE_BITS) & t->mask;
 	uint32_t old = e->prev / TIMER_WORDS & t->mask; /* its slot, if the entry is in a cell */
-	struct timer_late *late = &t->late[t->n_late++ % TIMER_LATE], before = *late;
+	struct timer_late *late = &t->late[t->n_late % TIMER_LATE], before = *late;
 
 	__builtin_prefetch(&t->count[s], 1);
 	__builtin_prefetch(&t->slots[s], 1);
 	__builtin_prefetch(&t->count[old], 1);
 	__builtin_prefetch(&t->slots[old], 1);
 	timer_wake(t, (int64_t)tick < t->edge[0] ? (int64_t)tick : (int64_t)tick & -TIMER_COARSE);
-	*late = (struct timer_late){tick, i + 1};
+	*late = (struct timer_late){tick, i};
 	t->asked = tick;
-	if (before.next)
-		timer_set_now(t, timer_entry(t, before.next - 1), before.next - 1, before.tick);
+	if (t->n_late++ - t->n_taken < TIMER_LATE)
+		return;
+	t->n_taken++;
+	timer_set_now(t, timer_entry(t, before.entry), before.entry, before.tick);
 }
 /* The same, at the first start of a slot at or after `when`. */
 POOL_HOT void timer_set_coarse(struct timer *t, struct timer_entry *e, uint32_t i, weir_time when)

@@ -453,6 +453,11 @@ POOL_HOT void turn_fetch(const struct stand *s, const struct lane_entry *entry, 
 	ahead_requests(&s->nodes[second]);
 	if (third != LANE_NIL)
 		ahead_node(&s->nodes[third]);
+	if (__builtin_expect(!s->g->ranked, 1))
+		return;
+	ahead_profile(&s->nodes[second]);
+	if (third != LANE_NIL)
+		ahead_rank(&s->nodes[third]);
 }
 
 /* Dispatch the first request of a slot; NULL if the slot is empty, or the first leaf was moved to RESERVED. */

@@ -9,22 +9,12 @@
  *         however long it is.
  */
 #include "load/load-impl.h"
-#include "model/trace.h"
+#include "base/divisor.h"
+#include "model/trace/trace.h"
 #include <errno.h>
 #include <stdio.h>
 
 __extension__ typedef unsigned __int128 load_u128;
-
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
 
 static int check_sizes(struct load_run *r, struct weir_err *err)
 {

@@ -81,8 +81,10 @@ double estimate_work(const struct estimate *e, struct estimate_past *past, unsig
 
 	if (op > 1) /* it moves no data, and no head */
 		bytes = 0;
+	else if (past && e->n_rows[0] + e->n_rows[1] > ESTIMATE_OPS)
+		distance = distance_of(past, offset, offset + bytes);
 	else
-		distance = past ? distance_of(past, offset, offset + bytes) : UINT64_MAX;
+		distance = UINT64_MAX;
 	while (r < last && e->row[kind][r].distance < distance)
 		r++;
 	row = &e->row[kind][r];

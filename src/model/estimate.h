@@ -51,7 +51,7 @@ struct estimate_past {
 	unsigned next;
 };
 
-/* Return a request's work in ns, at least 1, and note it in `past`. NULL: its distance is not known, and counts as the farthest.
+/* Return a request's work in ns, at least 1, and note it in `past` if the table distinguishes distances. NULL: its distance is not known, and counts as the farthest.
  * op: 0 read, 1 write, others cost as a write of no bytes. */
 double estimate_work(const struct estimate *e, struct estimate_past *past, unsigned op,
 	uint64_t offset, uint32_t bytes);

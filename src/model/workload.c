@@ -47,6 +47,7 @@
  *          of 205 ms.
  */
 #include "base/no-memory.h"
+#include "base/divisor.h"
 #include "model/workload-impl.h"
 #include <errno.h>
 #include <math.h>
@@ -141,16 +142,6 @@ static void phase_seek(const struct workload *w, struct phase *p, weir_time at)
 }
 
 /* ---- set-up */
-
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-		a = b;
-		b = rest;
-	}
-	return a;
-}
 
 static void setup_shape(struct workload *w)
 {

@@ -11,7 +11,7 @@
 #include <weir/clock.h>
 #include <weir/err.h>
 #include "base/rng.h"
-#include "model/trace.h"
+#include "model/trace/trace.h"
 #include <stdbool.h>
 #include <stddef.h>
 

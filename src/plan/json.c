@@ -75,9 +75,9 @@ static json_t *parts_json(const struct planning *p, uint32_t i)
 
 static json_t *replayed_json(const struct replay_result *r)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:I}", "latency", number(r->at), "low",
-		number(r->low), "high", number(r->high), "max", number(r->max), "requests",
-		(json_int_t)r->requests);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I}", "latency", number(r->at), "low",
+		number(r->low), "high", number(r->high), "next", number(r->next), "max",
+		number(r->max), "requests", (json_int_t)r->requests);
 }
 
 /* An answer to new tenants explains those, and the tenants that are late: the parts of all are n² numbers. */

@@ -16,14 +16,16 @@
 
 #include "control/meister/plan.h"
 #include "model/estimate.h"
-#include "model/trace.h"
+#include "model/trace/trace.h"
 #include "plan/replay.h"
 #include "policy/plan.h"
 #include <jansson.h>
 
-#define PLAN_DIGEST 65   /* SHA-256 in hex, with its NUL */
-#define PLAN_BEYOND 10   /* requests beyond a percentile, without which it means little */
-#define PLAN_MARGIN 0.30 /* of an slo: what a replayed percentile leaves of it */
+#define PLAN_DIGEST 65 /* SHA-256 in hex, with its NUL */
+#define PLAN_BEYOND 10 /* requests beyond a percentile, without which it means little */
+/* Of an slo: what a replayed percentile leaves of it. This, and the room of the buckets that goes with it, were chosen on the first halves of
+ * recorded traces: each was halved again, and with less some tenants that the one part admitted were late with the other. */
+#define PLAN_MARGIN 0.60
 
 struct planning_stage { /* a resource or a link */
 	const char *name;
@@ -145,7 +147,8 @@ bool planning_crowded(const struct planning *p, uint32_t stage);
 /* Return true if a max holds a tenant's trace, or a min does not fit: then no remedy is sought. */
 bool planning_limited(const struct planning *p);
 
-/* Replay the traces, which were kept. Judged with a margin, the buckets get as much room to grow. If the plan misses an slo by its bounds, its priorities are first searched for slos that are
+/* Replay the traces, which were kept. Judged with a margin m, the buckets get 1 / (1 - m)² times
+ * their rates and sizes. If the plan misses an slo by its bounds, its priorities are first searched for slos that are
  * all larger by one factor. 0, -ENOMEM, or -EINVAL and the reason. */
 struct planning_replay {
 	unsigned alignments;

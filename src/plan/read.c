@@ -2,7 +2,7 @@
 /* read: from a policy, its profiles and its traces to the input of a plan. */
 #include "plan/read-impl.h"
 #include "base/no-memory.h"
-#include "policy/override.h"
+#include "policy/override/override.h"
 #include <errno.h>
 #include <math.h>
 #include <sodium.h>

@@ -92,7 +92,7 @@ static int record(struct run *r, const struct io *io)
 	if (array_grow(&s->latency, &s->room, s->n + 1) < 0 ||
 		array_grow(&s->born, &s->room_born, s->n + 1) < 0)
 		return -ENOMEM;
-	s->born[s->n] = io->born;
+	s->born[s->n] = (struct replay_born){io->born, io->record};
 	s->latency[s->n++] = (double)(io->leaves - io->born) * 1e-9;
 	return 0;
 }
@@ -279,9 +279,12 @@ static void drop_before(struct replay_sample *s, weir_time from)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < s->n; i++)
-		if (s->born[i] >= from)
-			s->latency[n++] = s->latency[i];
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->born[i].at < from)
+			continue;
+		s->latency[n] = s->latency[i];
+		s->born[n++] = s->born[i];
+	}
 	s->n = n;
 }
 

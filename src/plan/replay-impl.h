@@ -12,11 +12,18 @@ struct replay_course { /* of a tenant: how its trace goes round */
 	weir_time period;
 };
 
-struct replay_sample { /* latencies of a tenant, in s, and when its requests arrived */
-	double *latency;
-	weir_time *born;
+struct replay_sample {   /* of a tenant, by request */
+	double *latency; /* s */
+	struct replay_born {
+		weir_time at;
+		uint32_t record;
+	} * born;
 	size_t n, room, room_born;
 };
+
+/* replay-next.c: see replay.h. at: the percentile of the sample. A value, or a negative errno as the result. */
+int replay_next(
+	const struct replay_sample *s, const struct replay_tenant *of, double at, double *ret_next);
 
 /* replay-alignment.c: run one alignment; shift: by tenant; requests that arrive within `horizon` are measured. 0 or a negative errno. */
 int replay_align(const struct replay_input *in, const struct replay_course *course,

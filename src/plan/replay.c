@@ -10,7 +10,7 @@
 #define REQUESTS_MOST 4e6 /* of a trace that is repeated */
 
 struct outcome { /* of an alignment and a tenant */
-	double at, max;
+	double at, next, max;
 	uint64_t requests;
 };
 
@@ -106,18 +106,25 @@ static double select_nth(double *x, size_t n, size_t nth)
 	return x[nth];
 }
 
-static struct outcome measure(struct replay_sample *s, double percentile)
+static int measure(struct replay_sample *s, const struct replay_tenant *of, struct outcome *ret)
 {
-	struct outcome o = {NAN, 0, s->n};
+	struct outcome o = {NAN, NAN, 0, s->n};
+	double *sorted = malloc((s->n + 1) * sizeof(*sorted));
+	int rc = sorted ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; rc == 0 && i < s->n; i++) {
+		sorted[i] = s->latency[i];
 		o.max = fmax(o.max, s->latency[i]);
-	if (s->n) {
-		size_t nth = (size_t)ceil((double)s->n * percentile / 100);
-
-		o.at = select_nth(s->latency, s->n, nth ? nth - 1 : 0);
 	}
-	return o;
+	if (rc == 0 && s->n) {
+		size_t nth = (size_t)ceil((double)s->n * of->percentile / 100);
+
+		o.at = select_nth(sorted, s->n, nth ? nth - 1 : 0);
+		rc = replay_next(s, of, o.at, &o.next);
+	}
+	free(sorted);
+	*ret = o;
+	return rc;
 }
 
 static void draw_shifts(const struct replay *r, struct rng *rng, weir_time *group, weir_time *ret)
@@ -156,8 +163,7 @@ static void run_alignment(void *arg, size_t number)
 	}
 	for (size_t i = 0; samples && i < n; i++) {
 		if (rc == 0)
-			r->outcome[number * n + i] =
-				measure(&samples[i], in->tenants[i].percentile);
+			rc = measure(&samples[i], &in->tenants[i], &r->outcome[number * n + i]);
 		free(samples[i].latency);
 		free(samples[i].born);
 	}
@@ -181,7 +187,7 @@ static double student(unsigned n)
 /* Alignments without a request of the slo's kind do not count. */
 static struct replay_result combine(const struct replay *r, uint32_t tenant)
 {
-	struct replay_result to = {.low = NAN, .high = NAN};
+	struct replay_result to = {.low = NAN, .high = NAN, .next = NAN};
 	double squares = 0, half;
 	unsigned n = 0;
 
@@ -193,6 +199,7 @@ static struct replay_result combine(const struct replay *r, uint32_t tenant)
 		n++;
 		squares += (o->at - to.at) * (o->at - to.at) * (n - 1) / n; /* Welford */
 		to.at += (o->at - to.at) / n;
+		to.next = fmax(to.next, o->next);
 		to.max = fmax(to.max, o->max);
 		to.requests += o->requests;
 	}

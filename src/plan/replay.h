@@ -25,7 +25,7 @@
 #include "control/meister/plan.h"
 #include "model/estimate.h"
 #include "model/station.h"
-#include "model/trace.h"
+#include "model/trace/trace.h"
 
 /* The pieces of which a gateway makes a request at a resource: STATION_PIECE bytes each, but no more than REPLAY_PIECES, those of 32 MiB, the
  * largest request of a client. A trace from elsewhere may have larger ones. */
@@ -78,6 +78,7 @@ struct replay_input {
 struct replay_result { /* of a tenant; s */
 	double at;     /* the percentile: mean over the alignments; NAN: no request was measured */
 	double low, high; /* its interval; NAN with one alignment */
+	double next;      /* what it may be in a span to come; NAN as `at` */
 	double max;
 	uint64_t requests;
 };

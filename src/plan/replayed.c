@@ -23,7 +23,8 @@ bool planning_holds(const struct planning *p, uint32_t i)
 	if (!r)
 		return planning_miss(p, i) <= 0;
 	/* NAN: no request of the kind of the slo */
-	return !(r->at > p->tenants[i].slo * (1 - p->margin)) && !(r->high > p->tenants[i].slo);
+	return !(r->at > p->tenants[i].slo * (1 - p->margin)) &&
+	       !(fmax(r->high, r->next) > p->tenants[i].slo);
 }
 
 bool planning_feasible(const struct planning *p)
@@ -90,10 +91,10 @@ static int loosen(struct planning *p)
 
 /* ---- room to grow */
 
-/* A replay that demands a margin leaves the same to the buckets: a tenant that sends 1 / (1 − margin) of its trace is still in profile. Its
- * slo was judged by what its trace sends, so that costs no admission; with buckets that the trace just fits, every growth is best
+/* A replay that demands a margin leaves room to the buckets, too: a tenant may send `growth` times its trace before it is out of profile.
+ * Its slo was judged by what its trace sends, so that costs no admission; with buckets that the trace just fits, every growth is best
  * effort, and late. Bounds are those of the larger buckets. */
-static int widen(struct planning *p, double margin)
+static int widen(struct planning *p, double growth)
 {
 	uint32_t *priority = calloc(p->plan.system.n_hops + 1, sizeof(*priority));
 	struct plan plan;
@@ -107,8 +108,8 @@ static int widen(struct planning *p, double margin)
 			double most = plan_rate_most(p->stages[h->stage].rate);
 
 			for (unsigned n = 0; n < h->n; n++) {
-				h->pair[n].rate = fmin(most, h->pair[n].rate / (1 - margin));
-				h->pair[n].size /= 1 - margin;
+				h->pair[n].rate = fmin(most, h->pair[n].rate * growth);
+				h->pair[n].size *= growth;
 			}
 			h->n = (unsigned)meister_pairs_reduce(h->pair, h->n);
 		}
@@ -225,7 +226,7 @@ int planning_replay(struct planning *p, const struct planning_replay *how, struc
 		rc = loosen(p);
 	if (rc == 0 && how->judge && how->margin > 0) {
 		rc = own_hops(p);
-		rc = rc < 0 ? rc : widen(p, how->margin);
+		rc = rc < 0 ? rc : widen(p, 1 / ((1 - how->margin) * (1 - how->margin)));
 	}
 	if (rc == 0) {
 		set_stages(p, &s);

@@ -2,7 +2,7 @@
 /* traced: from the trace of a tenant to its buckets at each stage of its path. */
 #include "plan/read-impl.h"
 #include "base/no-memory.h"
-#include "model/trace-tenant.h"
+#include "model/trace/tenant.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
  */
 #include "policy/folder.h"
 #include "policy/index.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,7 @@ static int by_key(const void *a, const void *b)
 	return x->match < y->match ? -1 : x->match > y->match;
 }
 
+#define UNMATCHED 100 /* exports without a tenant that are counted */
 /* About a second of work. Patterns that differ at their beginning or end are not compared with each
  * other, so no usual policy comes near. */
 #define PAIRS_MAX (1u << 22)
@@ -183,6 +185,25 @@ static void warn_match(struct policy_reading *r, const struct weir_tenant *t, bo
 	}
 }
 
+/* Write one line for all exports whose clients are all refused, at the place of the first. */
+static void warn_unmatched(struct policy_reading *r)
+{
+	const struct weir_policy *p = r->policy;
+	const struct weir_export *first = NULL;
+	char more[40] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_exports && n < UNMATCHED; i++)
+		if (!policy_match_serves(p, p->exports[i].name) && !n++)
+			first = &p->exports[i];
+	if (n > 1)
+		snprintf(more, sizeof(more), " and %s%zu more", n == UNMATCHED ? "at least " : "",
+			n - 1);
+	if (first)
+		policy_warn_at(r, first->at, "no tenant matches export '%s'%s: clients are refused",
+			first->name, more);
+}
+
 static void warn_matches(struct policy_reading *r)
 {
 	const struct weir_policy *p = r->policy;
@@ -192,6 +213,8 @@ static void warn_matches(struct policy_reading *r)
 		any |= p->tenants[i].n_match > 0;
 	for (size_t i = 0; i < p->n_tenants; i++)
 		warn_match(r, &p->tenants[i], any);
+	if (any)
+		warn_unmatched(r);
 }
 
 /* ---- exports */

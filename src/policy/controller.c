@@ -145,7 +145,7 @@ void policy_settings_set(
 
 /* ---- a version of the policy, as controllers see it */
 
-static struct controller_tenant tenant_of(const struct controller_version *v, size_t i)
+struct controller_tenant policy_version_tenant(const struct controller_version *v, size_t i)
 {
 	const struct weir_tenant *t = &((const struct weir_policy *)v->of)->tenants[i];
 
@@ -190,7 +190,7 @@ struct controller_version policy_version(const struct weir_policy *p, const stru
 		.capacity = {r->capacity[0].per_second, r->capacity[1].per_second},
 		.depth = r->depth,
 		.cluster = {p ? p->cluster.name : NULL, p ? p->cluster.period : 0},
-		.tenant = tenant_of,
+		.tenant = policy_version_tenant,
 		.tokens = tokens_of,
 		.shares = shares_of,
 		.of = p,

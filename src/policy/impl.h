@@ -242,6 +242,8 @@ uint64_t policy_match_end(const struct weir_match *m, const uint8_t lens[POLICY_
 bool policy_match_fits(const struct weir_match *m, const struct weir_who *who);
 /* Return the owner of the most specific match, which may be a template's tenant; else the default tenant, else -ENOENT. */
 int policy_match_owner(const struct weir_policy *p, const struct weir_who *who);
+/* Return true if some client of the export has a tenant, or a template makes one for it. */
+bool policy_match_serves(const struct weir_policy *p, const char *export_);
 /* -1, 0, 1: a is less, equally, more specific than b. */
 int policy_match_compare(const struct weir_match *a, const struct weir_match *b);
 /* Return true if a request can match both. */
@@ -255,7 +257,7 @@ struct policy_claim {
 	const struct weir_bucket_spec *profile;
 };
 
-/* policy/install.c: get a tenant's buckets: for each slot of max two hold buckets, for each of min
+/* policy/knobs/install.c: get a tenant's buckets: for each slot of max two hold buckets, for each of min
  * one of R-tokens; then, in a part, those of its `lab`, a plan's and a controller's. Return their number; ret has room for
  * POLICY_BUCKETS. */
 #define POLICY_BUCKETS (WEIR_LIMITS * 3 + POLICY_LAB_PROFILES + 2 + POLICY_CLAIM_PAIRS + 2)

@@ -311,6 +311,22 @@ int policy_match_owner(const struct weir_policy *p, const struct weir_who *who)
 	return c.owner;
 }
 
+bool policy_match_serves(const struct weir_policy *p, const char *export_)
+{
+	const struct weir_who any = {.export_ = export_};
+
+	if (!p->n_tenants || policy_match_owner(p, &any) >= 0)
+		return true;
+	for (size_t i = 0; i < p->n_tenants; i++)
+		for (unsigned k = 0; k < p->tenants[i].n_match; k++) {
+			const char *pattern = p->tenants[i].match[k].export_;
+
+			if (!pattern || policy_pattern_fits(pattern, export_))
+				return true;
+		}
+	return false;
+}
+
 bool policy_match_same(const struct weir_match *a, const struct weir_match *b)
 {
 	return same_text(a->export_, b->export_) && same_text(a->client, b->client) &&

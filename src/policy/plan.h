@@ -13,7 +13,7 @@ bool policy_cluster_elsewhere(const struct weir_policy *p, const char *name);
 /* Return the most requests inside: the depth, or the most to which its controller raises it; below 1: not stated. */
 double policy_plan_depth(const struct weir_resource *r);
 
-/* Write the one or two hold buckets of a part of a max (policy/install.c); return their number. */
+/* Write the one or two hold buckets of a part of a max (policy/knobs/install.c); return their number. */
 unsigned policy_install_max(
 	const struct weir_limit *max, double part, struct weir_bucket_spec ret[2]);
 

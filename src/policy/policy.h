@@ -328,6 +328,8 @@ void policy_resource_default(const char *name, struct weir_resource *ret_resourc
  * bounds: by tenant; NULL if there is no cluster. All are borrowed. */
 struct controller_version policy_version(const struct weir_policy *p, const struct weir_resource *r,
 	const struct weir_bounds *bounds);
+/* Its tenant i: of v->of, a policy. */
+struct controller_tenant policy_version_tenant(const struct controller_version *v, size_t i);
 
 /* Copy a policy with all its strings, to change a value in the copy. 0 or -ENOMEM. Freed by weir_policy_free, like the
  * original. */

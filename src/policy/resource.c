@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resource: resources and exports. */
+/*
+ * resource: resources and exports, and what requests cost them.
+ *
+ * LAW     A request costs ⌈bytes / io_unit⌉ requests, at least 1, and its bytes; a flush costs
+ *         flush_cost requests and a trim trim_cost, whatever its length, and no bytes.
+ */
 #include "policy/impl.h"
 #include <stdlib.h>
 #include <search.h>
@@ -382,4 +387,27 @@ void policy_resource_read_exports(struct policy_reading *r, yamldoc_node exports
 		add_whole_resources(r);
 	tdestroy(r->export_names, keep);
 	r->export_names = NULL;
+}
+
+/* ---- costs */
+
+uint32_t weir_policy_cost(const struct weir_resource *r, enum weir_op op, uint64_t bytes)
+{
+	uint64_t units;
+
+	if (op == WEIR_STATUS)
+		return 1;
+	if (op == WEIR_FLUSH)
+		return (uint32_t)r->flush_cost;
+	if (op == WEIR_TRIM)
+		return (uint32_t)r->trim_cost;
+	units = bytes / r->io_unit + (bytes % r->io_unit != 0);
+	return units == 0 ? 1 : units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
+}
+
+uint32_t weir_policy_cost_bytes(enum weir_op op, uint64_t bytes)
+{
+	if (op == WEIR_FLUSH || op == WEIR_TRIM || op == WEIR_STATUS)
+		return 0;
+	return bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
 }

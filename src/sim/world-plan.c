@@ -15,7 +15,7 @@
 #include "base/no-memory.h"
 #include "control/meister/frontier.h"
 #include "control/meister/system.h"
-#include "sim/world.h"
+#include "sim/world-trace.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -66,57 +66,7 @@ static bool is_link(const struct world *w, const struct world_gate *g)
 	return !g->host && g->station >= w->stations + w->scenario->n_devices;
 }
 
-/* ---- traces */
-
-static int add_workload(struct world *w, const struct world_load *l, struct trace *to, size_t *room,
-	struct weir_err *err)
-{
-	struct workload *source;
-	struct workload_io io;
-	int r = world_load_source(w, l->tenant, l->config, 0, &source, err);
-
-	if (r)
-		return r;
-	while (r == 0 && workload_next(source, 0, &io) && io.at < w->scenario->duration) {
-		r = array_grow(&to->records, room, to->n + 1);
-		if (r == 0)
-			to->records[to->n++] = (struct trace_record){
-				.at = io.at, .offset = io.offset, .bytes = io.bytes, .op = io.op};
-	}
-	workload_free(source);
-	return r < 0 ? no_memory(err) : 0;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct trace_record *x = a, *y = b;
-
-	return (x->at > y->at) - (x->at < y->at);
-}
-
-static int make_trace(
-	struct world *w, const struct world_tenant *t, struct trace *ret, struct weir_err *err)
-{
-	size_t room = 0;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < t->n_loads; i++)
-		if (!t->loads[i].config->stopped)
-			r = add_workload(w, &t->loads[i], ret, &room, err);
-	if (r == 0 && ret->n == 0)
-		r = weir_err_set(err, -EINVAL, "plan: '%s' sends no request", tenant_of(t)->path);
-	if (r == 0 && t->n_loads > 1)
-		qsort(ret->records, ret->n, sizeof(*ret->records), by_time);
-	return r;
-}
-
-static bool is_open(const struct world_tenant *t)
-{
-	for (size_t i = 0; i < t->n_loads; i++)
-		if (t->loads[i].closed)
-			return false;
-	return t->n_loads > 0;
-}
+/* ---- the work of requests */
 
 /* Return a request's work at a stage, in s or in bytes. */
 static double work_of(const struct planning *p, const struct world_gate *g, bool request,
@@ -286,7 +236,7 @@ static int add_item(struct planning *p, struct world_tenant *t, struct weir_err 
 	t->plan = calloc(1, sizeof(*t->plan));
 	if (!t->plan)
 		return no_memory(err);
-	r = make_trace(p->w, t, &to->trace, err);
+	r = world_trace_make(p->w, t, &to->trace, err);
 	if (r == 0)
 		r = add_gates(p, to, err);
 	free(to->trace.records);
@@ -355,7 +305,7 @@ static int add_items(struct planning *p, struct weir_err *err)
 	for (uint32_t i = 0; r == 0 && i < p->w->n_tenants; i++) {
 		struct world_tenant *t = &p->w->tenants[i];
 
-		if (tenant_of(t)->slo_percentile > 0 && is_open(t))
+		if (tenant_of(t)->slo_percentile > 0 && world_trace_is_open(t))
 			r = add_item(p, t, err);
 	}
 	return r;

@@ -27,8 +27,8 @@ ARROWS = {  # room: the rooms that it may need
 # Inside serve a folder may need the folders of the lines above its own.
 SERVE = [
     {"loop"},
-    {"back", "drive", "store"},
-    {"front"},
+    {"back", "drive", "http", "show", "store"},
+    {"front", "gateway/plan"},
     {"resource"},
     {"gateway"},
     {"host"},
@@ -40,10 +40,7 @@ KNOWN = {
     ("sim", "sim/control"),
     ("sim", "sim/scenario"),
     ("serve/resource", "serve/gateway"),
-    ("serve/resource", "serve/host"),
     ("serve/gateway", "serve/host"),
-    ("serve/gateway", "serve/api"),
-    ("serve/host", "serve/api"),
 }
 PURE = {"base", "wire", "gate", "model", "policy", "control"}
 # stdio.h is needed for snprintf; purity.py checks that nothing prints. emmintrin.h and stdatomic.h have instructions and no
@@ -67,10 +64,14 @@ def load_house():
 
 
 def layer(folder):
-    """Return the layer of a folder inside serve, or None if SERVE does not have it."""
-    names = folder.split("/")
-    found = [i for i, names_of in enumerate(SERVE) if len(names) > 1 and names[1] in names_of]
-    return found[0] if found else None
+    """Return the layer of a folder inside serve, that of the longest name which SERVE has, or None."""
+    names = folder.split("/")[1:]
+    while names:
+        for i, names_of in enumerate(SERVE):
+            if "/".join(names) in names_of:
+                return i
+        names.pop()
+    return None
 
 
 def allowed(a, b):

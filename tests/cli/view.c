@@ -121,6 +121,35 @@ static void differences(void)
 	json_decref(two);
 }
 
+/* Two tenants with equal weights, where of each hundred requests of `a` and of all so many wait. */
+static void with_waits(int of_a, int of_all)
+{
+	json_t *now = snapshot(200, tenant("a", true, 1000, 1.0, json_array()),
+		tenant("b", true, 3000, 1.0, json_array()), 4000, 10);
+	json_t *a = json_array_get(json_object_get(now, "tenants"), 0),
+	       *disk = json_array_get(json_object_get(now, "resources"), 0);
+	struct view v;
+
+	json_object_set_new(a, "dispatched", json_integer(1000));
+	json_object_set_new(a, "waited", json_integer(10 * of_a));
+	json_object_set_new(disk, "dispatched", json_integer(4000));
+	json_object_set_new(disk, "waited", json_integer(40 * of_all));
+	CHECK_INT(view_make(NULL, now, &v), 0);
+	lines(view_write_idle_gates, &v);
+	view_free(&v);
+	json_decref(now);
+}
+
+/* A tenant that gets less than is due although nothing waits: its weight does not act. */
+static void weights_without_waits(void)
+{
+	with_waits(50, 2);
+	has("disk: 2.0% of its requests wait: weights do not act while it is faster than its "
+	    "clients");
+	with_waits(50, 20);
+	CHECK(!*text);
+}
+
 /* With a filter, a tenant's part is still of everything that its resource served, and only idle tenants are counted as
  * left out. A tenant without a client is due nothing. */
 static void some_of_many(void)
@@ -406,6 +435,7 @@ int main(void)
 {
 	RUN(slos);
 	RUN(differences);
+	RUN(weights_without_waits);
 	RUN(some_of_many);
 	RUN(many);
 	RUN(begun_again);

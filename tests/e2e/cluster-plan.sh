@@ -39,10 +39,7 @@ exports: [{name: db, resource: s$s, size: 4 MiB}, {name: web, resource: s$s, off
 tenants: tenants.yaml
 END
 done
-api() # METHOD PATH [FILE]: at the controller: its answer in ./stdout, its status in ./code
-{
-	curl -s -X "$1" ${3:+--data-binary "@$3"} -o stdout -w '%{http_code}' --unix-socket c.api "http://weir$2" >code
-}
+api_at=c.api
 answers() # STATUS
 {
 	[ "$(cat code)" = "$1" ] || fail "$(cat code), not $1: $(cat stdout)"

@@ -7,10 +7,7 @@
 . "$WEIR_SOURCE/tests/lib-kept.sh"
 
 command -v curl >/dev/null || skip "no curl"
-api() # METHOD PATH [FILE]: its answer in ./stdout, its status in ./code
-{
-	curl -s -X "$1" ${3:+--data-binary "@$3"} -o stdout -w '%{http_code}' --unix-socket api.sock "http://weir$2" >code
-}
+api_at=api.sock
 
 plan_trace db.trace web.trace
 plan_profile ssd1.profile

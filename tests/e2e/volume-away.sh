@@ -6,13 +6,14 @@
 . "$WEIR_SOURCE/tests/lib-kept.sh"
 
 mkdir vm near
-truncate -s 1M near/add.img
+truncate -s 1M near/add.img vm/own.raw
 cat >weir.yaml <<END
 listen: "unix:$here/s.sock"
 classes: {gold: {weight: 4}, lead: {weight: 1}}
 resources:
   - name: far
     volumes:
+      - {name: own, back: "file:$here/vm/own.raw"}
       - {dir: $here/vm, match: "*.raw", name: "vm-{stem}"}
       - {dir: $here/never}
   - name: near
@@ -40,6 +41,10 @@ until_ok eval 'weir status | grep "^remark: dir $here/vm is away: "'
 changes 2
 run 0 weir policy apply weir.yaml
 run 0 there vm-1
+# a volume with a name is the same one, and no other stands for its file
+run 0 there own
+run 0 weir volume list
+hasnt stdout vm-own
 # its file cannot be deleted now, and would come back with the folder
 run 1 weir volume rm vm-1
 has stderr "dir $here/vm is away: "
@@ -48,6 +53,8 @@ serve_stop gate
 
 # ---- a start without the folder
 
+sed -i '/name: own/d' weir.yaml
+rm away/own.raw
 serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
 changes 3
 has state/volumes.json '"vm-1"'

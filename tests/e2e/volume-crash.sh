@@ -4,18 +4,12 @@
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
+. "$WEIR_SOURCE/tests/lib-volume.sh"
 
 command -v cc >/dev/null || skip "no C compiler"
 cc -O2 -shared -fPIC -o kill-shim.so "$WEIR_SOURCE/tests/e2e/kill-shim.c"
 
-mkdir vm
-cat >weir.yaml <<END
-listen: "unix:$here/s.sock"
-classes: {gold: {weight: 4}}
-resources:
-  - name: nvme0
-    volumes: [{dir: $here/vm, match: "*.raw", name: "vm-{stem}"}]
-END
+vm_policy
 
 whole=0
 none=0

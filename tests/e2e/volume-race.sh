@@ -4,15 +4,9 @@
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 . "$WEIR_SOURCE/tests/lib-kept.sh"
+. "$WEIR_SOURCE/tests/lib-volume.sh"
 
-mkdir vm
-cat >weir.yaml <<END
-listen: "unix:$here/s.sock"
-classes: {gold: {weight: 4}}
-resources:
-  - name: nvme0
-    volumes: [{dir: $here/vm, match: "*.raw", name: "vm-{stem}"}]
-END
+vm_policy
 serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
 python3 -B - <<'END' || fail "folders, the API and SIGHUP at once: $(tail -3 gate.log)"
 import http.client, json, os, signal, socket, threading, time

@@ -272,7 +272,8 @@ serve_stop gate
 cat >each.yaml <<END
 listen: "unix:$here/s.sock"
 resources:
-  - {name: r, volumes: [{name: vm-1, back: "memory:1M"}, {name: by-uid, back: "memory:1M"}]}
+  - {name: r, volumes: [{name: vm-1, back: "memory:1M"}, {name: by-uid, back: "memory:1M"},
+    {name: loose, back: "memory:1M"}]}
 tenants:
   - {name: vms, each: {match: {export: "vm-*"}}}
   - {name: users, each: {match: {export: "by-*", uid: "*"}}}
@@ -281,4 +282,10 @@ serve gate --api "unix:$here/api.sock" each.yaml
 run 0 weir volume list -o json
 has stdout '"tenant": "vms/vm-1"'
 hasnt stdout others
+# no tenant matches the third: it is named
+run 0 weir volume list
+has stdout "loose: no tenant matches it: its clients are refused"
+hasnt stdout "by-uid: no tenant"
+run 0 weir policy check each.yaml
+has stderr "each.yaml:4:5: no tenant matches export 'loose': clients are refused (warning)"
 serve_stop gate

@@ -122,6 +122,26 @@ if command -v nbdkit >/dev/null; then
 	until_ok grep "volume-removed volume=hangs" gate.log
 	[ "$took" -lt 400 ] || fail "DELETE took $took ms while the upstream hangs" # a second is the wait for other changes
 	echo "DELETE of a volume that hangs took $took ms"
+
+	# ---- an upstream that is added and does not answer delays no other change and no client; it is served once it answers
+
+	kill -STOP "$(cat up.pid)"
+	hangs="nbd+unix:///?socket=$here/up.sock"
+	sed "s|^tenants:|  - {name: more, volumes: [{name: m, back: \"$hangs\"}, {name: n, back: \"nbd://no.such.host:1/n\"}]}\n&|" weir.yaml >hang.yaml
+	weir policy apply hang.yaml >apply.out 2>&1 &
+	apply=$!
+	before=$(date +%s%N)
+	run 0 weir volume add disk late "$hangs"
+	run 0 weir set a.weight 2
+	run 0 there a
+	took=$((($(date +%s%N) - before) / 1000000))
+	wait "$apply" || fail "apply: $(cat apply.out)"
+	[ "$took" -lt 1500 ] || fail "two changes and a client took $took ms beside an upstream that hangs" # 2 s was the wait for each
+	echo "two changes and a client took $took ms beside an upstream that hangs"
+	run 0 weir policy apply weir.yaml
+	kill -CONT "$(cat up.pid)"
+	run 0 there late
+	run 0 weir volume rm late
 fi
 
 # ---- a bad volume changes nothing
@@ -130,6 +150,10 @@ sed 's/file:d.raw/file:absent.raw/' more.yaml >bad.yaml
 run 2 weir policy apply bad.yaml
 has stderr "bad.yaml:9:9: volume 'd': "
 has stderr "absent.raw: "
+sed 's/file:d.raw/file:a.raw/' more.yaml >bad.yaml
+run 2 weir policy apply bad.yaml
+has stderr "bad.yaml:9:9: volume 'd': "
+has stderr "a.raw: is the file of volume 'a'"
 # Through the API a volume may be a file only where the gateway's own file has volumes.
 for file in /etc/passwd ../../etc/passwd link.raw; do
 	ln -sf /etc/passwd link.raw

@@ -2,7 +2,7 @@
 /* The load against correct and incorrect servers. */
 #include "load/load.h"
 #include "serve/load-server.h"
-#include "model/trace.h"
+#include "model/trace/trace.h"
 
 static struct load_job job;
 static struct load_result result;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* replay: no request is later than its bound, whatever the traces and the alignment; percentiles; groups; odd traces. */
-#include "plan/replay.h"
+#include "plan/replay-impl.h"
 #include "base/rng.h"
 #include "test.h"
 #include <weir/gate.h>
@@ -190,47 +190,65 @@ static void repeatable(void)
 	plan_free(&p);
 }
 
+/* Two tenants of one trace at one stage, the second of lower priority. */
+enum { PAIR_MOST = 100 };
+struct pair {
+	double work[PAIR_MOST], *works[1];
+	struct trace_record records[PAIR_MOST];
+	struct trace trace;
+	struct plan_hop hop;
+	uint32_t priority[2];
+	struct replay_stage stage;
+	struct replay_tenant tenants[2];
+	struct replay_input in;
+	struct replay_result result[2];
+};
+
+/* Make n requests of 1 ms in bursts of ten, 10 s apart. */
+static void pair_make(struct pair *p, size_t n)
+{
+	struct meister_arrival arrivals[PAIR_MOST];
+
+	*p = (struct pair){.works = {p->work},
+		.trace = {.records = p->records, .n = n},
+		.priority = {0, 1},
+		.stage = {.rate = 1, .depth = 1},
+		.in = {.stages = &p->stage,
+			.tenants = p->tenants,
+			.n_stages = 1,
+			.n_tenants = 2,
+			.alignments = 8,
+			.seed = 3}};
+	for (size_t i = 0; i < n; i++) {
+		p->work[i] = 1e-3;
+		p->records[i].at = (weir_time)(i / 10) * 10 * WEIR_SEC;
+		arrivals[i] = (struct meister_arrival){(double)p->records[i].at * 1e-9, 1e-3};
+	}
+	CHECK_INT(plan_hop_of(arrivals, n, 4, 1, &p->hop), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		p->tenants[i] = (struct replay_tenant){.trace = &p->trace,
+			.hop = &p->hop,
+			.n_hops = 1,
+			.work = p->works,
+			.priority = &p->priority[i],
+			.percentile = 95};
+}
+
 /* Two tenants with one burst each: shifted apart neither waits for the other, together one of them does. */
 static void together(void)
 {
-	struct replay_result result[2];
-	double work[100], *works[1] = {work};
-	struct trace_record records[100];
-	struct trace trace = {.records = records, .n = 100};
-	struct meister_arrival arrivals[100];
-	struct plan_hop hop = {0};
-	uint32_t priority[2] = {0, 1};
-	struct replay_stage stage = {.rate = 1, .depth = 1};
-	struct replay_tenant tenants[2];
-	struct replay_input in = {.stages = &stage,
-		.tenants = tenants,
-		.n_stages = 1,
-		.n_tenants = 2,
-		.alignments = 8,
-		.seed = 3};
+	struct pair p;
 
-	for (int i = 0; i < 100; i++) { /* 10 ms of work at once, then nothing for a long time */
-		work[i] = 1e-3;
-		records[i] = (struct trace_record){.at = (i / 10) * 10 * WEIR_SEC};
-		arrivals[i] = (struct meister_arrival){(double)records[i].at * 1e-9, 1e-3};
-	}
-	CHECK_INT(plan_hop_of(arrivals, 100, 4, 1, &hop), 0);
-	for (uint32_t i = 0; i < 2; i++)
-		tenants[i] = (struct replay_tenant){.trace = &trace,
-			.hop = &hop,
-			.n_hops = 1,
-			.work = works,
-			.priority = &priority[i],
-			.group = i,
-			.percentile = 95};
-	CHECK_INT(replay_run(&in, result), 0);
-	CHECK_NEAR(result[0].max, 0.010, 1e-6);
-	CHECK_NEAR(result[1].max, 0.010, 1e-6);
-	CHECK_NEAR(result[1].at, 0.010, 1e-6);
-	tenants[1].group = 0;
-	CHECK_INT(replay_run(&in, result), 0);
-	CHECK_NEAR(result[0].max, 0.010, 1e-6);
-	CHECK_NEAR(result[1].max, 0.020, 1e-6);
+	pair_make(&p, 100);
+	p.tenants[1].group = 1;
+	CHECK_INT(replay_run(&p.in, p.result), 0);
+	CHECK_NEAR(p.result[0].max, 0.010, 1e-6);
+	CHECK_NEAR(p.result[1].max, 0.010, 1e-6);
+	CHECK_NEAR(p.result[1].at, 0.010, 1e-6);
+	p.tenants[1].group = 0;
+	CHECK_INT(replay_run(&p.in, p.result), 0);
+	CHECK_NEAR(p.result[0].max, 0.010, 1e-6);
+	CHECK_NEAR(p.result[1].max, 0.020, 1e-6);
 }
 
 /* One tenant alone, whose busy period is as long as its trace: wherever an alignment begins, the same share of the requests waits as long
@@ -291,38 +309,13 @@ static void one_busy_period(void)
 /* Two tenants of one recording: the second begins 5 ms after the first, and waits for the rest of its burst. */
 static void starts(void)
 {
-	struct replay_result result[2];
-	double work[10], *works[1] = {work};
-	struct trace_record records[10] = {{0}};
-	struct trace trace = {.records = records, .n = 10};
-	struct meister_arrival arrivals[10];
-	struct plan_hop hop = {0};
-	uint32_t priority[2] = {0, 1};
-	struct replay_stage stage = {.rate = 1, .depth = 1};
-	struct replay_tenant tenants[2];
-	struct replay_input in = {.stages = &stage,
-		.tenants = tenants,
-		.n_stages = 1,
-		.n_tenants = 2,
-		.alignments = 8,
-		.seed = 3};
+	struct pair p;
 
-	for (int i = 0; i < 10; i++) {
-		work[i] = 1e-3;
-		arrivals[i] = (struct meister_arrival){0, 1e-3};
-	}
-	CHECK_INT(plan_hop_of(arrivals, 10, 4, 1, &hop), 0);
-	for (uint32_t i = 0; i < 2; i++)
-		tenants[i] = (struct replay_tenant){.trace = &trace,
-			.start = i ? 5 * WEIR_MS : 0,
-			.hop = &hop,
-			.n_hops = 1,
-			.work = works,
-			.priority = &priority[i],
-			.percentile = 95};
-	CHECK_INT(replay_run(&in, result), 0);
-	CHECK_NEAR(result[0].max, 0.010, 1e-6);
-	CHECK_NEAR(result[1].max, 0.015, 1e-6);
+	pair_make(&p, 10);
+	p.tenants[1].start = 5 * WEIR_MS;
+	CHECK_INT(replay_run(&p.in, p.result), 0);
+	CHECK_NEAR(p.result[0].max, 0.010, 1e-6);
+	CHECK_NEAR(p.result[1].max, 0.015, 1e-6);
 }
 
 /* Only requests of the slo's kind are measured. */
@@ -344,8 +337,35 @@ static void kinds(void)
 	plan_free(&p);
 }
 
+/* The example of the header: what a percentile may be when the trace goes on depends on how late requests spread over its time. */
+static void spread_of_late(void)
+{
+	enum { N = 20000, LATE = 100 };
+	static struct trace_record records[N];
+	static double latency[N];
+	static struct replay_born born[N];
+	const struct trace trace = {.records = records, .n = N};
+	const struct replay_tenant of = {.trace = &trace, .percentile = 99};
+	const struct replay_sample sample = {.latency = latency, .born = born, .n = N};
+	double next;
+
+	for (uint32_t i = 0; i < N; i++) {
+		records[i].at = i * WEIR_MS;
+		born[i].record = i;
+	}
+	for (uint32_t i = 0; i < N; i++) /* 10 ms and more, 5 of each 1,000 */
+		latency[i] = i % 200 == 7 ? 10 + i : 1;
+	CHECK_INT(replay_next(&sample, &of, 1, &next), 0);
+	CHECK_NEAR(next, 1, 1e-9);
+	for (uint32_t i = 0; i < N; i++) /* the first 100 */
+		latency[i] = i < LATE ? 10 + i : 1;
+	CHECK_INT(replay_next(&sample, &of, 1, &next), 0);
+	CHECK_NEAR(next, 10 + LATE - 44, 1e-9);
+}
+
 int main(void)
 {
+	RUN(spread_of_late);
 	RUN(together);
 	RUN(starts);
 	RUN(one_busy_period);

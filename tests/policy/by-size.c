@@ -2,7 +2,7 @@
 /* by-size: limits follow the size of exports; classes; refusals have their place. */
 #include "policy/by-size.h"
 #include "policy/policy.h"
-#include "policy/override.h"
+#include "policy/override/override.h"
 #include "text.h"
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* copy: every string is copied (the original is freed before the copy is used), and every value. */
 #include "policy/policy.h"
-#include "policy/override.h"
+#include "policy/override/override.h"
 #include "test.h"
 
 static struct weir_policy *read_file(const char *name)

@@ -3,7 +3,7 @@
 #include "policy/by-size.h"
 #include "policy/policy.h"
 #include "policy/each.h"
-#include "policy/override.h"
+#include "policy/override/override.h"
 #include "text.h"
 #include "base/rng.h"
 #include <errno.h>

@@ -57,7 +57,7 @@ static void test_values(void)
 	CHECK(p->resources[0].depth == POLICY_DEPTH_OPEN);
 	CHECK_INT(p->resources[0].lab.estimate_io, 2 * WEIR_MS);
 	CHECK_INT(((const struct adaptbf_settings *)p->resources[0].settings)->without,
-		ADAPTBF_WITHOUT_LENDING);
+		LEND_WITHOUT_LENDING);
 	weir_policy_gate(&p->resources[0], &config);
 	CHECK_INT(config.order, WEIR_EDF);
 	CHECK_INT(policy_copy(p, &copy), 0);

@@ -191,11 +191,19 @@ static void test_warnings(void)
 		"2:26: 'a' can never reach its max of 2k iops: the capacity is 1k iops");
 	warned("tenants: [{name: a, match: {export: x}}, {name: b}]", "'b' has no match");
 	warned("resources: [{name: r}]\nexports: [{name: e}]\n"
-	       "tenants: [{name: a, match: {export: x*}}]",
+	       "tenants: [{name: a, match: {export: x*}}, {name: b, match: {export: e}}]",
 		"'a': no export is called 'x*'");
+	warned("resources: [{name: r}]\nexports: [{name: e, size: 1M}, {name: f, offset: 1M, size: "
+	       "1M}, {name: g, offset: 2M}]\n"
+	       "tenants: [{name: a, match: {export: g, client: 10.0.0.1}}]",
+		"2:11: no tenant matches export 'e' and 1 more: clients are refused");
 	/* reachable: an equal max, another class, another unit */
 	weir_policy_free(parse("tenants: [{name: p, max: {reads: 1k iops}, children: [{name: a, "
 			       "max: [2k iops, 1 GiB/s]}, {name: b, max: {reads: 1k iops}}]}]"));
+	CHECK_INT(remarks.n_warnings, 0);
+	/* some client has a tenant */
+	weir_policy_free(parse("resources: [{name: r}]\nexports: [{name: e}]\n"
+			       "tenants: [{name: a, match: {client: 10.0.0.1}}]"));
 	CHECK_INT(remarks.n_warnings, 0);
 }
 

@@ -375,9 +375,6 @@ static void test_without_keys(void)
 		"[{mechanism: m, set: {a: 1}, miss: [twice], runs: [r7]}]", "none of the runs");
 	refuse_without("[{mechanism: m, set: {a: 1}, miss: [twice], runs: [other]}]", "needs");
 	refuse_without("[{mechanism: m, set: {a: 1}, miss: [twice], live: true}]", "live");
-	refuse(HEAD "runs: [{name: a, bench: alloc}]\nclaims: [{what: w, value: a.b, band: [0, "
-		    "2]}]\nwithout: [{mechanism: m, set: {a: 1}, miss: [w]}]\n",
-		"benchmark");
 }
 
 static struct experiment_result *run_without(struct experiment *e, size_t i, int *reads)

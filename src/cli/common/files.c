@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sodium.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,7 +272,7 @@ int files_write_key(const char *path, struct weir_err *err)
 
 	if (fd < 0)
 		return refused(path, err);
-	peer_key_random(&key, sizeof(key));
+	randombytes_buf(&key, sizeof(key));
 	bad = write(fd, &key, sizeof(key)) != (ssize_t)sizeof(key);
 	bad |= close(fd) != 0;
 	peer_key_forget(&key);

@@ -2,7 +2,7 @@
 #include "base/no-memory.h"
 #include "cli/common/remote.h"
 #include "cli/common/files.h"
-#include "serve/api/http.h"
+#include "serve/http/http.h"
 #include "base/array.h"
 #include <curl/curl.h>
 #include <errno.h>

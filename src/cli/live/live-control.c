@@ -5,7 +5,7 @@
  * the gateways report, as metrics.
  */
 #include "cli/live/live-impl.h"
-#include "serve/api/facts-json.h"
+#include "serve/show/facts-json.h"
 #include "sim/measure-facts.h"
 #include <errno.h>
 #include <string.h>

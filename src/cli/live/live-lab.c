@@ -7,7 +7,7 @@
  * tenants and clients.
  */
 #include "cli/live/live-impl.h"
-#include "model/trace.h"
+#include "model/trace/trace.h"
 #include "sim/measure.h"
 #include "sim/world.h"
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "cli/plan/apply.h"
 #include "cli/common/remote.h"
 #include "cli/plan/plan.h"
-#include "serve/api/http.h"
+#include "serve/http/http.h"
 
 int plan_apply(const char *const *at, const char *text, size_t len)
 {

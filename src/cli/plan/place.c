@@ -23,6 +23,7 @@ struct placement {
 	struct place_workload *several, *single;
 	uint32_t *server_of, *single_on;
 	uint32_t needed, needed_single;
+	uint32_t needed_same; /* by several pairs, for the traces that one pair serves */
 };
 
 static bool is_placed(const struct placement *p, uint32_t i, uint32_t servers)
@@ -170,9 +171,9 @@ static uint32_t not_alone(const uint32_t *on, uint32_t n)
 static int print_json(const struct placement *p, uint32_t servers, bool all)
 {
 	json_t *traces = json_array();
-	json_t *out = json_pack("{s:b,s:I,s:I,s:{s:I,s:I},s:o}", "fits", all, "servers",
+	json_t *out = json_pack("{s:b,s:I,s:I,s:{s:I,s:I,s:I},s:o}", "fits", all, "servers",
 		(json_int_t)servers, "needed", (json_int_t)p->needed, "one_pair", "needed",
-		(json_int_t)p->needed_single, "not_alone",
+		(json_int_t)p->needed_single, "several", (json_int_t)p->needed_same, "not_alone",
 		(json_int_t)not_alone(p->single_on, p->n), "traces", traces);
 	int bad = !out;
 
@@ -226,11 +227,30 @@ static void print_text(const struct placement *p, uint32_t servers)
 		}
 	printf("%u of %u traces need %u server%s.\n", p->n - not_alone(p->server_of, p->n), p->n,
 		p->needed, p->needed == 1 ? "" : "s");
-	printf("With one token bucket a trace, %u of them need %u server%s.\n", p->n - alone,
-		p->needed_single, p->needed_single == 1 ? "" : "s");
+	printf("With one token bucket a trace, %u of them need %u server%s; with several, those "
+	       "need "
+	       "%u.\n",
+		p->n - alone, p->needed_single, p->needed_single == 1 ? "" : "s", p->needed_same);
 }
 
 /* ---- all of it */
+
+/* Place those traces that meet their slo alone with one pair: one pair may need fewer servers only since it serves fewer traces. */
+static int place_same(struct placement *p)
+{
+	struct place_workload *w = calloc(p->n + 1, sizeof(*w));
+	uint32_t *on = calloc(p->n + 1, sizeof(*on)), n = 0;
+	int rc = w && on ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; rc == 0 && i < p->n; i++)
+		if (p->single_on[i] != PLACE_NONE)
+			w[n++] = p->several[i];
+	if (rc == 0)
+		rc = place_first_fit(&p->server, w, n, on, &p->needed_same);
+	free(w);
+	free(on);
+	return rc;
+}
 
 static int place_all(struct placement *p, uint32_t servers, bool json)
 {
@@ -238,7 +258,8 @@ static int place_all(struct placement *p, uint32_t servers, bool json)
 	int status = 0;
 
 	if (place_first_fit(&p->server, p->several, p->n, p->server_of, &p->needed) < 0 ||
-		place_first_fit(&p->server, p->single, p->n, p->single_on, &p->needed_single) < 0)
+		place_first_fit(&p->server, p->single, p->n, p->single_on, &p->needed_single) < 0 ||
+		place_same(p) < 0)
 		return opts_no_memory(&verb_plan);
 	for (uint32_t i = 0; i < p->n; i++)
 		all = all && is_placed(p, i, servers);

@@ -44,7 +44,7 @@ static const struct opt options[] = {
 	[ADMIT_BY] = {"admit-by", 0, "WAY", "judge slos by bound or by replay (bound)"},
 	[ALIGNMENTS] = {"alignments", 0, "N", "random alignments of a replay, 0: no replay (4)"},
 	[SEED] = {"seed", 0, "N", "of the alignments (1)"},
-	[MARGIN] = {"margin", 0, "PERCENT", "of an slo that a replay must leave (30)"},
+	[MARGIN] = {"margin", 0, "PERCENT", "of an slo that a replay must leave (60)"},
 	[ERROR] = {"error", 0, "PERCENT",
 		"by which requests may take longer than estimated (the profile's)"},
 	[OUT] = {"out", 'o', "FILE", "write the plan to FILE, for a gateway"},

@@ -12,7 +12,7 @@
 #include "cli/trace/trace.h"
 #include "base/array.h"
 #include "base/no-memory.h"
-#include "model/trace-tenant.h"
+#include "model/trace/tenant.h"
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 /* trace: shared by the parts of `weir trace`. trace.c has the command line. */
 #pragma once
 
-#include "model/trace.h"
+#include "model/trace/trace.h"
 #include "cli/common/verb.h"
 
 struct trace_request {

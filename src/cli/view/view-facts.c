@@ -3,7 +3,7 @@
  * status --ledger. */
 #include "cli/view/view.h"
 #include "control/facts.h"
-#include "serve/api/facts-json.h"
+#include "serve/show/facts-json.h"
 #include <weir/units.h>
 #include <ctype.h>
 #include <math.h>

@@ -4,6 +4,7 @@
 #include "cli/view/table.h"
 #include <weir/units.h>
 #include <math.h>
+#include <string.h>
 
 #define MIB 1048576.0
 enum { SHORT = VIEW_SHORT };
@@ -127,11 +128,46 @@ void view_write_resources(const struct view *v, FILE *to)
 	table_end(&t, to);
 }
 
+/* Return true if two tenants use the resource and one of them gets less than is due to it, although few requests wait. */
+static bool is_idle_gate(const struct view *v, const struct view_resource *r)
+{
+	size_t active = 0;
+	bool less = false;
+
+	for (size_t i = 0; i < v->n_tenants && r->waited < 0.1; i++) {
+		const struct view_tenant *t = &v->tenants[i];
+		const json_t *at = json_object_get(t->now, "at");
+		const json_t *here = json_object_get(json_array_get(at, 0), "resource");
+
+		if (!t->leaf || t->iops <= 0 || json_array_size(at) != 1 ||
+			strcmp(json_string_value(here), r->name) != 0)
+			continue;
+		active++;
+		less |= t->got < 0.9 * t->due;
+	}
+	return active > 1 && less;
+}
+
+/* Say where weights do not act, since nothing waits. */
+void view_write_idle_gates(const struct view *v, FILE *to)
+{
+	char a[SHORT];
+
+	for (size_t i = 0; i < v->n_resources; i++)
+		if (is_idle_gate(v, &v->resources[i]))
+			fprintf(to,
+				"\n%s: %s of its requests wait: weights do not act while it is "
+				"faster than "
+				"its clients\n",
+				v->resources[i].name, percent(v->resources[i].waited, a));
+}
+
 /* ---- tenants */
 
 /*
  * Write the causes of waiting with their parts: "window 80%, max of prod 20%". Parts under 1 % are
- * left out, and all of them if less than a thousandth of a request waited on average.
+ * left out, and all of them if less than a thousandth of a request waited on average, or fewer than one request in a hundred
+ * for longer than a round of the thread.
  */
 static void write_why(const struct view_tenant *t, struct table *table)
 {
@@ -141,7 +177,7 @@ static void write_why(const struct view_tenant *t, struct table *table)
 	double all = 0;
 	size_t n = 0;
 
-	for (int i = 0; i < VIEW_CAUSES; i++)
+	for (int i = 0; i < VIEW_CAUSES && !(t->waited < 0.01); i++)
 		all += t->wait[i];
 	for (int done = 0, said = 0; all > 1e-3 && said < VIEW_CAUSES && n < sizeof(text); said++) {
 		int most = -1;
@@ -237,6 +273,7 @@ void view_write_all(const struct view *v, const json_t *now, bool idle, FILE *to
 	view_write_lines(now, "remarks", "remark", to);
 	fputc('\n', to);
 	view_write_resources(v, to);
+	view_write_idle_gates(v, to);
 	fputc('\n', to);
 	view_write_tenants(v, to);
 	if (idle)

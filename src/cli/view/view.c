@@ -57,6 +57,15 @@ static double growth(const json_t *before, const json_t *now, const char *key)
 	return a >= 0 && a <= b ? b - a : b;
 }
 
+/* Return the part of the requests that passed in the interval that had waited; NAN: not known. */
+static double waited(const json_t *before, const json_t *now)
+{
+	double passed = growth(before, now, "dispatched");
+
+	return passed > 0 && json_object_get(now, "waited") ? growth(before, now, "waited") / passed
+							    : NAN;
+}
+
 /* ---- entries of the earlier status, by name */
 
 struct past {
@@ -184,6 +193,7 @@ static void set_tenant(struct view_tenant *t, const json_t *before, const json_t
 		.clients = growth(NULL, now, "clients"),
 		.errors = growth(before, now, "errors"),
 		.inside = growth(before, now, "device_s") / span,
+		.waited = waited(before, now),
 		.low = json_is_object(shadow) ? view_number(shadow, "low") : 0,
 		.high = json_is_object(shadow) ? view_number(shadow, "high") : 0,
 		.held_by = json_string_value(json_object_get(now, "held_by")),
@@ -219,6 +229,7 @@ static void set_resource(
 		.clients = view_number(now, "clients"),
 		.full = fmin(growth(before, now, "full_s") / span, 1),
 		.iops = growth(before, now, "served") / span,
+		.waited = waited(before, now),
 		.capacity = {view_number(capacity, "iops"), view_number(capacity, "bytes")},
 		.errors = growth(before, now, "errors"),
 		.size = view_number(now, "size")};

@@ -27,8 +27,9 @@ struct view_tenant { /* text is borrowed from the later status */
 	double got; /* part of the requests served by its resources, 0 … 1; NAN: none was served */
 	double p50, p99; /* s, in the interval; NAN: no request was served */
 	double queued, in_flight, clients, errors;
-	double oldest;              /* s: waiting time of the oldest request that waits */
-	double wait[VIEW_CAUSES];   /* mean number of requests that waited for each cause */
+	double oldest;            /* s: waiting time of the oldest request that waits */
+	double wait[VIEW_CAUSES]; /* mean number of requests that waited for each cause */
+	double waited; /* part of its requests that waited for longer than a round of the thread; NAN: not known */
 	double inside;              /* mean number of requests in the device */
 	double low, high;           /* shadow mode: range of the enforced rate, as factors; else 0.
 	                             NAN: not known */
@@ -45,6 +46,7 @@ struct view_resource {
 	double window_bytes; /* NAN: no such window */
 	double full;         /* part of the interval with the window full, 0 … 1 */
 	double iops;         /* served per second */
+	double waited;       /* as of a tenant */
 	double capacity[2];  /* requests, bytes; NAN: not known */
 	double errors;       /* in the interval */
 	double size;
@@ -98,6 +100,8 @@ const char *view_seconds(double s, char to[VIEW_SHORT]);
 /* Write lines; headings begin with TABLE_HEAD. */
 void view_write_head(const json_t *now, FILE *to);
 void view_write_resources(const struct view *v, FILE *to);
+/* A line for each resource at which weights do not act now, since almost no request waits. */
+void view_write_idle_gates(const struct view *v, FILE *to);
 void view_write_tenants(const struct view *v, FILE *to);
 void view_write_idle(const struct view *v, FILE *to); /* a line, if tenants were left out */
 /* Write a line for each text of a list in j: "LABEL: TEXT". */

@@ -18,9 +18,9 @@
 /* Return true if no job had tokens, and no request came or went since. */
 static bool is_idle(const struct adaptbf_control *s, weir_time now)
 {
-	struct adaptbf_state state;
+	struct lend_state state;
 
-	adaptbf_state(s->adaptbf, &state);
+	lend_state(s->adaptbf, &state);
 	return state.active == 0 && state.steps > 0 && now - s->stepped < IDLE &&
 	       s->site->ops->activity(s->site) == s->activity;
 }
@@ -28,9 +28,9 @@ static bool is_idle(const struct adaptbf_control *s, weir_time now)
 static bool is_kept(uint64_t id, void *arg)
 {
 	const struct adaptbf_control *s = arg;
-	struct adaptbf_account ignored;
+	struct lend_account ignored;
 
-	return adaptbf_gate_has(s->driver, id) || adaptbf_account(s->adaptbf, id, &ignored) == 0;
+	return adaptbf_gate_has(s->driver, id) || lend_account(s->adaptbf, id, &ignored) == 0;
 }
 
 /* Drop some names that belong to neither a tenant nor a remembered job. A plan has its own
@@ -62,7 +62,7 @@ int adaptbf_control_step(struct adaptbf_control *s, weir_time now)
 
 	s->activity = site->ops->activity(site);
 	s->stepped = now;
-	r = adaptbf_step(s->adaptbf, now, &adaptbf_gate_ops, s->driver);
+	r = lend_step(s->adaptbf, now, &adaptbf_gate_ops, s->driver);
 	took = (double)(site_cpu_time(site) - begin);
 	s->took += (took - s->took) * (s->took > 0 ? NEWEST : 1);
 	sweep_names(s);
@@ -103,9 +103,9 @@ static void plan_free(struct adaptbf_plan *p)
 static int make(struct site *site, void **ret)
 {
 	/* Replaced by the policy's. */
-	struct adaptbf_config config = {.rate = 1000, .learn = true};
+	struct lend_config config = {.rate = 1000, .learn = true};
 	struct adaptbf_control *s = calloc(1, sizeof(*s));
-	int r = s ? adaptbf_new(&config, &s->adaptbf) : -ENOMEM;
+	int r = s ? lend_new(&config, &s->adaptbf) : -ENOMEM;
 
 	if (r < 0) {
 		free(s);
@@ -241,19 +241,19 @@ static void configure(struct adaptbf_control *s)
 {
 	enum weir_unit unit = (enum weir_unit)s->settings.unit;
 	double (*capacity)(const struct site *, enum weir_unit) = s->site->ops->capacity;
-	double seen = capacity ? capacity(s->site, unit) / adaptbf_token_size(unit) : 0;
-	struct adaptbf_config config =
-		adaptbf_settings_config(&s->settings, s->capacity[unit] / adaptbf_token_size(unit));
-	struct adaptbf_state state;
+	double seen = capacity ? capacity(s->site, unit) / lend_token_size(unit) : 0;
+	struct lend_config config =
+		adaptbf_settings_config(&s->settings, s->capacity[unit] / lend_token_size(unit));
+	struct lend_state state;
 
 	/* At first, or in another unit: the capacity that the site has measured is better than a
 	 * guess. */
-	adaptbf_state(s->adaptbf, &state);
+	lend_state(s->adaptbf, &state);
 	if (config.learn && s->learns &&
 		(unit != s->unit || (state.steps == 0 && state.known == 0)))
-		adaptbf_set_rate(s->adaptbf, seen > 0 ? seen : config.rate);
+		lend_set_rate(s->adaptbf, seen > 0 ? seen : config.rate);
 	s->unit = unit;
-	adaptbf_configure(s->adaptbf, &config); /* the settings were checked */
+	lend_configure(s->adaptbf, &config); /* the settings were checked */
 	s->learns = config.learn;
 }
 
@@ -263,7 +263,7 @@ static void begin(void *c, const struct controller_version *v)
 
 	if (s->plan.driver) {
 		if (s->driver)
-			adaptbf_rest(s->adaptbf); /* so that the next step counts from 0 */
+			lend_rest(s->adaptbf); /* so that the next step counts from 0 */
 		adaptbf_gate_free(s->driver);
 		s->driver = s->plan.driver;
 		s->plan.driver = NULL;
@@ -288,7 +288,7 @@ static void end(void *c)
 {
 	struct adaptbf_control *s = c;
 
-	adaptbf_rest(s->adaptbf);
+	lend_rest(s->adaptbf);
 	adaptbf_gate_free(s->driver); /* the swap has removed its rules from the gate */
 	s->driver = NULL;
 	free(s->ids);
@@ -303,7 +303,7 @@ static void destroy(void *c)
 
 	plan_free(&s->plan);
 	adaptbf_gate_free(s->driver);
-	adaptbf_free(s->adaptbf);
+	lend_free(s->adaptbf);
 	jobnames_free(&s->names);
 	free(s->ids);
 	free(s);
@@ -336,27 +336,27 @@ static void fill_facts(
 static double learned(const void *c, enum weir_unit unit)
 {
 	const struct adaptbf_control *s = c;
-	struct adaptbf_state state;
+	struct lend_state state;
 
 	if (!s->learns || unit != s->unit)
 		return 0;
-	adaptbf_state(s->adaptbf, &state);
-	return state.rate * adaptbf_token_size(unit);
+	lend_state(s->adaptbf, &state);
+	return state.rate * lend_token_size(unit);
 }
 
 static uint64_t steps(const void *c)
 {
 	const struct adaptbf_control *s = c;
-	struct adaptbf_state state;
+	struct lend_state state;
 
-	adaptbf_state(s->adaptbf, &state);
+	lend_state(s->adaptbf, &state);
 	return state.steps;
 }
 
 static int restore(void *c, const struct facts *from, weir_time then)
 {
 	struct adaptbf_control *s = c;
-	struct adaptbf *made;
+	struct lend *made;
 	int r;
 
 	if (steps(s))
@@ -364,7 +364,7 @@ static int restore(void *c, const struct facts *from, weir_time then)
 	r = adaptbf_facts_restore(from, then, &s->names, &made);
 	if (r < 0)
 		return r;
-	adaptbf_free(s->adaptbf);
+	lend_free(s->adaptbf);
 	s->adaptbf = made;
 	s->unit = adaptbf_facts_unit(from);
 	if (s->driver)

@@ -26,7 +26,7 @@ struct adaptbf_plan {                /* of the next version of the policy */
 
 struct adaptbf_control {
 	struct site *site;
-	struct adaptbf *adaptbf;
+	struct lend *adaptbf;
 	struct adaptbf_gate *driver; /* NULL: resting */
 	struct adaptbf_settings settings;
 	double capacity[2]; /* stated */
@@ -42,5 +42,5 @@ struct adaptbf_control {
 	int64_t tokens_off, records_off; /* largest errors of both sums so far */
 };
 
-/* Run one period, whether the resource is idle or not. 0, or the error of adaptbf_step. */
+/* Run one period, whether the resource is idle or not. 0, or the error of lend_step. */
 int adaptbf_control_step(struct adaptbf_control *s, weir_time now);

@@ -92,17 +92,17 @@ static const struct fact repaid_facts[] = LOAN_FACTS("CLOSED");
 
 /* ---- filling */
 
-size_t adaptbf_facts_audit(const struct adaptbf *a, int64_t *ret_tokens, int64_t *ret_records)
+size_t adaptbf_facts_audit(const struct lend *a, int64_t *ret_tokens, int64_t *ret_records)
 {
-	struct adaptbf_state state;
-	struct adaptbf_account account;
+	struct lend_state state;
+	struct lend_account account;
 	size_t n = 0;
 
-	adaptbf_state(a, &state);
+	lend_state(a, &state);
 	*ret_records = state.tombstone;
 	*ret_tokens = state.active ? -state.tokens : 0;
-	for (size_t i = 0; i < adaptbf_places(a); i++) {
-		if (!adaptbf_account_at(a, i, &account))
+	for (size_t i = 0; i < lend_places(a); i++) {
+		if (!lend_account_at(a, i, &account))
 			continue;
 		*ret_records += account.record;
 		*ret_tokens += account.tokens;
@@ -151,11 +151,11 @@ static const char *name_of(
 static bool fill_job(const struct adaptbf_facts_of *of, const struct facts_site *site, size_t i,
 	struct adaptbf_facts_job *j)
 {
-	bool known = of->names ? adaptbf_account_at(of->adaptbf, i, &j->account)
-			       : adaptbf_account(of->adaptbf, of->ids[i], &j->account) == 0;
+	bool known = of->names ? lend_account_at(of->adaptbf, i, &j->account)
+			       : lend_account(of->adaptbf, of->ids[i], &j->account) == 0;
 
 	if (!known)
-		j->account = (struct adaptbf_account){.fresh = true};
+		j->account = (struct lend_account){.fresh = true};
 	if (j->account.fresh && !of->all)
 		return false;
 	j->row.tenant = (uint32_t)i;
@@ -168,7 +168,7 @@ static bool fill_job(const struct adaptbf_facts_of *of, const struct facts_site 
 static void fill_jobs(const struct adaptbf_facts_of *of, const struct facts_site *site, size_t room,
 	struct facts_rows *to)
 {
-	size_t all = of->names ? adaptbf_places(of->adaptbf) : of->n_ids;
+	size_t all = of->names ? lend_places(of->adaptbf) : of->n_ids;
 
 	to->rows = arena_take(site->memory, room + 1, sizeof(struct adaptbf_facts_job));
 	for (size_t i = 0; to->rows && to->n < room && i < all; i++)
@@ -176,7 +176,7 @@ static void fill_jobs(const struct adaptbf_facts_of *of, const struct facts_site
 }
 
 static void fill_loans(const struct adaptbf_facts_of *of, const struct facts_site *site,
-	const struct adaptbf_loan *loans, size_t n, struct facts_rows *to)
+	const struct lend_loan *loans, size_t n, struct facts_rows *to)
 {
 	struct adaptbf_facts_loan *l = loans ? arena_take(site->memory, n + 1, sizeof(*l)) : NULL;
 
@@ -195,14 +195,14 @@ static void fill_loans(const struct adaptbf_facts_of *of, const struct facts_sit
 static void fill_ledger(
 	const struct adaptbf_facts_of *of, const struct facts_site *site, struct facts *to)
 {
-	size_t n = adaptbf_loans(of->adaptbf, NULL, 0);
-	struct adaptbf_loan *open = arena_take(site->memory, n + 1, sizeof(*open));
-	struct adaptbf_loan *paid = arena_take(site->memory, LEDGER_CLOSED, sizeof(*paid));
+	size_t n = lend_loans(of->adaptbf, NULL, 0);
+	struct lend_loan *open = arena_take(site->memory, n + 1, sizeof(*open));
+	struct lend_loan *paid = arena_take(site->memory, LEDGER_CLOSED, sizeof(*paid));
 
 	if (open)
-		adaptbf_loans(of->adaptbf, open, n);
+		lend_loans(of->adaptbf, open, n);
 	fill_loans(of, site, open, n, &to->tables[ADAPTBF_FACTS_LOANS]);
-	n = paid ? adaptbf_paid(of->adaptbf, paid, LEDGER_CLOSED) : 0;
+	n = paid ? lend_paid(of->adaptbf, paid, LEDGER_CLOSED) : 0;
 	fill_loans(of, site, paid, n, &to->tables[ADAPTBF_FACTS_REPAID]);
 }
 
@@ -220,8 +220,8 @@ static void fill(const void *arg, const struct facts_site *site, struct facts *r
 		.unit = of->unit == WEIR_UNIT_BYTES ? "bytes" : "requests",
 		.period = of->period,
 		.took = of->took};
-	adaptbf_state(of->adaptbf, &s->state);
-	s->coefficient = (double)s->state.coefficient / ADAPTBF_ONE;
+	lend_state(of->adaptbf, &s->state);
+	s->coefficient = (double)s->state.coefficient / LEND_ONE;
 	jobs = adaptbf_facts_audit(of->adaptbf, &s->tokens_off, &s->records_off);
 	finish_self(s);
 	s->worst_tokens_off = of->tokens_off;
@@ -243,7 +243,7 @@ static bool number(struct jobnames *names, const char *name, uint64_t *ret)
 
 /* Restore the accounts, with times on the clock of `then`. Return false if out of memory. */
 static bool restore_jobs(const struct facts_rows *from, weir_time then, struct jobnames *names,
-	struct adaptbf_account *to)
+	struct lend_account *to)
 {
 	const struct adaptbf_facts_job *j = from->rows;
 	bool ok = true;
@@ -256,8 +256,8 @@ static bool restore_jobs(const struct facts_rows *from, weir_time then, struct j
 	return ok;
 }
 
-static bool restore_loans(const struct facts_rows *from, weir_time then, struct jobnames *names,
-	struct adaptbf_loan *to)
+static bool restore_loans(
+	const struct facts_rows *from, weir_time then, struct jobnames *names, struct lend_loan *to)
 {
 	const struct adaptbf_facts_loan *l = from->rows;
 	bool ok = true;
@@ -273,29 +273,29 @@ static bool restore_loans(const struct facts_rows *from, weir_time then, struct 
 }
 
 int adaptbf_facts_restore(
-	const struct facts *from, weir_time then, struct jobnames *names, struct adaptbf **ret)
+	const struct facts *from, weir_time then, struct jobnames *names, struct lend **ret)
 {
 	const struct adaptbf_facts_self *s = from->self;
 	const struct facts_rows *jobs = &from->tables[ADAPTBF_FACTS_JOBS],
 				*open = &from->tables[ADAPTBF_FACTS_LOANS],
 				*repaid = &from->tables[ADAPTBF_FACTS_REPAID];
-	struct adaptbf_config config = {.rate = s->state.rate, .learn = true};
-	struct adaptbf_account *accounts = calloc(jobs->n + 1, sizeof(*accounts));
-	struct adaptbf_loan *loans = calloc(open->n + repaid->n + 1, sizeof(*loans));
-	struct adaptbf *a = NULL;
+	struct lend_config config = {.rate = s->state.rate, .learn = true};
+	struct lend_account *accounts = calloc(jobs->n + 1, sizeof(*accounts));
+	struct lend_loan *loans = calloc(open->n + repaid->n + 1, sizeof(*loans));
+	struct lend *a = NULL;
 	int rc = accounts && loans && restore_jobs(jobs, then, names, accounts) &&
 				 restore_loans(open, then, names, loans) &&
 				 restore_loans(repaid, then, names, loans + open->n)
-			 ? adaptbf_new(&config, &a)
+			 ? lend_new(&config, &a)
 			 : -ENOMEM;
 
 	if (rc == 0)
-		rc = adaptbf_restore(a, &s->state, accounts, jobs->n, loans, open->n);
+		rc = lend_restore(a, &s->state, accounts, jobs->n, loans, open->n);
 	if (rc == 0) {
-		adaptbf_restore_paid(a, loans + open->n, repaid->n);
+		lend_restore_paid(a, loans + open->n, repaid->n);
 		*ret = a;
 	} else {
-		adaptbf_free(a);
+		lend_free(a);
 	}
 	free(accounts);
 	free(loans);
@@ -320,9 +320,8 @@ static void head(const void *row, char *text, size_t size)
 	char rate[32], period[32];
 	int n;
 
-	weir_units_show_rate(
-		(struct weir_rate){round(s->state.rate * adaptbf_token_size(unit)), unit}, rate,
-		sizeof(rate));
+	weir_units_show_rate((struct weir_rate){round(s->state.rate * lend_token_size(unit)), unit},
+		rate, sizeof(rate));
 	weir_units_show_time(s->period, period, sizeof(period));
 	if (s->on)
 		n = snprintf(text, size, "%s (%s), tokens %s%s, every %s; %u of %u jobs active; ",

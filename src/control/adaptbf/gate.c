@@ -217,7 +217,7 @@ static double limit(const struct adaptbf_gate *d, const struct leaf *l,
 	if (b->kind != WEIR_HOLD || (b->ops && b->ops != WEIR_OPS_ALL))
 		return 0;
 	if (b->unit == d->unit)
-		return b->rate / adaptbf_token_size(d->unit);
+		return b->rate / lend_token_size(d->unit);
 	if (b->unit == WEIR_UNIT_REQUESTS)
 		return b->rate * l->cost;
 	if (b->unit == WEIR_UNIT_BYTES && s->bytes) /* by the mean size of its requests */
@@ -251,7 +251,7 @@ static double cost_of(
 	if (s->dispatched == l->dispatched || s->bytes < l->bytes)
 		return l->cost;
 	return (double)(s->bytes - l->bytes) / (double)(s->dispatched - l->dispatched) /
-	       ADAPTBF_TOKEN_BYTES;
+	       LEND_TOKEN_BYTES;
 }
 
 /* Convert requests since the last step into tokens. If the node changed, or its counters were
@@ -273,7 +273,7 @@ struct seen { /* of a look: requests that came, and that passed; what those were
 	double requests, tokens;
 };
 
-static int look_at(struct adaptbf_gate *d, weir_time now, struct leaf *l, struct adaptbf_job *to,
+static int look_at(struct adaptbf_gate *d, weir_time now, struct leaf *l, struct lend_job *to,
 	struct seen *seen)
 {
 	double served = l->served;
@@ -294,16 +294,16 @@ static int look_at(struct adaptbf_gate *d, weir_time now, struct leaf *l, struct
 		   s.dispatched == dispatched && l->rate == NO_RULE;
 	d->looked++;
 	/* Only a job with requests needs its limits. */
-	*to = (struct adaptbf_job){l->id, l->weight, (uint64_t)l->arrived, (uint64_t)l->served,
-		d->site->hides_queue ? ADAPTBF_UNKNOWN : (int64_t)ceil(s.queued * l->cost),
+	*to = (struct lend_job){l->id, l->weight, (uint64_t)l->arrived, (uint64_t)l->served,
+		d->site->hides_queue ? LEND_UNKNOWN : (int64_t)ceil(s.queued * l->cost),
 		s.queued || s.arrivals != arrivals ? most(d, now, l, &s) : 0,
 		s.queued && s.cause == WEIR_WAIT_ABOVE, l->held};
 	return 0;
 }
 
 /* Look at the leaves that rest, or at the others. */
-static int look_at_all(struct adaptbf_gate *d, weir_time now, struct adaptbf_job *list, bool rest,
-	struct seen *seen)
+static int look_at_all(
+	struct adaptbf_gate *d, weir_time now, struct lend_job *list, bool rest, struct seen *seen)
 {
 	int r = 0;
 
@@ -313,14 +313,14 @@ static int look_at_all(struct adaptbf_gate *d, weir_time now, struct adaptbf_job
 		if (l->rests == rest)
 			r = look_at(d, now, l, &list[i], seen);
 		else if (!rest) /* as it was */
-			list[i] = (struct adaptbf_job){l->id, l->weight, (uint64_t)l->arrived,
+			list[i] = (struct lend_job){l->id, l->weight, (uint64_t)l->arrived,
 				(uint64_t)l->served, 0, 0, false, l->held};
 	}
 	return r;
 }
 
 /* Leaves that rest are looked at if requests came to the gate that came to none of the others. */
-static int64_t gate_jobs(void *driver, weir_time now, struct adaptbf_job *list, size_t max)
+static int64_t gate_jobs(void *driver, weir_time now, struct lend_job *list, size_t max)
 {
 	struct adaptbf_gate *d = driver;
 	struct seen seen = {0};
@@ -350,7 +350,7 @@ size_t adaptbf_gate_looked(const struct adaptbf_gate *d)
 	return d->looked;
 }
 
-static int gate_totals(void *driver, weir_time now, struct adaptbf_totals *ret)
+static int gate_totals(void *driver, weir_time now, struct lend_totals *ret)
 {
 	struct adaptbf_gate *d = driver;
 	struct weir_gate_totals t;
@@ -358,14 +358,14 @@ static int gate_totals(void *driver, weir_time now, struct adaptbf_totals *ret)
 	weir_gate_get_totals(d->site->gate, now, &t);
 	d->done += (double)(t.full_served - d->counted) * d->mean;
 	d->counted = t.full_served;
-	*ret = (struct adaptbf_totals){t.full, (uint64_t)d->done};
+	*ret = (struct lend_totals){t.full, (uint64_t)d->done};
 	return 0;
 }
 
 static struct weir_bucket_spec bucket(
 	const struct adaptbf_gate *d, const struct leaf *l, double rate)
 {
-	double token = adaptbf_token_size(d->unit), request = l->cost * token;
+	double token = lend_token_size(d->unit), request = l->cost * token;
 	/* As gate.h explains for R-buckets: hold the tokens that arrive while a request waits for a
 	 * slot. */
 	double claim = 2 * request + CLAIM * rate;
@@ -434,7 +434,7 @@ static int turn(struct adaptbf_gate *d, weir_time now, struct leaf *l, double ra
 	return b->n == BATCH ? batch_set(d, now, b) : 0;
 }
 
-static double scale_of(const struct adaptbf_gate *d, const struct adaptbf_rule *r)
+static double scale_of(const struct adaptbf_gate *d, const struct lend_rule *r)
 {
 	if (d->mode != ADAPTBF_GATE_HOLD || !r->active || r->initial == 0 || r->tokens == 0)
 		return 1;
@@ -442,9 +442,9 @@ static double scale_of(const struct adaptbf_gate *d, const struct adaptbf_rule *
 }
 
 /* Return the rate as the gate counts and stores it. */
-static double rate_of(const struct adaptbf_gate *d, const struct adaptbf_rule *r)
+static double rate_of(const struct adaptbf_gate *d, const struct lend_rule *r)
 {
-	return r->active ? floor(r->rate * adaptbf_token_size(d->unit) * 1024) / 1024 : NO_RULE;
+	return r->active ? floor(r->rate * lend_token_size(d->unit) * 1024) / 1024 : NO_RULE;
 }
 
 bool adaptbf_gate_rule(const struct adaptbf_gate *d, uint64_t id,
@@ -459,7 +459,7 @@ bool adaptbf_gate_rule(const struct adaptbf_gate *d, uint64_t id,
 	return true;
 }
 
-static int gate_apply(void *driver, weir_time now, const struct adaptbf_rule *rules, size_t n)
+static int gate_apply(void *driver, weir_time now, const struct lend_rule *rules, size_t n)
 {
 	struct adaptbf_gate *d = driver;
 	struct batch b;
@@ -475,7 +475,7 @@ static int gate_apply(void *driver, weir_time now, const struct adaptbf_rule *ru
 	return r ? r : batch_set(d, now, &b);
 }
 
-const struct adaptbf_driver_ops adaptbf_gate_ops = {
+const struct lend_driver_ops adaptbf_gate_ops = {
 	.name = "gate",
 	.jobs = gate_jobs,
 	.totals = gate_totals,

@@ -16,7 +16,7 @@
  */
 #pragma once
 
-#include "control/adaptbf/adaptbf.h"
+#include "control/lend/lend.h"
 #include "control/controller.h"
 
 enum adaptbf_gate_mode { ADAPTBF_GATE_FIRST, ADAPTBF_GATE_HOLD };
@@ -33,7 +33,7 @@ struct adaptbf_gate_leaf {
 #define ADAPTBF_GATE_SPAN 0.02
 
 struct adaptbf_gate;
-extern const struct adaptbf_driver_ops adaptbf_gate_ops; /* its driver is the struct adaptbf_gate */
+extern const struct lend_driver_ops adaptbf_gate_ops; /* its driver is the struct adaptbf_gate */
 
 /* The site is borrowed; only its gate and counters are used. depth ≥ 1, 0: ADAPTBF_GATE_DEPTH; only for hold. 0, -EINVAL or -ENOMEM. */
 int adaptbf_gate_new(

@@ -6,7 +6,7 @@
 
 static const char *const debt_keys[] = {"floor", "half_life", NULL};
 static const char *const without_words[] = {
-	"nothing", "lending", "repayment", "bound", NULL}; /* enum adaptbf_without */
+	"nothing", "lending", "repayment", "bound", NULL}; /* enum lend_without */
 static const char *const tokens_words[] = {"first", "hold", NULL};
 static const char *const unit_words[] = {"requests", "bytes", NULL}; /* enum weir_unit */
 
@@ -65,12 +65,12 @@ static int read_half_life(yamldoc_node map, weir_time *ret, struct weir_err *err
 
 static int read_debt(yamldoc_node n, struct settings *s, struct weir_err *err)
 {
-	struct adaptbf_debt debt = ADAPTBF_DEBT;
+	struct lend_debt debt = LEND_DEBT;
 	const char *text = yamldoc_text(n);
 	int r = 0;
 
 	if (text && strcmp(text, "paper") == 0)
-		debt = (struct adaptbf_debt){0};
+		debt = (struct lend_debt){0};
 	else if (yamldoc_kind(n) != YAMLDOC_MAP)
 		r = yamldoc_error(
 			n, err, "must be 'paper', or a map as in {floor: 50%%, half_life: 60s}");
@@ -96,7 +96,7 @@ int adaptbf_settings_rate(
 			s->unit == WEIR_UNIT_BYTES
 				? "must be in bytes per second, as tokens are, and more than 0"
 				: "must be in iops, and more than 0");
-	*ret = rate.per_second / adaptbf_token_size((enum weir_unit)s->unit);
+	*ret = rate.per_second / lend_token_size((enum weir_unit)s->unit);
 	return 0;
 }
 
@@ -165,9 +165,9 @@ void adaptbf_keys_check(struct settings *s, struct controller_check *c)
 	if (a->depth > 0 && a->tokens != ADAPTBF_TOKENS_HOLD)
 		c->refuse(c, yamldoc_get(c->own, "depth"), "is for 'tokens: hold'");
 	if (!yamldoc_has(c->own, "debt"))
-		a->debt = ADAPTBF_DEBT;
+		a->debt = LEND_DEBT;
 	if (!yamldoc_has(c->own, "guess"))
-		a->guess = a->unit == WEIR_UNIT_BYTES ? GUESS_BYTES / ADAPTBF_TOKEN_BYTES : GUESS;
+		a->guess = a->unit == WEIR_UNIT_BYTES ? GUESS_BYTES / LEND_TOKEN_BYTES : GUESS;
 }
 
 bool adaptbf_keys_count_bytes(const void *settings)
@@ -175,14 +175,14 @@ bool adaptbf_keys_count_bytes(const void *settings)
 	return ((const struct adaptbf_settings *)settings)->unit == WEIR_UNIT_BYTES;
 }
 
-struct adaptbf_config adaptbf_settings_config(const struct adaptbf_settings *s, double capacity)
+struct lend_config adaptbf_settings_config(const struct adaptbf_settings *s, double capacity)
 {
-	return (struct adaptbf_config){.period = s->period,
+	return (struct lend_config){.period = s->period,
 		.rate = capacity > 0 ? capacity : s->guess,
 		.learn = capacity <= 0,
 		.hold = s->tokens == ADAPTBF_TOKENS_HOLD,
 		.headroom = s->headroom,
 		.forget = s->forget,
 		.debt = s->debt,
-		.without = (enum adaptbf_without)s->without};
+		.without = (enum lend_without)s->without};
 }

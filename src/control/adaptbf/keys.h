@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* keys: AdapTBF's settings, as in the policy file; control/adaptbf/adaptbf.h and gate.h define
+/* keys: AdapTBF's settings, as in the policy file; control/lend/lend.h and gate.h define
  * their effect. */
 #pragma once
 
-#include "control/adaptbf/adaptbf.h"
+#include "control/lend/lend.h"
 #include "control/controller.h"
 
 #define ADAPTBF_TOKENS_HOLD 1
@@ -16,8 +16,8 @@ struct adaptbf_settings {
 	double guess; /* tokens per second: capacity, until it is learned */
 	double headroom;
 	weir_time forget;
-	struct adaptbf_debt debt;
-	int without; /* enum adaptbf_without */
+	struct lend_debt debt;
+	int without; /* enum lend_without */
 };
 
 extern const struct controller adaptbf_controller;
@@ -27,7 +27,7 @@ bool adaptbf_keys_count_bytes(const void *settings);
 
 /* Return the part of a configuration that settings determine. capacity: tokens per second; 0: to be
  * learned. */
-struct adaptbf_config adaptbf_settings_config(const struct adaptbf_settings *s, double capacity);
+struct lend_config adaptbf_settings_config(const struct adaptbf_settings *s, double capacity);
 
 /* Read a rate in the settings' unit, as tokens per second. 0, -ENOENT (absent) or -EINVAL. */
 int adaptbf_settings_rate(

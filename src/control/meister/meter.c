@@ -105,48 +105,95 @@ static double least(double a, double b) /* fmin is a call */
 	return a < b ? a : b;
 }
 
-void meister_meter_add(struct meister_meter *m, weir_time now, double cost)
+/* Count work of the time as of which the levels are. */
+static void count(struct meister_meter *m, double work)
 {
-	unsigned broke = m->n;
+	for (unsigned i = 0; i < m->n; i++)
+		m->work[i] += work;
+	m->seconds[(uint64_t)m->second % SECONDS] += (float)work;
+	m->bins[0].work += work;
+	m->bins[1].work += work;
+}
 
-	if (now > m->last) { /* many requests arrive at one time */
+/* Let the buckets pay what was added up. */
+static void settle(struct meister_meter *m)
+{
+	if (m->pending > 0) {
+		for (unsigned i = 0; i < m->n; i++)
+			m->level[i] -= m->pending;
+		count(m, m->pending);
+	}
+	m->pending = 0;
+	m->room = 0;
+}
+
+/* Return the first pair that does not hold a cost within the slack, or n. */
+static unsigned broken(const struct meister_meter *m, double cost)
+{
+	unsigned i = 0;
+
+	while (i < m->n && m->level[i] + m->pairs[i].rate * m->slack >= cost)
+		i++;
+	return i;
+}
+
+/* Return true if the gate lets a request pass as one in profile: a bucket that is full admits any. */
+static bool passes(const struct meister_meter *m, double cost)
+{
+	unsigned i = 0;
+
+	while (i < m->n &&
+		m->level[i] + m->pairs[i].rate * m->slack >= least(cost, m->pairs[i].size))
+		i++;
+	return i == m->n;
+}
+
+static void note_broken(struct meister_meter *m, unsigned broke)
+{
+	weir_time span = m->last - m->full_at[broke];
+
+	m->out++;
+	m->out_at = m->last;
+	if (!m->since) {
+		m->since = m->last;
+		m->broke = broke;
+		m->excess = 1;
+		m->over = 0;
+		m->said = false;
+	}
+	if (span < WEIR_SEC)
+		note_ratio(m, m->work[broke] / curve(m, broke, span), span);
+}
+
+void meister_meter_add_slow(struct meister_meter *m, weir_time now, double cost)
+{
+	unsigned broke;
+
+	settle(m);
+	if (now > m->last) {
 		refill(m, now);
 		roll(m, now);
 	}
-	for (unsigned i = 0; i < m->n; i++) {
-		const struct weir_bucket_spec *p = &m->pairs[i];
-
-		m->work[i] += cost;
-		if (broke == m->n && m->level[i] + p->rate * m->slack < least(cost, p->size))
-			broke = i;
-	}
-	for (unsigned i = 0; broke == m->n && i < m->n; i++)
-		m->level[i] -= cost;
-	if (broke == m->n) {
+	broke = broken(m, cost);
+	count(m, cost);
+	if (broke < m->n)
+		note_broken(m, broke);
+	else
 		m->in++;
-	} else {
-		m->out++;
-		m->out_at = m->last;
-		if (!m->since) {
-			m->since = m->last;
-			m->broke = broke;
-			m->excess = 1;
-			m->over = 0;
-			m->said = false;
-		}
-		if (m->last - m->full_at[broke] < WEIR_SEC)
-			note_ratio(m, m->work[broke] / curve(m, broke, m->last - m->full_at[broke]),
-				m->last - m->full_at[broke]);
+	if (broke < m->n && !passes(m, cost))
+		return;
+	m->room = m->n ? INFINITY : 0;
+	for (unsigned i = 0; i < m->n; i++) {
+		m->level[i] -= cost;
+		m->room = least(m->room, m->level[i]);
 	}
-	m->seconds[(uint64_t)m->second % SECONDS] += (float)cost;
-	m->bins[0].work += cost;
-	m->bins[1].work += cost;
 }
 
 int meister_meter_tick(struct meister_meter *m, weir_time now)
 {
 	bool said = m->said;
 
+	settle(m);
 	roll_seconds(m, now);
 	if (!m->since)
 		return 0;

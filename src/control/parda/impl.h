@@ -25,6 +25,7 @@ struct parda {
 	struct knee *knee;    /* NULL: the threshold is given */
 	struct probe *probe;  /* NULL: not by reads of our own */
 	weir_time probe_next; /* not before */
+	double io_mean;       /* bytes of a request of all hosts, averaged; 0: none was seen */
 	double io_bytes;      /* of a request, averaged; 0: none was seen */
 	double *ratios;       /* room for a value of each peer and of the host */
 	uint32_t ratios_room;
@@ -58,11 +59,12 @@ static inline bool parda_is_literal(const struct parda *p)
 struct parda_sums { /* over the host and the peers that count */
 	double shares;
 	double used_shares, slots; /* of hosts that use their windows, for the scale */
-	double ios;
-	double latency;      /* the mean, weighted by ios; 0: none is known */
-	double inside;       /* slots */
-	double on_credit;    /* slots inside above the hosts' windows */
-	double bursting;     /* slots inside of hosts with bursts */
+	double ios, bytes;         /* a second, of hosts with a latency */
+	double done;               /* … in slots */
+	double latency;            /* the mean, weighted by ios; 0: none is known */
+	double inside;             /* slots */
+	double on_credit;          /* slots inside above the hosts' windows */
+	double limited;      /* slots inside of hosts that their windows limit, at most those */
 	double windows;      /* of hosts with shares, … */
 	double used_windows; /* … that use them */
 	bool add_up, merge;  /* some were cut off from us, and it is time to act */

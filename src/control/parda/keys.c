@@ -9,7 +9,10 @@ static const char *const starts[] = {"least", "depth", NULL};
 static const char *const switches[] = {"nothing", "ageing", "windows", "weighting", "held", NULL};
 static const char *const strangers[] = {"floor", "ignore", NULL};
 
-#define NEVER (1u << 20)  /* periods */
+#define NEVER (1u << 20) /* periods */
+/* bytes: requests of this size take as long to transfer as for all else. By the ports and disks of
+ * arrays 60 KiB, by flash 20; chosen in between, with made traces of 4 to 256 KiB. */
+#define FIXED (32u << 10)
 #define SLOT  (16u << 10) /* bytes: with `cost: bytes`; the paper's example (§2) */
 
 static int read_threshold(yamldoc_node n, struct settings *s, struct weir_err *err)
@@ -66,10 +69,14 @@ const struct key parda_keys[] = {
 		.help = "The time constant, with C<smoothing: time>."},
 	{"age", KEY_WHOLE, AT(age), 4, 1, 1000,
 		.help = "The number of periods after which a silent host no longer counts."},
-	{"size_fixed", KEY_SIZE, AT(size_fixed), .shown = "latency is not converted",
-		.help = "A size: latency is converted to that of 8 KiB, where a request costs as "
-			"much as so "
-			"many bytes in addition to its own."},
+	{"size_fixed", KEY_SIZE, AT(size_fixed), FIXED, .zero = "none",
+		.help = "A size. The threshold is for requests of up to 16 KiB. Where those of all "
+			"hosts are larger on "
+			"the mean it is raised in proportion to their cost, which is this size in "
+			"addition to "
+			"their own: with the same number inside large requests take longer, and a "
+			"fixed latency would leave "
+			"the disks idle. C<none>: it is as stated for any size."},
 	{"slot", KEY_SIZE, AT(slot), 0, 512, 32 << 20, .zero = "any", .shown = "16 KiB",
 		.help = "A size, with C<cost: bytes>: the bytes for which one slot of a window "
 			"stands, so that "
@@ -103,7 +110,10 @@ const struct key parda_keys[] = {
 			"and goes within a few "
 			"periods is not detected, nor is one that sends at a fixed rate and leaves "
 			"latency at the "
-			"threshold: the hosts have the rest. A threshold less than half above the "
+			"threshold: the hosts have the rest. While hosts that their windows do not "
+			"limit have "
+			"half of the requests inside, and for six periods after that, none is "
+			"looked for. A threshold less than half above the "
 			"latency of the idle "
 			"device looks like a stranger."},
 	{"idle", KEY_WORD, AT(idle), .words = idles,

@@ -21,13 +21,17 @@
  *         - The paper smooths with α = 0.002 and calls it the weight of the past. Taken so, per
  *         interval, it hardly smooths; as the weight of each new IO it does, by more or less
  *         with the rate of IOs. Ours is by time. All three are here.
+ *         - §4 takes latency per 8 KB. Ours raises the threshold instead, by the mean size over all
+ *         hosts: N = C 𝓛 requests inside keep an array busy whatever their size, C is in inverse
+ *         proportion to the mean cost, and so 𝓛 in proportion to it. By each host's own size the
+ *         mean of the converted latencies would be too high where sizes differ.
  *         - 'Throughput is proportional to β_i/q_i' (§3.2) holds with q_i = L_i − 𝓛.
  * EXAMPLE 𝓛 = 30, γ = 0.8, w = 32, β = 1, L = 37.2: 0.2·32 + 0.8·(0.806·32 + 1) = 27.8.
  */
 #include "control/parda/law.h"
 #include <math.h>
 
-#define BYTES_8K 8192.0
+#define BYTES 16384.0 /* of a request: a slot */
 
 double parda_average(double past, double alpha, double latency)
 {
@@ -107,9 +111,9 @@ double parda_floor(const struct parda_vm *vms, size_t n, double latency)
 	return slots;
 }
 
-double parda_per_8k(double latency, double bytes, double fixed)
+double parda_by_size(double threshold, double bytes, double fixed)
 {
-	return fixed > 0 ? latency * (fixed + BYTES_8K) / (fixed + bytes) : latency;
+	return fixed > 0 ? threshold * fmax(1, (fixed + bytes) / (fixed + BYTES)) : threshold;
 }
 
 static void swap(double *a, double *b)

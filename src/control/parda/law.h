@@ -65,9 +65,9 @@ double parda_shares(const struct parda_vm *vms, size_t n, double window);
  * VM can use. */
 double parda_floor(const struct parda_vm *vms, size_t n, double latency);
 
-/* ---- §4: latency of an IO of 8 KiB, from that of one of `bytes`, when an IO costs as much as
- * `fixed` bytes besides its own. `fixed` ≤ 0: as it is. */
-double parda_per_8k(double latency, double bytes, double fixed);
+/* ---- §4: the threshold for requests of `bytes` on the mean, from that of requests of 16 KiB or less, when a request costs
+ * as much as `fixed` bytes besides its own. `fixed` ≤ 0: as it is. */
+double parda_by_size(double threshold, double bytes, double fixed);
 
 /* ---- the median of n values, which are put into another order; 0 of none. Even n: the lower. */
 double parda_median(double *values, size_t n);

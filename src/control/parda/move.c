@@ -4,9 +4,10 @@
 #include <math.h>
 
 #define MIN_MARGIN 1.02
-/* part of the requests inside, of hosts with bursts: with more the mean number inside in a period does not tell the
- * latency in it, which is that at the height of the bursts, and would look as a stranger's */
-#define STEADY     0.5
+/* part of the requests inside that windows must limit: where the hosts' own demand moves the number inside, it and the
+ * latency tell nothing of a stranger */
+#define LIMITED    0.5
+#define LAG        2.0 /* times the latency by Little's law: more is of requests of an earlier load */
 #define LEFT_FLOOR 2.0 /* times the threshold: latency after windows have left the floor */
 
 static double bounded(const struct parda *p, double window)
@@ -105,6 +106,12 @@ static double floor_apart(const struct parda *p, const struct parda_sums *s)
 	return PARDA_STRANGER_KEEP * (p->inside + s->vanished) / (s->shares + s->vanished_shares);
 }
 
+/* Return true if number inside and latency are of one load, and the windows made it. */
+static bool shows_strangers(const struct parda_sums *s, double latency)
+{
+	return s->limited >= LIMITED * s->inside && latency * s->done <= LAG * 1e9 * s->inside;
+}
+
 static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda_report *own,
 	struct parda_decision *ret)
 {
@@ -112,7 +119,7 @@ static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda
 		.vanished = s->vanished,
 		.windows = s->windows,
 		.latency = ret->latency,
-		.threshold = p->config.law.threshold,
+		.threshold = p->knee ? p->config.law.threshold : p->threshold,
 		.shares = s->shares,
 		.hosts = s->hosts,
 		.wmin = p->law.wmin,
@@ -123,8 +130,10 @@ static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda
 
 	if (parda_is_literal(p) || p->config.no_floor)
 		return;
-	if (s->bursting < STEADY * s->inside)
+	if (shows_strangers(s, ret->latency))
 		parda_stranger_step(&p->stranger, &seen);
+	else
+		parda_stranger_skip(&p->stranger);
 	own->floor = p->stranger.floor;
 	slots = fmax(parda_sums_floor(p, own->floor, &common), floor_apart(p, s)) * own->shares;
 	ret->stranger = p->stranger.here && common;

@@ -205,13 +205,21 @@ static void average(struct parda *p, weir_time span, const struct parda_measured
 	if (m->ios)
 		p->size = parda_average_time(p->size, (double)span, (double)c->tau,
 			parda_tenant_size(n, m->bytes, c->slot));
-	latency = parda_per_8k(latency, m->bytes / n, c->size_fixed);
 	if (c->smoothing == PARDA_BY_TIME)
 		p->latency = parda_average_time(p->latency, (double)span, (double)c->tau, latency);
 	else if (c->smoothing == PARDA_BY_IO)
 		p->latency = parda_average_ios(p->latency, c->alpha, latency, n);
 	else
 		p->latency = parda_average(p->latency, c->alpha, latency);
+}
+
+/* Aim at the threshold for the mean size of all hosts' requests. One that is found follows the sizes by itself. */
+static void aim_by_size(struct parda *p, const struct parda_sums *s, weir_time span)
+{
+	if (s->ios > 0 && s->bytes > 0)
+		p->io_mean = parda_average_time(
+			p->io_mean, (double)span, (double)p->config.tau, s->bytes / s->ios);
+	aim(p, parda_by_size(p->config.law.threshold, p->io_mean, p->config.size_fixed));
 }
 
 static double size_of(const struct parda *p)
@@ -381,6 +389,8 @@ void parda_step(
 	ret->scale = scale_of(p, &s);
 	ret->beta = own.beta = ret->scale * own.shares;
 	ret->latency = p->config.local ? p->latency : s.latency;
+	if (!p->knee)
+		aim_by_size(p, &s, span);
 	own.threshold = p->knee ? find_threshold(p, &s) : p->threshold;
 	parda_move(p, &s, m, span, &own, ret);
 	warn(p, &s, &own, ret);

@@ -13,6 +13,8 @@
  *
  * LATENCY  Local: the host's own. Aggregated: the mean over the host and its peers, each weighted
  *          by its IOs: one signal for all, since local ones drive the windows apart (§4.1).
+ *          The threshold is for requests of up to 16 KiB; where they are larger on the mean of all
+ *          hosts it is higher (control/parda/law.h).
  * PEERS    A table by id, of bounded size. A report counts until its host has been silent for `age`
  *          of our own steps; periods are counted, not time, so that setting the clock ages no peer.
  *          A report that is not newer than the last one of its host (late, duplicated, replayed)
@@ -110,9 +112,9 @@ struct parda_config {
 	unsigned age;       /* own periods of silence after which a peer is forgotten; 0: 4 */
 	uint32_t peers_max; /* peers remembered; 0: 4096 */
 	double slot;        /* bytes of an IO that a slot stands for; 0: any request is one */
-	double size_fixed;  /* bytes: latency per 8 KiB (§4) with this fixed cost; 0: per IO */
-	double window;      /* initial slots; 0: see STARTING */
-	bool no_floor;      /* neither detect strangers nor keep slots beside them */
+	double size_fixed; /* bytes: cost of a request besides its own (§4); 0: size does not count */
+	double window;     /* initial slots; 0: see STARTING */
+	bool no_floor;     /* neither detect strangers nor keep slots beside them */
 	bool abrupt; /* as in the paper: windows grow by the law alone, and no host makes room */
 	enum parda_idle idle; /* how idle VMs of a host count */
 	/* credit for bursts: slots unused for so long (control/parda/credit.h); 0: none */

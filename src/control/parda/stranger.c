@@ -8,11 +8,13 @@
  * SYMBOLS N, S slots inside, of the hosts and of a stranger; L latency; s latency of an idle array;
  *         C slots per unit of time; n hosts; p PARDA_STRANGER_KEEP.
  * METHOD  C is the inverse slope of a line through the last points (N, L), by least squares, if N
- *         has moved enough and the line fits. A latency that jumps while N did not begins a new
- *         load, and older points are dropped: without a stranger C is then unknown until N has
- *         moved, since the device may have changed; with one C is kept, and S moves. The line of
- *         windows that the law lowers counts only if latency was well over the threshold: a rise
- *         that the law corrects as it comes may be a device that gets slower. If N has moved far
+ *         has moved enough and the line fits. A latency that jumps while N did not, or above the
+ *         line, begins a new load, and older points are dropped: without a stranger C is then
+ *         unknown until N has moved, since the device may have changed; with one C is kept, and S
+ *         moves. Steps in which the hosts' own bursts move N and L are skipped, and no stranger is
+ *         looked for in as many steps after them as there are points. The line of windows that the
+ *         law lowers counts only if latency was well over the threshold: a rise that the law
+ *         corrects as it comes may be a device that gets slower. If N has moved far
  *         and such a latency not at all, next to all of it is the stranger's, and C is the array's
  *         earlier capacity.
  *         If no line is known the hosts draw one: they double their floor, wait until latency has
@@ -97,10 +99,12 @@ static void drop_points(struct parda_stranger *s, double inside, double latency)
 {
 	const struct parda_stranger_point *last = &s->points[0];
 	bool up = latency > last->latency * JUMP && inside < last->inside * STILL;
+	bool off = !s->here && s->capacity > 0 &&
+		   latency > JUMP * (last->latency + (inside - last->inside) / s->capacity);
 	bool down = latency * (s->here ? JUMP_HERE : JUMP) < last->latency &&
 		    inside * STILL > last->inside;
 
-	if (!s->n_points || !(up || down))
+	if (!s->n_points || !(up || down || off))
 		return;
 	s->n_points = 0;
 	if (down) {
@@ -357,6 +361,19 @@ static bool probe(struct parda_stranger *s, const struct parda_stranger_seen *se
 	return false;
 }
 
+void parda_stranger_skip(struct parda_stranger *s)
+{
+	s->n_points = 0;
+	s->probing = s->low = 0;
+	s->restless = PARDA_STRANGER_POINTS;
+	if (s->here && ++s->skipped <= OLD)
+		return;
+	s->here = false;
+	s->agree = s->skipped = 0;
+	s->capacity = s->requests = s->floor = 0;
+	s->verified = false;
+}
+
 void parda_stranger_step(struct parda_stranger *s, const struct parda_stranger_seen *seen)
 {
 	if (!(seen->latency > 0) || !(seen->inside > 0) || !(seen->shares > 0) || !seen->hosts) {
@@ -366,7 +383,12 @@ void parda_stranger_step(struct parda_stranger *s, const struct parda_stranger_s
 			.sure = s->sure};
 		return;
 	}
+	s->skipped = 0;
 	learn(s, seen);
+	if (s->restless && !s->here) {
+		s->restless--;
+		return;
+	}
 	if (!s->probing)
 		look_low(s, seen);
 	else if (!probe(s, seen) && !s->here)

@@ -56,11 +56,17 @@ struct parda_stranger {
 	unsigned probing; /* times that the floor may still be doubled to test the latency */
 	unsigned held;    /* steps since it was */
 	struct parda_stranger_point from, base; /* before that; and before the first time */
-	unsigned agree;  /* steps in a row with enough requests of a stranger */
-	bool here;       /* there is a stranger */
-	double requests; /* S, when there is */
-	double floor;    /* slots a share that the hosts should keep; 0: as the law says */
+	unsigned skipped;                       /* steps in a row, with a stranger */
+	unsigned restless; /* steps before one is looked for again, after a skipped one */
+	unsigned agree;    /* steps in a row with enough requests of a stranger */
+	bool here;         /* there is a stranger */
+	double requests;   /* S, when there is */
+	double floor;      /* slots a share that the hosts should keep; 0: as the law says */
 };
+
+/* Skip a step in which the hosts' own demand moved the load: points before it are of another one. A stranger counts for some
+ * more steps. */
+void parda_stranger_skip(struct parda_stranger *s);
 
 /* Run a step. Sets here, requests and floor. */
 void parda_stranger_step(struct parda_stranger *s, const struct parda_stranger_seen *seen);

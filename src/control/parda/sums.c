@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sums: sums over a host and the peers that count. */
 #include "control/parda/impl.h"
+#include "control/parda/tenant.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -38,15 +39,18 @@ static void add(
 	s->slots += parda_is_literal(p) ? 0 : used * slots_of(p, r);
 	s->inside += r->inside;
 	s->on_credit += fmax(0, r->inside - before);
-	s->bursting += r->bursts ? r->inside : 0;
+	s->limited += !r->bursts && r->inside > IN_USE * before ? fmin(r->inside, before) : 0;
 	if (r->shares > 0) {
 		s->hosts++;
 		s->windows += r->window;
 		s->used_windows += used * r->window;
 		s->least = s->least > 0 ? fmin(s->least, r->shares) : r->shares;
 	}
-	if (r->latency > 0)
+	if (r->latency > 0) {
 		s->ios += r->ios;
+		s->bytes += r->bytes;
+		s->done += r->ios * parda_tenant_size(r->ios, r->bytes, p->config.slot);
+	}
 }
 
 struct mean {

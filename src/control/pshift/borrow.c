@@ -9,14 +9,14 @@
  *         STATIC: there are no periods, and so no claims: AdapTBF sets all tokens.
  * SYMBOLS weight = entitlement, tokens a period; rate = Σ entitlements, or the server's capacity if
  *         that is less (tokens a second): then each bucket has the same part of its own.
- * METHOD  A step every 100 ms; O(buckets). Debts are bounded by the policy's default (adaptbf.h,
+ * METHOD  A step every 100 ms; O(buckets). Debts are bounded by the policy's default (lend.h,
  *         DEBT): a server may be STATIC for hours.
  * DIFFERS AdapTBF alone takes from a bucket whatever it did not use in the last 100 ms, and gives
  *         that back gradually. A closed loop sends only as much as it is served: so a bucket that
  *         was once late by a moment would send less, and have less, and end a period below its
  *         reservation.
  */
-#include "control/adaptbf/adaptbf.h"
+#include "control/lend/lend.h"
 #include "control/pshift/server-impl.h"
 #include <errno.h>
 #include <math.h>
@@ -45,7 +45,7 @@ static uint32_t weight_of(const struct pshift_server *s, const struct pshift_spo
 	return (uint32_t)fmin(fmax((double)entitled(s, b), 1), UINT32_MAX);
 }
 
-static int64_t jobs(void *driver, weir_time now, struct adaptbf_job *list, size_t max)
+static int64_t jobs(void *driver, weir_time now, struct lend_job *list, size_t max)
 {
 	struct pshift_server *s = driver;
 
@@ -54,7 +54,7 @@ static int64_t jobs(void *driver, weir_time now, struct adaptbf_job *list, size_
 	for (size_t i = 0; i < s->n; i++) {
 		const struct pshift_spot *b = &s->spots[i];
 
-		list[i] = (struct adaptbf_job){.id = i + 1,
+		list[i] = (struct lend_job){.id = i + 1,
 			.weight = weight_of(s, b),
 			.arrived = b->arrived,
 			.served = b->served,
@@ -68,7 +68,7 @@ static int64_t jobs(void *driver, weir_time now, struct adaptbf_job *list, size_
 
 /* STATIC: return all R-tokens that it should have. Unused tokens are kept for one more of these
  * periods. */
-static int64_t all_of(const struct pshift_spot *b, const struct adaptbf_rule *rule)
+static int64_t all_of(const struct pshift_spot *b, const struct lend_rule *rule)
 {
 	int64_t most = 2 * rule->tokens, now_has = b->borrowed + rule->tokens;
 
@@ -77,7 +77,7 @@ static int64_t all_of(const struct pshift_spot *b, const struct adaptbf_rule *ru
 
 /* HELD: return the tokens beyond its own. */
 static int64_t beyond_own(
-	const struct pshift_server *s, const struct pshift_spot *b, const struct adaptbf_rule *rule)
+	const struct pshift_server *s, const struct pshift_spot *b, const struct lend_rule *rule)
 {
 	int64_t own =
 		(int64_t)ceil((double)b->reserved * ((double)BORROW_PERIOD / (double)s->length));
@@ -87,7 +87,7 @@ static int64_t beyond_own(
 
 /* Return the server's capacity until the next step beyond the claims of buckets that ask. */
 static double left_over(
-	const struct pshift_server *s, weir_time now, const struct adaptbf_rule *rules, size_t n)
+	const struct pshift_server *s, weir_time now, const struct lend_rule *rules, size_t n)
 {
 	double left = (double)(s->end - now) / (double)WEIR_SEC, open = 0;
 	double step = (double)BORROW_PERIOD / (double)WEIR_SEC;
@@ -103,7 +103,7 @@ static double left_over(
 	return (s->capacity * left - open) * fmin(step / left, 1);
 }
 
-static int apply(void *driver, weir_time now, const struct adaptbf_rule *rules, size_t n)
+static int apply(void *driver, weir_time now, const struct lend_rule *rules, size_t n)
 {
 	struct pshift_server *s = driver;
 	double asked = 0, part;
@@ -127,7 +127,7 @@ static int apply(void *driver, weir_time now, const struct adaptbf_rule *rules, 
 	return 0;
 }
 
-static const struct adaptbf_driver_ops ops = {.name = "pshift", .jobs = jobs, .apply = apply};
+static const struct lend_driver_ops ops = {.name = "pshift", .jobs = jobs, .apply = apply};
 
 /* Subtract spent tokens, so that they are not granted again. HELD: its own first. STATIC: tokens
  * arrive at a pace, and those that have not yet are still to come. */
@@ -147,19 +147,19 @@ int pshift_borrow_step(struct pshift_server *s, weir_time now)
 	if (!s->n || (s->borrow && now - s->borrowed < BORROW_PERIOD))
 		return 0;
 	if (!s->borrow) {
-		struct adaptbf_config c = {
-			.period = BORROW_PERIOD, .rate = rate_of(s), .debt = ADAPTBF_DEBT};
+		struct lend_config c = {
+			.period = BORROW_PERIOD, .rate = rate_of(s), .debt = LEND_DEBT};
 
-		if (adaptbf_new(&c, &s->borrow))
+		if (lend_new(&c, &s->borrow))
 			return -ENOMEM;
 	}
 	s->borrowed = now;
-	adaptbf_set_rate(s->borrow, rate_of(s));
-	return adaptbf_step(s->borrow, now, &ops, s);
+	lend_set_rate(s->borrow, rate_of(s));
+	return lend_step(s->borrow, now, &ops, s);
 }
 
 void pshift_borrow_end(struct pshift_server *s)
 {
-	adaptbf_free(s->borrow);
+	lend_free(s->borrow);
 	s->borrow = NULL;
 }

@@ -9,7 +9,7 @@
  * cause … */
 #define PSHIFT_PACE (5 * WEIR_MS)
 /* … and the gate holds the tokens of four of them, so that a late look delays no request: nearly as
- * much as the hold bucket of a max (policy/install.c), … */
+ * much as the hold bucket of a max (policy/knobs/install.c), … */
 #define PSHIFT_AHEAD (20 * WEIR_MS)
 #define PSHIFT_READY 2 /* … and two at least, while the cap has them */
 /* Tokens lost by a late look are added later, at this part of the rate: with the above, a second
@@ -110,7 +110,7 @@ struct pshift_server {
 	bool acknowledge;  /* … or with the next measurement: a grant was accepted */
 	struct lease_message out;
 
-	struct adaptbf *borrow;
+	struct lend *borrow;
 	weir_time borrowed;
 	uint64_t reports, entries, taken, refused;
 };

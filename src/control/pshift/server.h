@@ -24,7 +24,7 @@
  *          gate, or if the reservation was missed lately with all servers there: a second may then have what is
  *          left of the reservation besides. Not where tokens were with a server that ended, or while this one
  *          had only its static parts: a server that ends or starts lets no more pass in a second.
- * BORROW   HELD and STATIC: AdapTBF (control/adaptbf/adaptbf) over the entitlements, every 100 ms.
+ * BORROW   HELD and STATIC: AdapTBF (control/lend/lend) over the entitlements, every 100 ms.
  *
  * Nothing here locks or reads a clock; one thread.
  */

@@ -4,7 +4,7 @@
 
 #include "serve/api/api.h"
 #include "serve/gateway/gateway.h"
-#include "serve/api/http-json.h"
+#include "serve/http/json.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -32,7 +32,7 @@ struct api { /* the main thread's, but for `http` */
 	weir_time record_while;
 	bool recorded_set; /* the timer has ended a recording, and this is its result */
 	uint64_t recorded, dropped;
-	struct api_plans *plans; /* api-plan.c; NULL: none was asked for */
+	struct plans *plans; /* serve/host/plans.h; NULL: none was asked for */
 };
 
 typedef void api_run(struct api *a, struct http_request *q, struct http_reply *ret);

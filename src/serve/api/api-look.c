@@ -403,7 +403,7 @@ static bool next_text(struct text *t, FILE *to)
 
 	if (!t->at) {
 		fputc('{', to);
-		api_write_members(json_incref(t->first), to);
+		show_write_members(json_incref(t->first), to);
 		fputs(", \"text\": \"", to);
 		t->at = t->version->text;
 		return true;
@@ -415,7 +415,7 @@ static bool next_text(struct text *t, FILE *to)
 		return true;
 	}
 	fputs("\", ", to);
-	api_write_members(json_incref(t->last), to);
+	show_write_members(json_incref(t->last), to);
 	fputs("}\n", to);
 	return false;
 }

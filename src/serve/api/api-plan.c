@@ -16,10 +16,10 @@ json_t *api_plan(const struct snapshot *s)
 		return json_null();
 	untrue = json_array();
 	for (size_t i = 0; i < s->of->untrue.n; i++)
-		json_array_append_new(untrue, api_text(s->of->untrue.lines[i]));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "number", api_count(p->number), "age_s",
-		api_real(s->plan_age), "made", api_text(p->made), "tenants",
-		api_count(p->n_tenants), "untrue", untrue);
+		json_array_append_new(untrue, show_text(s->of->untrue.lines[i]));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "number", show_count(p->number), "age_s",
+		show_real(s->plan_age), "made", show_text(p->made), "tenants",
+		show_count(p->n_tenants), "untrue", untrue);
 }
 
 static json_t *claim(const struct snapshot_claim *c)
@@ -28,11 +28,11 @@ static json_t *claim(const struct snapshot_claim *c)
 
 	if (c->excess > 0)
 		out = json_pack("{s:o, s:o, s:o, s:[o, o]}", "for_s",
-			api_seconds((double)c->out_for), "times", api_real(c->excess), "over_s",
-			c->over ? api_seconds((double)c->over) : json_null(), "broke",
-			api_real(c->rate), api_real(c->size));
+			show_seconds((double)c->out_for), "times", show_real(c->excess), "over_s",
+			c->over ? show_seconds((double)c->over) : json_null(), "broke",
+			show_real(c->rate), show_real(c->size));
 	return json_pack("{s:s?, s:i, s:o, s:o, s:o}", "resource", c->resource, "priority",
-		c->priority, "in", api_count(c->in), "out", api_count(c->out), "now_out", out);
+		c->priority, "in", show_count(c->in), "out", show_count(c->out), "now_out", out);
 }
 
 json_t *api_claims(const struct snapshot_claim *c)

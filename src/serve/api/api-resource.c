@@ -6,7 +6,7 @@
  *         object, which is at the end of its resource, and are written a few at a time.
  */
 #include "serve/api/api-json.h"
-#include "serve/api/facts-json.h"
+#include "serve/show/facts-json.h"
 #include <stddef.h>
 
 #define AT(member) FACT_AT(struct snapshot_resource, member)
@@ -29,6 +29,8 @@ static const struct fact facts[] = {
 		.unit = FACTS_SECONDS, AT(full)},
 	{"submitted", "submitted_total", "Requests that arrived.", AT(submitted)},
 	{"dispatched", "dispatched_total", "Requests that passed the gate.", AT(dispatched)},
+	{"waited", "waited_total", "Requests that waited for longer than a round of the thread.",
+		AT(waited)},
 	{"served", "served_total", "Requests that were finished.", AT(served)},
 	{"errors", "errors_total", "Requests that failed.", AT(errors)},
 	{"flush_errors", "flush_errors_total",
@@ -53,8 +55,8 @@ const struct facts_table api_resource_facts = {
 static json_t *capacity(const struct snapshot_resource *r)
 {
 	return json_pack("{s:o, s:o, s:b}", "iops",
-		r->capacity[0] > 0 ? api_real(r->capacity[0]) : json_null(), "bytes",
-		r->capacity[1] > 0 ? api_real(r->capacity[1]) : json_null(), "stated",
+		r->capacity[0] > 0 ? show_real(r->capacity[0]) : json_null(), "bytes",
+		r->capacity[1] > 0 ? show_real(r->capacity[1]) : json_null(), "stated",
 		r->capacity_stated);
 }
 
@@ -62,7 +64,7 @@ static json_t *resource(const struct snapshot_resource *r)
 {
 	json_t *j = facts_json_row(&api_resource_facts, r, FACTS_IN_STATUS);
 
-	json_object_set_new(j, "state", api_text(r->state));
+	json_object_set_new(j, "state", show_text(r->state));
 	json_object_set_new(j, "capacity", capacity(r));
 	return j;
 }
@@ -85,7 +87,7 @@ static bool write_table(
 		fprintf(to, ", \"%s\": [", t->name);
 	for (; *items > 0 && s->row < rows->n; s->row++, --*items) {
 		fputs(s->row ? ",\n   " : "\n   ", to);
-		api_write(facts_json_row(t, facts_row(t, rows, s->row), FACTS_IN_STATUS), to);
+		show_write(facts_json_row(t, facts_row(t, rows, s->row), FACTS_IN_STATUS), to);
 	}
 	if (s->row < rows->n)
 		return false;
@@ -106,7 +108,7 @@ static bool write_kind(
 	}
 	if (s->table == 0 && s->row == 0) {
 		fprintf(to, ", \"%s\": {", kind->name);
-		api_write_members(facts_json_row(&kind->self, r->facts.self, FACTS_IN_STATUS), to);
+		show_write_members(facts_json_row(&kind->self, r->facts.self, FACTS_IN_STATUS), to);
 	}
 	for (; s->table < FACTS_TABLES && kind->tables[s->table].size; s->table++)
 		if (!write_table(s, r, items, to))
@@ -123,7 +125,7 @@ bool api_resources_more(struct api_status *s, size_t items, FILE *to)
 
 		if (s->part == 0 && s->table == 0 && s->row == 0) {
 			fputs(s->resource ? ",\n  {" : "\n  {", to);
-			api_write_members(resource(r), to);
+			show_write_members(resource(r), to);
 		}
 		if (!write_kind(s, r, &items, to))
 			return true;

@@ -7,7 +7,7 @@
  *         that is written as text, and the rest is the same for all.
  */
 #include "serve/api/api-json.h"
-#include "serve/api/facts-json.h"
+#include "serve/show/facts-json.h"
 #include "serve/store/json-text.h"
 #include "serve/gateway/version.h"
 #include <inttypes.h>
@@ -20,58 +20,6 @@ static const char *const cause_names[WEIR_CAUSES] = {"window", "max", "above", "
 static const char *const limit_names[WEIR_LIMITS] = {
 	"iops", "read_iops", "write_iops", "bytes", "read_bytes", "write_bytes"};
 
-/* ---- values */
-
-json_t *api_text(const char *s)
-{
-	char copy[512];
-	size_t n = 0;
-	json_t *j;
-
-	if (!s)
-		return json_null();
-	j = json_string(s);
-	if (j)
-		return j;
-	for (; s[n] && n < sizeof(copy) - 1; n++)
-		copy[n] = (unsigned char)s[n] < 0x80 ? s[n] : '?';
-	copy[n] = 0;
-	return json_string(copy);
-}
-
-json_t *api_real(double value)
-{
-	return isfinite(value) ? json_real(value) : json_null();
-}
-
-json_t *api_count(uint64_t n)
-{
-	return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
-}
-
-json_t *api_seconds(double ns)
-{
-	return api_real(ns / 1e9);
-}
-
-void api_write_members(json_t *j, FILE *to)
-{
-	char *text = j ? json_dumps(j, JSON_REAL_PRECISION(12)) : NULL;
-	size_t len = text ? strlen(text) : 0;
-
-	if (len > 2)
-		fwrite(text + 1, 1, len - 2, to);
-	free(text);
-	json_decref(j);
-}
-
-void api_write(json_t *j, FILE *to)
-{
-	if (!j || json_dumpf(j, to, JSON_REAL_PRECISION(12)) < 0)
-		fputs("null", to);
-	json_decref(j);
-}
-
 /* ---- tenants */
 
 #define AT(member) FACT_AT(struct snapshot_tenant, member)
@@ -83,6 +31,7 @@ static const struct fact tenant_facts[API_TENANT_FACTS] = {
 	/* below: API_TENANT_LEAVES */
 	{"arrivals", "arrivals_total", "Requests that arrived.", AT(arrivals)},
 	{"dispatched", AT(dispatched)},
+	{"waited", AT(waited)},
 	{"served", "served_total", "Requests that the resource finished.", AT(served)},
 	{"bytes", "bytes_total", "Bytes of the requests that passed.", AT(bytes)},
 	{"reads", AT(reads)},
@@ -114,7 +63,7 @@ static json_t *limits(const double *of, bool max)
 
 	for (size_t i = 0; i < WEIR_LIMITS; i++)
 		if (max ? isfinite(of[i]) : of[i] > 0)
-			json_object_set_new(j, limit_names[i], api_real(of[i]));
+			json_object_set_new(j, limit_names[i], show_real(of[i]));
 	return j;
 }
 
@@ -140,12 +89,12 @@ static json_t *latency(const struct snapshot_hist *of, bool histograms)
 	if (!of || !of->count)
 		return json_null();
 	h = snapshot_hist(of, &room);
-	j = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "count", api_count(h->count), "mean_s",
-		api_seconds(weir_hist_mean(h)), "p50_s",
-		api_seconds((double)weir_hist_percentile(h, 50)), "p99_s",
-		api_seconds((double)weir_hist_percentile(h, 99)), "p999_s",
-		api_seconds((double)weir_hist_percentile(h, 99.9)), "max_s",
-		api_seconds((double)h->max));
+	j = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "count", show_count(h->count), "mean_s",
+		show_seconds(weir_hist_mean(h)), "p50_s",
+		show_seconds((double)weir_hist_percentile(h, 50)), "p99_s",
+		show_seconds((double)weir_hist_percentile(h, 99)), "p999_s",
+		show_seconds((double)weir_hist_percentile(h, 99.9)), "max_s",
+		show_seconds((double)h->max));
 	if (histograms && j)
 		json_object_set_new(j, "buckets", buckets(h));
 	return j;
@@ -156,15 +105,15 @@ static json_t *waits(const struct snapshot_tenant *t)
 	json_t *j = json_object();
 
 	for (int i = 0; i < WEIR_CAUSES; i++)
-		json_object_set_new(j, cause_names[i], api_seconds(t->wait_ns[i]));
+		json_object_set_new(j, cause_names[i], show_seconds(t->wait_ns[i]));
 	return j;
 }
 
 static json_t *slo_window(const struct slo_view *v)
 {
 	return json_pack("{s:o, s:o, s:o, s:o}", "value_s",
-		v->value >= 0 ? api_seconds((double)v->value) : json_null(), "good",
-		api_count(v->good), "total", api_count(v->total), "met",
+		v->value >= 0 ? show_seconds((double)v->value) : json_null(), "good",
+		show_count(v->good), "total", show_count(v->total), "met",
 		v->known ? json_boolean(v->met) : json_null());
 }
 
@@ -172,9 +121,9 @@ static json_t *slo(const struct snapshot_slo *s)
 {
 	if (!s)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "percentile", api_real(s->percentile),
-		"latency_s", api_seconds((double)s->bound), "good", api_count(s->good), "total",
-		api_count(s->total), "minute", slo_window(&s->window[SLO_MINUTE]), "hour",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "percentile", show_real(s->percentile),
+		"latency_s", show_seconds((double)s->bound), "good", show_count(s->good), "total",
+		show_count(s->total), "minute", slo_window(&s->window[SLO_MINUTE]), "hour",
 		slo_window(&s->window[SLO_HOUR]));
 }
 
@@ -185,14 +134,14 @@ static json_t *shadow(const struct shadow_estimate *e)
 	if (!(e->high > 0))
 		return json_null();
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "low",
-		tells ? api_real(e->low) : json_null(), "high",
-		tells ? api_real(e->high) : json_null(), "why",
-		api_text(tells ? NULL
-			       : "the device was not seen with as little inside as the gate would "
-				 "let in"),
-		"closed", api_count(e->closed), "open", api_count(e->open), "outstanding",
-		api_count(e->outstanding), "think_s",
-		api_seconds(e->closed ? (double)e->think / e->closed : 0));
+		tells ? show_real(e->low) : json_null(), "high",
+		tells ? show_real(e->high) : json_null(), "why",
+		show_text(tells ? NULL
+				: "the device was not seen with as little inside as the gate would "
+				  "let in"),
+		"closed", show_count(e->closed), "open", show_count(e->open), "outstanding",
+		show_count(e->outstanding), "think_s",
+		show_seconds(e->closed ? (double)e->think / e->closed : 0));
 }
 
 static json_t *places(const struct snapshot_place *at)
@@ -201,7 +150,7 @@ static json_t *places(const struct snapshot_place *at)
 
 	for (; at; at = at->next)
 		json_array_append_new(j, json_pack("{s:s, s:o}", "resource", at->here->name, "due",
-						 api_real(snapshot_due(at))));
+						 show_real(snapshot_due(at))));
 	return j;
 }
 
@@ -212,13 +161,13 @@ static json_t *tenant(const struct snapshot_tenant *t, bool histograms)
 	json_object_set_new(j, "min", limits(t->min, false));
 	json_object_set_new(j, "max", limits(t->max, true));
 	json_object_set_new(j, "by_class",
-		json_pack("{s:o, s:o, s:o}", "priority", api_count(t->by_class[0]), "reserved",
-			api_count(t->by_class[1]), "rest", api_count(t->by_class[2])));
+		json_pack("{s:o, s:o, s:o}", "priority", show_count(t->by_class[0]), "reserved",
+			show_count(t->by_class[1]), "rest", show_count(t->by_class[2])));
 	json_object_set_new(j, "at", places(t->at));
 	json_object_set_new(j, "wait_s", waits(t));
 	json_object_set_new(
-		j, "waits_for", t->queued ? api_text(cause_names[t->cause]) : json_null());
-	json_object_set_new(j, "held_by", api_text(t->queued ? t->held_by : NULL));
+		j, "waits_for", t->queued ? show_text(cause_names[t->cause]) : json_null());
+	json_object_set_new(j, "held_by", show_text(t->queued ? t->held_by : NULL));
 	json_object_set_new(j, "slo", slo(t->slo));
 	json_object_set_new(j, "plan", api_claims(t->claims));
 	json_object_set_new(j, "shadow", shadow(&t->shadow));
@@ -290,7 +239,7 @@ static void write_tenant(struct api_status *s, size_t i, FILE *to)
 		write_idle(t, s->brief ? NULL : s->idle, to);
 		return;
 	}
-	api_write(tenant(t, s->histograms), to);
+	show_write(tenant(t, s->histograms), to);
 }
 
 /* ---- the cluster */
@@ -305,13 +254,13 @@ static json_t *peers(const struct snapshot *s)
 	verdicts = json_object();
 	for (int v = 0; v < PEER_VERDICTS; v++)
 		json_object_set_new(verdicts, peer_verdict_name((enum peer_verdict)v),
-			api_count(p->verdicts[v]));
+			show_count(p->verdicts[v]));
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "heard",
-		api_count(p->heard), "received", verdicts, "received_bytes",
-		api_count(p->received_bytes), "sent", api_count(p->sent), "sent_bytes",
-		api_count(p->sent_bytes), "failed", api_count(p->failed), "missed",
-		api_count(p->missed), "lost", api_count(p->lost), "full", api_count(p->full),
-		"same_name", p->same ? api_text(p->same_name) : json_null());
+		show_count(p->heard), "received", verdicts, "received_bytes",
+		show_count(p->received_bytes), "sent", show_count(p->sent), "sent_bytes",
+		show_count(p->sent_bytes), "failed", show_count(p->failed), "missed",
+		show_count(p->missed), "lost", show_count(p->lost), "full", show_count(p->full),
+		"same_name", p->same ? show_text(p->same_name) : json_null());
 }
 
 /* Set the rows of controllers that belong to no one resource. */
@@ -347,16 +296,16 @@ static void write_head(const struct snapshot *s, FILE *to)
 	for (size_t i = 0; i < s->n_resources; i++)
 		clients += s->resources[i].clients;
 	fputs("{\n ", to);
-	api_write_members(
+	show_write_members(
 		json_pack(
 			"{s:s, s:o, s:o, s:o, s:b, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:o, s:o, s:o}",
-			"weir", WEIR_VERSION, "now_s", api_seconds((double)s->now), "uptime_s",
-			api_seconds((double)(s->now - s->started)), "policy_version",
-			api_count(s->version), "enforce", s->enforce, "connections", "accepted",
-			api_count(s->connections), "refused", api_count(s->refused), "broken",
-			api_count(s->broken), "buffers", "used", api_count(s->memory), "limit",
-			api_count(s->memory_budget), "clients", api_count(clients), "tenants_all",
-			api_count(s->n_tenants), "tenants_active", api_count(count_active(s))),
+			"weir", WEIR_VERSION, "now_s", show_seconds((double)s->now), "uptime_s",
+			show_seconds((double)(s->now - s->started)), "policy_version",
+			show_count(s->version), "enforce", s->enforce, "connections", "accepted",
+			show_count(s->connections), "refused", show_count(s->refused), "broken",
+			show_count(s->broken), "buffers", "used", show_count(s->memory), "limit",
+			show_count(s->memory_budget), "clients", show_count(clients), "tenants_all",
+			show_count(s->n_tenants), "tenants_active", show_count(count_active(s))),
 		to);
 	fputs(",\n \"tenants\": [", to);
 }
@@ -364,8 +313,8 @@ static void write_head(const struct snapshot *s, FILE *to)
 static void write_middle(const struct api_status *s, FILE *to)
 {
 	fputs("\n ],\n ", to);
-	api_write_members(json_pack("{s:o, s:o}", "next", api_text(s->next), "left_out",
-				  api_count(s->left_out)),
+	show_write_members(json_pack("{s:o, s:o}", "next", show_text(s->next), "left_out",
+				   show_count(s->left_out)),
 		to);
 	fputs(",\n \"resources\": [", to);
 }
@@ -376,17 +325,17 @@ static void write_tail(const struct snapshot *s, FILE *to)
 						api_plan(s), "remarks", remarks);
 
 	for (size_t i = 0; s->of && i < s->of->remarks.n; i++)
-		json_array_append_new(remarks, api_text(s->of->remarks.lines[i]));
+		json_array_append_new(remarks, show_text(s->of->remarks.lines[i]));
 	for (size_t i = 0; i < s->n_volumes; i++) {
 		char line[512];
 
 		snprintf(line, sizeof(line), "volume '%s': %s", s->volumes[i].name,
 			s->volumes[i].why);
-		json_array_append_new(remarks, api_text(line));
+		json_array_append_new(remarks, show_text(line));
 	}
 	set_whole(j, s);
 	fputs("\n ],\n ", to);
-	api_write_members(j, to);
+	show_write_members(j, to);
 	fputs("\n}\n", to);
 }
 
@@ -434,12 +383,12 @@ json_t *api_clients(const struct snapshot *s, const char *tenant)
 			continue;
 		json_array_append_new(
 			list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
-				      api_text(c->name), "export", api_text(c->export_), "tenant",
-				      api_text(c->tenant), "resource", api_text(c->resource), "tls",
-				      c->tls[0] ? api_text(c->tls) : json_null(), "connected_s",
-				      api_seconds((double)(s->now - c->since)), "requests",
-				      api_count(c->requests), "bytes", api_count(c->bytes),
-				      "in_flight", api_count(c->in_flight)));
+				      show_text(c->name), "export", show_text(c->export_), "tenant",
+				      show_text(c->tenant), "resource", show_text(c->resource),
+				      "tls", c->tls[0] ? show_text(c->tls) : json_null(),
+				      "connected_s", show_seconds((double)(s->now - c->since)),
+				      "requests", show_count(c->requests), "bytes",
+				      show_count(c->bytes), "in_flight", show_count(c->in_flight)));
 	}
 	return json_pack("{s:o}", "clients", list);
 }

@@ -15,19 +15,19 @@
 
 static json_t *text_or_null(const char *text)
 {
-	return text ? api_text(text) : json_null();
+	return text ? show_text(text) : json_null();
 }
 
 static json_t *volume_json(struct gateway *g, const struct gateway_volume_view *v)
 {
 	char *uri = gateway_uri(g, v->name);
 	json_t *j = json_pack("{s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"name", api_text(v->name), "resource", api_text(v->resource), "back",
-		api_text(v->back), "class", text_or_null(v->class_), "tenant",
+		"name", show_text(v->name), "resource", show_text(v->resource), "back",
+		show_text(v->back), "class", text_or_null(v->class_), "tenant",
 		text_or_null(*v->tenant ? v->tenant : NULL), "from", v->from, "open", v->open,
 		"trouble", text_or_null(v->trouble), "size",
-		v->size ? api_count(v->size) : json_null(), "clients", api_count(v->clients),
-		"requests", api_count(v->requests), "bytes", api_count(v->bytes), "uri",
+		v->size ? show_count(v->size) : json_null(), "clients", show_count(v->clients),
+		"requests", show_count(v->requests), "bytes", show_count(v->bytes), "uri",
 		text_or_null(uri));
 
 	free(uri);
@@ -44,11 +44,11 @@ void api_get_volumes(struct api *a, struct http_request *q, struct http_reply *r
 		if (v.name)
 			json_array_append_new(list, volume_json(a->gateway, &v));
 	for (size_t i = 0; (why = gateway_volume_unserved(a->gateway, i)); i++)
-		json_array_append_new(unserved, api_text(why));
+		json_array_append_new(unserved, show_text(why));
 	for (size_t i = 0; (why = gateway_volume_remark(a->gateway, i)); i++)
-		json_array_append_new(remarks, api_text(why));
+		json_array_append_new(remarks, show_text(why));
 	http_json_give(ret, 200,
-		json_pack("{s:o, s:o, s:o, s:o}", "now_s", api_seconds((double)loop_clock()),
+		json_pack("{s:o, s:o, s:o, s:o}", "now_s", show_seconds((double)loop_clock()),
 			"volumes", list, "unserved", unserved, "remarks", remarks));
 }
 
@@ -71,7 +71,7 @@ static json_t *give_volume(struct gateway *g, const char *name, const struct gat
 	struct gateway_volume_view v;
 
 	return gateway_volume_view(g, name, 0, &v) ? volume_json(g, &v)
-						   : json_pack("{s:o}", "removed", api_text(name));
+						   : json_pack("{s:o}", "removed", show_text(name));
 }
 
 static void change(

@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metrics-impl: what metrics.c, metrics-facts.c and serve/host/control-api.c share: the format, and numbers that are one
- * field each. Nobody else includes it. */
+/* metrics-impl: shared by metrics.c, metrics-facts.c, metrics-slo.c and api-plan.c. */
 #pragma once
 
 #include "serve/api/api.h"
+#include "serve/show/metrics-text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
-/* ---- the format */
-
-void metrics_family(FILE *to, const char *name, const char *type, const char *help);
-/* Write one label; `before` is '{' or ','. */
-void metrics_label(FILE *to, char before, const char *key, const char *value);
-/* Write all labels, and their end; "" for no second one. */
-void metrics_labels(
-	FILE *to, const char *key, const char *value, const char *key2, const char *value2);
-void metrics_number(FILE *to, double value);
-/* Write a family of one sample. */
-void metrics_single(FILE *to, const char *name, const char *type, const char *help, double value);
 
 /* ---- a fact: its family is weir_KIND_METRIC */
 

@@ -165,7 +165,8 @@ struct back_config {       /* 0 or NULL: the default */
 	weir_time
 		timeout; /* nbd: clients get an error when the upstream is away for longer; 60 s */
 	/* nbd: how long to wait for the upstream when it is opened; after that it is opened in
-	 * state BACK_STARTING. 0: 10 s, and then it is an error. */
+	 * state BACK_STARTING. 0: 10 s, and then it is an error. Less than a second: a name is
+	 * looked up only after that, in the background. */
 	weir_time patience;
 	uint32_t connections; /* nbd: 4, or 1 where the upstream does not allow several */
 	size_t keep; /* nbd: bytes of writes kept since the last flush, ≥ BACK_KEEP_LEAST; 64 MiB */

@@ -21,6 +21,7 @@
 #define DEPTH      32          /* requests that a connection can use at once */
 #define KEEP       (64u << 20) /* bytes, default */
 #define TIMEOUT    (60 * WEIR_SEC)
+#define LOOKUP_MIN WEIR_SEC        /* patience with which a name may be looked up at open */
 #define OPEN_MOST  (10 * WEIR_SEC) /* for connecting and the handshake at open */
 
 /* ---- slots */
@@ -402,7 +403,12 @@ static void begin_away(struct nbd *n, const struct weir_err *err)
 static int connect_or_wait(struct nbd *n, weir_time patience, struct weir_err *err)
 {
 	struct weir_err why = {""};
-	int r = connect_first(n, patience ? patience : OPEN_MOST, &why);
+	int r;
+
+	if (patience && patience < LOOKUP_MIN && stream_looks_up(n->uri.address))
+		r = weir_err_set(&why, -EAGAIN, "its name is being looked up");
+	else
+		r = connect_first(n, patience ? patience : OPEN_MOST, &why);
 
 	if (r && patience) {
 		begin_away(n, &why);

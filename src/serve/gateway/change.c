@@ -15,7 +15,8 @@
  *                   next change begins; the request is answered then, or after LEAVE_TIME, a request for one
  *                   volume after LEAVE_VOLUME
  *         If a resource refuses (out of memory), the others and the disk are restored (UNDO). The
- *         old version is freed aside, with its last reference.
+ *         old version is freed aside, with its last reference. A gateway that ends undoes the change
+ *         that it has begun.
  *         A client in its handshake meanwhile is matched once more when it joins its resource.
  */
 #include "base/no-memory.h"
@@ -212,6 +213,15 @@ static int undo_there(struct gateway_change *c, struct gateway_resource *r, uint
 	return 0;
 }
 
+static int undo_at_once(void *arg, struct gateway_resource *r)
+{
+	struct gateway_change *c = arg;
+
+	while (undo_there(c, r, &c->states[c->resource]) > 0)
+		continue;
+	return 0;
+}
+
 static int act_there(struct gateway_change *c)
 {
 	struct gateway_resource *r = c->draft.resources[c->resource];
@@ -377,6 +387,18 @@ static void give_up(struct gateway_change *c)
 	finish(c->gateway, c);
 }
 
+/* The gateway ends, and the change was begun: take back the change from the resources, which would use its version after it is
+ * freed, and from the disk, since it is answered as refused. */
+static void break_off(struct gateway_change *c)
+{
+	c->rc = c->rc < 0 ? c->rc : -ESHUTDOWN;
+	for (c->resource = 0; c->states && c->resource < c->draft.version->policy->n_resources;
+		c->resource++)
+		if (c->states[c->resource] != UNTOUCHED)
+			gateway_at(c->draft.resources[c->resource], undo_at_once, c);
+	give_up(c);
+}
+
 /* The parts are frozen when no message about them is in flight. */
 static void divide_or_retry(struct gateway_change *c)
 {
@@ -464,9 +486,9 @@ static void done_aside(struct aside_job *j)
 	}
 	if (c->stage == MAKE)
 		follow_folders(g);
-	if (g->changes_end && c->rc == 0)
-		c->rc = -ESHUTDOWN;
-	if (c->stage == UNKEEP || (c->stage == MAKE && (c->rc < 0 || c->dry || c->same)))
+	if (g->changes_end && c->rc == 0 && c->stage != UNKEEP && !c->dry && !c->same)
+		break_off(c);
+	else if (c->stage == UNKEEP || (c->stage == MAKE && (c->rc < 0 || c->dry || c->same)))
 		finish(g, c);
 	else if (c->stage == MAKE)
 		divide_or_retry(c);
@@ -496,8 +518,7 @@ static void change_back(struct loop_task *t)
 	struct gateway *g = c->gateway;
 
 	if (atomic_load(&g->changes_end)) {
-		c->rc = -ESHUTDOWN;
-		finish(g, c);
+		break_off(c);
 	} else if (advance(c, c->step_rc)) {
 		post_there(c);
 	} else if (c->rc < 0) {
@@ -634,6 +655,8 @@ bool gateway_changes_stop(struct gateway *g)
 		gateway_settle(g);
 	idle = aside_free(g->aside, STOP_TIME);
 	gateway_drain(g);
+	if (idle && g->changes && g->changes->stage != MAKE)
+		break_off(g->changes);
 	while (idle && g->changes) { /* not begun */
 		g->changes->rc = -ESHUTDOWN;
 		finish(g, g->changes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * divide: a tenant's max and min hold in total over all its resources: each resource's gate has a
- * part of each limit, by demand (policy/divide-table.h).
+ * part of each limit, by demand (policy/knobs/divide-table.h).
  *
  * METHOD  Every 10 ms the main thread posts a task to each resource's thread, which collects the
  *         demand of every tenant and posts it back. When all are back (or at the next tick, without
@@ -14,7 +14,7 @@
  *         idle, and then no resource is asked until one has seen a request or a client.
  */
 #include "base/container.h"
-#include "policy/divide-table.h"
+#include "policy/knobs/divide-table.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>

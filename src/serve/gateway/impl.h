@@ -17,6 +17,7 @@
 
 #include "serve/back/volumes.h"
 #include "serve/store/extra.h"
+#include "serve/store/state.h"
 #include "serve/gateway/gateway.h"
 #include "serve/loop/chunk.h"
 #include "serve/loop/daemon.h"
@@ -61,7 +62,6 @@ struct gateway_resource {
 	bool bypassed;          /* serve/gateway/bypass.c's */
 	struct gateway *gateway;
 	struct gateway_change *change; /* that waits until it is removed; NULL: none */
-	weir_time open_by;             /* patience with an unreachable upstream at the opening */
 	struct loop_task learned;      /* posted by its worker when they are known */
 	struct request flush;          /* serve/gateway/run.c's, at the end */
 	atomic_bool flushing;          /* it is under way */
@@ -109,10 +109,6 @@ struct gateway_volumes {
 	size_t n, room;
 };
 
-struct gateway_override { /* a value changed by `set` */
-	char *key, *value;
-};
-
 struct gateway_listener {
 	struct loop_fd fd; /* first */
 	struct gateway *gateway;
@@ -139,6 +135,7 @@ struct gateway {
 	struct weir_policy *base; /* the file's policy, without overrides */
 	char *file;               /* name given at the start, reread on SIGHUP */
 	uint64_t version;         /* 1 at the start; one more with every swap */
+	weir_time open_by;        /* until when opening a policy's upstreams waits for them */
 	const char *text, *name;  /* of the file of the last apply; text: NUL-ended */
 	char *state;              /* folder for overrides; NULL: nothing is kept */
 	weir_policy_reader *reader;

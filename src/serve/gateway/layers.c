@@ -2,8 +2,8 @@
 #include "serve/gateway/layers.h"
 #include "base/no-memory.h"
 #include "policy/policy.h"
-#include "policy/override.h"
-#include "serve/gateway/state.h"
+#include "policy/override/override.h"
+#include "serve/store/state.h"
 #include "serve/gateway/volume-edit.h"
 #include "serve/loop/tls.h"
 #include <errno.h>
@@ -16,7 +16,7 @@ void gateway_layers_free(struct gateway_layers *v)
 	extras_free(&v->extras);
 	gateway_note_free(&v->refused);
 	gateway_note_free(&v->remarks);
-	gateway_state_free(v->overrides, v->n_overrides);
+	state_free(v->overrides, v->n_overrides);
 	tls_free(v->tls);
 	gateway_profiles_free(&v->profiles);
 }

@@ -14,7 +14,7 @@
 #include "serve/gateway/each.h"
 #include "serve/gateway/impl.h"
 #include "serve/gateway/note.h"
-#include "serve/gateway/profile.h"
+#include "serve/gateway/plan/profile.h"
 
 struct gateway_layers { /* of a version that is not complete yet; zero it */
 	struct weir_policy *base, *policy;

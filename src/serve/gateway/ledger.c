@@ -16,7 +16,7 @@
 #include "base/container.h"
 #include "serve/gateway/impl.h"
 #include "serve/gateway/ledger.h"
-#include "serve/api/facts-json.h"
+#include "serve/show/facts-json.h"
 #include "serve/resource/control.h"
 #include "serve/loop/log.h"
 #include "serve/store/store.h"

@@ -3,7 +3,7 @@
 #include "serve/gateway/note.h"
 #include "serve/gateway/impl.h"
 #include "policy/index.h"
-#include "policy/override.h"
+#include "policy/override/override.h"
 #include "base/array.h"
 #include "base/same.h"
 #include "serve/loop/log.h"

@@ -3,20 +3,17 @@
  * plan-put: put a plan in force, and keep it across a restart.
  *
  * METHOD  A plan is a change as that of a policy (serve/gateway/change.c), of a version that shares the policy in force: nothing is
- *         parsed, copied or checked but the plan. The plan is in FOLDER/plan.json of the state folder, as it came:
- *         {"number": 3, "applied": 1763467200, "plan": {…}}, or with null after a plan was removed. One from the cluster's
- *         controller has its number, its digest and that of its tenants besides.
+ *         parsed, copied or checked but the plan. The plan is kept in plan.json of the state folder (serve/gateway/plan/kept.h).
  */
 #include "base/no-memory.h"
 #include "plan/planning.h"
-#include "policy/swap.h"
+#include "policy/knobs/swap.h"
 #include "serve/gateway/change.h"
 #include "serve/gateway/note.h"
 #include "serve/gateway/plan.h"
+#include "serve/gateway/plan/kept.h"
 #include "serve/loop/log.h"
-#include "serve/store/store.h"
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,21 +40,12 @@ int gateway_plan_give(struct gateway_version *v, struct gateway_plan *plan)
 static int keep(
 	struct gateway *g, const struct gateway_plan *plan, uint64_t number, struct weir_err *err)
 {
-	char *text;
-	int len, rc;
+	struct plan_kept k = {.number = number, .digest = "", .tenants = ""};
 
-	len = asprintf(&text,
-		"{\"number\": %llu, \"applied\": %.3f, \"digest\": \"%s\", \"tenants\": \"%s\", "
-		"\"plan\": %s}\n",
-		(unsigned long long)number, plan ? plan->applied : 0, plan ? plan->digest : "",
-		plan ? plan->tenants_digest : "", plan ? plan->text : "null");
-	if (len < 0)
-		return no_memory(err);
-	rc = store_put(g->state, NAME, text, (size_t)len);
-	free(text);
-	return rc < 0 ? weir_err_set(err, -EIO, "cannot write the plan to %s: %s", g->state,
-				strerror(-rc))
-		      : 0;
+	if (plan)
+		k = (struct plan_kept){
+			number, plan->applied, plan->digest, plan->tenants_digest, plan->text};
+	return plan_kept_write(g->state, NAME, &k, err);
 }
 
 void gateway_plan_unkeep(struct gateway *g)
@@ -67,61 +55,10 @@ void gateway_plan_unkeep(struct gateway *g)
 	keep(g, g->in_force->plan, g->plan_number, &ignored);
 }
 
-struct loading {
-	struct gateway *gateway;
-	struct gateway_plan *plan;
-};
-
-/* Read a digest, unless it is missing or empty. 0 or -EINVAL. */
-static int load_digest(const json_t *root, const char *key, char ret[GATEWAY_DIGEST])
-{
-	const char *text = json_string_value(json_object_get(root, key));
-
-	if (!text || !*text)
-		return 0;
-	if (strlen(text) != GATEWAY_DIGEST - 1)
-		return -EINVAL;
-	memcpy(ret, text, GATEWAY_DIGEST);
-	return 0;
-}
-
-static int load(json_t *root, void *arg)
-{
-	struct loading *l = arg;
-	json_t *plan = json_object_get(root, "plan");
-	json_int_t number = json_integer_value(json_object_get(root, "number"));
-	char *text;
-	struct weir_err err;
-	int rc;
-
-	if (number < 0 || !plan)
-		return -EINVAL;
-	l->gateway->plan_number = (uint64_t)number;
-	if (json_is_null(plan))
-		return 0;
-	text = json_dumps(plan, JSON_REAL_PRECISION(15));
-	rc = text ? gateway_plan_read(text, strlen(text), &l->plan, &err) : -ENOMEM;
-	free(text);
-	if (rc < 0)
-		return rc;
-	if (load_digest(root, "digest", l->plan->digest) < 0 ||
-		load_digest(root, "tenants", l->plan->tenants_digest) < 0) {
-		gateway_plan_drop(l->plan);
-		l->plan = NULL;
-		return -EINVAL;
-	}
-	l->plan->number = (uint64_t)number;
-	l->plan->applied = json_number_value(json_object_get(root, "applied"));
-	return 0;
-}
-
 int gateway_plan_load(struct gateway *g, struct gateway_plan **ret_plan, struct weir_err *err)
 {
-	struct loading l = {.gateway = g};
-	int rc = g->state ? store_load(g->state, NAME, "plan", load, &l, err) : 0;
-
-	*ret_plan = rc == 0 ? l.plan : NULL;
-	return rc;
+	*ret_plan = NULL;
+	return g->state ? plan_kept_read(g->state, NAME, &g->plan_number, ret_plan, err) : 0;
 }
 
 /* ---- a change */

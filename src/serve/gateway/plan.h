@@ -2,70 +2,24 @@
 /*
  * plan: a plan (weir-plan(1), PLAN FILE) in force: priorities and profile buckets of tenants, kept beside the policy.
  *
- *   plan-file.c   reads one
+ *   plan/         reads one
  *   plan.c        compares it with a policy, and turns it into claims (policy/impl.h)
  *   plan-put.c    puts one in force, and keeps it across a restart
  *
- * A plan never changes once it is read, and is freed with its last reference; each version of the policy has one. A plan is taken
+ * Each version of the policy has one. A plan is taken
  * only by the policy and the profiles for which it was made; one from the cluster's controller, whose policy is another, by the
  * tenants' file, which is the same, and its stages at other servers count nothing here. It stays when the policy changes: a tenant that remains keeps its
  * claim, and the lines of gateway_plan_untrue say what is not as it was.
  */
 #pragma once
 
-#include "policy/impl.h"
-#include "serve/gateway/profile.h"
-#include <stdatomic.h>
+#include "serve/gateway/plan/plan.h"
 
 struct gateway;
 struct gateway_change;
 struct gateway_draft;
 struct gateway_note;
 struct gateway_version;
-
-struct gateway_plan_stage {
-	const char *name;
-	bool time; /* its buckets are of device time; else of bytes */
-	struct policy_claim claim;
-};
-
-struct gateway_plan_tenant {
-	const char *path;
-	double percentile;
-	double latency, bound; /* s; bound: INFINITY: there is none */
-	struct gateway_plan_stage *stages;
-	size_t n_stages;
-};
-
-struct gateway_plan {
-	atomic_uint references;
-	uint64_t number; /* counts the plans of a gateway, from 1 on */
-	double applied;  /* s since 1970 */
-	char policy[GATEWAY_DIGEST];
-	/* of the file as the cluster's controller has sent it, and of the file of tenants for which it was made; "": it is for this
-	 * gateway's policy */
-	char digest[GATEWAY_DIGEST];
-	char tenants_digest[GATEWAY_DIGEST];
-	const char *made; /* as the file has it; "": it does not say */
-	struct gateway_plan_profile {
-		const char *resource;
-		char digest[GATEWAY_DIGEST];
-	} * profiles;
-	size_t n_profiles;
-	struct gateway_plan_tenant *tenants; /* in the order of their paths */
-	size_t n_tenants;
-	char *text; /* the file's */
-	size_t len;
-	struct arena memory;
-};
-
-/* Read a plan's file. 0; -EINVAL with a message; -ENOMEM. */
-int gateway_plan_read(
-	const char *text, size_t len, struct gateway_plan **ret_plan, struct weir_err *err);
-struct gateway_plan *gateway_plan_hold(struct gateway_plan *p); /* NULL is fine, here and there */
-void gateway_plan_drop(struct gateway_plan *p);
-const struct gateway_plan_tenant *gateway_plan_tenant(
-	const struct gateway_plan *p, const char *path); /* or NULL */
 
 /* Write the digest of the file of tenants, or of none: a server and its controller have the same. */
 void gateway_plan_tenants(const struct weir_policy *p, char ret[GATEWAY_DIGEST]);

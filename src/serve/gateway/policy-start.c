@@ -11,7 +11,7 @@
 #include "serve/gateway/change.h"
 #include "serve/store/folder.h"
 #include "serve/gateway/layers.h"
-#include "serve/gateway/state.h"
+#include "serve/store/state.h"
 #include "serve/gateway/volume-edit.h"
 #include "serve/loop/log.h"
 #include "serve/store/store.h"
@@ -74,7 +74,7 @@ static int make_first_draft(
 		return no_memory(err);
 	if (g->state) {
 		store_check(g->state);
-		rc = gateway_state_read(g->state, &v->overrides, &v->n_overrides, err);
+		rc = state_read(g->state, &v->overrides, &v->n_overrides, err);
 		if (rc == 0)
 			rc = extras_read(g->state, &v->extras, err);
 	}
@@ -161,7 +161,7 @@ void gateway_policy_stop(struct gateway *g)
 	gateway_note_free(&g->unserved);
 	folders_free(g->folders);
 	g->folders = NULL;
-	gateway_state_free(g->overrides, g->n_overrides);
+	state_free(g->overrides, g->n_overrides);
 	free(g->file);
 	g->base = NULL;
 	g->in_force = NULL;

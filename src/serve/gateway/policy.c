@@ -13,15 +13,15 @@
 #include "base/no-memory.h"
 #include "policy/by-size.h"
 #include "policy/policy.h"
-#include "policy/override.h"
-#include "policy/swap.h"
+#include "policy/override/override.h"
+#include "policy/knobs/swap.h"
 #include "serve/host/reports.h"
 #include "serve/host/cluster.h"
 #include "serve/gateway/change.h"
 #include "serve/gateway/layers.h"
 #include "serve/gateway/note.h"
 #include "serve/gateway/slo.h"
-#include "serve/gateway/state.h"
+#include "serve/store/state.h"
 #include "serve/store/folder.h"
 #include "serve/gateway/volume-edit.h"
 #include "serve/loop/log.h"
@@ -36,7 +36,7 @@ void gateway_draft_free(struct gateway_draft *d)
 	gateway_version_drop(d->version);
 	extras_free(&d->extras);
 	gateway_note_free(&d->refused);
-	gateway_state_free(d->overrides, d->n_overrides);
+	state_free(d->overrides, d->n_overrides);
 	tls_free(d->tls);
 	gateway_volumes_free(&d->volumes);
 	gateway_listeners_free(&d->listeners);
@@ -137,7 +137,7 @@ static int copy_layers(
 	int rc = extras_copy(&g->extras, &v->extras);
 
 	return rc < 0 ? rc
-		      : gateway_state_copy(g->overrides, g->n_overrides, key, value, &v->overrides,
+		      : state_copy(g->overrides, g->n_overrides, key, value, &v->overrides,
 				&v->n_overrides);
 }
 
@@ -167,7 +167,7 @@ static int make_applied(struct gateway *g, struct gateway_change *c, struct gate
 		return rc;
 	if (!c->keep) {
 		gateway_layers_say_undone(g, v->base, &c->note);
-		gateway_state_free(v->overrides, v->n_overrides);
+		state_free(v->overrides, v->n_overrides);
 		v->overrides = NULL;
 		v->n_overrides = 0;
 	}
@@ -316,7 +316,7 @@ static int keep(struct gateway *g, struct gateway_change *c)
 	if (!g->state)
 		return 0;
 	if (!same_overrides(g, d)) {
-		rc = gateway_state_write(g->state, d->overrides, d->n_overrides, &c->err);
+		rc = state_write(g->state, d->overrides, d->n_overrides, &c->err);
 		d->kept = rc == 0;
 	}
 	if (rc == 0 && !d->kept_extras && !extras_same(&g->extras, &d->extras)) {
@@ -331,7 +331,7 @@ void gateway_draft_unkeep(struct gateway *g, struct gateway_draft *d)
 	struct weir_err ignored;
 
 	if (d->kept)
-		gateway_state_write(g->state, g->overrides, g->n_overrides, &ignored);
+		state_write(g->state, g->overrides, g->n_overrides, &ignored);
 	if (d->kept_extras)
 		extras_write(g->state, &g->extras, &ignored);
 	if (d->kept_plan)

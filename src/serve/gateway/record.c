@@ -16,7 +16,7 @@
  */
 #include "base/no-memory.h"
 #include "base/container.h"
-#include "model/trace.h"
+#include "model/trace/trace.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
 #include "serve/resource/tap.h"

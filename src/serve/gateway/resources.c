@@ -32,10 +32,13 @@
 #include <string.h>
 #include <time.h>
 
-#define PATIENCE  (2 * WEIR_SEC) /* for all unreachable upstreams of one policy together */
-#define STEP      (10 * WEIR_MS)
-#define STEP_LATE (100 * WEIR_MS)
-#define END_TRIES 100
+/* For all unreachable upstreams of one policy together: at the start, and of a change, for which other changes and the clients of new
+ * tenants wait. */
+#define PATIENCE      (2 * WEIR_SEC)
+#define PATIENCE_LIVE (50 * WEIR_MS)
+#define STEP          (10 * WEIR_MS)
+#define STEP_LATE     (100 * WEIR_MS)
+#define END_TRIES     100
 #define AWAY_TIME                                                                                  \
 	(10 * WEIR_SEC) /* an upstream that restarts is back, and has what it acknowledged */
 
@@ -222,7 +225,7 @@ static void drained(struct loop_task *t);
 static void drain(struct loop_timer *t, weir_time now);
 
 static int open_one(struct gateway *g, const struct weir_resource *spec, struct worker *w,
-	weir_time by, struct gateway_resource **ret, struct weir_err *err)
+	struct gateway_resource **ret, struct weir_err *err)
 {
 	struct gateway_resource *r = calloc(1, sizeof(*r));
 	int rc;
@@ -233,7 +236,6 @@ static int open_one(struct gateway *g, const struct weir_resource *spec, struct 
 	r->worker = w;
 	r->number = ++g->resources_opened;
 	r->opened = g->version + 1;
-	r->open_by = by;
 	r->refs = 1;
 	r->leave.run = leave;
 	r->drained.run = drained;
@@ -254,9 +256,9 @@ int gateway_resources_open(struct gateway *g, const struct weir_policy *p,
 	struct gateway_resource ***ret_list, struct weir_err *err)
 {
 	struct gateway_resource **list = calloc(p->n_resources + 1, sizeof(*list));
-	weir_time by = loop_clock() + PATIENCE;
 	int rc = list ? workers_make(g, p, err) : no_memory(err);
 
+	g->open_by = loop_clock() + (g->door ? PATIENCE_LIVE : PATIENCE);
 	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
 		list[i] = staying(g, &p->resources[i]);
 	for (size_t i = 0; rc == 0 && i < g->n_resources; i++)
@@ -264,7 +266,7 @@ int gateway_resources_open(struct gateway *g, const struct weir_policy *p,
 	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
 		if (!list[i])
 			rc = open_one(g, &p->resources[i], least_worker(g, list, p->n_resources),
-				by, &list[i], err);
+				&list[i], err);
 	if (rc == 0) {
 		*ret_list = list;
 		return 0;

@@ -71,6 +71,7 @@ struct snapshot_tenant {
 	double min[WEIR_LIMITS], max[WEIR_LIMITS]; /* struct weir_bounds; INFINITY: no max */
 	uint64_t arrivals, dispatched, served, bytes, by_class[3], errors;
 	uint64_t reads, writes, others;
+	uint64_t waited; /* passed in a later turn of the thread than that in which they came */
 	uint32_t queued, in_flight, clients;
 	double wait_ns[WEIR_CAUSES], device_ns; /* request·ns */
 	enum weir_cause cause;                  /* why its first request waits now */
@@ -98,7 +99,7 @@ struct snapshot_resource {
 	double window, capacity[2];             /* per second: requests, bytes; 0: not known yet */
 	bool capacity_stated;
 	double drift; /* of its profile; NAN: not known, or it has none */
-	uint64_t submitted, dispatched, served, errors, lost;
+	uint64_t submitted, dispatched, waited, served, errors, lost;
 	uint32_t queued, in_flight, clients;
 	double weights;         /* of the tenants without a parent that have clients here */
 	weir_time full;         /* time with the window full */

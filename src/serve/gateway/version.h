@@ -8,7 +8,7 @@
 #pragma once
 
 #include "policy/policy.h"
-#include "serve/api/policy-show.h"
+#include "serve/show/policy-show.h"
 #include "serve/gateway/gateway.h"
 #include "serve/gateway/plan.h"
 #include <stdatomic.h>

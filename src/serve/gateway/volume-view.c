@@ -54,9 +54,11 @@ static void view(
 		.from = from[e->from],
 		.open = v != NULL};
 	name_tenant(g->policy, e->name, to->tenant, sizeof(to->tenant));
+	if (!*to->tenant && !policy_match_serves(g->policy, e->name))
+		to->trouble = "no tenant matches it: its clients are refused";
 	if (!v)
 		return;
-	to->trouble = gateway_volume_trouble(v);
+	to->trouble = gateway_volume_trouble(v) ? gateway_volume_trouble(v) : to->trouble;
 	to->size = v->known ? v->size : 0;
 	to->clients = atomic_load_explicit(&v->counts.clients, memory_order_relaxed);
 	to->requests = atomic_load_explicit(&v->counts.requests, memory_order_relaxed);

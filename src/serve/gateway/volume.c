@@ -22,7 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST (10 * WEIR_MS)
+#define LEAST      (10 * WEIR_MS) /* patience with each upstream at the start, and of a change */
+#define LEAST_LIVE 1
 /* All files that other processes have locked together delay a start by half a second, and a later change not at all. */
 #define LOCK_LESS (1500 * WEIR_MS)
 
@@ -54,9 +55,9 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 	struct weir_err *err)
 {
 	const char *name = e ? e->back : spec->back;
-	weir_time left = r->open_by - loop_clock();
+	weir_time left = g->open_by - loop_clock(), least = g->door ? LEAST_LIVE : LEAST;
 	struct back_config c = {
-		.patience = left > LEAST ? left : LEAST,
+		.patience = left > least ? left : least,
 		.loop = r->worker->loop,
 		.pool = r->worker->pool,
 		.timeout = spec->timeout,
@@ -66,7 +67,7 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 		.direct = spec->direct,
 		.threads = spec->threads,
 		.lock = !spec->shared,
-		.lock_by = r->open_by - LOCK_LESS,
+		.lock_by = g->open_by - LOCK_LESS,
 		.heir = is_left(g, name),
 		.seed = r->number,
 		.tls_ca = spec->tls.ca,
@@ -181,73 +182,11 @@ static int volume_new(
 	return 0;
 }
 
-static int open_one(struct gateway *g, const struct weir_resource *spec, struct gateway_resource *r,
-	const struct weir_export *e, struct gateway_volume **ret_volume, struct weir_err *err)
-{
-	struct gateway_volume *v;
-	struct weir_err why;
-	int rc;
-
-	if (volume_new(e, r, &v) < 0)
-		return no_memory(err);
-	rc = gateway_back_open(g, spec, v->resource, e, &v->back, &why);
-	if (rc == 0 && v->back->info.size >= BACK_VOLUMES_SIZE)
-		rc = weir_err_set(&why, -EFBIG, "%s: has 256 TiB or more", e->back);
-	if (rc < 0) {
-		free_volume(v);
-		return e->from == POLICY_EXPORT_FILE
-			       ? weir_err_at(
-					 err, -EINVAL, e->at, "volume '%s': %s", e->name, why.text)
-			       : weir_err_set(err, -EINVAL, "volume '%s': %s", e->name, why.text);
-	}
-	folder_opened(e->back, &v->id);
-	v->known = back_real(v->back)->state != BACK_STARTING;
-	v->size = v->back->info.size;
-	*ret_volume = v;
-	return 0;
-}
-
-/* A volume of the policy's file that cannot be opened refuses the policy before its file is closed under the last name. */
-static int try_one(struct gateway *g, const struct weir_resource *spec, struct gateway_resource *r,
-	const struct weir_export *e, struct weir_err *err)
-{
-	struct weir_resource unlocked = *spec;
-	struct gateway_volume *v;
-	int rc = 0;
-
-	unlocked.shared = true;
-	if (e->from == POLICY_EXPORT_FILE && (rc = open_one(g, &unlocked, r, e, &v, err)) == 0)
-		free_volume(v);
-	return rc;
-}
-
-/* Return true if the policy in force has the volume, and it is not open: it has waited for its file. */
-static bool waited(const struct gateway *g, const struct weir_export *e)
-{
-	int found = policy_index_export(g->policy, e->name);
-	const char *back = found >= 0 ? g->policy->exports[found].back : NULL;
-
-	return back && strcmp(back, e->back) == 0 && !gateway_volume_find(g, e->name);
-}
-
-/* A volume of the API that is gone at the next start, and one of a folder, stop neither the others nor later changes. */
-static bool may_miss(const struct gateway *g, const struct weir_export *e,
-	struct gateway_note *refused, const struct weir_err *err)
-{
-	int found = g->door ? policy_index_export(g->policy, e->name) : 0;
-
-	if (e->from == POLICY_EXPORT_FILE && !(g->door && waited(g, e)))
-		return false;
-	if (e->from == POLICY_EXPORT_ADDED && found < 0)
-		return false;
-	gateway_note_add(refused, "%s", err->text);
-	return true;
-}
-
 /* Volumes that are open, by the inode of their files. */
 struct open_files {
 	const struct gateway_volume **all;
 	size_t n;
+	struct gateway_volumes fresh; /* that the change has opened */
 };
 
 static int by_inode(const void *key, const void *element)
@@ -275,6 +214,91 @@ static int list_files(const struct gateway_volumes *from, struct open_files *ret
 			ret->all[ret->n++] = from->all[i];
 	qsort(ret->all, ret->n, sizeof(*ret->all), in_order);
 	return 0;
+}
+
+/* Return the name of a volume that is open with the file of the back end; NULL: none. */
+static const char *volume_of(const struct open_files *files, const char *back)
+{
+	struct policy_file id;
+	size_t at;
+
+	if (!folder_opened(back, &id))
+		return NULL;
+	if (array_find(files->all, files->n, &id.ino, by_inode, &at) &&
+		policy_file_same(&files->all[at]->id, &id))
+		return files->all[at]->name;
+	for (at = 0; at < files->fresh.n; at++)
+		if (policy_file_same(&files->fresh.all[at]->id, &id))
+			return files->fresh.all[at]->name;
+	return NULL;
+}
+
+static int open_one(struct gateway *g, const struct weir_resource *spec, struct gateway_resource *r,
+	const struct weir_export *e, const struct open_files *files,
+	struct gateway_volume **ret_volume, struct weir_err *err)
+{
+	const char *other;
+	struct gateway_volume *v;
+	struct weir_err why;
+	int rc;
+
+	if (volume_new(e, r, &v) < 0)
+		return no_memory(err);
+	rc = gateway_back_open(g, spec, v->resource, e, &v->back, &why);
+	if (rc == 0 && v->back->info.size >= BACK_VOLUMES_SIZE)
+		rc = weir_err_set(&why, -EFBIG, "%s: has 256 TiB or more", e->back);
+	if (rc == -EBUSY && (other = volume_of(files, e->back)))
+		weir_err_set(&why, rc, "%s: is the file of volume '%s'", e->back, other);
+	if (rc < 0) {
+		free_volume(v);
+		return e->from == POLICY_EXPORT_FILE
+			       ? weir_err_at(
+					 err, -EINVAL, e->at, "volume '%s': %s", e->name, why.text)
+			       : weir_err_set(err, -EINVAL, "volume '%s': %s", e->name, why.text);
+	}
+	folder_opened(e->back, &v->id);
+	v->known = back_real(v->back)->state != BACK_STARTING;
+	v->size = v->back->info.size;
+	*ret_volume = v;
+	return 0;
+}
+
+/* A volume of the policy's file that cannot be opened refuses the policy before its file is closed under the last name. */
+static int try_one(struct gateway *g, const struct weir_resource *spec, struct gateway_resource *r,
+	const struct weir_export *e, const struct open_files *files, struct weir_err *err)
+{
+	struct weir_resource unlocked = *spec;
+	struct gateway_volume *v;
+	int rc = 0;
+
+	unlocked.shared = true;
+	if (e->from == POLICY_EXPORT_FILE &&
+		(rc = open_one(g, &unlocked, r, e, files, &v, err)) == 0)
+		free_volume(v);
+	return rc;
+}
+
+/* Return true if the policy in force has the volume, and it is not open: it has waited for its file. */
+static bool waited(const struct gateway *g, const struct weir_export *e)
+{
+	int found = policy_index_export(g->policy, e->name);
+	const char *back = found >= 0 ? g->policy->exports[found].back : NULL;
+
+	return back && strcmp(back, e->back) == 0 && !gateway_volume_find(g, e->name);
+}
+
+/* A volume of the API that is gone at the next start, and one of a folder, stop neither the others nor later changes. */
+static bool may_miss(const struct gateway *g, const struct weir_export *e,
+	struct gateway_note *refused, const struct weir_err *err)
+{
+	int found = g->door ? policy_index_export(g->policy, e->name) : 0;
+
+	if (e->from == POLICY_EXPORT_FILE && !(g->door && waited(g, e)))
+		return false;
+	if (e->from == POLICY_EXPORT_ADDED && found < 0)
+		return false;
+	gateway_note_add(refused, "%s", err->text);
+	return true;
 }
 
 /* Return true if a volume with the export's file is still open and leaves, as after a rename: its last requests must not follow
@@ -315,7 +339,6 @@ int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 	struct gateway_resource *const *list, struct gateway_volumes *ret_new,
 	struct gateway_note *refused, struct weir_err *err)
 {
-	struct gateway_volumes fresh = {0};
 	struct open_files files = {0};
 	int rc = list_files(&g->volumes, &files) < 0 ? no_memory(err) : 0;
 
@@ -327,11 +350,11 @@ int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 		if (!e->back || gateway_volume_is_open(g, e, r))
 			continue;
 		if (must_wait(g, p, list, e, &files)) {
-			rc = try_one(g, &p->resources[e->resource], r, e, err);
+			rc = try_one(g, &p->resources[e->resource], r, e, &files, err);
 			continue;
 		}
-		rc = open_one(g, &p->resources[e->resource], r, e, &v, err);
-		if (rc == 0 && list_volume(&fresh, v) < 0) {
+		rc = open_one(g, &p->resources[e->resource], r, e, &files, &v, err);
+		if (rc == 0 && list_volume(&files.fresh, v) < 0) {
 			free_volume(v);
 			rc = no_memory(err);
 		} else if (rc < 0 && may_miss(g, e, refused, err)) {
@@ -340,8 +363,8 @@ int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 	}
 	free(files.all);
 	if (rc < 0)
-		gateway_volumes_free(&fresh);
-	*ret_new = fresh;
+		gateway_volumes_free(&files.fresh);
+	*ret_new = files.fresh;
 	return rc;
 }
 

@@ -11,6 +11,7 @@
 #include "serve/host/control.h"
 #include "serve/loop/log.h"
 #include <errno.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,7 +213,7 @@ static int open_links(struct cluster *c, struct cluster_member *s)
 	if (!s->links)
 		return -ENOMEM;
 	while (!s->instance)
-		peer_key_random(&s->instance, sizeof(s->instance));
+		randombytes_buf(&s->instance, sizeof(s->instance));
 	for (size_t i = 0; i < c->n_links; i++) {
 		char room[POLICY_CLUSTER_ADDRESS];
 		struct lease_link_config config = {

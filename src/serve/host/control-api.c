@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control-api: what a controller can be asked; weir-api(7), "THE CONTROLLER". It can be told nothing but a plan. */
-#include "serve/api/http-json.h"
+#include "serve/http/json.h"
 #include "serve/host/control-impl.h"
-#include "serve/api/metrics-impl.h"
+#include "serve/show/metrics-text.h"
 #include <string.h>
 
 /* ---- status */

@@ -6,7 +6,7 @@
 #include "control/ids.h"
 #include "policy/impl.h"
 #include "serve/loop/daemon.h"
-#include "serve/api/http.h"
+#include "serve/http/http.h"
 #include "serve/host/lease-hub.h"
 #include "serve/host/control.h"
 
@@ -61,7 +61,7 @@ struct control {
 	struct lease_hub *hub;
 	struct http *http; /* NULL: none */
 	struct control_plan plan;
-	struct api_plans *plans; /* serve/api/planning.h; NULL: none was asked for */
+	struct plans *plans; /* serve/host/plans.h; NULL: none was asked for */
 	weir_time started;
 
 	struct control_server *servers;

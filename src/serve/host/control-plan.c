@@ -5,17 +5,17 @@
  * METHOD  A plan is taken if it was made for the controller's policy, and gets a number above every number that a server has told. It is
  *         announced to each server that has another, again after a second without an answer; a server asks for it part by part, so
  *         that none has more than one part under way. A client that put it is answered when every connected server has taken or
- *         refused it, or after ANSWER. In the state folder it is kept as PLAN_FILE: {"number": 3, "applied": 1763467200, "plan": {…}}.
+ *         refused it, or after ANSWER. In the state folder it is kept as PLAN_FILE (serve/gateway/plan/kept.h).
  */
 #include "base/container.h"
 #include "base/no-memory.h"
 #include "plan/planning.h"
-#include "serve/api/http-json.h"
-#include "serve/api/planning.h"
+#include "serve/http/json.h"
+#include "serve/host/plans.h"
 #include "serve/gateway/plan.h"
+#include "serve/gateway/plan/kept.h"
 #include "serve/host/control-impl.h"
 #include "serve/loop/log.h"
-#include "serve/store/store.h"
 #include <errno.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@
 #define PLAN_FILE "cluster-plan.json"
 #define DUMP                                                                                       \
 	(JSON_REAL_PRECISION(15) |                                                                 \
-		JSON_COMPACT) /* as often as it is read and written, it is the same */
+		JSON_COMPACT) /* as often as it is read and written, it is the same; as in plan/kept.c */
 
 struct control_asking {
 	struct control_asking *next;
@@ -249,28 +249,12 @@ static void answer_all(struct control *l)
 	}
 }
 
-static int keep(const struct control *l, uint64_t number, const char *text, struct weir_err *err)
-{
-	char *all;
-	int len, rc;
-
-	if (!l->policy->state)
-		return 0;
-	len = asprintf(&all, "{\"number\": %llu, \"applied\": %.3f, \"plan\": %s}\n",
-		(unsigned long long)number, l->plan.applied, text ? text : "null");
-	if (len < 0)
-		return no_memory(err);
-	rc = store_put(l->policy->state, PLAN_FILE, all, (size_t)len);
-	free(all);
-	return rc < 0 ? weir_err_set(err, -EIO, "cannot write the plan to %s: %s", l->policy->state,
-				strerror(-rc))
-		      : 0;
-}
-
-static void take(struct control *l, uint64_t number, char *text)
+/* Take the plan's text, malloc'ed; NULL: none. */
+static void take(struct control *l, const struct plan_kept *k, char *text)
 {
 	free(l->plan.text);
-	l->plan.number = number;
+	l->plan.number = k->number;
+	l->plan.applied = k->applied;
 	l->plan.text = text;
 	l->plan.length = text ? strlen(text) : 0;
 	crypto_hash_sha256(
@@ -317,24 +301,46 @@ static uint64_t next_number(const struct control *l)
 	return n + 1;
 }
 
-/* Put a plan in force; text NULL: none. */
-static void put(struct control *l, struct http_request *q, struct http_reply *ret, char *text)
+static int keep(const struct control *l, const struct plan_kept *k, struct weir_err *err)
+{
+	return l->policy->state ? plan_kept_write(l->policy->state, PLAN_FILE, k, err) : 0;
+}
+
+static struct control_asking *asking_new(struct http_request *q)
 {
 	struct control_asking *a = calloc(1, sizeof(*a));
-	double applied = l->plan.applied;
-	struct weir_err err = {""};
-	struct timespec now;
 
+	if (a && !(a->later = http_defer(q))) {
+		free(a);
+		return NULL;
+	}
+	return a;
+}
+
+/* Put a plan in force; text NULL: none. The reply is deferred first: a plan that is kept is in force. */
+static void put(struct control *l, struct http_request *q, struct http_reply *ret, char *text)
+{
+	struct control_asking *a = asking_new(q);
+	struct http_reply reply = {0};
+	struct weir_err err;
+	struct timespec now;
+	struct plan_kept k = {next_number(l), 0, "", "", text};
+
+	if (!a) {
+		http_json_fail(ret, 500, "out of memory");
+		free(text);
+		return;
+	}
 	clock_gettime(CLOCK_REALTIME, &now);
-	l->plan.applied = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-	if (!a || keep(l, next_number(l), text, &err) < 0 || !(a->later = http_defer(q))) {
-		http_json_fail(ret, 500, a && err.text[0] ? err.text : "out of memory");
-		l->plan.applied = applied;
+	k.applied = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+	if (keep(l, &k, &err) < 0) {
+		http_json_fail(&reply, 500, err.text);
+		http_answer(a->later, &reply);
 		free(text);
 		free(a);
 		return;
 	}
-	take(l, next_number(l), text);
+	take(l, &k, text);
 	a->number = l->plan.number;
 	a->since = loop_clock();
 	a->next = l->plan.asking;
@@ -393,7 +399,7 @@ static void planned(void *arg, struct http_reply *r)
 
 static void post_plan(struct control *l, struct http_request *q, struct http_reply *ret, bool admit)
 {
-	struct api_planned of = {.loop = l->loop,
+	struct plans_of of = {.loop = l->loop,
 		.text = l->options.text,
 		.file = l->options.file,
 		.reader = l->options.reader,
@@ -401,7 +407,7 @@ static void post_plan(struct control *l, struct http_request *q, struct http_rep
 	struct http_later *later = http_defer(q);
 	struct http_reply none = {0};
 
-	if (later && !api_plans_post(&l->plans, &of, q, admit, planned, later))
+	if (later && !plans_post(&l->plans, &of, q, admit, planned, later))
 		http_answer(later, &none);
 }
 
@@ -425,36 +431,24 @@ void control_plan_handle(struct control *l, struct http_request *q, struct http_
 
 /* ---- from start to end */
 
-static int load(json_t *root, void *arg)
-{
-	struct control *l = arg;
-	const json_t *plan = json_object_get(root, "plan");
-	json_int_t number = json_integer_value(json_object_get(root, "number"));
-	struct gateway_plan *read;
-	struct weir_err err;
-	char *text;
-	int rc = 0;
-
-	if (number < 1 || !plan)
-		return -EINVAL;
-	text = json_is_null(plan) ? NULL : json_dumps(plan, DUMP);
-	if (text)
-		rc = gateway_plan_read(text, strlen(text), &read, &err);
-	if (rc < 0) {
-		free(text);
-		return rc;
-	}
-	if (text)
-		gateway_plan_drop(read);
-	take(l, (uint64_t)number, text);
-	l->plan.applied = json_number_value(json_object_get(root, "applied"));
-	return 0;
-}
-
 int control_plan_start(struct control *l, struct weir_err *err)
 {
+	struct gateway_plan *plan = NULL;
+	struct plan_kept k = {0};
+	char *text = NULL;
+	int rc = 0;
+
 	l->plan.timer.due = due;
-	return l->policy->state ? store_load(l->policy->state, PLAN_FILE, "plan", load, l, err) : 0;
+	if (l->policy->state)
+		rc = plan_kept_read(l->policy->state, PLAN_FILE, &k.number, &plan, err);
+	if (rc == 0 && plan && !(text = strdup(plan->text)))
+		rc = no_memory(err);
+	if (rc == 0 && k.number) {
+		k.applied = plan ? plan->applied : 0;
+		take(l, &k, text);
+	}
+	gateway_plan_drop(plan);
+	return rc;
 }
 
 void control_plan_stop(struct control *l)
@@ -470,6 +464,6 @@ void control_plan_stop(struct control *l)
 		http_answer(a->later, &none);
 		free(a);
 	}
-	api_plans_free(l->plans);
+	plans_free(l->plans);
 	free(l->plan.text);
 }

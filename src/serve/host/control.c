@@ -14,6 +14,7 @@
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <limits.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
@@ -228,7 +229,7 @@ static int name_control(struct control *l, struct weir_err *err)
 	l->cluster = peer_hash(c->name);
 	rc = peer_key_read(c->key, c->name, &l->key, err);
 	while (rc == 0 && !l->instance)
-		peer_key_random(&l->instance, sizeof(l->instance));
+		randombytes_buf(&l->instance, sizeof(l->instance));
 	return rc;
 }
 

@@ -12,6 +12,7 @@
 #include "serve/host/lease-conn.h"
 #include "serve/loop/stream.h"
 #include <errno.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -353,7 +354,7 @@ static int say_hello(struct lease_conn *c)
 		.sequence = LEASE_REVISION};
 	size_t n;
 
-	peer_key_random(c->wanted, sizeof(c->wanted));
+	randombytes_buf(c->wanted, sizeof(c->wanted));
 	memcpy(m.nonce, c->wanted, PEER_NONCE);
 	strncpy(m.name, c->config.name, PEER_NAME_MAX);
 	n = lease_write(frame, &m);

@@ -4,6 +4,7 @@
 #include "serve/loop/dial.h"
 #include "serve/loop/log.h"
 #include <errno.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,7 @@ static void down(struct lease_link *l, const char *why)
 	l->wait = l->wait ? 2 * l->wait : AGAIN_FIRST;
 	if (l->wait > l->config.retry)
 		l->wait = l->config.retry;
-	peer_key_random(&noise, sizeof(noise));
+	randombytes_buf(&noise, sizeof(noise));
 	loop_set(l->config.conn.loop, &l->again,
 		now + l->wait / 2 + l->wait * (weir_time)noise / UINT16_MAX);
 }

@@ -102,11 +102,6 @@ bool peer_key_sealed(const struct peer_key *k, const uint8_t *in, size_t n)
 	return sodium_memcmp(seal, in + n, sizeof(seal)) == 0;
 }
 
-void peer_key_random(void *out, size_t n)
-{
-	randombytes_buf(out, n);
-}
-
 void peer_key_forget(struct peer_key *k)
 {
 	sodium_memzero(k, sizeof(*k));

@@ -16,5 +16,4 @@ int peer_key_read(
 void peer_key_seal(const struct peer_key *k, uint8_t *out, size_t n); /* 32 bytes, at out + n */
 /* returns true if the seal is right */
 bool peer_key_sealed(const struct peer_key *k, const uint8_t *in, size_t n);
-void peer_key_random(void *out, size_t n);
 void peer_key_forget(struct peer_key *k);

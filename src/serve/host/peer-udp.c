@@ -11,6 +11,7 @@
 #include "serve/host/peer-impl.h"
 #include "wire/peer-guard.h"
 #include <errno.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -131,7 +132,7 @@ static void take_datagram(
 
 	u->peers.stats.received_bytes += n;
 	if (v == PEER_TAKEN) {
-		peer_key_random(nonce, sizeof(nonce));
+		randombytes_buf(nonce, sizeof(nonce));
 		v = peer_guard_judge(u->guard, &m, now, nonce, &advice);
 	}
 	peer_count(&u->peers, v, v == PEER_TAKEN ? NULL : peer_udp_name(from->msg_name, name));

@@ -4,6 +4,7 @@
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,7 +45,7 @@ int peer_init(struct peers *p, const struct peers_ops *ops, const struct peer_co
 	strncpy(p->last.name, config->name, PEER_NAME_MAX);
 	r = peer_key_read(config->key, cluster, &p->key, err);
 	while (r == 0 && !p->last.instance)
-		peer_key_random(&p->last.instance, sizeof(p->last.instance));
+		randombytes_buf(&p->last.instance, sizeof(p->last.instance));
 	return r;
 }
 

@@ -326,6 +326,20 @@ static int connect_at(
 	return 0;
 }
 
+bool stream_looks_up(const char *address)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *list;
+	struct weir_err ignored;
+	struct address a;
+
+	if (address_parse(address, &a, &ignored) < 0 || a.is_unix || !a.host[0])
+		return false;
+	if (getaddrinfo(a.host, a.port, &hints, &list) != 0)
+		return true;
+	freeaddrinfo(list);
+	return false;
+}
+
 int stream_connect(const char *address, int64_t timeout, int *ret_fd, struct weir_err *err)
 {
 	weir_time start = clock_now();

@@ -39,6 +39,8 @@ int stream_listen_check(const char *address, struct weir_err *err);
  * socket's without mode and group. NULL: no memory. */
 char *stream_listening(int fd, const char *address);
 int stream_connect(const char *address, int64_t timeout, int *ret_fd, struct weir_err *err);
+/* Return true if connecting looks up a name first, which may block for longer than the timeout. */
+bool stream_looks_up(const char *address);
 /* Accept the next client. Return its socket (non-blocking, close-on-exec, TCP_NODELAY), or -EAGAIN
  * or another negative errno. */
 int stream_accept(int listening);

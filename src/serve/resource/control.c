@@ -3,10 +3,10 @@
 #include "base/container.h"
 #include "serve/gateway/snapshot.h"
 #include "serve/gateway/version.h"
-#include "serve/host/peer-key.h"
 #include "serve/loop/log.h"
 #include "serve/resource/impl.h"
 #include <errno.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -104,7 +104,7 @@ static void site_tell(
 
 static void site_random(struct site *s, void *ret, size_t len)
 {
-	peer_key_random(ret, len);
+	randombytes_buf(ret, len);
 }
 
 static int site_loads(struct site *s, struct site_loads *ret)

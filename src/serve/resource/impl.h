@@ -21,7 +21,7 @@
 
 #include "base/container.h"
 #include <weir/hist.h>
-#include "policy/swap.h"
+#include "policy/knobs/swap.h"
 #include "control/shadow-sender.h"
 #include "control/meister/meter.h"
 #include "control/slo.h"
@@ -44,6 +44,7 @@ struct resource_count {
 	struct resource_flow in[2], out[2]; /* into the gate and out of it; reads and the rest */
 	uint64_t reads, writes, others;     /* submitted; CACHE and STATUS are others */
 	uint64_t cost;                      /* the same in requests as limits count them */
+	uint64_t waited;     /* passed in a later turn than that in which they came */
 	uint64_t errors;     /* completed with an error; without those of clients that left */
 	uint64_t skipped;    /* shadow mode: requests without a shadow of their own */
 	uint32_t shadows[3]; /* in the gate or inside, now; by kind, as in gate/kind.h */
@@ -139,6 +140,7 @@ struct resource {
 	bool started;
 	const char *closed; /* why clients are refused: resource_close; NULL: they are not */
 	weir_time now;      /* time of the last turn, for calls to the gate between turns */
+	weir_time began;    /* of the last turn: `now` moves on in it */
 
 	/* private to serve/resource/policy.c; counts and totals by resource_room. */
 	const struct weir_policy *policy; /* in force; borrowed. NULL before the first swap */
@@ -176,9 +178,11 @@ struct resource {
 	struct request_list again, arrived, finished; /* again: goes before arrived */
 	uint32_t queued; /* requests that wait in the gate, without shadows */
 	uint32_t inside; /* in the back end */
+	bool at_once;    /* the last requests were done inside submit */
 
 	/* whole resource, since its start */
 	uint64_t submitted, dispatched, served, errors;
+	uint64_t waited; /* as in the counts */
 	/* see resource_activity; written only by its own thread */
 	_Atomic(uint64_t) activity;
 	uint64_t served_cost, served_bytes; /* input of the capacity estimate */

@@ -2,7 +2,7 @@
 /*
  * joint: limits that are too small to be divided: their tokens come from a bucket that all gates share.
  *
- * LAW     The gate's own bucket of such a limit has no rate (policy/install.c): its level is what was taken from
+ * LAW     The gate's own bucket of such a limit has no rate (policy/knobs/install.c): its level is what was taken from
  *         the joint bucket (control/joint.h) and not used yet. While no request waits it is 0 or less.
  * METHOD  A limit is looked at after requests that it counts have come or gone. If some wait and no token is here, tokens
  *         are taken for one request of their mean cost, or for BATCH, if so much waits. They may be there later; until

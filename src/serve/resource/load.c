@@ -2,7 +2,7 @@
 /* load: the loads that a controller of the window measures, and the window that it sets. */
 #include "serve/loop/log.h"
 #include "serve/resource/impl.h"
-#include "policy/swap.h"
+#include "policy/knobs/swap.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

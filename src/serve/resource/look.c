@@ -136,6 +136,7 @@ static void add_counters(
 	t->bytes += n->bypassed.bytes;
 	t->device_ns += (double)n->bypassed.device_ns;
 	t->errors += n->errors;
+	t->waited += n->waited;
 	t->reads += n->reads;
 	t->writes += n->writes;
 	t->others += n->others;
@@ -311,6 +312,7 @@ static void add_self(struct resource *r, struct snapshot *s, struct snapshot_res
 	to->submitted = r->submitted;
 	to->dispatched = r->dispatched;
 	to->served = r->served;
+	to->waited = r->waited;
 	to->errors = r->errors;
 	to->lost = back_real(r->back)->lost;
 	to->queued = r->queued;

@@ -17,7 +17,7 @@
 #include "base/container.h"
 #include "serve/resource/impl.h"
 #include "policy/index.h"
-#include "policy/swap.h"
+#include "policy/knobs/swap.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,6 +8,11 @@
  *         finished (perhaps at once) are reported to the gate in one call. That repeats until no
  *         more may pass, at most PASSES times, so that the sockets do not wait. Between turns only
  *         lists grow, so the front end and the back end may call at any time.
+ *         A back end that does requests inside submit (memory, cached pages) never fills a window:
+ *         the clients share the time of this thread. If there are several, a turn ends after SHARED
+ *         such requests, so that the rest waits in the gate while the sockets bring more, and the
+ *         weights act. With more, only clients with more outstanding would notice the weights; with
+ *         fewer, receiving and sending cost more.
  * COST    A request is linked into two lists and put into two arrays on its way; in addition the
  *         gate's cost, one division for the cost in requests, and one entry in the ring of
  *         latencies.
@@ -22,6 +27,7 @@
 
 #define BATCH     64
 #define PASSES    16              /* 1,024 requests in one turn, then the sockets have theirs */
+#define SHARED    32              /* … or so many, if the back end does them at once */
 #define HOUSEKEEP (100 * WEIR_MS) /* interval of updates of histograms and capacity */
 #define UNDRAINED 4096            /* … or after as many requests */
 /* tenants with histograms at once: 9 KiB each, three per tenant */
@@ -326,6 +332,10 @@ static void dispatch(struct resource *r, struct weir_req **reqs, size_t n)
 		struct request *q = resource_request(reqs[i]);
 
 		resource_queue_out(r, reqs[i]);
+		if (reqs[i]->submitted < r->began) {
+			r->counts[reqs[i]->tenant].waited++;
+			r->waited++;
+		}
 		if (reqs[i]->user) {
 			resource_shadow_passed(r, reqs[i]);
 			continue;
@@ -338,20 +348,22 @@ static void dispatch(struct resource *r, struct weir_req **reqs, size_t n)
 }
 
 /* Requests that the back end finished inside submit took it some time. A resource that was not
- * started has no clock: in tests, with their own time. */
-static void finish_at_once(struct resource *r)
+ * started has no clock: in tests, with their own time. Return true if there were such requests. */
+static bool finish_at_once(struct resource *r)
 {
 	if (!r->finished.first)
-		return;
+		return false;
 	if (r->started)
 		r->now = loop_refresh(r->loop);
 	finish(r, r->now);
+	return true;
 }
 
 /* Return true if more may pass. */
 static bool pass(struct resource *r)
 {
 	struct weir_req *reqs[BATCH];
+	size_t most = r->at_once && r->n_clients > 1 ? SHARED : BATCH;
 
 	for (unsigned i = 0; i < PASSES; i++) {
 		size_t n = 0;
@@ -359,13 +371,15 @@ static bool pass(struct resource *r)
 		if (r->joints)
 			resource_joint_turn(r, r->now);
 		if (r->queued || (r->shadows && resource_shadow_waiting(r)))
-			n = weir_gate_next(r->gate, r->now, reqs, BATCH);
+			n = weir_gate_next(r->gate, r->now, reqs, most);
 		if (n == 0)
 			return false;
 		dispatch(r, reqs, n);
-		finish_at_once(r);
+		r->at_once = finish_at_once(r);
 		if (r->shadows)
 			resource_shadow_turn(r, r->now);
+		if (r->at_once && most == SHARED)
+			break;
 	}
 	return true;
 }
@@ -424,7 +438,7 @@ bool resource_turn(struct resource *r, weir_time now)
 {
 	bool more = false;
 
-	r->now = now;
+	r->now = r->began = now;
 	if (r->late_at <= now)
 		resource_late_look(r);
 	if (!r->finished.first && !r->arrived.first && !r->again.first && !r->queued &&

@@ -19,7 +19,7 @@
 #define WEIR_SERVE_RESOURCE_RESOURCE_H
 
 #include "control/capacity.h"
-#include "policy/divide-table.h"
+#include "policy/knobs/divide-table.h"
 #include "control/shadow-device.h"
 #include "policy/policy.h"
 #include <weir/gate.h>

@@ -49,6 +49,7 @@ static void add(struct resource_retired *to, const struct weir_gate_stats *st,
 	to->count.writes += n->writes;
 	to->count.others += n->others;
 	to->count.errors += n->errors;
+	to->count.waited += n->waited;
 	to->count.bypassed.served += n->bypassed.served;
 	to->count.bypassed.bytes += n->bypassed.bytes;
 	to->count.bypassed.device_ns += n->bypassed.device_ns;

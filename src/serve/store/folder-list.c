@@ -82,19 +82,6 @@ static int add_id(struct listing *l, struct policy_file id)
 	return array_insert(&l->served, &l->n_served, &l->served_room, l->n_served, &id);
 }
 
-/* The file of a path, wherever that is, by links, too. */
-static int add_served(struct listing *l, const char *back)
-{
-	char *path = folder_path_of(back);
-	struct stat st;
-	int rc = 0;
-
-	if (path && stat(path, &st) == 0)
-		rc = add_id(l, (struct policy_file){.dev = st.st_dev, .ino = st.st_ino});
-	free(path);
-	return rc;
-}
-
 /* A file of a folder that the API made a volume of, or none. */
 static int add_kept(struct listing *l, const char *back)
 {
@@ -105,6 +92,19 @@ static int add_kept(struct listing *l, const char *back)
 
 	free(path);
 	return rc;
+}
+
+/* The file of a path, wherever that is, by links, too; while its folder is away the one that it was there. */
+static int add_served(struct listing *l, const char *back)
+{
+	char *path = folder_path_of(back);
+	struct stat st;
+	bool is = path && stat(path, &st) == 0;
+
+	free(path);
+	if (is)
+		return add_id(l, (struct policy_file){.dev = st.st_dev, .ino = st.st_ino});
+	return add_kept(l, back);
 }
 
 static int list_served(struct listing *l)

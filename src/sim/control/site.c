@@ -134,17 +134,6 @@ const struct site_ops sim_site_ops = {
 
 /* ---- the version of the policy */
 
-static struct controller_tenant tenant_of(const struct controller_version *v, size_t i)
-{
-	const struct weir_tenant *t = &((const struct weir_policy *)v->of)->tenants[i];
-
-	return (struct controller_tenant){.path = t->path,
-		.is_leaf = t->first_child < 0,
-		.weight = t->weight,
-		.slo_percentile = t->slo_percentile,
-		.slo_latency = t->slo_latency};
-}
-
 static struct controller_tokens no_tokens(const struct controller_version *v, size_t i)
 {
 	return (struct controller_tokens){0};
@@ -166,7 +155,7 @@ static struct controller_version version_of(struct sim_site *s, bool next)
 		.depth = s->gate->config->config.window,
 		.rules = s->rules,
 		.peers = s->peers,
-		.tenant = tenant_of,
+		.tenant = policy_version_tenant,
 		.tokens = no_tokens,
 		.shares = shares_of,
 		.of = s->gate->policy};

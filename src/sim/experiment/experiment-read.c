@@ -33,7 +33,7 @@ static void read_run(struct experiment_reader *r, yamldoc_node map, void *entry)
 		run->bench = NULL;
 	if (!run->bench)
 		run->scenario = experiment_text_of(r, map, "scenario", EXPERIMENT_NEED);
-	else if (yamldoc_get(map, "scenario").id || yamldoc_get(map, "set").id)
+	else if (yamldoc_get(map, "scenario").id)
 		experiment_refuse(r, map, "a run with a 'bench' has no scenario");
 	run->sets = experiment_sets(r, map, 0, &run->n_sets);
 }

@@ -42,23 +42,34 @@ static int read_policy(void *arg, const char *from, const char *name, char **ret
 	return o->read(name, o->read_arg, ret_text, ret_len, err);
 }
 
-/* Parse the scenario with the changes of the run, if live of the experiment, and of `without`. */
+/* Collect the changes of the run, if live of the experiment, and of `without`; NULL: no memory. */
+static struct scenario_set *collect_sets(const struct experiment *e,
+	const struct experiment_run *run, const struct experiment_options *o, size_t *ret_n)
+{
+	const struct experiment_without *w =
+		o->without && o->without->runs[run - e->runs] ? o->without : NULL;
+	struct scenario_set *sets =
+		calloc(run->n_sets + e->n_live_sets + (w ? w->n_sets : 0) + 1, sizeof(*sets));
+
+	*ret_n = 0;
+	if (!sets)
+		return NULL;
+	append_sets(sets, ret_n, run->sets, run->n_sets);
+	append_sets(sets, ret_n, e->live_sets, o->live ? e->n_live_sets : 0);
+	append_sets(sets, ret_n, w ? w->sets : NULL, w ? w->n_sets : 0);
+	return sets;
+}
+
 static int parse_scenario(const struct experiment *e, const struct experiment_run *run,
 	const struct experiment_options *o, const char *text, size_t len, struct scenario **ret,
 	struct weir_err *err)
 {
-	const struct experiment_without *w =
-		o->without && o->without->runs[run - e->runs] ? o->without : NULL;
-	size_t n = 0;
-	struct scenario_set *sets =
-		calloc(run->n_sets + e->n_live_sets + (w ? w->n_sets : 0) + 1, sizeof(*sets));
+	size_t n;
+	struct scenario_set *sets = collect_sets(e, run, o, &n);
 	int r;
 
 	if (!sets)
 		return no_memory(err);
-	append_sets(sets, &n, run->sets, run->n_sets);
-	append_sets(sets, &n, e->live_sets, o->live ? e->n_live_sets : 0);
-	append_sets(sets, &n, w ? w->sets : NULL, w ? w->n_sets : 0);
 	r = scenario_parse_files(
 		text, len, run->scenario, sets, n, read_policy, (void *)o, ret, err);
 	free(sets);
@@ -92,15 +103,22 @@ static int run_bench(const struct experiment *e, size_t i, const struct experime
 	struct experiment_result *result, struct weir_err *err)
 {
 	const struct experiment_run *run = &e->runs[i];
+	struct experiment_bench what = {
+		.name = run->bench, .seed = o->seed, .read = o->read, .read_arg = o->read_arg};
+	struct scenario_set *sets;
 	struct weir_err why = {""};
 	int r;
 
 	if (!o->bench)
 		return weir_err_at(err, -EINVAL, run->at, "run '%s': benchmarks cannot be run here",
 			run->name);
+	what.sets = sets = collect_sets(e, run, o, &what.n_sets);
+	if (!sets)
+		return no_memory(err);
 	r = metrics_new(&result->runs[i]);
 	if (r == 0)
-		r = o->bench(run->bench, result->runs[i], &why);
+		r = o->bench(&what, result->runs[i], &why);
+	free(sets);
 	if (r < 0)
 		return weir_err_set(err, r, "%s, run '%s': %s", e->id, run->name, why.text);
 	result->scope_runs[i].metrics = result->runs[i];

@@ -140,6 +140,15 @@ void experiment_free(struct experiment *e);
 typedef int experiment_runner(const struct scenario *s, const struct sim_options *options,
 	struct metrics **ret, struct sim_cost *ret_cost, struct weir_err *err);
 
+struct experiment_bench { /* a run that is a benchmark */
+	const char *name;
+	const struct scenario_set *sets;
+	size_t n_sets;
+	uint64_t seed;
+	scenario_read *read;
+	void *read_arg;
+};
+
 struct experiment_options {
 	uint64_t seed;
 	/* One of the experiment's: switch its mechanism off, judge only the claims that it names,
@@ -151,8 +160,8 @@ struct experiment_options {
 	/* Read a file that the experiment or one of its scenarios names. */
 	scenario_read *read;
 	void *read_arg;
-	/* Run the benchmark of that name and write its rows; NULL: such runs are refused. */
-	int (*bench)(const char *name, struct metrics *m, struct weir_err *err);
+	/* Run a benchmark and write its rows; NULL: such runs are refused. */
+	int (*bench)(const struct experiment_bench *what, struct metrics *m, struct weir_err *err);
 	/* As in sim_options, over all runs together; `run` is the current one. May be NULL. */
 	int (*progress)(double fraction, const char *run, void *arg);
 	void *progress_arg;

@@ -11,7 +11,7 @@
 #include "policy/policy.h"
 #include <weir/gate.h>
 #include "model/estimate.h"
-#include "model/trace.h"
+#include "model/trace/trace.h"
 #include "model/workload.h"
 #include "sim/sim.h"
 #include "model/station.h"

@@ -13,7 +13,7 @@ struct world {
 	struct weir_gate *gate;
 	struct site site;
 	struct adaptbf_gate *driver;
-	struct adaptbf *adaptbf;
+	struct lend *adaptbf;
 	weir_node nodes[JOBS];
 	struct weir_req reqs[JOBS][DEPTH];
 	uint64_t served[JOBS];
@@ -31,7 +31,7 @@ static void begin(enum adaptbf_gate_mode mode, const uint32_t *weights, const un
 	const struct weir_bucket_spec *max)
 {
 	struct weir_gate_config config = {.nodes = JOBS + 1, .window = 4};
-	struct adaptbf_config control = {.rate = 1000};
+	struct lend_config control = {.rate = 1000};
 	struct adaptbf_gate_leaf leaves[JOBS];
 
 	memset(&w, 0, sizeof(w));
@@ -58,7 +58,7 @@ static void begin(enum adaptbf_gate_mode mode, const uint32_t *weights, const un
 	w.site = (struct site){.gate = w.gate};
 	CHECK_INT(adaptbf_gate_new(&w.site, mode, 0, &w.driver), 0);
 	CHECK_INT(adaptbf_gate_leaves(w.driver, leaves, JOBS), 0);
-	CHECK_INT(adaptbf_new(&control, &w.adaptbf), 0);
+	CHECK_INT(lend_new(&control, &w.adaptbf), 0);
 }
 
 /* Submit 50 requests a second that are not repeated when done. */
@@ -77,7 +77,7 @@ static void run_loops(weir_time from, weir_time to)
 		struct weir_req *out;
 
 		if (now % (100 * WEIR_MS) == 0)
-			CHECK_INT(adaptbf_step(w.adaptbf, now, &adaptbf_gate_ops, w.driver), 0);
+			CHECK_INT(lend_step(w.adaptbf, now, &adaptbf_gate_ops, w.driver), 0);
 		if (w.trickles && now % (20 * WEIR_MS) == 0)
 			trickle(now);
 		if (w.n_inside) {
@@ -103,7 +103,7 @@ static void run_loops(weir_time from, weir_time to)
 static void end(void)
 {
 	adaptbf_gate_free(w.driver);
-	adaptbf_free(w.adaptbf);
+	lend_free(w.adaptbf);
 	weir_gate_free(w.gate);
 }
 
@@ -207,8 +207,8 @@ static void one_that_is_late_loses_nothing(void)
 			struct weir_req *out;
 
 			if (now % (90 * WEIR_MS) == 0)
-				CHECK_INT(adaptbf_step(w.adaptbf, now, &adaptbf_gate_ops, w.driver),
-					0);
+				CHECK_INT(
+					lend_step(w.adaptbf, now, &adaptbf_gate_ops, w.driver), 0);
 			while (weir_gate_next(w.gate, now, &out, 1)) {
 				weir_gate_done(w.gate, now, &out, 1);
 				passed++;
@@ -277,14 +277,14 @@ static void idle_jobs_rest(void)
 {
 	static const uint32_t weights[JOBS] = {1, 1, 1, 1};
 	static const unsigned depths[JOBS] = {8, 0, 0, 0};
-	struct adaptbf_account account;
+	struct lend_account account;
 	struct weir_req *r = &w.reqs[1][0];
 	weir_time now = WEIR_SEC;
 
 	begin(ADAPTBF_GATE_HOLD, weights, depths, NULL);
 	run_loops(0, now + 1);
 	CHECK_INT(adaptbf_gate_looked(w.driver), 1);
-	CHECK_INT(adaptbf_account(w.adaptbf, 2, &account), -ENOENT);
+	CHECK_INT(lend_account(w.adaptbf, 2, &account), -ENOENT);
 	for (unsigned i = 0; i < 8; i++) {
 		r = &w.reqs[1][i];
 		*r = (struct weir_req){.tenant = w.nodes[1], .user = &w.served[1]};
@@ -292,7 +292,7 @@ static void idle_jobs_rest(void)
 	}
 	run_loops(now + SERVICE, now + 100 * WEIR_MS + 1);
 	CHECK_INT(adaptbf_gate_looked(w.driver), JOBS);
-	CHECK_INT(adaptbf_account(w.adaptbf, 2, &account), 0);
+	CHECK_INT(lend_account(w.adaptbf, 2, &account), 0);
 	CHECK(account.tokens > 0);
 	run_loops(now + 101 * WEIR_MS, now + 400 * WEIR_MS + 1);
 	CHECK_INT(adaptbf_gate_looked(w.driver), 2);

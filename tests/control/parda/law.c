@@ -139,12 +139,13 @@ static void test_floor(void)
 	CHECK_NEAR(parda_floor(vms + 2, 1, 0.020), 0, 0);
 }
 
-static void test_per_8k(void)
+static void test_by_size(void)
 {
-	CHECK_NEAR(parda_per_8k(10, 131072, 0), 10, 1e-12);
-	CHECK_NEAR(parda_per_8k(10, 8192, 65536), 10, 1e-12);
-	CHECK_NEAR(parda_per_8k(10, 131072, 65536), 10.0 * 9 / 24, 1e-12);
-	CHECK(parda_per_8k(10, 512, 65536) > 10);
+	CHECK_NEAR(parda_by_size(10, 131072, 0), 10, 1e-12);
+	CHECK_NEAR(parda_by_size(10, 0, 65536), 10, 1e-12); /* not known */
+	CHECK_NEAR(parda_by_size(10, 512, 65536), 10, 1e-12);
+	CHECK_NEAR(parda_by_size(10, 16384, 65536), 10, 1e-12);
+	CHECK_NEAR(parda_by_size(10, 131072, 65536), 10.0 * 192 / 80, 1e-12);
 }
 
 static int by_value(const void *a, const void *b)
@@ -185,7 +186,7 @@ int main(void)
 	RUN(test_time_constant);
 	RUN(test_shares);
 	RUN(test_floor);
-	RUN(test_per_8k);
+	RUN(test_by_size);
 	RUN(test_median);
 	return 0;
 }

@@ -170,6 +170,33 @@ static void test_rests_at_the_threshold(void)
 	unmake(&a);
 }
 
+/* Requests of 16 and 112 KiB, 64 KiB on the mean, cost twice as much as those of 16 KiB with 32 KiB besides: all hosts
+ * aim at twice the latency, in their ratios. With small ones, or where size does not count, at the threshold. */
+static void check_sizes(double fixed, const double *sizes, double times)
+{
+	struct array a;
+
+	make(&a, 4, shares_1122, false);
+	for (int i = 0; i < a.n; i++) {
+		a.hosts[i].config.size_fixed = fixed;
+		a.hosts[i].bytes = sizes[i];
+		start(&a, i);
+	}
+	periods(&a, 60);
+	for (int i = 0; i < a.n; i++)
+		CHECK_NEAR(a.hosts[i].last.threshold, times * THRESHOLD, 0.02);
+	CHECK_NEAR(a.latency, times * THRESHOLD, 0.05);
+	check_shares(&a, 0.05);
+	unmake(&a);
+}
+
+static void test_sizes(void)
+{
+	check_sizes(32768, (const double[]){16384, 114688, 114688, 16384}, 2);
+	check_sizes(32768, (const double[]){4096, 16384, 16384, 4096}, 1);
+	check_sizes(0, (const double[]){16384, 114688, 114688, 16384}, 1);
+}
+
 /* With slots of 16 KiB, each host has its share of the bytes inside, in as many requests as that
  * gives. */
 static void test_bytes(void)
@@ -540,6 +567,7 @@ static void test_a_hang(void)
 int main(void)
 {
 	RUN(test_rests_at_the_threshold);
+	RUN(test_sizes);
 	RUN(test_bytes);
 	RUN(test_literal_is_equation_3);
 	RUN(test_work_is_conserved);

@@ -3,9 +3,10 @@
  * policy: apply, set and reload at a gateway without clients: all or nothing, values kept across a
  * restart, messages about them; and the state file, whole, damaged or impossible.
  */
-#include "policy/override.h"
+#include "policy/override/override.h"
 #include "serve/gateway/look.h"
-#include "serve/gateway/state.h"
+#include "serve/gateway/impl.h"
+#include "serve/store/state.h"
 #include "serve/loop/log.h"
 #include "test.h"
 #include <errno.h>

@@ -177,12 +177,12 @@ static void run_for_ms(unsigned ms)
 		one_ms();
 }
 
-static void account(const char *path, struct adaptbf_account *ret)
+static void account(const char *path, struct lend_account *ret)
 {
 	uint64_t id = jobnames_find(&control()->names, path);
 
 	CHECK(id != 0);
-	CHECK_INT(adaptbf_account(control()->adaptbf, id, ret), 0);
+	CHECK_INT(lend_account(control()->adaptbf, id, ret), 0);
 }
 
 #define RESOURCE(more) "resources: [{name: ost, depth: 4, " more "}]\n"
@@ -293,7 +293,7 @@ static void parts_of_a_max_leave_the_rule(void)
 
 static void off_and_on_again(void)
 {
-	struct adaptbf_account before, after;
+	struct lend_account before, after;
 
 	start(ADAPTBF("hold") THREE("1", "1", "2"));
 	w.rate[2] = 20;
@@ -324,7 +324,7 @@ static void off_and_on_again(void)
 /* Loans are repaid when the lender becomes busy; the ledger shows when. */
 static void lent_and_paid_back(void)
 {
-	struct adaptbf_account lender, borrower;
+	struct lend_account lender, borrower;
 	const struct adaptbf_facts_loan *paid;
 	struct arena memory = {0};
 	struct facts facts;
@@ -492,7 +492,7 @@ static void waits_for_tokens_or_for_its_max(void)
 
 static void a_restart_knows_it(void)
 {
-	struct adaptbf_account before, after;
+	struct lend_account before, after;
 	struct arena memory = {0};
 	struct facts facts, again;
 	struct adaptbf_facts_job *jobs;

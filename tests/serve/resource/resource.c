@@ -41,6 +41,49 @@ static void test_weights(void)
 	world_free(&w);
 }
 
+/* Let the clients ask again for what was answered, then run a turn. */
+static void round_of(struct world *w, struct asker **all, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (unsigned k = 0; k < ASKS; k++)
+			if (!all[i]->asks[k].user)
+				ask(all[i], k);
+	resource_turn(w->resource, w->now);
+	w->now += 10 * WEIR_US;
+}
+
+/* A back end that does requests at once never fills a window: the weights act on the time of the thread, however many
+ * requests the clients have outstanding. One client has nothing to share, and all that it asks for passes in a turn. */
+static void test_at_once(void)
+{
+	struct asker a, b, *all[] = {&a, &b};
+	struct world w;
+
+	world_new(&w,
+		"resources: [{name: disk, depth: 128}]\n"
+		"tenants: [{name: a, weight: 20, match: {export: a}}, {name: b, weight: 1, match: "
+		"{export: b}}]",
+		false);
+	w.fake->at_once = true;
+	join(&w, &a, "a", 0);
+	for (unsigned i = 0; i < 10; i++)
+		round_of(&w, all, 1);
+	CHECK_INT(a.done, 10 * ASKS);
+	CHECK_INT(w.resource->waited, 0);
+	join(&w, &b, "b", 0);
+	a.done = 0;
+	for (unsigned i = 0; i < 2000; i++)
+		round_of(&w, all, 2);
+	CHECK_NEAR(a.done, 20.0 * b.done, 0.01);
+	CHECK_NEAR(a.done + b.done, 2000 * 32, 0.01);
+	CHECK(w.resource->waited > 0.9 * (a.done + b.done));
+	CHECK_NEAR(w.resource->counts[b.client.node].waited, b.done, 0.01);
+	run_world(&w, WEIR_SEC);
+	resource_leave(w.resource, &a.client);
+	resource_leave(w.resource, &b.client);
+	world_free(&w);
+}
+
 static void test_max(void)
 {
 	struct front_held held;
@@ -394,6 +437,7 @@ static void test_time(void)
 int main(void)
 {
 	RUN(test_weights);
+	RUN(test_at_once);
 	RUN(test_max);
 	RUN(test_costs);
 	RUN(test_leave);
