@@ -42,6 +42,8 @@ static void refused(const char *rest, const char *why)
 
 static void test_the_map(void)
 {
+	fixture_refused(
+		"duration: 1s\nnetwork: {%s}\n", "racks: [{name: a}]", "", "needs 'policy'");
 	refused("racks: []", "needs a rack");
 	refused(RACKS ", segment: 32 B", "64 B to 64 KiB");
 	refused(RACKS ", loss: 2", "loss: from 0 to 1");

@@ -37,6 +37,8 @@ static inline weir_time parley_period(double capacity, double packet)
 {
 	double least = PARLEY_PACKETS * packet * 1e9 / capacity;
 
+	if (!(least < (double)PARLEY_LEAF)) /* feedback must come before leaves die */
+		return PARLEY_LEAF;
 	return least > (double)PARLEY_PERIOD ? (weir_time)least : PARLEY_PERIOD;
 }
 
@@ -111,10 +113,13 @@ static inline void parley_limiter_set(struct parley_limiter *l, double rate, wei
 /* Return when the next packet may leave: now, or later; l is filled up to now. */
 static inline weir_time parley_limiter_due(struct parley_limiter *l, weir_time now)
 {
+	double wait;
+
 	parley_limiter_fill(l, now);
 	if (l->tokens >= 0 || !(l->rate < INFINITY))
 		return now;
-	return now + 1 + (weir_time)(-l->tokens / l->rate * 1e9);
+	wait = -l->tokens / l->rate * 1e9;
+	return wait < 1e18 ? now + 1 + (weir_time)wait : WEIR_NEVER;
 }
 
 static inline void parley_limiter_take(struct parley_limiter *l, uint32_t bytes)

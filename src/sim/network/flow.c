@@ -118,6 +118,12 @@ void net_flow_end(struct sim_network *n)
 
 /* ---- sending */
 
+/* Return a time of 1 ns to 30 years. */
+static weir_time interval(double ns)
+{
+	return ns > 1e18 ? (weir_time)1e18 : ns > 1 ? (weir_time)(ns + 0.5) : 1;
+}
+
 /* Make the flow's next segment; NET_NONE: there is nothing to send. */
 static uint32_t next_segment(struct sim_network *n, uint32_t flow)
 {
@@ -193,7 +199,7 @@ void net_flow_rpc(struct sim_network *n, uint32_t group)
 		next = rng_exp(&n->rngs[group], mean);
 	else if (g->arrivals == NET_UNIFORM)
 		next = 2 * mean * rng_double(&n->rngs[group]);
-	net_push(n, n->now + (weir_time)(next + 0.5), NET_GROUP, group);
+	net_push(n, n->now + interval(next), NET_GROUP, group);
 }
 
 void net_flow_udp(struct sim_network *n, uint32_t flow)
@@ -212,9 +218,8 @@ void net_flow_udp(struct sim_network *n, uint32_t flow)
 		return;
 	net_path_send(n, s);
 	net_push(n,
-		n->now + (weir_time)((double)n->config->segment * 1e9 /
-					     n->config->groups[f->group].rate +
-				     0.5),
+		n->now + interval((double)n->config->segment * 1e9 /
+				  n->config->groups[f->group].rate),
 		NET_FLOW, flow);
 }
 
@@ -252,7 +257,7 @@ void net_flow_turn(struct sim_network *n, uint32_t flow)
 	if (g->kind == NET_TCP) {
 		pump(n, flow);
 	} else if (f->on && !was) {
-		gap = (weir_time)((double)n->config->segment * 1e9 / g->rate);
+		gap = interval((double)n->config->segment * 1e9 / g->rate);
 		later = gap > 1 ? (weir_time)rng_below(&n->rngs[f->group], (uint64_t)gap) : 0;
 		net_push(n, n->now + later, NET_FLOW, flow);
 	}

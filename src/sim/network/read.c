@@ -11,6 +11,7 @@
 
 #define MOST_MACHINES 10000
 #define MOST_FLOWS    4000000
+#define MOST_SIZE     UINT64_C(1000000000000)
 
 static const char *const kinds[] = {"tcp", "udp", "rpc", NULL};
 static const char *const arrivals[] = {"even", "uniform", "poisson", NULL};
@@ -184,8 +185,9 @@ static int check_group(yamldoc_node map, const struct net_group *g, struct weir_
 		return yamldoc_error(map, err, "from 1 to %d flows", MOST_FLOWS);
 	if (g->kind != NET_TCP && !(g->rate > 0))
 		return yamldoc_error(map, err, "needs a 'rate'");
-	if (g->kind == NET_RPC && (!g->size || !g->batch))
-		return yamldoc_error(map, err, "needs a 'size', and a 'batch' of 1 or more");
+	if (g->kind == NET_RPC && (!g->size || g->size > MOST_SIZE || !g->batch))
+		return yamldoc_error(
+			map, err, "needs a 'size' up to 1 TB, and a 'batch' of 1 or more");
 	if (g->kind == NET_RPC && g->wander)
 		return yamldoc_error(map, err, "wander: not for rpc");
 	if (!g->window || (g->wander && g->to_many < 2))
@@ -305,6 +307,7 @@ int sim_network_read(yamldoc_node map, struct sim_network_config *ret, struct we
 		.fabric = true,
 		.split = 16};
 	if ((r = read_fields(map, top_fields, more, ret, err)) || (r = check(map, ret, err)) ||
+		(r = yamldoc_has(map, "policy") ? 0 : yamldoc_error(map, err, "needs 'policy'")) ||
 		(r = policy_node_parse(
 			 yamldoc_get(map, "policy"), NULL, NULL, &ret->policy, err)) ||
 		(r = read_racks(yamldoc_get(map, "racks"), ret, err)) ||
