@@ -21,7 +21,9 @@ struct leaf { /* of one service at one member */
 struct parley_broker {
 	struct parley_service *services;
 	size_t n_services, members;
-	unsigned *engaged;         /* by service: rounds that its leaves stay limited */
+	unsigned *engaged; /* by service: rounds that its leaves stay limited */
+	uint32_t *leaf,
+		*order; /* by service: the node of its first leaf, or 0; services by their nodes */
 	weir_time silence, *heard; /* by member */
 	struct leaf *leaves;       /* [service · members + member] */
 	struct waterfill_tree tree;
@@ -38,44 +40,41 @@ void parley_broker_free(struct parley_broker *b)
 	free(b->services);
 	free(b->heard);
 	free(b->engaged);
+	free(b->leaf);
 	free(b->leaves);
 	free(b->min);
 	free(b->parents);
 	free(b);
 }
 
-static bool has_children(const struct parley_broker *b, size_t service)
-{
-	for (size_t i = service + 1; i < b->n_services; i++)
-		if (b->services[i].parent == (int)service)
-			return true;
-	return false;
-}
-
-/* Give the children of a parent service (-1: the link) at node `at` the next nodes. */
-static void add_children(struct parley_broker *b, int parent, uint32_t at)
+/* Give the children of a parent service (-1: the link) at node `at` the next nodes, or its leaves. */
+static void add_children(struct parley_broker *b, int parent, uint32_t at, size_t *listed)
 {
 	size_t k = b->tree.parents++;
 
 	b->parents[k] = at;
 	b->first[k] = (uint32_t)b->n_nodes;
 	for (size_t i = 0; i < b->n_services; i++)
-		if (b->services[i].parent == parent)
+		if (b->services[i].parent == parent) {
 			b->node[i] = (uint32_t)b->n_nodes++;
-	if (parent >= 0 && b->n_nodes == b->first[k])
+			b->order[(*listed)++] = (uint32_t)i;
+		}
+	if (parent >= 0 && b->n_nodes == b->first[k]) {
+		b->leaf[parent] = (uint32_t)b->n_nodes;
 		b->n_nodes += b->members;
+	}
 	b->many[k] = (uint32_t)b->n_nodes - b->first[k];
 }
 
 /* Lay out the nodes breadth first: services in the order of their nodes. */
 static void lay_out(struct parley_broker *b)
 {
+	size_t listed = 0;
+
 	b->n_nodes = 1;
-	add_children(b, -1, 0);
-	for (uint32_t at = 1; at < b->n_nodes; at++)
-		for (size_t i = 0; i < b->n_services; i++)
-			if (b->node[i] == at)
-				add_children(b, (int)i, at);
+	add_children(b, -1, 0, &listed);
+	for (size_t i = 0; i < listed; i++)
+		add_children(b, (int)b->order[i], b->node[b->order[i]], &listed);
 }
 
 static double *slice(double **from, size_t n)
@@ -139,7 +138,9 @@ int parley_broker_new(const struct parley_service *services, size_t n_services, 
 	b->heard = calloc(members + 1, sizeof(*b->heard));
 	b->leaves = calloc(n_services * members + 1, sizeof(*b->leaves));
 	b->engaged = calloc(n_services + 1, sizeof(*b->engaged));
-	if (!b->engaged || !b->services || !b->heard || !b->leaves ||
+	b->leaf = calloc(2 * n_services + 1, sizeof(*b->leaf));
+	b->order = b->leaf ? b->leaf + n_services : NULL;
+	if (!b->engaged || !b->leaf || !b->services || !b->heard || !b->leaves ||
 		make_arrays(b, 1 + n_services * (1 + members)) < 0) {
 		parley_broker_free(b);
 		return -ENOMEM;
@@ -185,29 +186,20 @@ static double wants(const struct parley_broker *b, size_t service, size_t member
 	return l->usage;
 }
 
-/* The nodes of a service's leaves; NULL: it has children. */
-static const uint32_t *leaves_of(const struct parley_broker *b, size_t service)
-{
-	for (size_t k = 0; k < b->tree.parents; k++)
-		if (b->parents[k] == b->node[service])
-			return has_children(b, service) ? NULL : &b->first[k];
-	return NULL;
-}
-
 static void set_nodes(struct parley_broker *b, size_t service, weir_time now)
 {
 	const struct parley_service *s = &b->services[service];
-	const uint32_t *first = leaves_of(b, service);
+	uint32_t first = b->leaf[service]; /* 0: it has children */
 	uint32_t at = b->node[service];
 
 	b->min[at] = s->min;
 	b->max[at] = s->max;
 	b->weight[at] = s->weight;
 	for (size_t m = 0; first && m < b->members; m++) {
-		b->tree.least[*first + m] = s->leaf_min;
-		b->max[*first + m] = s->leaf_max;
-		b->weight[*first + m] = s->leaf_weight;
-		b->tree.want[*first + m] = wants(b, service, m, now);
+		b->tree.least[first + m] = s->leaf_min;
+		b->max[first + m] = s->leaf_max;
+		b->weight[first + m] = s->leaf_weight;
+		b->tree.want[first + m] = wants(b, service, m, now);
 	}
 }
 
@@ -215,27 +207,27 @@ static void set_nodes(struct parley_broker *b, size_t service, weir_time now)
 static void set_caps(struct parley_broker *b, size_t service)
 {
 	const struct parley_service *s = &b->services[service];
-	const uint32_t *first = leaves_of(b, service);
+	uint32_t first = b->leaf[service]; /* 0: it has children */
 	struct leaf *l = &b->leaves[service * b->members];
 	double used = 0, given = 0, wanted = 0;
 
 	for (size_t m = 0; first && m < b->members; m++) {
 		used += l[m].usage;
-		given += b->tree.all.rate[*first + m];
-		wanted += b->tree.want[*first + m] < s->leaf_max ? b->tree.want[*first + m]
-								 : s->leaf_max;
+		given += b->tree.all.rate[first + m];
+		wanted += b->tree.want[first + m] < s->leaf_max ? b->tree.want[first + m]
+								: s->leaf_max;
 	}
 	if (used > ENGAGED * s->max)
 		b->engaged[service] = HOLD;
 	else if (b->engaged[service])
 		b->engaged[service]--;
 	for (size_t m = 0; first && m < b->members; m++) {
-		double rate = b->tree.all.rate[*first + m];
+		double rate = b->tree.all.rate[first + m];
 		double left =
 			given < wanted * (1 - LEAST) ? 0 : (s->max - given) / (double)b->members;
 
 		l[m].cap = INFINITY;
-		if (rate < b->tree.want[*first + m] * (1 - LEAST))
+		if (rate < b->tree.want[first + m] * (1 - LEAST))
 			l[m].cap = rate;
 		if (s->max < INFINITY && b->engaged[service])
 			l[m].cap = rate + left;
