@@ -10,9 +10,9 @@
  *         lists grow, so the front end and the back end may call at any time.
  *         A back end that does requests inside submit (memory, cached pages) never fills a window:
  *         the clients share the time of this thread. If there are several, a turn ends after SHARED
- *         such requests, so that the rest waits in the gate while the sockets bring more, and the
- *         weights act. With more, only clients with more outstanding would notice the weights; with
- *         fewer, receiving and sending cost more.
+ *         such requests for each of them but one, so that the rest waits in the gate while the
+ *         sockets bring more, and the weights act. With more, only clients with more outstanding
+ *         would notice the weights; with fewer, a receive and a send serve fewer requests.
  * COST    A request is linked into two lists and put into two arrays on its way; in addition the
  *         gate's cost, one division for the cost in requests, and one entry in the ring of
  *         latencies.
@@ -26,8 +26,8 @@
 #include <string.h>
 
 #define BATCH     64
-#define PASSES    16              /* 1,024 requests in one turn, then the sockets have theirs */
-#define SHARED    32              /* … or so many, if the back end does them at once */
+#define PASSES    16 /* 1,024 requests in one turn, then the sockets have theirs */
+#define SHARED    32 /* … or so many for each client but one, if they are done at once */
 #define HOUSEKEEP (100 * WEIR_MS) /* interval of updates of histograms and capacity */
 #define UNDRAINED 4096            /* … or after as many requests */
 /* tenants with histograms at once: 9 KiB each, three per tenant */
@@ -363,7 +363,8 @@ static bool finish_at_once(struct resource *r)
 static bool pass(struct resource *r)
 {
 	struct weir_req *reqs[BATCH];
-	size_t most = r->at_once && r->n_clients > 1 ? SHARED : BATCH;
+	size_t budget =
+		r->at_once && r->n_clients > 1 ? (size_t)(r->n_clients - 1) * SHARED : SIZE_MAX;
 
 	for (unsigned i = 0; i < PASSES; i++) {
 		size_t n = 0;
@@ -371,14 +372,15 @@ static bool pass(struct resource *r)
 		if (r->joints)
 			resource_joint_turn(r, r->now);
 		if (r->queued || (r->shadows && resource_shadow_waiting(r)))
-			n = weir_gate_next(r->gate, r->now, reqs, most);
+			n = weir_gate_next(r->gate, r->now, reqs, budget < BATCH ? budget : BATCH);
 		if (n == 0)
 			return false;
 		dispatch(r, reqs, n);
 		r->at_once = finish_at_once(r);
 		if (r->shadows)
 			resource_shadow_turn(r, r->now);
-		if (r->at_once && most == SHARED)
+		budget -= n;
+		if (!budget)
 			break;
 	}
 	return true;
