@@ -7,12 +7,15 @@
  *         even demands, a few giants, and demands over ten orders of magnitude. "Cold" means that
  *         nothing is known of the last step. The peer is the textbook's: sort services by the
  *         level at which they are full, and sum from the lowest on.
+ *         The fabric's broker: every rack reports every service (with --quick a tenth of the racks).
  *         The network: 24 connections of each of 20 x 10 pairs of machines and two services, limited by
  *         feedback and by brokers every second, in segments of 64 KiB.
  */
 #include "base/arena.h"
 #include "base/rng.h"
 #include "bench/bench.h"
+#include "control/parley/broker.h"
+#include "control/parley/machine.h"
 #include "control/parley/waterfill.h"
 #include "sim/metrics.h"
 #include "sim/sim.h"
@@ -258,6 +261,51 @@ static int bench_tree(struct bench *b)
 	return r;
 }
 
+/* ---- a round of the fabric's broker */
+
+#define RACKS         10000
+#define RACK_SERVICES 1000
+
+/* Report the usage of all racks, which changes every round, and divide. */
+static void fabric_round(struct parley_broker *b, size_t racks, double *usage, struct rng *r)
+{
+	for (size_t i = 0; i < racks; i++) {
+		usage[rng_below(r, RACK_SERVICES)] = rng_double(r);
+		parley_broker_hear(b, i, usage, 1);
+	}
+	parley_broker_step(b, HUGE_VAL, 1);
+}
+
+static int bench_fabric(struct bench *b)
+{
+	size_t racks = b->quick ? RACKS / 10 : RACKS;
+	struct parley_service s[RACK_SERVICES];
+	double usage[RACK_SERVICES] = {0};
+	struct bench_samples ours = {0};
+	struct parley_broker *broker;
+	struct rng rng;
+	int r;
+
+	for (size_t i = 0; i < RACK_SERVICES; i++)
+		s[i] = (struct parley_service){
+			0, i % 3 ? HUGE_VAL : 0.3 * (double)racks, 1, 0, HUGE_VAL, 1, -1};
+	r = parley_broker_new(s, RACK_SERVICES, racks, PARLEY_FABRIC, &broker);
+	if (r)
+		return r;
+	rng_init(&rng, 1, "bench-fabric");
+	for (unsigned i = 0; i < b->runs; i++) {
+		weir_time begin = bench_cpu_clock();
+
+		fabric_round(broker, racks, usage, &rng);
+		bench_sample(&ours, (double)(bench_cpu_clock() - begin) / (double)WEIR_MS);
+	}
+	bench_add(b, "fabric broker, 10k racks x 1k services, a round", "ms", &ours,
+		b->quick ? NULL : "<= 1000 ms")
+		->key = "fabric.round";
+	parley_broker_free(broker);
+	return 0;
+}
+
 /* ---- the simulator's network */
 
 static const char network[] =
@@ -323,5 +371,7 @@ int bench_net(struct bench *b, struct weir_err *err)
 		r = bench_tree(b);
 	if (r == 0)
 		r = bench_network(b);
+	if (r == 0)
+		r = bench_fabric(b);
 	return r ? weir_err_set(err, r, "out of memory") : 0;
 }
