@@ -45,6 +45,7 @@ void policy_tenant_read_matches(struct policy_reading *r, yamldoc_node n, struct
 	m = policy_alloc(r, many * sizeof(*m));
 	if (!m)
 		return;
+	t->n_match = 0;
 	for (size_t i = 0; i < many; i++) {
 		yamldoc_node one = list ? yamldoc_at(n, i) : n;
 

@@ -122,6 +122,7 @@ static void matches(void)
 	refused(MATCHES("{dscp: 64}", "{port: 1}"), "63");
 	refused(MATCHES("{address: 10.0.0.0/33}", "{port: 1}"), "must be an address");
 	refused(MATCHES("{port: 1, export: x}", "{port: 2}"), "export");
+	refused("tenants: [{name: v, each: {match: {port: 5}}}]\n", "not of packets");
 	weir_policy_free(parse(MATCHES("{port: 1-10}", "{port: 5}")));
 	weir_policy_free(parse(MATCHES("{address: 10.0.0.0/8}", "{address: 10.1.0.0/16}")));
 	weir_policy_free(parse(MATCHES("{port: 5, dscp: 1}", "{port: 5, dscp: 2}")));
