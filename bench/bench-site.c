@@ -37,11 +37,11 @@ static const struct server {
 	const char *buckets; /* of each tenant in a plan; NULL: there is no plan */
 } servers[SITE_SERVERS] = {
 	[SITE_BARE] = {SERVE("bare", "--bare", "%s/gated.yaml"), .back = NULL},
-	[SITE_GATED] = {GATED("gated"), "memory:4G", "auto", SITE_TENANTS, false},
+	[SITE_GATED] = {GATED("gated"), "memory:4G", "auto", SITE_TENANTS, .volumes = false},
 	[SITE_PLANNED] = {GATED("planned"), "memory:4G", "128, profile: planned.profile",
-		SITE_TENANTS, false, "[100, 0.1], [50, 1], [20, 2], [10, 4]"},
+		SITE_TENANTS, .buckets = "[100, 0.1], [50, 1], [20, 2], [10, 4]"},
 	[SITE_PLANNED_SHORT] = {GATED("short"), "memory:4G", "128, profile: planned.profile",
-		SITE_TENANTS, false, "[0.9, 0.02], [0.8, 0.05], [0.7, 0.2], [0.6, 0.9]"},
+		SITE_TENANTS, .buckets = "[0.9, 0.02], [0.8, 0.05], [0.7, 0.2], [0.6, 0.9]"},
 	[SITE_NBDKIT] = {NBDKIT("nbdkit", "memory", "4G"), .back = NULL},
 	/* a rate that is never reached: the cost of the filter itself */
 	[SITE_NBDKIT_RATE] = {NBDKIT("rate", "--filter=rate", "memory", "4G", "rate=1000G"),
@@ -53,17 +53,18 @@ static const struct server {
 	/* one export, by any name */
 	[SITE_UPSTREAM] = {SERVE("upstream", "--bare", "memory:4G"), .back = NULL},
 	[SITE_PROXY] = {GATED("proxy"), "nbd+unix:///r?socket=%s/upstream.sock", "auto",
-		SITE_TENANTS, false},
+		SITE_TENANTS, .volumes = false},
 	[SITE_NBDKIT_PROXY] = {NBDKIT("nbdkit-proxy", "nbd", "socket=%s/upstream.sock",
 				       "export=e0"),
 		.back = NULL},
 	/* eight at once, 100 µs each */
 	[SITE_MODEL] = {GATED("model"),
-		"model:server,latency=100us,servers=8,service=fixed+memory:1G", "8", 2, false},
-	[SITE_WIDE] = {GATED("wide"), "memory:4G", WIDE, SITE_TENANTS, false},
-	[SITE_PARDA] = {GATED("parda"), "memory:4G", PARDA, SITE_TENANTS, false},
+		"model:server,latency=100us,servers=8,service=fixed+memory:1G", "8", 2,
+		.volumes = false},
+	[SITE_WIDE] = {GATED("wide"), "memory:4G", WIDE, SITE_TENANTS, .volumes = false},
+	[SITE_PARDA] = {GATED("parda"), "memory:4G", PARDA, SITE_TENANTS, .volumes = false},
 	/* files that are cached */
-	[SITE_FILE] = {GATED("file"), "file:%s/file.img", "auto", SITE_TENANTS, false},
+	[SITE_FILE] = {GATED("file"), "file:%s/file.img", "auto", SITE_TENANTS, .volumes = false},
 	[SITE_NBDKIT_FILE] = {NBDKIT("nbdkit-file", "file", "%s/nbdkit.img"), .back = NULL},
 	[SITE_VOLUMES] = {GATED("volumes"), "memory:256k", "auto", SITE_MOST, .volumes = true},
 	[SITE_VOLUME] = {GATED("volume"), "memory:256000k", "auto", 1, .volumes = true},

@@ -141,6 +141,20 @@ load=$!
 toggle mem
 wait "$load" || fail "overlapping writes: $(cat overlap.out)"
 
+# ---- a policy that replaces the resource keeps the gate open; one that removes it says so
+weir bypass mem >/dev/null
+sed 's/memory:8M/memory:9M/' weir.yaml >replaced.yaml
+run 0 weir policy apply replaced.yaml
+get /v1/bypass >bypassed
+has bypassed mem
+get /metrics >metrics
+has metrics 'weir_resource_bypassed{resource="mem"} 1'
+sed '/name: mem,/d; /name: m,/d' weir.yaml >removed.yaml
+run 0 weir policy apply removed.yaml
+get /v1/bypass >bypassed
+hasnt bypassed mem
+has gate.log 'bypass-off resource=mem why="the resource was removed"'
+
 # ---- mistakes
 run 2 weir bypass dsik
 has stderr "no resource 'dsik' (did you mean 'disk'?)"

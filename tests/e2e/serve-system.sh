@@ -80,11 +80,44 @@ for i in range(want):
 print(greeted)
 END
 command -v prlimit >/dev/null || skip "no prlimit"
-serve few --listen "unix:$here/few.sock" memory:1M
+cat >hold.py <<'END'
+"""Hold 200 handshakes, or as many clients as there may be; say how many there are, and wait for the end of the input."""
+import sys
+sys.path.insert(0, sys.argv[3])
+import nbdraw
+what, path = sys.argv[1], sys.argv[2]
+held = []
+for i in range(200):
+    try:
+        held.append(nbdraw.connect(path) if what == "handshakes" else nbdraw.client("", path=path))
+    except (OSError, EOFError, AssertionError):
+        break
+print(len(held), flush=True)
+sys.stdin.read()
+END
+serve few --api "unix:$here/few-api.sock" --listen "unix:$here/few.sock" memory:1M
 prlimit --pid "$(cat few.pid)" --nofile=64:64
-greeted=$(timeout 60 python3 crowd.py 200 few.sock)
-[ "$greeted" -ge 20 ] && [ "$greeted" -lt 64 ] || fail "$greeted of 200 were greeted with 64 descriptors"
-has few.log "no file descriptor left"
+for what in handshakes clients; do
+	mkfifo "end-$what"
+	timeout 60 python3 -B hold.py "$what" few.sock "$WEIR_SOURCE/tests/e2e" <"end-$what" >"held-$what" &
+	holder=$!
+	exec 3>"end-$what"
+	until [ -s "held-$what" ]; do
+		kill -0 "$holder" || fail "no $what"
+		sleep 0.02
+	done
+	run 0 timeout 5 weir bypass disk --socket few-api.sock
+	run 0 timeout 5 weir bypass disk --off --socket few-api.sock
+	if [ "$what" = handshakes ]; then
+		[ "$(size "$here/few.sock")" = 1048576 ] || fail "no client can connect beside handshakes"
+	else
+		held=$(cat held-clients)
+		[ "$held" -ge 20 ] && [ "$held" -lt 60 ] || fail "$held clients with 64 descriptors"
+		has few.log "no file descriptor left"
+	fi
+	exec 3>&-
+	wait "$holder"
+done
 [ "$(size "$here/few.sock")" = 1048576 ] || fail "no client can connect after the crowd"
 hasnt few.log "accept-paused"
 serve_stop few

@@ -535,6 +535,14 @@ void front_accept(struct front_door *d, const struct front_ops *ops, int fd)
 	on_ready(&v->fd, EPOLLIN);
 }
 
+bool front_door_evict(struct front_door *d)
+{
+	if (!d->talking.oldest)
+		return false;
+	end_broken(d->talking.oldest, "its file descriptor is needed for a new client");
+	return true;
+}
+
 static void end_visits(struct visits *all)
 {
 	for (struct front_visit *v = all->oldest, *next; v; v = next) {

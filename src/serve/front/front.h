@@ -302,7 +302,8 @@ int front_door_new(const struct front_site *site, struct gateway *g, struct loop
 	struct front_door **ret_door);
 void front_door_free(struct front_door *d); /* ends the handshakes; NULL is fine */
 void front_accept(struct front_door *d, const struct front_ops *ops, int fd); /* owns the socket */
-void front_known(struct front_door *d); /* a resource became known: continue; NULL is fine */
+bool front_door_evict(struct front_door *d); /* end the oldest handshake; false: there is none */
+void front_known(struct front_door *d);      /* a resource became known: continue; NULL is fine */
 
 /* The connections on a worker's thread. Return 0 or -ENOMEM. free: when none is left; NULL is
  * fine. */

@@ -52,6 +52,20 @@ int gateway_bypass(struct gateway *g, const char *resource, bool on, uint32_t *r
 	return 0;
 }
 
+void gateway_bypass_left(struct gateway *g, const struct gateway_resource *old)
+{
+	uint32_t released;
+	struct weir_err err;
+
+	if (!old->bypassed)
+		return;
+	if (gateway_resource(g, old->name))
+		gateway_bypass(g, old->name, true, &released, &err);
+	else
+		log_event(LOG_LEVEL_INFO, "bypass-off", "resource", old->name, "why",
+			"the resource was removed", NULL);
+}
+
 const char *gateway_bypassed(const struct gateway *g, size_t i)
 {
 	for (size_t k = 0; k < g->n_resources; k++)

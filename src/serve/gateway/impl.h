@@ -233,6 +233,8 @@ typedef int gateway_each_fn(void *arg, struct gateway_resource *r);
 int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_index);
 /* Call fn for one of them. */
 int gateway_at(struct gateway_resource *r, gateway_each_fn *fn, void *arg);
+/* A resource has left: the one of its name that replaced it is bypassed as it was. */
+void gateway_bypass_left(struct gateway *g, const struct gateway_resource *old);
 /* Wait until all tasks posted to the workers before have run. */
 void gateway_settle(struct gateway *g);
 /* Return true if all workers run, as they do unless the start has failed. */

@@ -16,16 +16,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ACCEPT_MAX 64                         /* a round and socket */
+#define ACCEPT_MAX 64 /* a round and socket */
+#define RESERVED   96 /* descriptors that no client gets; at most a quarter */
 #define PAUSE_NS   (100 * (weir_time)1000000) /* no memory: retry after this time */
 
 static int spare_open(void)
 {
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void refuse_client(struct gateway *g)
+{
+	gateway_count(g, 0, 1, 0);
+	log_event(LOG_LEVEL_ERROR, "client-refused", "why",
+		"no file descriptor left; raise LimitNOFILE", NULL);
 }
 
 /* No descriptor is left: reject the oldest waiting client. 0, or a negative errno: none could be
@@ -45,9 +54,7 @@ static int turn_away(struct gateway *g, int listener)
 	g->spare_fd = spare_open();
 	if (fd < 0)
 		return -error;
-	gateway_count(g, 0, 1, 0);
-	log_event(LOG_LEVEL_ERROR, "client-refused", "why",
-		"no file descriptor left; raise LimitNOFILE", NULL);
+	refuse_client(g);
 	return 0;
 }
 
@@ -74,6 +81,41 @@ static void pause_all(struct gateway *g, int error)
 	loop_set(g->loop, &g->accept_again, loop_now(g->loop) + PAUSE_NS);
 }
 
+/* Return true if the descriptor is one of those kept for the API, the state and upstreams: without them not even `weir bypass`
+ * would work. The system gives out the lowest number that is free. */
+static bool is_reserved(int fd)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur == RLIM_INFINITY)
+		return false;
+	return (rlim_t)fd >=
+	       files.rlim_cur - (files.rlim_cur / 4 < RESERVED ? files.rlim_cur / 4 : RESERVED);
+}
+
+/* Replace a reserved descriptor by that of the oldest handshake, which ends. Return the descriptor, or -1: it is closed. */
+static int unreserve(struct gateway *g, int fd)
+{
+	int low = front_door_evict(g->door) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+
+	close(fd);
+	return low;
+}
+
+static void take_client(struct gateway_listener *l, int fd)
+{
+	struct gateway *g = l->gateway;
+
+	if (is_reserved(fd))
+		fd = unreserve(g, fd);
+	if (fd < 0) {
+		refuse_client(g);
+		return;
+	}
+	gateway_count(g, 1, 0, 0);
+	front_accept(g->door, l->front, fd);
+}
+
 static void ready(struct loop_fd *f, uint32_t events)
 {
 	struct gateway_listener *l = container_of(f, struct gateway_listener, fd);
@@ -83,8 +125,7 @@ static void ready(struct loop_fd *f, uint32_t events)
 		int fd = stream_accept(f->fd), error = -fd;
 
 		if (fd >= 0) {
-			gateway_count(g, 1, 0, 0);
-			front_accept(g->door, l->front, fd);
+			take_client(l, fd);
 			continue;
 		}
 		if (error == EMFILE || error == ENFILE)

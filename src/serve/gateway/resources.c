@@ -393,6 +393,9 @@ void gateway_resources_enter(struct gateway *g, struct gateway_resource **list, 
 		log_event(LOG_LEVEL_INFO, "resource-added", "resource", list[i]->name, "back",
 			list[i]->back_name, NULL);
 	}
+	for (size_t i = 0; i < n_old; i++)
+		if (!has(list, n, old[i]))
+			gateway_bypass_left(g, old[i]);
 	free(old);
 }
 
