@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * weir bench net: the cost of dividing a link.
+ * weir bench net: the cost of dividing a link, and of the simulator's network.
  *
  * METHOD  Services with guarantees (three in ten), limits (half of them) and weights from 1 to 10 want 10 at
  *         most each; the capacity is 0.8 of all demands. Every step has another capacity. Shapes:
  *         even demands, a few giants, and demands over ten orders of magnitude. "Cold" means that
  *         nothing is known of the last step. The peer is the textbook's: sort services by the
  *         level at which they are full, and sum from the lowest on.
+ *         The fabric's broker: every rack reports every service (with --quick a tenth of the racks).
+ *         The network: 24 connections of each of 20 x 10 pairs of machines and two services, limited by
+ *         feedback and by brokers every second, in segments of 64 KiB.
  */
 #include "base/arena.h"
 #include "base/rng.h"
 #include "bench/bench.h"
+#include "control/parley/broker.h"
+#include "control/parley/machine.h"
 #include "control/parley/waterfill.h"
+#include "sim/metrics.h"
+#include "sim/sim.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -254,6 +261,104 @@ static int bench_tree(struct bench *b)
 	return r;
 }
 
+/* ---- a round of the fabric's broker */
+
+#define RACKS         10000
+#define RACK_SERVICES 1000
+
+/* Report the usage of all racks, which changes every round, and divide. */
+static void fabric_round(struct parley_broker *b, size_t racks, double *usage, struct rng *r)
+{
+	for (size_t i = 0; i < racks; i++) {
+		usage[rng_below(r, RACK_SERVICES)] = rng_double(r);
+		parley_broker_hear(b, i, usage, 1);
+	}
+	parley_broker_step(b, HUGE_VAL, 1);
+}
+
+static int bench_fabric(struct bench *b)
+{
+	size_t racks = b->quick ? RACKS / 10 : RACKS;
+	struct parley_service s[RACK_SERVICES];
+	double usage[RACK_SERVICES] = {0};
+	struct bench_samples ours = {0};
+	struct parley_broker *broker;
+	struct rng rng;
+	int r;
+
+	for (size_t i = 0; i < RACK_SERVICES; i++)
+		s[i] = (struct parley_service){
+			0, i % 3 ? HUGE_VAL : 0.3 * (double)racks, 1, 0, HUGE_VAL, 1, -1};
+	r = parley_broker_new(s, RACK_SERVICES, racks, PARLEY_FABRIC, &broker);
+	if (r)
+		return r;
+	rng_init(&rng, 1, "bench-fabric");
+	for (unsigned i = 0; i < b->runs; i++) {
+		weir_time begin = bench_cpu_clock();
+
+		fabric_round(broker, racks, usage, &rng);
+		bench_sample(&ours, (double)(bench_cpu_clock() - begin) / (double)WEIR_MS);
+	}
+	bench_add(b, "fabric broker, 10k racks x 1k services, a round", "ms", &ours,
+		b->quick ? NULL : "<= 1000 ms")
+		->key = "fabric.round";
+	parley_broker_free(broker);
+	return 0;
+}
+
+/* ---- the simulator's network */
+
+static const char network[] =
+	"duration: 4s\n"
+	"network:\n"
+	"  segment: 64 KiB\n"
+	"  mark: 1 MiB\n"
+	"  buffer: 4 MiB\n"
+	"  policy: {tenants: [{name: a, net: {rack: {in: {max: 30 Gbit/s}}}}, {name: b}]}\n"
+	"  racks: [{name: s, machines: 20}, {name: r, machines: 10, down: 80 Gbit/s, limit: 60 "
+	"Gbit/s}]\n"
+	"  flows:\n"
+	"    - {name: a, tenant: a, kind: rpc, from: s, to: r, flows: 24, size: 200 kB, rate: 11 "
+	"Gbit/s, arrivals: uniform}\n"
+	"    - {name: b, tenant: b, kind: rpc, from: s, to: r, flows: 24, size: 1 MB, rate: 85 "
+	"Gbit/s, arrivals: uniform}\n";
+
+/* Return million events a second, or a negative errno. */
+static double simulate_network(bool quick)
+{
+	struct sim_options options = {.duration = quick ? WEIR_SEC : 0};
+	weir_time begin = bench_cpu_clock();
+	struct metrics *m;
+	struct scenario *s;
+	struct sim_cost cost;
+	struct weir_err err;
+	int r = scenario_parse(network, sizeof(network) - 1, "bench", NULL, 0, &s, &err);
+
+	if (r)
+		return r;
+	r = sim_run(s, &options, &m, &cost, &err);
+	scenario_free(s);
+	if (r)
+		return r;
+	metrics_free(m);
+	return (double)cost.events * 1e3 / (double)(bench_cpu_clock() - begin);
+}
+
+static int bench_network(struct bench *b)
+{
+	struct bench_samples ours = {0};
+
+	for (unsigned i = 0; i < b->runs; i++) {
+		double rate = simulate_network(b->quick);
+
+		if (rate < 0)
+			return (int)rate;
+		bench_sample(&ours, rate);
+	}
+	bench_add(b, "simulated network, events", "M/s", &ours, ">= 2 M/s")->key = "network.events";
+	return 0;
+}
+
 int bench_net(struct bench *b, struct weir_err *err)
 {
 	int r = 0;
@@ -264,5 +369,9 @@ int bench_net(struct bench *b, struct weir_err *err)
 		r = bench_warm(b);
 	if (r == 0)
 		r = bench_tree(b);
+	if (r == 0)
+		r = bench_network(b);
+	if (r == 0)
+		r = bench_fabric(b);
 	return r ? weir_err_set(err, r, "out of memory") : 0;
 }

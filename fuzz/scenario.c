@@ -3,6 +3,7 @@
  * moments run. */
 #include "sim/metrics.h"
 #include "sim/cluster/cluster.h"
+#include "sim/network/network.h"
 #include "sim/scenario/scenario.h"
 #include "fuzz.h"
 #include <errno.h>
@@ -10,8 +11,24 @@
 #define MOST_HOSTS 8
 #define MOST_RATE  1e8 /* IOs per second: larger scenarios take too long for a fuzzer */
 
+static bool is_small_network(const struct sim_network_config *c)
+{
+	for (size_t g = 0; g < c->n_groups; g++)
+		if ((double)c->groups[g].many * c->groups[g].from_many * c->groups[g].to_many >
+				1000 ||
+			c->groups[g].rate > MOST_RATE || c->groups[g].batch > 100 ||
+			(c->groups[g].kind == NET_RPC && c->groups[g].size < 1000))
+			return false;
+	for (size_t k = 0; k < c->n_racks; k++)
+		if (c->racks[k].rate > 1e10)
+			return false;
+	return c->n_machines < 100 && c->policy->n_tenants < 100;
+}
+
 static bool is_small(const struct scenario *s)
 {
+	if (s->network)
+		return is_small_network(s->network);
 	if (s->cluster)
 		return (double)s->cluster->servers * s->cluster->buckets < 1000 &&
 		       s->cluster->capacity < 1e6;

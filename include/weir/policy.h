@@ -76,6 +76,7 @@ struct weir_by_size {
 
 struct weir_each;      /* a template, which only this program's own code reads */
 struct policy_planned; /* keys for a planner, which only this program's own code reads */
+struct policy_net;     /* shares of links and matches of packets, likewise */
 
 struct weir_tenant {
 	const char *name;              /* last part */
@@ -105,6 +106,7 @@ struct weir_tenant {
 	uint8_t slo_ops;      /* of the slo: 0: all requests, WEIR_OPS_READS or WEIR_OPS_WRITES */
 	weir_time slo_window; /* over which it counts; 0: not stated */
 	const struct policy_planned *planned; /* NULL: none of its keys is stated */
+	const struct policy_net *net;         /* NULL: not a service of links */
 };
 
 struct weir_policy;   /* a file, read and checked */

@@ -171,7 +171,8 @@ static void warn_match(struct policy_reading *r, const struct weir_tenant *t, bo
 
 	if (t->made)
 		return;
-	if (any && t->first_child < 0 && !t->n_match && !t->is_default && !t->others)
+	if (any && t->first_child < 0 && !t->n_match && !t->is_default && !t->others &&
+		!(t->net && t->net->n_match))
 		policy_warn_at(r, t->at, "'%s' has no match, so it never gets a request", t->path);
 	/* A cluster's tenants are in one file for all of its machines. */
 	for (unsigned k = 0; k < t->n_match && p->n_exports && !p->cluster.n_servers && !t->each;

@@ -409,4 +409,5 @@ void policy_check(struct policy_reading *r)
 	policy_cluster_check(r);
 	policy_check_matches(r);
 	policy_check_clients(r);
+	policy_check_net(r);
 }

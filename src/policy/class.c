@@ -40,7 +40,7 @@ unsigned policy_class_read_keys(struct policy_reading *r, yamldoc_node n, struct
 	unsigned given = 0;
 
 	if (yamldoc_has(n, "weight")) {
-		policy_tenant_read_weight(r, n, t);
+		policy_tenant_read_weight(r, n, &t->weight);
 		given |= POLICY_GIVEN_WEIGHT;
 	}
 	if (yamldoc_get(n, "min").id) {

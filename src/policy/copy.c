@@ -105,6 +105,53 @@ static const struct policy_planned *planned(
 	return to;
 }
 
+static const struct policy_net *net(struct policy_reading *r, const struct policy_net *from)
+{
+	struct policy_net *to = policy_alloc(r, sizeof(*to));
+	struct policy_net_match *m = policy_alloc(r, from->n_match * sizeof(*m));
+
+	if (!to || !m)
+		return NULL;
+	*to = *from;
+	place(r, &to->at);
+	for (int l = 0; l < POLICY_NET_LEVELS; l++)
+		for (int d = 0; d < POLICY_NET_DIRS; d++)
+			place(r, &to->share[l][d].at);
+	for (unsigned i = 0; i < from->n_match; i++) {
+		m[i] = from->match[i];
+		string(r, &m[i].address);
+		string(r, &m[i].cgroup);
+		string(r, &m[i].interface);
+		place(r, &m[i].at);
+	}
+	to->match = m;
+	return to;
+}
+
+static struct policy_network *network(struct policy_reading *r, const struct policy_network *from)
+{
+	struct policy_network *to = policy_alloc(r, sizeof(*to));
+	struct policy_device *d = policy_alloc(r, from->n_devices * sizeof(*d));
+
+	if (!to || !d)
+		return NULL;
+	*to = *from;
+	for (size_t i = 0; i < from->n_devices; i++) {
+		d[i] = from->devices[i];
+		string(r, &d[i].name);
+		place(r, &d[i].at);
+	}
+	to->devices = d;
+	string(r, &to->machine);
+	string(r, &to->rack);
+	string(r, &to->rack_key);
+	string(r, &to->fabric);
+	to->machines = strings(r, from->machines, from->n_machines);
+	place(r, &to->at);
+	place(r, &to->rack_at);
+	return to;
+}
+
 static void tenant(struct policy_reading *r, struct weir_tenant *t)
 {
 	const struct weir_match *from = t->match;
@@ -117,6 +164,8 @@ static void tenant(struct policy_reading *r, struct weir_tenant *t)
 		t->each = policy_each_copy(r, t->each);
 	if (t->planned)
 		t->planned = planned(r, t->planned);
+	if (t->net)
+		t->net = net(r, t->net);
 	if (t->n_servers)
 		t->servers = strings(r, t->servers, t->n_servers);
 	if (!t->n_match)
@@ -229,6 +278,8 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	classes(&r, from);
 	resources(&r, from);
 	links(&r, from);
+	if (from->network)
+		p->network = network(&r, from->network);
 	p->listen = strings(&r, from->listen, from->n_listen);
 	p->api = strings(&r, from->api, from->n_api);
 	string(&r, &p->token);

@@ -60,6 +60,8 @@ static void read_match(
 	if (!yamldoc_has(n, "match"))
 		policy_refuse(r, n, "a template needs a match, as in {export: \"vm-*\"}");
 	policy_tenant_read_matches(r, match, t);
+	if (r->remarks->n_errors == errors && yamldoc_has(n, "match") && !t->n_match)
+		policy_refuse(r, match, "a template is of requests, not of packets");
 	if (r->remarks->n_errors > errors || !t->n_match)
 		return;
 	e->by = wild_fields(&t->match[0]);

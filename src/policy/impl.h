@@ -149,6 +149,14 @@ void policy_plan_read_links(struct policy_reading *r, yamldoc_node links);
 void policy_plan_read_tenant(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
 void policy_plan_read_together(struct policy_reading *r, yamldoc_node n); /* after the tenants */
 
+/* policy/net.c: `network` of the top level; `net` and the matches of packets of a tenant's map. */
+void policy_net_read(struct policy_reading *r, yamldoc_node n);
+void policy_net_read_tenant(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
+/* Return true if the map is a match of packets, not of requests. */
+bool policy_net_is_match(yamldoc_node n);
+/* policy/check-net.c: whether the mins of links can be met, and matches of packets that tie. */
+void policy_check_net(struct policy_reading *r);
+
 /* policy/by-size.c: return true if the node is a limit by size; read one. */
 bool policy_size_is(yamldoc_node n);
 bool policy_size_read(struct policy_reading *r, yamldoc_node n, struct weir_by_size *ret);
@@ -185,8 +193,8 @@ void policy_tenant_read_matches(struct policy_reading *r, yamldoc_node n, struct
 /* Return the path of a child of tenant `parent` (-1: of none). NULL: no memory. */
 const char *policy_tenant_path(struct policy_reading *r, int parent, const char *name);
 void policy_tenant_read(struct policy_reading *r, yamldoc_node tenants);
-/* Read the key `weight` of a tenant's map. */
-void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
+/* Read the key `weight` of a map, which keeps its value if it is absent or refused. */
+void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, double *weight);
 
 /* policy/lab.c: `lab` of a tenant's or a resource's map. */
 void policy_lab_read_tenant(struct policy_reading *r, yamldoc_node map, size_t tenant);

@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const link_keys[] = {"name", "rate", "levels", "overhead", "mtu", NULL};
+static const char *const link_keys[] = {
+	"name", "rate", "levels", "overhead", "mtu", "device", "dir", NULL};
 
 /* ---- slo */
 
@@ -145,6 +146,30 @@ static bool name_taken(const struct weir_policy *p, const char *name)
 	return policy_plan_stage(p, name, &(struct policy_stage){0});
 }
 
+/* Read the device and the direction that a link is. */
+static void read_device(struct policy_reading *r, yamldoc_node n, struct policy_link *to)
+{
+	static const char *const words[] = {"in", "out", NULL};
+	const char *name = policy_get_string(r, n, "device");
+	int dir;
+
+	to->device = -1;
+	if (!name && !yamldoc_has(n, "dir"))
+		return;
+	to->device = name ? policy_net_device(r->policy, name) : -1;
+	if (policy_took(r, yamldoc_choice(n, "dir", words, &dir, &r->err)) == 0)
+		to->dir = (enum policy_net_dir)dir;
+	else if (!yamldoc_has(n, "dir"))
+		policy_refuse(r, n, "a link with a device needs 'dir', in or out");
+	if (!name)
+		policy_refuse(r, n, "a link with a direction needs a device");
+	else if (to->device < 0)
+		policy_refuse(r, yamldoc_get(n, "device"), "no device '%s' in 'network'", name);
+	else if (r->policy->network->devices[to->device].rate > 0 &&
+		 to->rate > r->policy->network->devices[to->device].rate)
+		policy_refuse(r, yamldoc_get(n, "rate"), "is above the rate of '%s'", name);
+}
+
 /* Return false if it was refused. */
 static bool read_link(struct policy_reading *r, yamldoc_node n, struct policy_link *to)
 {
@@ -173,6 +198,7 @@ static bool read_link(struct policy_reading *r, yamldoc_node n, struct policy_li
 	policy_took(r, yamldoc_size_of(n, "overhead", &to->overhead, &r->err));
 	if (policy_took(r, yamldoc_size_of(n, "mtu", &to->mtu, &r->err)) == 0 && !to->mtu)
 		policy_refuse(r, yamldoc_get(n, "mtu"), "must be more than 0");
+	read_device(r, n, to);
 	return r->remarks->n_errors == errors && !r->no_memory;
 }
 

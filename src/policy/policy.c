@@ -170,7 +170,8 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 
 static const char *const top_keys[] = {"listen", "classes", "resources", "exports", "tenants",
 	"default", "enforce", "api", "token", "state", "recordings", "threads", "memory", "log",
-	"tls", "peers", "cluster", "client_timeout", "version", "links", "together", NULL};
+	"tls", "peers", "cluster", "client_timeout", "version", "links", "together", "network",
+	NULL};
 
 /* Check the version of the format: another version is refused, however similar it looks. */
 static void read_version(struct policy_reading *r, yamldoc_node map)
@@ -314,6 +315,7 @@ static void read_top(struct policy_reading *r, yamldoc_node root)
 	policy_cluster_read(r, root);
 	policy_class_read(r, yamldoc_get(root, "classes"));
 	policy_resource_read(r, yamldoc_get(root, "resources"));
+	policy_net_read(r, yamldoc_get(root, "network"));
 	policy_plan_read_links(r, yamldoc_get(root, "links"));
 	policy_resource_read_exports(r, yamldoc_get(root, "exports"));
 	read_tenants(r, yamldoc_get(root, "tenants"));

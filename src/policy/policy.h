@@ -6,6 +6,7 @@
 #pragma once
 
 #include "control/controller.h"
+#include "policy/net.h"
 #include <weir/policy.h>
 #include "base/arena.h"
 
@@ -94,6 +95,8 @@ struct policy_link { /* a stage of a planner: a port of the network, in one dire
 	unsigned levels;   /* priorities that it can tell apart */
 	uint64_t overhead; /* bytes with each request and each reply */
 	uint64_t mtu;      /* bytes: packets of messages interleave; 0: they do not */
+	int device;        /* of `network`, in this direction; negative: not stated */
+	enum policy_net_dir dir;
 	struct weir_place at;
 };
 #define POLICY_LINK_LEVELS   7
@@ -276,6 +279,7 @@ struct weir_policy {
 	bool lab;                       /* keys for experiments are accepted */
 	struct policy_lab_tenant *labs; /* in order of tenants */
 	size_t n_labs;
+	struct policy_network *network;   /* in `memory`; NULL: none */
 	const struct policy_index *index; /* in `memory`; NULL: policy built by hand */
 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const char *const tenant_keys[] = {"name", POLICY_CLASS_KEYS, "class", "each", "match",
-	"children", "lab", "servers", "trace", "path", NULL};
+	"children", "lab", "servers", "trace", "path", "net", NULL};
 static const char *const match_keys[] = {"export", "client", "uid", "tls", "path", NULL};
 
 /* ---- match */
@@ -45,10 +45,14 @@ void policy_tenant_read_matches(struct policy_reading *r, yamldoc_node n, struct
 	m = policy_alloc(r, many * sizeof(*m));
 	if (!m)
 		return;
-	for (size_t i = 0; i < many; i++)
-		read_match(r, list ? yamldoc_at(n, i) : n, &m[i]);
+	t->n_match = 0;
+	for (size_t i = 0; i < many; i++) {
+		yamldoc_node one = list ? yamldoc_at(n, i) : n;
+
+		if (!policy_net_is_match(one)) /* those of packets: policy/net.c */
+			read_match(r, one, &m[t->n_match++]);
+	}
 	t->match = m;
-	t->n_match = (unsigned)many;
 }
 
 /* ---- name and weight */
@@ -90,9 +94,9 @@ static const char *read_name(struct policy_reading *r, yamldoc_node n)
 	return why ? "?" : policy_string(r, name);
 }
 
-void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t)
+void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, double *ret_weight)
 {
-	double weight = 1;
+	double weight = *ret_weight;
 
 	policy_took(r, yamldoc_count(n, "weight", &weight, &r->err));
 	/* The gate's range; see WEIR_KNOB_WEIGHT. */
@@ -102,7 +106,7 @@ void policy_tenant_read_weight(struct policy_reading *r, yamldoc_node n, struct 
 	else if (weight < 1.0 / 1024 || weight > 1048576)
 		policy_refuse(r, yamldoc_get(n, "weight"), "must be from 1/1024 to 1048576");
 	else
-		t->weight = weight;
+		*ret_weight = weight;
 }
 
 /* ---- the tree */
@@ -162,6 +166,7 @@ static int read_one(struct policy_reading *r, yamldoc_node n, int parent)
 	policy_cluster_read_tenant(r, yamldoc_get(n, "servers"), &t);
 	policy_each_read(r, n, &t);
 	policy_plan_read_tenant(r, n, &t);
+	policy_net_read_tenant(r, n, &t);
 	index = add(r, n, &t);
 	if (index >= 0)
 		policy_lab_read_tenant(r, n, (size_t)index);

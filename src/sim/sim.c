@@ -39,6 +39,10 @@ int sim_run(const struct scenario *s, const struct sim_options *options, struct 
 		return s->run_cluster(s->cluster,
 			options && options->duration ? options->duration : s->duration, seed,
 			options, ret, ret_cost, err);
+	if (s->network)
+		return s->run_network(s->network,
+			options && options->duration ? options->duration : s->duration, seed,
+			options, ret, ret_cost, err);
 	if (s->systems)
 		return sim_systems_run(s->systems,
 			options && options->duration ? options->duration : s->duration, seed,

@@ -29,6 +29,7 @@ TOP = {
     "state": "state: elsewhere",
     "recordings": "recordings: elsewhere",
     "links": "links: [{name: l, rate: 1 Gbit/s}]",
+    "network": "network: {devices: [{name: eth0}]}",
     "together": "together: [all, b]",
 }
 RESOURCE = {

@@ -171,7 +171,7 @@ static void read_tenant(struct policy_reading *r, yamldoc_node doc, enum what wh
 
 	switch (what) {
 	case WEIGHT:
-		policy_tenant_read_weight(r, doc, t);
+		policy_tenant_read_weight(r, doc, &t->weight);
 		break;
 	case MIN:
 		policy_limit_read_tenant(r, none ? (yamldoc_node){0} : n, false, t);

@@ -61,6 +61,9 @@ int gateway_layers_build(const struct gateway *g, struct gateway_layers *v,
 		rc = gateway_layers_settle(v, NULL, remarks, err);
 	for (size_t i = 0; rc == 0 && i < remarks->n_warnings && i < WEIR_POLICY_REMARKS; i++)
 		gateway_note_add(note, "%s (warning)", remarks->warnings[i].text);
+	if (rc == 0 && v->policy->network)
+		gateway_note_add(note,
+			"'network' and 'net' have no effect here: the gateway shapes no links");
 	free(remarks);
 	return rc;
 }

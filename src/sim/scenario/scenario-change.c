@@ -48,7 +48,7 @@ static void read_limits(struct policy_reading *r, yamldoc_node map, void *to)
 	struct weir_tenant tenant = {.weight = 1};
 	struct scenario_knobs *k = to;
 
-	policy_tenant_read_weight(r, map, &tenant);
+	policy_tenant_read_weight(r, map, &tenant.weight);
 	if (yamldoc_get(map, "weight").id)
 		k->given |= SCENARIO_WEIGHT;
 	k->weight = tenant.weight;

@@ -3,6 +3,7 @@
 #include "base/no-memory.h"
 #include "sim/scenario/scenario.h"
 #include "sim/cluster/cluster.h"
+#include "sim/network/network.h"
 #include "sim/systems.h"
 #include "sim/control/controller.h"
 #include "sim/control/device.h"
@@ -249,8 +250,8 @@ static int find_controllers(struct scenario *s, struct weir_err *err)
 /* ---- the file */
 
 static const char *const top_keys[] = {"name", "description", "seed", "duration", "warmup",
-	"sample", "devices", "links", "hosts", "at", "cluster", "systems", "policy", "messages",
-	"faults", NULL};
+	"sample", "devices", "links", "hosts", "at", "cluster", "network", "systems", "policy",
+	"messages", "faults", NULL};
 
 static int read_top(yamldoc_node root, struct scenario *s, struct weir_err *err)
 {
@@ -302,6 +303,20 @@ static int read_cluster(yamldoc_node root, struct scenario *s, struct weir_err *
 	return sim_cluster_read(yamldoc_get(root, "cluster"), s->cluster, err);
 }
 
+static int read_network(yamldoc_node root, struct scenario *s, struct weir_err *err)
+{
+	static const char *const beside[] = {
+		"name", "description", "seed", "duration", "network", NULL};
+	int r = yamldoc_map(root, beside, err);
+
+	if (r)
+		return r;
+	s->network = calloc(1, sizeof(*s->network));
+	s->run_network = sim_network_run;
+	return s->network ? sim_network_read(yamldoc_get(root, "network"), s->network, err)
+			  : no_memory(err);
+}
+
 static int read_systems(yamldoc_node root, struct scenario *s, struct weir_err *err)
 {
 	static const char *const beside[] = {
@@ -324,6 +339,8 @@ static int read_all(struct scenario *s, struct weir_err *err)
 		return r;
 	if (yamldoc_kind(yamldoc_get(root, "cluster")) != YAMLDOC_NONE)
 		return read_cluster(root, s, err);
+	if (yamldoc_kind(yamldoc_get(root, "network")) != YAMLDOC_NONE)
+		return read_network(root, s, err);
 	if (yamldoc_kind(yamldoc_get(root, "systems")) != YAMLDOC_NONE)
 		return read_systems(root, s, err);
 	if ((r = read_stations(root, s, err)) || (r = scenario_hosts_read(root, s, err)) ||
@@ -384,6 +401,8 @@ void scenario_free(struct scenario *s)
 	free(s->hosts);
 	free(s->controllers);
 	free(s->cluster);
+	sim_network_config_free(s->network);
+	free(s->network);
 	free(s->systems);
 	yamldoc_free(s->doc);
 	free(s->names);

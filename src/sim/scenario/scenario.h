@@ -165,6 +165,10 @@ struct scenario {
 	int (*run_cluster)(const struct sim_cluster_config *config, weir_time duration,
 		uint64_t seed, const struct sim_options *options, struct metrics **ret,
 		struct sim_cost *ret_cost, struct weir_err *err);
+	struct sim_network_config *network; /* the same; or NULL */
+	int (*run_network)(const struct sim_network_config *config, weir_time duration,
+		uint64_t seed, const struct sim_options *options, struct metrics **ret,
+		struct sim_cost *ret_cost, struct weir_err *err);
 	struct sim_systems_config *systems; /* the same; or NULL */
 	struct yamldoc *doc;                /* owns the strings that were not allocated here */
 	char *file;                         /* its name, for messages */
