@@ -18,6 +18,8 @@
 #define RATIO_MOST  8.0  /* a time counts as at most so many times the expected one */
 #define BUSY        0.5  /* a device is busy if less than that part of a time is not queueing */
 #define SURE        2.0  /* standard deviations of the range */
+/* Of a single time, what is at least the device's, not the thread's. */
+#define NET_LEAST 0.125
 
 /* ---- observing */
 
@@ -35,7 +37,7 @@ static void add_level(struct shadow_level *l, const struct shadow_work *inside, 
 	}
 }
 
-static void add_light(struct shadow_device *d, const struct shadow_sample *s)
+static void add_light(struct shadow_device *d, const struct shadow_sample *s, double ns)
 {
 	bool delayed = s->finished.requests > s->inside.requests;
 	struct shadow_light *most = &d->light[d->n_light];
@@ -53,7 +55,7 @@ static void add_light(struct shadow_device *d, const struct shadow_sample *s)
 		if (s->inside.requests > most->inside.requests)
 			return;
 	}
-	*most = (struct shadow_light){s->inside, delayed ? s->finished : s->inside, (double)s->ns};
+	*most = (struct shadow_light){s->inside, delayed ? s->finished : s->inside, ns};
 }
 
 /* Parts that serve one queue, each for an exponential time, are equally likely to end next: among n
@@ -123,10 +125,9 @@ static double time_at(const struct shadow_device *d, unsigned class_, double own
 		       (1 - share) * factor_of(&d->all[1], &d->class_[class_][1]));
 }
 
-static void compare(struct shadow_device *d, const struct shadow_sample *s)
+static void compare(struct shadow_device *d, const struct shadow_sample *s, double ns)
 {
-	double own = shadow_work_of(d, &s->own), inside = shadow_work_of(d, &s->inside),
-	       ns = (double)s->ns;
+	double own = shadow_work_of(d, &s->own), inside = shadow_work_of(d, &s->inside);
 	double share = share_of(d, own, inside), ratio;
 	float *r = &d->recent[d->at++ % SHADOW_RECENT];
 
@@ -142,23 +143,21 @@ static void compare(struct shadow_device *d, const struct shadow_sample *s)
 
 /* ---- the interface */
 
-void shadow_device_learn(struct shadow_device *d, const struct shadow_sample *sample)
+void shadow_device_learn(struct shadow_device *d, const struct shadow_sample *s)
 {
-	struct shadow_sample s = *sample;
-	double own, inside;
+	double own = shadow_work_of(d, &s->own), inside = shadow_work_of(d, &s->inside);
+	/* A level has sums: there, times shorter than the mean lateness cancel longer ones. */
+	double net = (double)s->ns - s->late, ns = fmax(net, fmax(NET_LEAST * (double)s->ns, 1));
 
-	s.ns = s.ns > 1 ? s.ns : 1;
-	own = shadow_work_of(d, &s.own);
-	inside = shadow_work_of(d, &s.inside);
-	order(&d->order, s.inside.requests, s.finished.requests);
+	order(&d->order, s->inside.requests, s->finished.requests);
 	if (d->renewed)
-		compare(d, &s);
-	shadow_cost_learn(&d->cost, s.now, &s.own, d->renewed && share_of(d, own, inside) < BUSY);
-	if (d->least <= 0 || (double)s.ns < d->least)
-		d->least = (double)s.ns;
+		compare(d, s, ns);
+	shadow_cost_learn(&d->cost, s->now, &s->own, d->renewed && share_of(d, own, inside) < BUSY);
+	if (d->least <= 0 || ns < d->least)
+		d->least = ns;
 	d->learned++;
-	add_light(d, &s);
-	add_level(&d->level[(unsigned)shadow_place(inside)], &s.inside, (double)s.ns);
+	add_light(d, s, ns);
+	add_level(&d->level[(unsigned)shadow_place(inside)], &s->inside, net);
 	average(d, own, inside);
 	if (d->learned - d->renewed >= RENEW || d->learned - d->renewed > d->learned / 8)
 		shadow_fit(d, &d->order);

@@ -68,7 +68,8 @@ struct shadow_sample {
 	struct shadow_work own;
 	struct shadow_work inside;   /* when it arrived, including its own */
 	struct shadow_work finished; /* while it was inside, including its own */
-	weir_time now, ns;           /* when it ended; the time that it took */
+	weir_time now, ns; /* when its end was noticed; the time that it took until then */
+	double late;       /* ns of that after it ended, on average: not the device's */
 };
 /* Record a completed request. */
 void shadow_device_learn(struct shadow_device *d, const struct shadow_sample *s);

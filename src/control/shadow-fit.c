@@ -68,7 +68,8 @@
 #define ONE_ORDER  20.0 /* against one queue, by the order in which requests end */
 #define EACH_ORDER 10.0 /* the same, against a queue for each part */
 #define ONE_MORE   15.0 /* against more parts in one queue than were seen at work, per factor e */
-#define LEAST_OVER 200. /* against a time alone below the shortest time, per factor e */
+/* against a time alone below the shortest time, per factor e: at most, see alone() */
+#define LEAST_OVER 200.
 /* The density of single times over the expected one: log-logistic with a cubic tail. */
 #define MEDIAN  1.05
 #define EXPON   0.3  /* part that is exponential in one queue */
@@ -145,7 +146,7 @@ static void gather(struct fit *f, const struct shadow_device *d, const struct sh
 			continue;
 		f->n[f->levels] = l->n / (1 + l->n / SHADOW_LEVEL_MOST);
 		f->inside[f->levels] = shadow_work_of(d, &l->inside) / l->n;
-		f->time[f->levels] = l->time / l->n;
+		f->time[f->levels] = fmax(l->time / l->n, d->least);
 		f->most = fmax(f->most, f->inside[f->levels]);
 		f->levels++;
 	}
@@ -204,13 +205,26 @@ static void score_light(const struct fit *f, struct guess *g)
 	}
 }
 
+/* Return the number of requests by which the shortest time counts. In one queue these are the ones that
+ * found a part free: one of them alone may take long by chance. */
+static double alone(const struct fit *f, const struct guess *g)
+{
+	double n = 0;
+
+	if (g->p < INFTY)
+		return HUGE_VAL;
+	for (unsigned i = 0; i < SHADOW_LEVELS && shadow_work_at(i) <= g->parts; i++)
+		n += f->device->level[i].n;
+	return n;
+}
+
 static void score_order(const struct fit *f, struct guess *g)
 {
 	double least = f->device->least / g->pace; /* work finished in the shortest time */
 	double seen = fmax(f->passed, least);      /* of the parts */
 
 	if (least > g->parts)
-		g->score -= LEAST_OVER * log(least / g->parts);
+		g->score -= fmin(LEAST_OVER, alone(f, g)) * log(least / g->parts);
 	if (g->p < INFTY) {
 		g->score -= EACH_ORDER * f->one;
 		return;

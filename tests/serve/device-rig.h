@@ -28,7 +28,8 @@ struct rig_client {
 	unsigned depth;  /* closed loop: outstanding; 0: open loop */
 	weir_time think; /* closed loop: mean time from a reply to the next request */
 	double rate;     /* open loop: requests/s, Poisson */
-	bool even;       /* thinks or waits equally long each time; else exponentially */
+	weir_time at; /* open loop: when the next request is due, however late the thread wakes */
+	bool even;    /* thinks or waits equally long each time; else exponentially */
 	uint32_t length;
 	uint8_t op;
 	uint64_t done, bytes;
@@ -49,6 +50,8 @@ struct rig {
 	uint64_t serial;
 	struct rng rng;
 	weir_time late; /* mean time by which the gateway's thread wakes too late */
+	/* mean time for which the thread does not run, mean time between two of these; 0: never */
+	weir_time stall, stall_every, stalls_at;
 	/* every `period`, if set */
 	weir_time period, due;
 	void (*tick)(struct rig *w);
@@ -98,10 +101,10 @@ static inline void rig_schedule(struct rig_client *c, double mean)
 {
 	struct rig *w = c->rig;
 	double after = c->even ? mean : rng_exp(&w->rng, mean);
-	struct heap_item item = {.key = w->now + (weir_time)after,
-		.serial = w->serial++,
-		.value = (uint64_t)(c - w->client)};
+	struct heap_item item = {.serial = w->serial++, .value = (uint64_t)(c - w->client)};
 
+	c->at = (c->depth || !c->at ? w->now : c->at) + (weir_time)after;
+	item.key = c->at;
 	CHECK_INT(heap_push(&w->sends, item), 0);
 }
 
@@ -256,6 +259,19 @@ static inline void rig_turn(struct rig *w)
 	}
 }
 
+/* Delay a turn that is due while the thread does not run. */
+static inline void rig_stall(struct rig *w, weir_time *at)
+{
+	weir_time end;
+
+	if (!w->stall || *at < w->stalls_at)
+		return;
+	end = w->stalls_at + (weir_time)rng_exp(&w->rng, (double)w->stall);
+	if (w->stalls_at && *at < end)
+		*at = end;
+	w->stalls_at = *at + (weir_time)rng_exp(&w->rng, (double)w->stall_every);
+}
+
 static inline void rig_run(struct rig *w, weir_time span)
 {
 	weir_time end = w->now + span;
@@ -263,6 +279,7 @@ static inline void rig_run(struct rig *w, weir_time span)
 	for (weir_time at = rig_next(w); at <= end; at = rig_next(w)) {
 		if (w->late)
 			at += (weir_time)rng_exp(&w->rng, (double)w->late);
+		rig_stall(w, &at);
 		if (at > w->now)
 			w->now = at;
 		rig_turn(w);

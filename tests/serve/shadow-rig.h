@@ -96,6 +96,7 @@ struct shadow_run {
 	const struct rig_client *clients; /* exports a, b, … */
 	size_t n;
 	uint64_t seed;
+	weir_time late, stall, stall_every; /* the rig's */
 };
 
 /* Measure the tenants for 4 s, by the gate's count of requests that passed. */
@@ -111,6 +112,9 @@ static inline void shadow_run(const struct shadow_run *run, bool enforce, struct
 		enforce ? "true" : "false", run->depth, run->tenants);
 	rig_new(&w, text, &d);
 	rng_init(&w.rng, run->seed, "rig");
+	w.late = run->late;
+	w.stall = run->stall;
+	w.stall_every = run->stall_every;
 	w.back[0]->back.info.rotational = run->model->rotational;
 	memset(ret, 0, sizeof(*ret));
 	for (size_t i = 0; i < run->n; i++)

@@ -10,6 +10,11 @@
  *         the client thinks, and then the same shadow is submitted again, with the properties of
  *         one of its last requests. So its shadows wait for each other as its requests would, and
  *         neither the requests' real rate nor their real time matters.
+ *         The device's time ends before this thread notices, which it does late on a busy machine.
+ *         A place in the window is taken until then, for a shadow as for a request: the thread's
+ *         lateness is measured by the shadows' due times, subtracted from the requests' times, and
+ *         delays the shadows by itself. Otherwise it would count twice where few requests are
+ *         inside, and not at all where it is hidden by a long queue.
  * METHOD  Shadows are in one array. Those inside and those whose client thinks wait in a heap.
  * LIMITS  At most SHADOWS at once, at most TENANT of one tenant and kind (reads, writes, requests
  *         without data: a max may hold one kind while the others pass), and no more than are free.
@@ -31,10 +36,13 @@
 #define PAGE    16384
 #define LAST    8 /* last requests of a client, which its shadows imitate */
 /* The error of the figures even if all is known: measured against enforcement. */
-#define OFF     0.08
-#define NEWER   (1.0 / 256) /* weight of a shadow in moving averages */
-#define BACKLOG 4.0         /* times in the device: a shadow that waited longer found a backlog */
-#define LEAST   0.05        /* low end of a range */
+#define OFF   0.08
+#define NEWER (1.0 / 256)  /* weight of a shadow in moving averages */
+#define LATER (1.0 / 1024) /* the same, for how late the thread is */
+/* A thread that is late may be later, or less late, by that factor once the policy is enforced. */
+#define LATE_OFF 1.5
+#define BACKLOG  4.0  /* times in the device: a shadow that waited longer found a backlog */
+#define LEAST    0.05 /* low end of a range */
 
 enum shadow_state { SHADOW_FREE, SHADOW_QUEUED, SHADOW_INSIDE, SHADOW_THINKING };
 
@@ -65,7 +73,7 @@ struct resource_shadows {
 	struct heap due; /* when a shadow is done, or its client has thought; value: its index */
 	uint64_t serial;
 	struct shadow_device device;
-	weir_time lag;                     /* delay of the last one that was done in this turn */
+	double late; /* by which this thread notices late that a shadow is done: ns, a moving average */
 	struct shadow_work real, finished; /* of requests: in the back end; that came back so far */
 	struct shadow_work inside;         /* of shadows in the device */
 	double slower, faster; /* relative error of the device in recent shadows' times */
@@ -140,7 +148,8 @@ void resource_shadow_back(struct resource *r, weir_time now, struct request *q)
 		.own = work_of(&q->gate),
 		.inside = q->inside,
 		.now = now,
-		.ns = now - q->gate.dispatched};
+		.ns = now - q->gate.dispatched,
+		.late = all->late};
 
 	add(&all->real, -1, sample.own);
 	add(&all->finished, 1, sample.own);
@@ -357,28 +366,32 @@ static void note_taker(struct resource_shadows *all, struct shadow *s, double ti
 	all->unsure += NEWER * (error - all->unsure);
 }
 
+/* A place in the window is taken until the thread notices that the request is done. */
+static void note_errors(struct resource_shadows *all, const struct shadow_time *time)
+{
+	double mean = time->mean + all->late;
+	double high = time->high + all->late * LATE_OFF, low = time->low + all->late / LATE_OFF;
+
+	all->slower += NEWER * (high / mean - 1 - all->slower);
+	all->faster += NEWER * (mean / low - 1 - all->faster);
+}
+
 void resource_shadow_passed(struct resource *r, struct weir_req *req)
 {
 	struct resource_shadows *all = r->shadows;
 	struct shadow *s = req->user;
 	struct shadow_time time = {.mean = 0, .low = 0, .high = 0};
 	struct shadow_work own;
-	weir_time start;
 
 	all->waiting--;
 	s->state = SHADOW_INSIDE;
 	own = work_of(req);
 	add(&all->inside, 1, own);
 	if (shadow_device_expect(&all->device, class_of(req), &own, &all->inside, &time)) {
-		all->slower += NEWER * (time.high / time.mean - 1 - all->slower);
-		all->faster += NEWER * (time.mean / time.low - 1 - all->faster);
+		note_errors(all, &time);
 		note_taker(all, s, time.mean);
 	}
-	/* A device begins the next request when it ends one, however late that is noticed here. */
-	start = req->dispatched - all->lag;
-	if (start < req->submitted)
-		start = req->submitted;
-	await(all, s, start + shadow_device_draw(&all->device, time.mean));
+	await(all, s, req->dispatched + shadow_device_draw(&all->device, time.mean));
 }
 
 /* The client has thought: submit its next request. */
@@ -404,8 +417,8 @@ static void done(struct resource *r, weir_time now, struct shadow *s, weir_time 
 	struct weir_req *req = &s->gate;
 
 	add(&all->inside, -1, work_of(req));
-	all->lag = now - at;
-	resource_total(r, s->gate.tenant, at - s->gate.submitted);
+	all->late += LATER * ((double)(now - at) - all->late);
+	resource_total(r, s->gate.tenant, now - s->gate.submitted);
 	weir_gate_done(r->gate, now, &req, 1);
 	if (s->sender->gone || !guess->closed || now > guess->active ||
 		s->sender->shadows > room_of(s->sender)) {
@@ -421,7 +434,6 @@ void resource_shadow_turn(struct resource *r, weir_time now)
 	struct resource_shadows *all = r->shadows;
 	uint64_t begun = all->serial;
 
-	all->lag = 0;
 	/* Even a client without think time sends its next request after the gate has filled the
 	 * place of its last: requests that become due in this turn are for the next one. */
 	while (all->due.n && heap_min(&all->due)->key <= now &&
@@ -455,17 +467,23 @@ bool resource_shadow_busy(const struct resource *r)
 
 /* ---- what is shown */
 
+/* Return the tenant's part of all that passed. */
+static double part_of(const struct resource *r, const struct weir_gate_stats *st)
+{
+	struct weir_gate_totals all;
+
+	weir_gate_get_totals(r->gate, r->now, &all);
+	return fmax((double)st->dispatched / fmax((double)all.dispatched, 1), 1e-9);
+}
+
 /* Return the low end for a tenant that its max holds while others wait for the device. If the device
  * is slower than it seems, the tenant still has its share, which may be less than the max. */
 static double held_low(
 	const struct resource *r, const struct resource_sender *s, const struct weir_gate_stats *st)
 {
-	double slow = 1 / (1 + r->shadows->slower), part;
-	struct weir_gate_totals all;
+	double slow = 1 / (1 + r->shadows->slower);
 
-	weir_gate_get_totals(r->gate, r->now, &all);
-	part = (double)st->dispatched / fmax((double)all.dispatched, 1);
-	return fmin(fmax(slow * s->share / fmax(part, 1e-9), slow), 1);
+	return fmin(fmax(slow * s->share / part_of(r, st), slow), 1);
 }
 
 void resource_shadow_estimate(const struct resource *r, const struct client *c,
@@ -485,8 +503,8 @@ void resource_shadow_estimate(const struct resource *r, const struct client *c,
 	if (held && all->takes > NEWER) {
 		low *= held_low(r, s, st);
 	} else if (!held) {
-		if (waits)
-			more = 1 / fmax(all->takes, NEWER);
+		if (waits) /* at most all of the device's error is this tenant's */
+			more = 1 / fmax(fmax(all->takes, NEWER), part_of(r, st));
 		low *= fmax(1 - more * all->slower / (1 + all->slower), LEAST);
 		high *= 1 + more * all->faster;
 	}
