@@ -376,10 +376,13 @@ static __attribute__((noinline)) void gate_first(struct weir_gate *g, bool peek,
 
 	if (!turn_choose(g, &turn, now))
 		return;
-	/* (If an ancestor is stopped for lower classes, all requests below it count as stopped.) */
+	/* (If an ancestor is stopped for lower classes, all requests below it count as stopped; and so do writes
+	 * with the reads of their queue.) */
+	unsigned kind = turn.req == g->nodes[turn.leaf].head ? KIND_READ : kind_of(turn.req);
+
 	for (uint32_t n = turn.leaf; n != WEIR_ROOT;) {
 		n = g->nodes[n].parent;
-		if (g->nodes[n].inner->stopped[kind_of(turn.req)])
+		if (g->nodes[n].inner->stopped[kind])
 			return;
 	}
 	g->first = turn.leaf;

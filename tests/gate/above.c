@@ -371,6 +371,37 @@ static void weights_far_apart(void)
 	weir_gate_free(b.g);
 }
 
+/* A write that waited already when a bucket of reads was set above it waits for the window in bytes, and not for that
+ * bucket, too. */
+static void one_cause_at_a_time(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 9, .window_bytes = 1000});
+	weir_node small = leaf(&b, WEIR_ROOT, 1), reader = leaf(&b, WEIR_ROOT, 1),
+		  writer = leaf(&b, WEIR_ROOT, 1);
+
+	submit_op(&b, writer, WEIR_WRITE, 5000);
+	buckets(&b, WEIR_ROOT,
+		&(struct weir_bucket_spec){.unit = WEIR_UNIT_BYTES,
+			.ops = WEIR_OPS(WEIR_READ),
+			.rate = 100,
+			.size = 10},
+		1);
+	submit_op(&b, reader, WEIR_READ, 5000);
+	submit_op(&b, small, WEIR_READ, 3);
+	struct weir_req *r = pass(&b);
+
+	CHECK(r && r->tenant == small);
+	CHECK(!pass(&b));
+	b.now = WEIR_MS;
+	waits_for(&b, writer, WEIR_WAIT_WINDOW, writer);
+	struct weir_gate_stats s = stats(&b, writer);
+
+	CHECK_INT(s.wait_ns[WEIR_WAIT_WINDOW], WEIR_MS);
+	CHECK_INT(s.wait_ns[WEIR_WAIT_ABOVE], 0);
+	CHECK_INT(s.wait_ns[WEIR_WAIT_TURN], 0);
+	weir_gate_free(b.g);
+}
+
 int main(void)
 {
 	RUN(some_at_a_time);
@@ -383,5 +414,6 @@ int main(void)
 	RUN(one_above_the_other);
 	RUN(held_before_and_after);
 	RUN(weights_far_apart);
+	RUN(one_cause_at_a_time);
 	return 0;
 }
