@@ -65,7 +65,9 @@
  * 6. Two tenants of one parent, both backlogged and eligible in one class over an interval, get
  *    service W with |W_i/r_i − W_j/r_j| ≤ K(c_i/r_i + c_j/r_j): r weight, c the largest cost of the
  *    tenant itself (4 at least where costs are bytes or ns: tags are whole numbers of 2^-18; and c/r counts as 2^26
- *    requests, or 2^42 bytes or ns, at most), K = 5. And a tenant is served at least once per (2 + K/s) largest
+ *    requests, or 2^42 bytes or ns, at most), K = 5. Each request's c/r is rounded, by 2^-28 at most where costs are
+ *    bytes or ns, and by 2^-44 in requests: over n requests that adds up to n times as much to the difference, so
+ *    that costs of 1 at a weight of 2^20 may shift shares by 1/256. And a tenant is served at least once per (2 + K/s) largest
  *    costs of its parent, where s is its part of the weights that are backlogged meanwhile. Nothing depends on
  *    tenants that are idle, on weights of the past or on the scale of weights. Runs of R requests make R + 1 of each
  *    c; a credit k adds 2k over the least weight. Each class has its own tags, so what min guarantees comes
@@ -248,8 +250,8 @@ WEIR_API int weir_gate_get_parent(const struct weir_gate *g, weir_node node, wei
  * node. */
 WEIR_API bool weir_gate_is_leaf(const struct weir_gate *g, weir_node node);
 
-/* ---- requests. `now` must not go backwards from one call to the next; if it does, the gate's time stands still
- * until it has caught up. */
+/* ---- requests. `now` must not be negative (it would count as 0), nor go backwards from one call to the next; if it
+ * does, the gate's time stands still until it has caught up. */
 
 /* Submit n requests. Return 0; or -EINVAL if one names a node that is not a leaf, or an unknown operation: then none
  * is taken. */

@@ -255,12 +255,6 @@ static size_t gate_pass_flat(
 	return n;
 }
 
-static void gate_probe(struct weir_gate *g, weir_time now, struct weir_req *const *reqs, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		turn_probe(g, reqs[i]->tenant, now);
-}
-
 /* The window is full: find the leaf whose head would pass if it had more room. `peek`: nothing has passed. */
 static __attribute__((noinline)) void gate_first(struct weir_gate *g, bool peek, weir_time now)
 {
@@ -268,10 +262,13 @@ static __attribute__((noinline)) void gate_first(struct weir_gate *g, bool peek,
 
 	if (!turn_choose(g, &turn, now))
 		return;
-	/* (If an ancestor is stopped for lower classes, all requests below it count as stopped.) */
+	/* (If an ancestor is stopped for lower classes, all requests below it count as stopped; and so do writes
+	 * with the reads of their queue.) */
+	unsigned kind = turn.req == g->nodes[turn.leaf].head ? KIND_READ : kind_of(turn.req);
+
 	for (uint32_t n = turn.leaf; n != WEIR_ROOT;) {
 		n = g->nodes[n].parent;
-		if (g->nodes[n].inner->stopped[kind_of(turn.req)])
+		if (g->nodes[n].inner->stopped[kind])
 			return;
 	}
 	g->first = turn.leaf;
@@ -302,8 +299,9 @@ size_t weir_gate_next(struct weir_gate *g, weir_time now, struct weir_req **ret_
 	g->dispatched += n;
 	g->looks += (uint32_t)n;
 	gate_window_look(g, now);
-	if (g->full && g->above)
-		gate_probe(g, now, ret_reqs, n);
+	/* (Of the last that passed only: the size of a batch must not change what passes.) */
+	if (g->above && n && g->in_flight >= g->window.limit)
+		turn_probe(g, ret_reqs[n - 1]->tenant, now);
 	if (g->full && g->queued)
 		gate_first(g, n == 0, now);
 	return n;

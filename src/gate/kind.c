@@ -25,19 +25,12 @@ static bool kind_older(const struct weir_req *a, const struct weir_req *b)
 	return !b || a->dispatched < b->dispatched;
 }
 
-/* Return the data queues of a leaf that are held now, by its own buckets or above: a bit each. */
-static unsigned kind_held(const struct weir_gate *g, uint32_t n)
+/* Return the data queue whose head is the older one. */
+static unsigned kind_first(const struct weir_gate *g, uint32_t n)
 {
-	unsigned stopped = 0, held = 0;
+	const struct weir_req *read = kind_front(g, n, KIND_READ);
 
-	for (uint32_t p = n; g->above && p != WEIR_ROOT;) {
-		p = g->nodes[p].parent;
-		stopped |= node_stopped(g, p, NODE_REST);
-	}
-	for (unsigned q = 0; q < KIND_CONTROL; q++)
-		if (node_state(g, n, q) || (stopped & kind_bits(&g->nodes[n], q)))
-			held |= 1u << q;
-	return held;
+	return read && kind_older(read, kind_front(g, n, KIND_WRITE)) ? KIND_READ : KIND_WRITE;
 }
 
 /* Note that control is about to go before the heads of data that are held and older: they are next, once each. */
@@ -61,6 +54,9 @@ void kind_refused(struct weir_gate *g, uint32_t n, const struct weir_req *r)
 		apart->held |= r == g->nodes[n].head ? 1u << KIND_READ : 1u << KIND_WRITE;
 }
 
+/* Return the data queues of a leaf that are held now, by its own buckets or above: a bit each. */
+static unsigned kind_held(struct weir_gate *g, uint32_t n, weir_time now);
+
 bool kind_append(struct weir_gate *g, struct weir_req *r, weir_time now)
 {
 	struct node *node = &g->nodes[r->tenant];
@@ -77,7 +73,7 @@ bool kind_append(struct weir_gate *g, struct weir_req *r, weir_time now)
 			g->apart[r->tenant].may[c] = node->may >> c & 1;
 	node->flags |= NODE_KINDS;
 	if (q == KIND_CONTROL)
-		g->apart[r->tenant].held |= (uint8_t)kind_held(g, r->tenant);
+		g->apart[r->tenant].held |= (uint8_t)kind_held(g, r->tenant, now);
 	node->queued++;
 	stats_wait(g, r->tenant, q, now, -1);
 	return !last;
@@ -317,6 +313,54 @@ static bool kind_admits(struct kind_look *look, unsigned from, unsigned n, const
 	return !older && when <= look->s.at;
 }
 
+/* Return true if the leaf's own hold buckets and tokens admit r, else false and in *ret_when until when not, and in
+ * *ret_state what it waits for. */
+static bool kind_passes(
+	struct kind_look *look, const struct weir_req *r, weir_time *ret_when, uint8_t *ret_state)
+{
+	const struct limits *l = &look->node->limits;
+
+	*ret_state = NODE_HELD;
+	if (!kind_admits(look, 0, l->n_hold, r, ret_when))
+		return false;
+	*ret_state = 0;
+	if (!l->n_l || kind_admits(look, l->l, l->n_l, r, ret_when))
+		return true;
+	weir_time reserved = limits_reserved(l, r);
+
+	*ret_when = reserved < *ret_when ? reserved : *ret_when;
+	if (*ret_when <= look->s.at)
+		return true;
+	*ret_state = NODE_TOKENS;
+	return false;
+}
+
+/* (By the buckets themselves: when the leaf was checked last must not change what passes.) */
+static unsigned kind_held(struct weir_gate *g, uint32_t n, weir_time now)
+{
+	struct kind_look look = {.s = stand_at(g, now, false),
+		.node = &g->nodes[n],
+		.apart = &g->apart[n],
+		.wake = WEIR_NEVER};
+	unsigned stopped = 0, held = 0, first = kind_first(g, n);
+
+	for (uint32_t p = n; g->above && p != WEIR_ROOT;) {
+		p = g->nodes[p].parent;
+		stopped |= node_stopped(g, p, NODE_REST);
+	}
+	for (unsigned i = 0; i < KIND_CONTROL; i++) {
+		unsigned q = first ^ i;
+		const struct weir_req *r = kind_front(g, n, q);
+		weir_time when;
+		uint8_t state;
+
+		if (r && (!kind_passes(&look, r, &when, &state) ||
+				 (stopped & kind_bits(look.node, q))))
+			held |= 1u << q;
+	}
+	return held;
+}
+
 /* Note that the head of queue q may pass in the class REST, and in which better classes, now or later. */
 static void kind_better(struct kind_look *look, unsigned q, const struct weir_req *r)
 {
@@ -343,10 +387,9 @@ static void kind_better(struct kind_look *look, unsigned q, const struct weir_re
 
 static void kind_look_one(struct kind_look *look, uint32_t n, unsigned q)
 {
-	const struct limits *l = &look->node->limits;
 	const struct weir_req *r = kind_front(look->s.g, n, q);
 	weir_time when;
-	uint8_t state = 0;
+	uint8_t state;
 
 	if (!r) {
 		stats_state(look->s.g, n, q, 0, look->s.now);
@@ -354,14 +397,7 @@ static void kind_look_one(struct kind_look *look, uint32_t n, unsigned q)
 	}
 	look->before = q != KIND_CONTROL && (look->apart->passed >> q & 1) &&
 		       kind_older(r, kind_front(look->s.g, n, KIND_CONTROL));
-	if (!kind_admits(look, 0, l->n_hold, r, &when))
-		state = NODE_HELD;
-	else if (l->n_l && !kind_admits(look, l->l, l->n_l, r, &when)) {
-		weir_time reserved = limits_reserved(l, r);
-
-		when = reserved < when ? reserved : when;
-		state = when > look->s.at ? NODE_TOKENS : 0;
-	}
+	(void)kind_passes(look, r, &when, &state);
 	stats_state(look->s.g, n, q, state, look->s.now);
 	if (state && q != KIND_CONTROL && look->apart->n[KIND_CONTROL - 1])
 		look->apart->held |= (uint8_t)(1u << q);
@@ -385,14 +421,12 @@ void kind_look(struct stand s, uint32_t n, struct node *node, weir_time seen)
 {
 	struct kind_look look = {
 		.s = s, .node = node, .apart = &s.g->apart[n], .seen = seen, .wake = WEIR_NEVER};
-	const struct weir_req *read = kind_front(s.g, n, KIND_READ),
-			      *write = kind_front(s.g, n, KIND_WRITE);
-	bool first = read && kind_older(read, write);
+	unsigned first = kind_first(s.g, n);
 
 	for (unsigned c = 0; c < 3; c++)
 		look.apart->may[c] = 0;
-	kind_look_one(&look, n, first ? KIND_READ : KIND_WRITE);
-	kind_look_one(&look, n, first ? KIND_WRITE : KIND_READ);
+	kind_look_one(&look, n, first);
+	kind_look_one(&look, n, first ^ KIND_WRITE);
 	kind_look_one(&look, n, KIND_CONTROL);
 	timer_set(&s.g->timer, n, look.wake);
 	kind_stand(&look, n, NODE_REST);

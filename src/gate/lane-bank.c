@@ -22,6 +22,30 @@ void lane_banks_stay(struct lane *l, int64_t move)
 		}
 }
 
+void lane_bound(struct lane *l, const struct lane_entry *entry)
+{
+	int64_t least = 0, most = 0;
+	double weight = (double)(l->weight - l->past);
+
+	if (entry) {
+		int64_t ahead = (int64_t)(lane_true(l, entry) - l->now);
+
+		least = ahead < 0 ? ahead : 0;
+		most = ahead > 0 ? ahead : 0;
+	}
+	for (uint64_t left = l->active; left; left &= left - 1) {
+		const struct lane_group *q = &l->groups[__builtin_ctzll(left)];
+		int64_t start = (int64_t)(q->start - l->now);
+		int64_t end = start + ((int64_t)lane_slots(q) << q->shift);
+
+		least = start < least ? start : least;
+		most = end > most ? end : most;
+	}
+	double from = weight * (double)least, to = weight * (double)most + l->past_ahead;
+
+	l->owed = l->owed < from ? from : l->owed > to ? to : l->owed;
+}
+
 /* Return the distance of V from the origin of the banks' sums. */
 static double lane_moved(const struct lane *l)
 {
@@ -121,6 +145,7 @@ void lane_serve_bank(struct lane *l, const struct lane_entry *entry, double cost
 	/* (A run continues whatever kinds were allowed last.) */
 	if (lane_frozen(l, entry->without))
 		lane_allow(l, l->allowed | (LANE_KINDS & ~(unsigned)entry->without));
+	lane_bound(l, entry);
 	if (entry->without)
 		l->bank[entry->without].ahead += cost;
 }

@@ -28,14 +28,6 @@ unsigned lane_open(struct lane *l, unsigned key, uint64_t tag, unsigned without)
 	return id;
 }
 
-/* Return a set of slots rotated so that the first slot is bit 0. */
-static uint32_t lane_turned(const struct lane_group *q, uint16_t slots)
-{
-	uint32_t twice = (uint32_t)slots << LANE_SLOTS | slots;
-
-	return twice >> q->first & ((1u << LANE_SLOTS) - 1);
-}
-
 /* Return the first slot that may hold far children, counted from the first; there must be one. */
 static unsigned lane_first_far(const struct lane_group *q)
 {
@@ -64,9 +56,8 @@ static bool lane_back(struct lane *l, unsigned id, uint64_t tag)
 {
 	struct lane_group *q = &l->groups[id];
 	int64_t back = -((int64_t)(tag - q->start) >> q->shift);
-	unsigned last = 31 - (unsigned)__builtin_clz(lane_turned(q, q->used));
 
-	if (back + last >= LANE_SLOTS)
+	if (back + lane_slots(q) > LANE_SLOTS)
 		return false;
 	q->first = (uint8_t)((q->first - (unsigned)back) % LANE_SLOTS);
 	q->start = q->start - ((uint64_t)back << q->shift);
@@ -152,6 +143,8 @@ void lane_emptied(struct lane *l, unsigned id, unsigned slot)
 
 void lane_settle_back(struct lane *l)
 {
+	if (__builtin_expect(l->banked, 0))
+		lane_bound(l, NULL);
 	int64_t least = (int64_t)(l->floor - l->now);
 	double weight = (double)l->weight, back = l->owed / weight;
 	int64_t move =

@@ -22,6 +22,20 @@ static inline void lane_move(struct lane_group *q, int64_t by)
 	q->finish += (uint64_t)by;
 }
 
+/* Return a set of slots rotated so that the first slot is bit 0. */
+static inline uint32_t lane_turned(const struct lane_group *q, uint16_t slots)
+{
+	uint32_t twice = (uint32_t)slots << LANE_SLOTS | slots;
+
+	return twice >> q->first & ((1u << LANE_SLOTS) - 1);
+}
+
+/* Return the number of slots from the first to the last one that is used. */
+static inline int lane_slots(const struct lane_group *q)
+{
+	return 32 - __builtin_clz(lane_turned(q, q->used));
+}
+
 /* Return log2 of a slot's width. */
 static inline unsigned lane_shift(unsigned key)
 {
@@ -77,6 +91,10 @@ static inline void lane_weigh(struct lane *l, unsigned without, int64_t weight, 
 
 /* Keep the tags of the frozen banks where they are, though V has gone back by -move. */
 void lane_banks_stay(struct lane *l, int64_t move);
+/* Before V moves: keep the mean, to which it moves, among the tags of the children that are not frozen and of `entry`,
+ * which is in no group; NULL: there is no such entry. (V does not always stand at the mean: it jumps, and stops at the
+ * floor. The difference, times a weight of 2^20 that is frozen then, would move V far for a weight of 2^-10.) */
+void lane_bound(struct lane *l, const struct lane_entry *entry);
 /* Make V the origin of the banks' sums, since it has advanced far. */
 void lane_originate(struct lane *l);
 /* Index groups by number from now on, since there may be several of one key. */

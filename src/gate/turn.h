@@ -34,8 +34,16 @@ static inline uint32_t turn_drop(struct weir_gate *g, struct lane *lane, uint32_
 	return TURN_AGAIN;
 }
 
-/* Place leaf n again: it is at the front of a lane with none of the kinds that are asked for, because it was placed
- * before the buckets above distinguished kinds. */
+/* Return true if r is in a queue of reads and writes, of which only one kind may pass: the leaf has not been split
+ * since the buckets above began to distinguish them. */
+static inline bool turn_mixed(
+	const struct weir_gate *g, uint32_t n, const struct weir_req *r, unsigned kinds)
+{
+	return __builtin_expect((kinds & KIND_DATA) != KIND_DATA, 0) && r == g->nodes[n].head &&
+	       !(g->nodes[n].flags & NODE_SPLIT);
+}
+
+/* Place leaf n again: it is at the front of a lane, and was placed before the buckets above distinguished kinds. */
 static inline uint32_t turn_sort(struct weir_gate *g, uint32_t n, weir_time now)
 {
 	kind_sort(g, n, now);
@@ -75,7 +83,10 @@ static inline uint32_t turn_descend(
 		if (!(e & LANE_OF_LANE)) {
 			turn->lane = lane;
 			turn->req = kind_head(g, e, node_class(turn->slot), kinds);
-			if (node_may(&g->nodes[e], turn->slot) && turn->req)
+			bool may = node_may(&g->nodes[e], turn->slot) && turn->req;
+
+			if (may &&
+				(turn->peek || lane->keyed || !turn_mixed(g, e, turn->req, kinds)))
 				return e;
 			if (lane->keyed)
 				return turn_drop(g, lane, e);

@@ -3,14 +3,21 @@
  * causes that are reported meanwhile. */
 #include "device.h"
 
-static struct weir_req *submit_op(struct bench *b, weir_node n, enum weir_op op, uint32_t bytes)
+static struct weir_req *submit_cost(
+	struct bench *b, weir_node n, enum weir_op op, uint32_t bytes, uint32_t requests)
 {
 	struct weir_req *r = &b->reqs[b->n++];
 
 	CHECK(b->n <= sizeof b->reqs / sizeof b->reqs[0]);
-	*r = (struct weir_req){.tenant = n, .bytes = bytes, .op = (uint8_t)op};
+	*r = (struct weir_req){
+		.tenant = n, .bytes = bytes, .requests = requests, .op = (uint8_t)op};
 	CHECK_INT(weir_gate_submit(b->g, b->now, &r, 1), 0);
 	return r;
+}
+
+static struct weir_req *submit_op(struct bench *b, weir_node n, enum weir_op op, uint32_t bytes)
+{
+	return submit_cost(b, n, op, bytes, 1);
 }
 
 static struct weir_gate_stats stats(struct bench *b, weir_node n)
@@ -327,6 +334,74 @@ static void held_before_and_after(void)
 	weir_gate_free(b.g);
 }
 
+/* Tenants of the least and of the greatest weight, and a bucket of the root that counts reads only: children that are
+ * held and released again and again moved V by the greatest weight over the least, beyond the range of a tag, and the
+ * choice of the next request read an empty list. */
+static void weights_far_apart(void)
+{
+	static const struct step {
+		enum { WAIT, SUBMIT, NEXT } what;
+		unsigned leaf; /* SUBMIT */
+		enum weir_op op;
+		uint32_t n; /* WAIT: ms; SUBMIT: cost in requests; NEXT: how many may pass */
+	} steps[] = {{SUBMIT, 1, WEIR_READ, 200}, {NEXT, .n = 3}, {SUBMIT, 1, WEIR_READ, 1},
+		{SUBMIT, 1, WEIR_FLUSH, 1}, {SUBMIT, 0, WEIR_READ, 200}, {NEXT, .n = 2},
+		{SUBMIT, 2, WEIR_WRITE, 1}, {SUBMIT, 1, WEIR_FLUSH, 1}, {SUBMIT, 2, WEIR_WRITE, 1},
+		{SUBMIT, 3, WEIR_FLUSH, 1}, {SUBMIT, 0, WEIR_FLUSH, 200}, {SUBMIT, 3, WEIR_READ, 1},
+		{NEXT, .n = 3}, {WAIT, .n = 1000}, {NEXT, .n = 8}, {WAIT, .n = 1000},
+		{NEXT, .n = 8}, {WAIT, .n = 1000}, {NEXT, .n = 8}};
+	static const double weight[] = {1 << 20, 1.0 / 1024, 1, 1.0 / 1024};
+	struct bench b = bench_new((struct weir_gate_config){.window = 1000});
+	weir_node leaves[4];
+	struct weir_req *out[8];
+	size_t passed = 0;
+
+	for (unsigned i = 0; i < 4; i++)
+		leaves[i] = leaf(&b, WEIR_ROOT, weight[i]);
+	buckets(&b, WEIR_ROOT,
+		&(struct weir_bucket_spec){.ops = WEIR_OPS(WEIR_READ), .rate = 1000, .size = 1}, 1);
+	for (const struct step *s = steps; s < steps + sizeof steps / sizeof *steps; s++) {
+		if (s->what == SUBMIT)
+			submit_cost(&b, leaves[s->leaf], s->op, 0, s->n);
+		else if (s->what == NEXT)
+			passed += weir_gate_next(b.g, b.now, out, s->n);
+		b.now += s->what == WAIT ? s->n * WEIR_MS : 0;
+	}
+	CHECK_INT(passed, b.n);
+	weir_gate_free(b.g);
+}
+
+/* A write that waited already when a bucket of reads was set above it waits for the window in bytes, and not for that
+ * bucket, too. */
+static void one_cause_at_a_time(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 9, .window_bytes = 1000});
+	weir_node small = leaf(&b, WEIR_ROOT, 1), reader = leaf(&b, WEIR_ROOT, 1),
+		  writer = leaf(&b, WEIR_ROOT, 1);
+
+	submit_op(&b, writer, WEIR_WRITE, 5000);
+	buckets(&b, WEIR_ROOT,
+		&(struct weir_bucket_spec){.unit = WEIR_UNIT_BYTES,
+			.ops = WEIR_OPS(WEIR_READ),
+			.rate = 100,
+			.size = 10},
+		1);
+	submit_op(&b, reader, WEIR_READ, 5000);
+	submit_op(&b, small, WEIR_READ, 3);
+	struct weir_req *r = pass(&b);
+
+	CHECK(r && r->tenant == small);
+	CHECK(!pass(&b));
+	b.now = WEIR_MS;
+	waits_for(&b, writer, WEIR_WAIT_WINDOW, writer);
+	struct weir_gate_stats s = stats(&b, writer);
+
+	CHECK_INT(s.wait_ns[WEIR_WAIT_WINDOW], WEIR_MS);
+	CHECK_INT(s.wait_ns[WEIR_WAIT_ABOVE], 0);
+	CHECK_INT(s.wait_ns[WEIR_WAIT_TURN], 0);
+	weir_gate_free(b.g);
+}
+
 int main(void)
 {
 	RUN(some_at_a_time);
@@ -338,5 +413,7 @@ int main(void)
 	RUN(a_class_before_the_stopped_rest);
 	RUN(one_above_the_other);
 	RUN(held_before_and_after);
+	RUN(weights_far_apart);
+	RUN(one_cause_at_a_time);
 	return 0;
 }

@@ -8,9 +8,9 @@ static struct weir_gate *g;
 static struct weir_req reqs[8];
 static unsigned n_reqs;
 
-static void begin(void)
+static void begin(enum weir_order order)
 {
-	struct weir_gate_config config = {.window = 1, .order = WEIR_FIFO};
+	struct weir_gate_config config = {.window = 1, .order = order};
 
 	n_reqs = 0;
 	CHECK_INT(weir_gate_new(&config, &g), 0);
@@ -62,7 +62,7 @@ static void done(weir_time now, struct weir_req *r)
 /* The R-token of `old` comes in shortly before the window has room; it is noticed later, as without the call. */
 static void token(bool asked)
 {
-	begin();
+	begin(WEIR_FIFO);
 	weir_node a = add(WEIR_ROOT, WEIR_RTOKENS, 10000, 1);
 	weir_node b = add(WEIR_ROOT, WEIR_RTOKENS, 10000, 1);
 	struct weir_req *inside = fill(a, 1), *old = submit(0, a, 1), *young;
@@ -83,7 +83,7 @@ static void token(bool asked)
  * the window has room the older one is next, and the group's bucket admits it. */
 static void group(bool asked)
 {
-	begin();
+	begin(WEIR_FIFO);
 	weir_node top = add(WEIR_ROOT, WEIR_HOLD, 10000, 3),
 		  other = add(WEIR_ROOT, WEIR_HOLD, 0, 0);
 	weir_node a = add(top, WEIR_HOLD, 5000, 1), b = add(top, WEIR_HOLD, 0, 0);
@@ -101,8 +101,38 @@ static void group(bool asked)
 	weir_gate_free(g);
 }
 
+/* A flush comes while a read is held, which is not held any more when the window has room: the flush goes first,
+ * whenever weir_gate_next was called. Once the read is not held, a flush that comes goes after it. */
+static void flush(unsigned asked, weir_time came, bool first)
+{
+	begin(WEIR_FAIR);
+	weir_node a = add(WEIR_ROOT, WEIR_HOLD, 10, 1), other = add(WEIR_ROOT, WEIR_HOLD, 0, 0);
+	struct weir_req *inside, *read, *control = &reqs[7];
+
+	done(0, fill(a, 1));
+	inside = fill(other, 1);
+	read = submit(10 * WEIR_MS, a, 1);
+	if (asked & 1)
+		CHECK(!next(15 * WEIR_MS));
+	*control = (struct weir_req){.tenant = a, .op = WEIR_FLUSH};
+	if (asked & 2)
+		CHECK(!next(came));
+	CHECK_INT(weir_gate_submit(g, came, &control, 1), 0);
+	if (asked & 4)
+		CHECK(!next(came + 10 * WEIR_MS));
+	if (asked & 8)
+		CHECK(!next(180 * WEIR_MS));
+	done(200 * WEIR_MS, inside);
+	CHECK(next(200 * WEIR_MS) == (first ? control : read));
+	weir_gate_free(g);
+}
+
 int main(void)
 {
+	for (unsigned asked = 0; asked < 16; asked++) {
+		flush(asked, 20 * WEIR_MS, true);
+		flush(asked, 150 * WEIR_MS, false);
+	}
 	for (unsigned asked = 0; asked < 2; asked++) {
 		token(asked);
 		group(asked);

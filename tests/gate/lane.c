@@ -107,7 +107,7 @@ static uint32_t check_first(struct model *m)
 	for (uint32_t i = 0; i < m->n; i++) {
 		double begin = (double)(int64_t)(m->e[i].entry.tag - m->l.now);
 
-		if (m->inside[i] && begin <= 0 &&
+		if (m->inside[i] && i != e && begin <= 0 &&
 			begin + 1.25 * m->due[i] + 1 < (double)ahead + width(m, e) - 1)
 			FAIL("%u, of tag %g and width %g, should go before %u, of %lld and %g", i,
 				begin, m->due[i], e, (long long)ahead, width(m, e));
@@ -227,6 +227,42 @@ static void allow(struct model *m, unsigned kinds)
 			CHECK_INT(ahead_of(m, i), before[i]);
 }
 
+/* The tags of the children that may be served, and of those that ceased to wait ahead of V, rounded to the slots of
+ * their groups; all relative to V, which is one of them. */
+struct among {
+	double least, most;
+};
+
+static void among(const struct model *m, struct among *a)
+{
+	for (uint32_t i = 0; i < m->n; i++) {
+		const struct lane_entry *entry = &m->e[i].entry;
+		double tag = (double)ahead_of(m, i);
+		double slot = m->inside[i] && entry->group != LANE_NONE ? width(m, i) : 1;
+
+		if (!(m->inside[i] ? allowed(m, i) : m->l.past && entry->next == m->l.past_id))
+			continue;
+		a->least = fmin(a->least, tag - slot);
+		a->most = fmax(a->most, tag + slot);
+	}
+}
+
+/* Serve e. V moves to the mean of the tags and on by the service at most: so it stays among them. */
+static void serve_among(struct model *m, uint32_t e, double cost)
+{
+	struct among a = {0};
+	uint64_t was = m->l.now;
+	double moved = 1.01 * step(m, e); /* (weights are rounded) */
+
+	among(m, &a);
+	serve(m, e, cost);
+	double v = (double)(int64_t)(m->l.now - was);
+
+	if (v < a.least - 1 || v > a.most + moved + 1)
+		FAIL("V moved by %g, a service by %g, and the tags are from %g to %g", v, moved,
+			a.least, a.most);
+}
+
 static void banks_case(unsigned n, unsigned rounds)
 {
 	static struct model m;
@@ -238,8 +274,12 @@ static void banks_case(unsigned n, unsigned rounds)
 		unsigned without = law_chance(0.3) ? 0 : (unsigned)law_below(LANE_BANKS);
 
 		if (!m.inside[e] && law_chance(0.5)) {
+			double weight = law_log(1.0 / 1024, 1 << 20);
+
+			if (m.weight[e] > 0)
+				lane_reweigh(&m.l, &m.h, &m.e[e].entry, m.weight[e], weight);
 			m.e[e].entry.without = without & LANE_KINDS;
-			join(&m, e, ceil(law_log(1, most)), law_log(1.0 / 1024, 1 << 20));
+			join(&m, e, ceil(law_log(1, most)), weight);
 		} else if (m.inside[e] && law_chance(0.05)) {
 			leave(&m, e);
 		} else if (m.inside[e] && law_chance(0.2)) {
@@ -253,7 +293,7 @@ static void banks_case(unsigned n, unsigned rounds)
 			allow(&m, (unsigned)law_between(1, LANE_KINDS));
 		e = check_first_allowed(&m);
 		if (e != LANE_NIL && law_chance(0.8))
-			serve(&m, e, ceil(law_log(1, most)));
+			serve_among(&m, e, ceil(law_log(1, most)));
 	}
 	for (uint32_t e = 0; e < m.n; e++)
 		if (m.inside[e])

@@ -27,6 +27,7 @@ struct world {
 	unsigned nodes_most;
 	bool fractional; /* fractional windows, too: then only bounds of them are known */
 	bool bytes;      /* a window in bytes, too */
+	bool steep;      /* weights as far apart as they may be, at inner nodes, too */
 	double busy;     /* probability that time stands still between operations */
 };
 
@@ -84,6 +85,9 @@ static void op_add(struct world *w)
 	}
 	CHECK(!p->leaf || ref_queued(p) == 0);
 	ref_add(w->ref, parent, node);
+	if (w->steep)
+		law_knob(w->g, w->now, node, WEIR_KNOB_WEIGHT,
+			law_chance(0.5) ? 1.0 / 1024 : law_log(1, 1 << 20));
 }
 
 static void op_remove(struct world *w)
@@ -431,6 +435,7 @@ static void run_case(unsigned number, unsigned steps)
 	w->nodes_most = (unsigned)law_between(4, number % 7 == 0 ? 120 : 16);
 	w->fractional = number % 4 == 3;
 	w->bytes = config.window_bytes;
+	w->steep = number % 6 == 4;
 	w->busy = rng_double(&law_rng);
 	w->now = law_chance(0.2) ? INT64_C(3155760000) * WEIR_SEC : 0; /* a hundred years */
 	for (unsigned i = 0; i < REQUESTS; i++)
@@ -439,6 +444,15 @@ static void run_case(unsigned number, unsigned steps)
 	ref_init(&ref, &config);
 	while (ref.n_nodes < w->nodes_most / 2 + 1)
 		op_add(w);
+	if (w->steep) { /* and some kinds are held again and again */
+		struct weir_bucket_spec s = any_bucket(false);
+
+		s.ops = (uint8_t)law_between(1, 15);
+		turn(w,
+			&(struct weir_knob){
+				.kind = WEIR_KNOB_BUCKETS, .buckets = &s, .n_buckets = 1},
+			1);
+	}
 	for (unsigned i = 0; i < steps; i++)
 		step(w);
 	drain(w);
