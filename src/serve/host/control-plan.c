@@ -27,8 +27,7 @@
 #define ANSWER    (5 * WEIR_SEC)
 #define PLAN_FILE "cluster-plan.json"
 #define DUMP                                                                                       \
-	(JSON_REAL_PRECISION(15) |                                                                 \
-		JSON_COMPACT) /* as often as it is read and written, it is the same; as in plan/kept.c */
+	JSON_COMPACT /* as often as it is read and written, it is the same; as in plan/kept.c */
 
 struct control_asking {
 	struct control_asking *next;

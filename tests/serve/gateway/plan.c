@@ -2,11 +2,13 @@
 /* plan: a plan's file is read or refused with the reason; what is not true of a policy any more is named; claims. */
 #include "serve/gateway/note.h"
 #include "serve/gateway/plan.h"
+#include "serve/gateway/plan/kept.h"
 #include "policy-parse.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
 #define ONES  "1111111111111111111111111111111111111111111111111111111111111111"
@@ -54,6 +56,37 @@ static void test_read(void)
 	CHECK_NEAR(t->stages[0].claim.profile[1].rate, 1e8, 1);
 	CHECK_NEAR(t->stages[0].claim.profile[1].size, 2e7, 1);
 	gateway_plan_drop(p);
+}
+
+/* What is kept over a restart is the plan to the last bit. */
+static void test_kept(void)
+{
+	static const char third[] =
+		HEAD "{\"name\": \"g/a\", " SLO
+		     "\"stages\": [{\"name\": \"d\", \"unit\": \"time\", \"priority\": 3, "
+		     "\"buckets\": [[0.33333333333333331, 0.30000000000000004]]}]}]}";
+	char folder[] = "/tmp/weir-plan-XXXXXX", path[64];
+	struct gateway_plan *before = read_plan(third), *after;
+	struct weir_err err;
+	uint64_t number;
+
+	CHECK(mkdtemp(folder));
+	CHECK_INT(plan_kept_write(folder, "plan.json",
+			  &(struct plan_kept){
+				  .number = 7, .digest = "", .tenants = "", .text = third},
+			  &err),
+		0);
+	CHECK_INT(plan_kept_read(folder, "plan.json", &number, &after, &err), 0);
+	CHECK_INT(number, 7);
+	const struct weir_bucket_spec *a = before->tenants[0].stages[0].claim.profile,
+				      *b = after->tenants[0].stages[0].claim.profile;
+
+	CHECK(a->rate == b->rate && a->size == b->size);
+	gateway_plan_drop(before);
+	gateway_plan_drop(after);
+	snprintf(path, sizeof(path), "%s/plan.json", folder);
+	unlink(path);
+	rmdir(folder);
 }
 
 static void test_refused(void)
@@ -193,6 +226,7 @@ static void test_many(void)
 int main(void)
 {
 	RUN(test_read);
+	RUN(test_kept);
 	RUN(test_refused);
 	RUN(test_untrue);
 	RUN(test_many);

@@ -45,7 +45,7 @@ static int read_digest(const json_t *root, const char *key, char ret[GATEWAY_DIG
 
 static int read_plan(const json_t *from, struct gateway_plan **ret)
 {
-	char *text = json_dumps(from, JSON_REAL_PRECISION(15) | JSON_COMPACT);
+	char *text = json_dumps(from, JSON_COMPACT);
 	struct weir_err ignored;
 	int rc = text ? gateway_plan_read(text, strlen(text), ret, &ignored) : -ENOMEM;
 
