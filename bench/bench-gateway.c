@@ -20,6 +20,7 @@
  *         them to end.
  */
 #include "bench/bench.h"
+#include "bench/bench-local.h"
 #include "bench/bench-site.h"
 #include "bench/bench-slow.h"
 #include "load/load.h"
@@ -198,7 +199,7 @@ static int start_server(
 	bool proxy = which == SITE_PROXY || which == SITE_NBDKIT_PROXY;
 	int r = 0;
 
-	if (all->up[which])
+	if (all->up[which] || which == SITE_LOCAL)
 		return 0;
 	if (proxy)
 		r = start_server(s, SITE_UPSTREAM, pin, all, err);
@@ -224,12 +225,35 @@ static int prepare(struct site *s, const struct entry *e, const struct plan *pla
 		: s->missing[e->server] ? -ENOENT
 					: start_server(s, e->server, !plan->unpinned, all, err);
 
-	if (r == 0) {
+	if (r == 0 && e->server != SITE_LOCAL) {
 		make_jobs(s, e, plan, j);
 		r = fill_regions(j, err);
 	}
 	free(j);
 	return r == -ENOENT && !site_ours(e->server) ? 0 : r;
+}
+
+/* Read SITE_FILE's file directly. */
+static int measure_local(
+	const struct site *s, const struct plan *p, struct outcome *ret, struct weir_err *err)
+{
+	struct weir_hist latency;
+	weir_time cpu;
+	char path[128];
+
+	site_file(s, path, sizeof(path));
+	int r = local_run(&(struct local_load){.path = path,
+				  .region = SITE_REGION,
+				  .size = p->size,
+				  .core = s->pin ? CLIENT_CORE : -1,
+				  .duration = p->duration},
+		&latency, &cpu, err);
+
+	if (r == 0)
+		*ret = (struct outcome){.p50 = (double)weir_hist_percentile(&latency, 50) / 1000,
+			.p99 = (double)weir_hist_percentile(&latency, 99) / 1000,
+			.cpu = (double)cpu / 1000 / (double)latency.count};
+	return r;
 }
 
 static int measure_once(struct site *s, const struct entry *e, const struct plan *plan,
@@ -264,10 +288,12 @@ static bool server_ended(struct peer *p)
 static int measure_server(struct site *s, const struct entry *e, const struct plan *plan,
 	struct running *all, struct outcome *ret, struct weir_err *err)
 {
-	int r = measure_once(s, e, plan, all, ret, err);
+	int r = e->server == SITE_LOCAL ? measure_local(s, plan, ret, err)
+					: measure_once(s, e, plan, all, ret, err);
 
 	for (unsigned i = 0; r < 0 && i < RESTARTS; i++) {
-		if (site_ours(e->server) || !server_ended(&all->peers[e->server]))
+		if (site_ours(e->server) || e->server == SITE_LOCAL ||
+			!server_ended(&all->peers[e->server]))
 			return r;
 		all->up[e->server] = false;
 		r = prepare(s, e, plan, all, err);
@@ -326,15 +352,14 @@ static int run_turn(struct site *s, const struct scene *c, const struct plan *pl
 	for (size_t k = 0; k < c->n; k++) {
 		size_t i = back ? c->n - 1 - k : k;
 		struct outcome o = {.iops = 0};
-		int r = all->up[c->entries[i].server]
-				? measure_server(s, &c->entries[i], plan, all, &o, err)
-				: 0;
+		bool there = all->up[c->entries[i].server] || c->entries[i].server == SITE_LOCAL;
+		int r = there ? measure_server(s, &c->entries[i], plan, all, &o, err) : 0;
 		const double figures[FIGURES] = {o.iops / 1000, o.bytes / 1e9, o.cpu, o.p50, o.p99};
 
 		if (r < 0)
 			return r;
 		memcpy(now[i], figures, sizeof(figures));
-		for (size_t f = 0; f < FIGURES && all->up[c->entries[i].server]; f++)
+		for (size_t f = 0; f < FIGURES && there; f++)
 			bench_sample(&to->of[i][f], figures[f]);
 	}
 	for (size_t i = 0; c->rows[i].name; i++) {
@@ -463,11 +488,14 @@ static const struct scene scenes[] = {
 	FILE_SCENE("cached file, 64 KiB writes, QD32", .jobs = 1, .size = 64 << 10, .writes = true),
 	/* The cost of being there: a request at a time on a file, through Weir and through QEMU's own NBD server. */
 	{.plan = {.jobs = 1, .depth = 1},
-		.entries = {{.server = SITE_FILE}, {.server = SITE_QEMU}},
-		.n = 2,
+		.entries = {{.server = SITE_FILE}, {.server = SITE_QEMU}, {.server = SITE_LOCAL}},
+		.n = 3,
 		.rows = {{"p50 of QD1 on a file", P50, 0, "qemu-nbd", 1, "<= +15 us"},
 			{"  p99", P99, 0, "qemu-nbd", 1, NULL},
-			{"  CPU a request", CPU, 0, "qemu-nbd", 1, NULL}}},
+			{"  CPU a request", CPU, 0, "qemu-nbd", 1, NULL},
+			{.name = "  the file itself: p50", .figure = P50, .of = 2},
+			{.name = "  the file itself: p99", .figure = P99, .of = 2},
+			{.name = "  the file itself: CPU a request", .figure = CPU, .of = 2}}},
 	{.plan = {.jobs = 1},
 		.entries = {{.server = SITE_GATED}, {.server = SITE_GATED, .slow = SLOW},
 			{.server = SITE_NBDKIT}, {.server = SITE_NBDKIT, .slow = SLOW}},

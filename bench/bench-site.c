@@ -75,6 +75,11 @@ void site_socket(const struct site *s, enum site_server which, char *ret, size_t
 	snprintf(ret, len, "%s/%s.sock", s->dir, servers[which].name);
 }
 
+void site_file(const struct site *s, char *ret, size_t len)
+{
+	snprintf(ret, len, "%s/file.img", s->dir);
+}
+
 static void write_exports(const struct server *v, const char *back, FILE *f)
 {
 	if (v->volumes)
@@ -173,7 +178,7 @@ int site_start(
 
 bool site_ours(enum site_server which)
 {
-	return strcmp(servers[which].argv[0], "weir") == 0;
+	return servers[which].argv[0] && strcmp(servers[which].argv[0], "weir") == 0;
 }
 
 bool site_divided(enum site_server which)

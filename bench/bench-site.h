@@ -37,6 +37,7 @@ enum site_server {
 	SITE_NBDKIT_FILE,  /* nbdkit on a file */
 	SITE_VOLUMES, /* SITE_MOST volumes of SITE_SMALL bytes with a tenant each, behind one gate */
 	SITE_VOLUME,  /* one volume of as many bytes, and one tenant */
+	SITE_LOCAL,   /* no server: SITE_FILE's file, read directly */
 	SITE_SERVERS
 };
 
@@ -52,6 +53,8 @@ int site_new(struct site *s, struct weir_err *err);
  * too) or a negative errno. Start the upstream of a proxy first. pin: on SITE_CORE. */
 int site_start(
 	struct site *s, enum site_server which, bool pin, struct peer *ret, struct weir_err *err);
+/* Write the path of the file of SITE_FILE. */
+void site_file(const struct site *s, char *ret, size_t len);
 void site_socket(const struct site *s, enum site_server which, char *ret, size_t len);
 bool site_ours(enum site_server which);
 bool site_divided(enum site_server which);    /* has an export for each job */
