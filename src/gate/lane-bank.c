@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/lane-impl.h"
 
+/* A tag may be 2^62 ahead of V, V that far from the origin of sums, and a slot 2^60 wide. */
+__extension__ typedef __int128 lane_distance;
+
 void lane_weigh_bank(struct lane *l, unsigned without, int64_t weight, int64_t ahead)
 {
 	struct lane_bank *bank = &l->bank[without];
 	bool frozen = lane_frozen(l, without);
+	lane_distance from_origin = ahead;
 
 	bank->weight += weight;
 	bank->n += weight > 0 ? 1 : UINT32_MAX;
-	ahead += frozen ? 0 : (int64_t)(l->now - l->origin);
-	bank->ahead = bank->n ? bank->ahead + (double)weight * (double)ahead : 0;
+	from_origin += frozen ? 0 : (int64_t)(l->now - l->origin);
+	bank->ahead = bank->n ? bank->ahead + (double)weight * (double)from_origin : 0;
 	l->weight += frozen ? 0 : weight;
 }
 
@@ -24,7 +28,7 @@ void lane_banks_stay(struct lane *l, int64_t move)
 
 void lane_bound(struct lane *l, const struct lane_entry *entry)
 {
-	int64_t least = 0, most = 0;
+	lane_distance least = 0, most = 0;
 	double weight = (double)(l->weight - l->past);
 
 	if (entry) {
@@ -35,8 +39,8 @@ void lane_bound(struct lane *l, const struct lane_entry *entry)
 	}
 	for (uint64_t left = l->active; left; left &= left - 1) {
 		const struct lane_group *q = &l->groups[__builtin_ctzll(left)];
-		int64_t start = (int64_t)(q->start - l->now);
-		int64_t end = start + ((int64_t)lane_slots(q) << q->shift);
+		lane_distance start = (int64_t)(q->start - l->now);
+		lane_distance end = start + ((lane_distance)lane_slots(q) << q->shift);
 
 		least = start < least ? start : least;
 		most = end > most ? end : most;
