@@ -143,8 +143,13 @@ void lane_emptied(struct lane *l, unsigned id, unsigned slot)
 
 void lane_settle_back(struct lane *l)
 {
-	if (__builtin_expect(l->banked, 0))
+	if (__builtin_expect(l->banked, 0)) {
 		lane_bound(l, NULL);
+		if (!l->weight) { /* all are frozen: V stands */
+			l->owed = 0;
+			return;
+		}
+	}
 	int64_t least = (int64_t)(l->floor - l->now);
 	double weight = (double)l->weight, back = l->owed / weight;
 	int64_t move =
