@@ -58,7 +58,7 @@ static void test_read(void)
 	gateway_plan_drop(p);
 }
 
-/* What is kept over a restart is the plan to the last bit. */
+/* A plan that was kept over a restart equals the applied one to the last bit. */
 static void test_kept(void)
 {
 	static const char third[] =
