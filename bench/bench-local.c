@@ -4,13 +4,13 @@
 #include "base/no-memory.h"
 #include "base/rng.h"
 #include "bench/bench.h"
+#include "serve/loop/loop.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 struct local_run {
@@ -21,19 +21,11 @@ struct local_run {
 	weir_time cpu;
 };
 
-static weir_time local_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * WEIR_SEC + t.tv_nsec;
-}
-
 static void *read_for_a_while(void *arg)
 {
 	struct local_run *run = arg;
 	const struct local_load *l = run->load;
-	weir_time now = local_clock(), end = now + l->duration, cpu = bench_cpu_clock();
+	weir_time now = loop_clock(), end = now + l->duration, cpu = bench_cpu_clock();
 	struct rng rng;
 
 	rng_init(&rng, 1, "local");
@@ -43,7 +35,7 @@ static void *read_for_a_while(void *arg)
 
 		if (pread(run->fd, run->data, l->size, at) != (ssize_t)l->size)
 			run->rc = errno ? -errno : -EIO;
-		now = local_clock();
+		now = loop_clock();
 		weir_hist_record(run->latency, (uint64_t)(now - began));
 	}
 	run->cpu = bench_cpu_clock() - cpu;
