@@ -38,6 +38,7 @@ struct http {
 	size_t n_connections, n_tcp;
 	struct http_later *laters;
 	const atomic_uint *crowd;
+	bool ending; /* requests are refused, since replies cannot be deferred any more */
 	bool paused; /* accepting is paused until the timer: no file descriptors left */
 	char token[HTTP_TOKEN_MAX + 1];
 	http_handler *handler;
@@ -51,7 +52,7 @@ void http_run_soon(struct http *h);
 
 /* ---- http-request.c */
 
-/* Release all deferred requests: their connections continue, with an error. */
+/* The end: release all deferred requests, whose connections continue with an error, and refuse others from now on. */
 void http_drop_laters(struct http *h);
 
 int http_token_read(struct http *h, const char *file, struct weir_err *err);

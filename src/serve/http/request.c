@@ -401,6 +401,7 @@ void http_answer(struct http_later *l, struct http_reply *r)
 
 void http_drop_laters(struct http *h)
 {
+	h->ending = true;
 	for (struct http_later *l = h->laters, *next; l; l = next) {
 		struct exchange *x = l->exchange;
 
@@ -442,7 +443,9 @@ enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *pat
 		*n = 0;
 		return taken;
 	}
-	if (!x->answered) {
+	if (h->ending && !x->answered) {
+		x->reply = (struct http_reply){.status = MHD_HTTP_SERVICE_UNAVAILABLE};
+	} else if (!x->answered) {
 		q = (struct http_request){.method = method,
 			.path = path,
 			.body = x->body ? x->body : "",

@@ -523,6 +523,32 @@ static void answers_later(void)
 	close(other);
 }
 
+/* Requests that are read while the server ends are refused: a connection that waits for its reply must not be left. */
+static void asks_at_the_end(void)
+{
+	static const char text[] = "GET /later HTTP/1.1\r\nHost: x\r\n\r\n";
+	const char *list[] = {unix_address};
+	struct http_later *waits;
+	struct weir_err err;
+	int first, second;
+
+	CHECK_INT(start(list, 1, NULL, &err), 0);
+	first = dial(unix_address);
+	second = dial(unix_address);
+	rounds(5);
+	CHECK_INT(send(first, text, strlen(text), 0), strlen(text));
+	rounds(5);
+	waits = later;
+	CHECK(waits);
+	later = NULL;
+	CHECK_INT(send(second, text, strlen(text), 0), strlen(text));
+	http_free(h);
+	CHECK(!later);
+	http_answer(waits, &(struct http_reply){.status = 200});
+	close(first);
+	close(second);
+}
+
 /* A handler answers a deferred request itself; the connection's next request waits for its reply all the same. */
 static void answers_in_handler(void)
 {
@@ -603,6 +629,7 @@ int main(void)
 	RUN(streams);
 	RUN(head_of_a_stream);
 	RUN(answers_later);
+	RUN(asks_at_the_end);
 	RUN(answers_in_handler);
 	RUN(too_many);
 	RUN(where);
