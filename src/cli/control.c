@@ -12,7 +12,7 @@
 
 extern const struct verb verb_control;
 
-enum { LISTEN, API, TOKEN_FILE, NAME, PIDFILE, LOG_LEVEL, LOG_JSON, CHECK, N_OPTIONS };
+enum { LISTEN, API, TOKEN_FILE, NAME, PIDFILE, LOG_LEVEL, LOG_JSON, CHECK, NO_CONFINE, N_OPTIONS };
 static const struct opt options[] = {
 	[LISTEN] = {"listen", 'l', "ADDRESSES",
 		"tcp:HOST:PORT or unix:PATH, several by commas; else the policy's"},
@@ -25,6 +25,7 @@ static const struct opt options[] = {
 	[LOG_LEVEL] = {"log-level", 0, "LEVEL", "error, warning, info or debug; else the policy's"},
 	[LOG_JSON] = {"log-json", 0, NULL, "log one JSON object per line"},
 	[CHECK] = {"check", 0, NULL, "only check whether FILE is valid; open nothing"},
+	[NO_CONFINE] = {"no-confine", 0, NULL, STAY_NO_CONFINE},
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
@@ -52,13 +53,15 @@ static int reread(void *arg, struct weir_policy **ret_policy, char **ret_text, s
 	return read_policy(arg, ret_policy, ret_text, err);
 }
 
-static int run_control(struct control *l, const char *pidfile)
+static int run_control(struct control *l, const char *pidfile, bool confined)
 {
 	struct weir_err err;
 	int rc = pidfile ? stay_pidfile(pidfile, &err) : 0;
 
 	if (rc < 0)
 		return control_fail(rc, &err);
+	if (confined)
+		stay_confine();
 	rc = control_run(l);
 	if (pidfile)
 		unlink(pidfile);
@@ -91,7 +94,7 @@ static int start_control(
 	rc = control_new(p, o, &l, &err);
 	if (rc < 0)
 		return control_fail(rc, &err);
-	status = run_control(l, values[PIDFILE]);
+	status = run_control(l, values[PIDFILE], !values[NO_CONFINE]);
 	control_free(l);
 	return status;
 }

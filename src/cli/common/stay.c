@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/field.h"
 #include "cli/common/stay.h"
+#include "serve/loop/confine.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -61,6 +62,14 @@ void stay_log(int level, const struct weir_policy *p, bool json)
 {
 	log_open(level >= 0 ? (enum log_level)level : (enum log_level)p->log_level,
 		json || p->log_form == WEIR_POLICY_LOG_JSON ? LOG_FORM_JSON : LOG_FORM_TEXT);
+}
+
+void stay_confine(void)
+{
+	struct weir_err err;
+
+	if (confine(&err) < 0)
+		log_event(LOG_LEVEL_INFO, "not-confined", "why", err.text, NULL);
 }
 
 int stay_pidfile(const char *path, struct weir_err *err)

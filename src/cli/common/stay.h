@@ -21,4 +21,6 @@ int stay_addresses(const struct verb *v, const char *option, const char *text, s
  * above. */
 int stay_level(const struct verb *v, const char *text, int *ret_level);
 void stay_log(int level, const struct weir_policy *p, bool json); /* open the log */
+#define STAY_NO_CONFINE "keep all system calls and core files, for debuggers"
+void stay_confine(void); /* see serve/loop/confine.h; a failure is logged */
 int stay_pidfile(const char *path, struct weir_err *err);

@@ -39,6 +39,7 @@ enum {
 	LOG_JSON,
 	CHECK,
 	LAB,
+	NO_CONFINE,
 	N_OPTIONS
 };
 static const struct opt options[] = {
@@ -63,6 +64,7 @@ static const struct opt options[] = {
 	[LOG_JSON] = {"log-json", 0, NULL, "log one JSON object per line"},
 	[CHECK] = {"check", 0, NULL, "only check whether FILE could be served; open nothing"},
 	[LAB] = {"lab", 0, NULL, "accept the policy's keys for experiments"},
+	[NO_CONFINE] = {"no-confine", 0, NULL, STAY_NO_CONFINE},
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
 
@@ -192,13 +194,15 @@ static int serve_fail(int code, const struct weir_err *err)
 	return code == -EINVAL ? 2 : 1;
 }
 
-static int run_gateway(struct gateway *g, const char *pidfile)
+static int run_gateway(struct gateway *g, const char *pidfile, bool confined)
 {
 	struct weir_err err;
 	int rc = pidfile ? stay_pidfile(pidfile, &err) : 0;
 
 	if (rc < 0)
 		return serve_fail(rc, &err);
+	if (confined)
+		stay_confine();
 	rc = gateway_run(g);
 	if (pidfile)
 		unlink(pidfile);
@@ -266,7 +270,8 @@ static int start_gateway(struct setup *s, struct serve_policy *p, const char *co
 		return serve_fail(rc, &err);
 	gateway_reader(g, files_read_beside, NULL);
 	rc = start_api(s, g, values, &api, &err);
-	status = rc < 0 ? serve_fail(rc, &err) : run_gateway(g, values[PIDFILE]);
+	status = rc < 0 ? serve_fail(rc, &err)
+			: run_gateway(g, values[PIDFILE], !values[NO_CONFINE]);
 	api_stop(api);
 	gateway_free(g);
 	return status;
