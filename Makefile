@@ -84,8 +84,11 @@ install: build-all ## into DESTDIR and prefix (/usr/local)
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 	@echo "installed into $(DESTDIR)$(PREFIX)"
 
+deb: deps ## Debian packages of the last commit, in out/deb
+	@tools/deb
+
 clean: ## remove the builds
 	rm -rf build build-clang build-asan build-fuzz out
 
-.PHONY: all help deps demo test soak lint bench results house fuzz format format-check install clean \
+.PHONY: all help deps demo test soak lint bench results house fuzz deb format format-check install clean \
 	build-all build-clang-all build-asan-all build-fuzz-all
