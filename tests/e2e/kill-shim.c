@@ -18,7 +18,7 @@ static void count(void)
 
 	if (want && sscanf(want, "%4095s %d", file, &n) == 2 && access(file, F_OK) == 0 &&
 		atomic_fetch_add(&calls, 1) + 1 == n)
-		kill(getpid(), SIGKILL);
+		raise(SIGKILL); /* kill(2) is not among the calls that a confined gateway may make */
 }
 
 #define COUNTED(result, name, parameters, arguments)                                               \
