@@ -268,8 +268,25 @@ refused("over the capacity of 'disk', 1k iops", "set", "mins/min-1.min", "1100 i
 refused("over the capacity of 'disk', 500 iops", "set", "disk.capacity", "500 iops")
 refused("below the mins of its children", "set", "mins.max", "100 iops")
 refused("over the capacity", "set", "few.min", "600 iops")
-open("more.yaml", "w").write(open("weir.yaml").read().replace("min: 600 iops", "min: 1100 iops"))
-refused("over the capacity of 'disk', 1k iops", "policy", "apply", "more.yaml")
+
+# a new policy is put in force as a start would do it: as many mins as fit, and those that do not are named
+text = open("weir.yaml").read()
+
+
+def apply(min_, *has):
+    open("more.yaml", "w").write(text.replace("min: 600 iops", f"min: {min_}"))
+    got = weir("policy", "apply", "more.yaml")
+    check(not got.returncode, f"a policy with min {min_} is accepted: {got.stderr}")
+    for one in has:
+        check(one in got.stdout, f"its answer has '{one}': {got.stdout}")
+
+
+apply("1100 iops", "mins/min-1: its min is not in force: ", "over the capacity of 'disk', 1k iops", "weight only")
+check(mins() == {"min-1": 0, "min-2": 0}, f"a min for which there is never room: {mins()}")
+apply("300 iops")
+check(mins() == {"min-1": 300, "min-2": 300}, f"mins that fit: {mins()}")
+apply("600 iops", "mins/min-2: its min is not in force: ")
+check(mins() == {"min-1": 600, "min-2": 0}, f"one of two mins fits: {mins()}")
 add("min-3", "most")
 check(mins() == {"min-1": 600, "min-2": 0, "min-3": 350}, f"a smaller min after one that does not fit: {mins()}")
 refused("is below its min, 600 iops", "volume", "set", "min-3", "--class", "cap")

@@ -28,7 +28,7 @@ struct gateway_layers { /* of a version that is not complete yet; zero it */
 	struct gateway_profiles profiles;
 	struct gateway *gateway;
 	struct gateway_instances *instances; /* of the change; NULL: none */
-	bool strict; /* a change that was asked for: refuse it rather than take a min in force away */
+	bool strict; /* a change of one value or volume: refuse it rather than take a min in force away */
 };
 
 void gateway_layers_free(struct gateway_layers *v);

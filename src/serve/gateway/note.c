@@ -95,6 +95,14 @@ static bool same_matches(const struct weir_tenant *a, const struct weir_tenant *
 	return true;
 }
 
+/* Note a tenant of a template that has no min any more, as there is no room for it. */
+static void min_of(struct changes *c, const struct weir_tenant *was, const struct weir_tenant *is)
+{
+	if (is->min_off && !(was && was->min_off))
+		gateway_note_add(next(c), "%s: its min is not in force: %s; it has its weight only",
+			is->path, is->min_off);
+}
+
 static void tenants(struct changes *c)
 {
 	static const char *const keys[] = {"weight", "min", "max", "burst", "slo"};
@@ -105,8 +113,10 @@ static void tenants(struct changes *c)
 
 		if (was < 0) {
 			gateway_note_add(next(c), "%s: a new tenant", t->path);
+			min_of(c, NULL, t);
 			continue;
 		}
+		min_of(c, &c->from->tenants[was], t);
 		for (size_t k = 0; k < sizeof(keys) / sizeof(*keys); k++)
 			key_of(c, t->path, keys[k]);
 		if (!same_matches(&c->from->tenants[was], t))

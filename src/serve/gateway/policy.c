@@ -391,7 +391,7 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 		[CHANGE_VOLUME] = make_volume,
 	};
 	struct gateway_layers v = {
-		.gateway = g, .instances = &c->instances, .strict = c->kind != CHANGE_REFRESH};
+		.gateway = g, .instances = &c->instances, .strict = c->kind == CHANGE_SET || c->kind == CHANGE_VOLUME};
 	int rc;
 
 	if (c->kind == CHANGE_PLAN) {
