@@ -108,6 +108,28 @@ has stdout 404
 api POST /v1/volumes/vm-20
 has stdout 405
 
+# ---- a volume that is created is empty: a file that was there before is a conflict, whatever its size and class
+
+truncate -s 1M vm/50.part
+printf data | dd of=vm/50.part conv=notrunc status=none
+mv vm/50.part vm/50.raw
+until_ok there vm-50
+for name in vm-50 db; do
+	run 1 weir volume create nvme0 $name --size "$(nbdinfo --size "$(uri $name)")B"
+	has stderr "volume '$name' exists: resource nvme0, file:$here/"
+	has stderr "(with data from before)"
+	has stderr "asked for: resource nvme0, a new file, "
+done
+run 0 weir volume add nvme0 vm-50 "file:$here/vm/50.raw" # the same volume
+api PUT /v1/volumes/vm-50 '{"resource": "nvme0", "size": 1048576}'
+has stdout "with data from before"
+has stdout 409
+test "$(head -c 4 vm/50.raw)" = data || fail "a file that was there before has other data"
+run 0 weir volume rm --keep vm-50
+run 1 weir volume create nvme0 vm-50 --size 1MiB
+has stderr "volume 'vm-50': $here/vm/50.raw exists, with 1 MiB; asked for: a new file of 1 MiB"
+rm vm/50.raw
+
 # ---- a class that the policy does not have
 
 for verb in "create nvme0 vm-40 --size 1M" "add nvme0 n40 file:$here/old.raw" "set vm-17"; do

@@ -72,6 +72,20 @@ static int link_new(int dir, int fd, const char *hidden, const char *file)
 	return fsync(dir);
 }
 
+/* Another file has the name already: name both. */
+static int say_exists(struct gateway_change *c)
+{
+	char is[32] = "?", asked[32];
+	struct stat st;
+
+	if (lstat(c->made, &st) == 0)
+		weir_units_show_size((uint64_t)st.st_size, is, sizeof(is));
+	weir_units_show_size(c->volume.size, asked, sizeof(asked));
+	return weir_err_set(&c->err, -EBUSY,
+		"volume '%s': %s exists, with %s; asked for: a new file of %s", c->volume.name,
+		c->made, is, asked);
+}
+
 /* Make a sparse file; first write down the volume that it is. */
 static int create_file(struct gateway *g, struct gateway_change *c, const struct weir_folder *f,
 	const char *file, struct extras *list)
@@ -95,7 +109,7 @@ static int create_file(struct gateway *g, struct gateway_change *c, const struct
 		c->draft.kept_extras = rc == 0;
 	}
 	if (rc == 0 && link_new(dir, fd, hidden, file) < 0)
-		rc = fail(&c->err, c->made);
+		rc = errno == EEXIST ? say_exists(c) : fail(&c->err, c->made);
 	if (fd >= 0) {
 		unlinkat(dir, hidden, 0);
 		close(fd);
@@ -299,24 +313,26 @@ static bool differ(const char *asked, const char *is)
 	return asked && (!is || strcmp(asked, is) != 0);
 }
 
-/* The same parameters, as far as they are stated; else a conflict that names both. */
-static int compare(const struct there *t, struct gateway_change *c)
+/* The same parameters, as far as they are stated; else a conflict that names both. A request with a size alone is for a new
+ * file: a volume with another one is not the same, whatever its size. */
+static int compare(const struct there *t, struct gateway_change *c, const struct extras *list)
 {
 	const struct gateway_volume_request *q = &c->volume;
+	const struct extra *e = extras_find(list, q->name);
+	bool old = q->size && !q->back && !(e && e->kind == EXTRA_MADE);
 	uint64_t size = t->volume ? t->volume->size : 0;
 	char is[32], asked[32];
 
 	c->same = true;
-	if (!differ(q->resource, t->resource) && !differ(q->back, t->export_->back) &&
+	if (!old && !differ(q->resource, t->resource) && !differ(q->back, t->export_->back) &&
 		!differ(q->class_, t->export_->class_) && (!q->size || q->size == size))
 		return 0;
 	weir_units_show_size(size, is, sizeof(is));
 	weir_units_show_size(q->size, asked, sizeof(asked));
 	return weir_err_set(&c->err, -EBUSY,
-		"volume '%s' exists: resource %s, %s, %s, class %s; asked for: resource %s, %s, "
-		"%s, "
-		"class %s",
-		q->name, t->resource, t->export_->back, is,
+		"volume '%s' exists: resource %s, %s%s, %s, class %s; asked for: resource %s, %s, "
+		"%s, class %s",
+		q->name, t->resource, t->export_->back, old ? " (with data from before)" : "", is,
 		t->export_->class_ ? t->export_->class_ : "none", q->resource ? q->resource : "any",
 		q->back ? q->back : "a new file", q->size ? asked : "any size",
 		q->class_ ? q->class_ : "any");
@@ -483,7 +499,7 @@ int gateway_volume_edit(struct gateway *g, struct gateway_change *c, struct extr
 		return remove_one(g, c, list);
 	if (c->volume.op == VOLUME_CHANGE)
 		return change(g, c, list);
-	return find(g, c->volume.name, &t) ? compare(&t, c) : add(g, c, list);
+	return find(g, c->volume.name, &t) ? compare(&t, c, list) : add(g, c, list);
 }
 
 /* ---- the layer */
