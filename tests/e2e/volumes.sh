@@ -153,7 +153,29 @@ has stderr "absent.raw: "
 sed 's/file:d.raw/file:a.raw/' more.yaml >bad.yaml
 run 2 weir policy apply bad.yaml
 has stderr "bad.yaml:9:9: volume 'd': "
-has stderr "a.raw: is the file of volume 'a'"
+has stderr "a.raw is the file of volume 'a', too"
+# two volumes on one file, by whatever path, and there or not, are refused with both places before anything is opened
+ln d.raw hard.raw
+ln -s d.raw soft.raw
+for pair in "a c" "hard d" "soft d" "absent absent"; do
+	sed -e "s/file:c.raw/file:${pair% *}.raw/" -e "s/file:d.raw/file:${pair#* }.raw/" more.yaml >bad.yaml
+	case $pair in
+	"a c") at="8:9: volume 'c': " other="volume 'a', too (" line=6:9 ;;
+	*) at="9:9: volume 'd': " other="volume 'c', too (" line=8:9 ;;
+	esac
+	run 2 weir policy check bad.yaml
+	has stderr "bad.yaml:$at"
+	has stderr "${other}bad.yaml:$line)"
+	run 2 weir serve --api none bad.yaml
+	has stderr "$other"
+	run 2 weir policy apply --dry-run bad.yaml
+	has stderr "$other"
+done
+sed -e 's/file:c.raw/file:d.raw?read_only=yes/' -e 's/file:d.raw"/file:d.raw?read_only=yes"/' more.yaml >both.yaml
+run 0 weir policy check both.yaml
+sed -e 's/file:c.raw/file:d.raw?lock=no/' more.yaml >both.yaml
+run 0 weir policy check both.yaml
+rm hard.raw soft.raw
 # Through the API a volume may be a file only where the gateway's own file has volumes.
 for file in /etc/passwd ../../etc/passwd link.raw; do
 	ln -sf /etc/passwd link.raw

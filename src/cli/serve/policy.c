@@ -122,6 +122,8 @@ int serve_policy_names(const struct weir_policy *p, struct weir_err *err)
 			return weir_err_at(
 				err, -EINVAL, e->at, "volume '%s': %s", e->name, why.text);
 	}
+	if (gateway_files_once(p, err) < 0)
+		return -EINVAL;
 	return check_peers(&p->peers, err);
 }
 

@@ -193,6 +193,9 @@ int back_open(const char *name, const struct back_config *config, struct back **
 int back_check(const char *name, struct weir_err *err);
 /* Get the size, if it can be known without opening: 0, or -ENODATA. */
 int back_size(const char *name, uint64_t *ret_size);
+/* Of the name of a file's back end, which may be that of another one: 0, with what its options change of `lock` and
+ * `read_only`; or -EINVAL: it is not well formed. */
+int back_file_use(const char *name, bool *lock, bool *read_only);
 /* Return the back end whose state, losses and problems count. */
 static inline const struct back *back_real(const struct back *b)
 {

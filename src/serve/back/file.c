@@ -129,6 +129,20 @@ static int file_check(const char *rest, struct weir_err *err)
 	return parse(rest, &o, err);
 }
 
+int back_file_use(const char *name, bool *lock, bool *read_only)
+{
+	struct file_options o = {.lock = *lock, .read_only = *read_only};
+	const char *file = strstr(name, "file:");
+	struct weir_err ignored;
+	int r = file ? parse(file + strlen("file:"), &o, &ignored) : 0;
+
+	if (r == 0) {
+		*lock = o.lock;
+		*read_only = o.read_only;
+	}
+	return r;
+}
+
 static int file_size(const char *rest, uint64_t *ret_size)
 {
 	char *path = strndup(rest, (size_t)(back_query(rest) - rest));

@@ -169,6 +169,10 @@ char *gateway_uri(const struct gateway *g, const char *export_);
  * match one. Otherwise such a mistake would only show when the first client comes, or the last is
  * disconnected. Without tenants all clients are equal. */
 int gateway_lets_in(const struct weir_policy *p, struct weir_err *err);
+/* Check that no two volumes or resources that the policy names have one file or device, by any path, or a path where nothing
+ * is yet; unless one of them does not lock the file, or both only read. Volumes of folders are never such files. 0, -ENOMEM; or
+ * -EINVAL with a message that has both places. serve/gateway/twice.c */
+int gateway_files_once(const struct weir_policy *p, struct weir_err *err);
 
 /* Check that the export lies inside its resource, of so many bytes. 0, or -EINVAL with a message
  * and its place. */

@@ -108,6 +108,8 @@ static int parse(
 	free(remarks);
 	if (rc == 0)
 		rc = policy_lab_served(v->base, err);
+	if (rc == 0)
+		rc = gateway_files_once(v->base, err);
 	if (rc == 0 && !c->own)
 		rc = check_files(g, v->base, err);
 	if (rc < 0)
@@ -390,8 +392,9 @@ void gateway_draft_make(struct gateway *g, struct gateway_change *c)
 		[CHANGE_REFRESH] = make_refreshed,
 		[CHANGE_VOLUME] = make_volume,
 	};
-	struct gateway_layers v = {
-		.gateway = g, .instances = &c->instances, .strict = c->kind == CHANGE_SET || c->kind == CHANGE_VOLUME};
+	struct gateway_layers v = {.gateway = g,
+		.instances = &c->instances,
+		.strict = c->kind == CHANGE_SET || c->kind == CHANGE_VOLUME};
 	int rc;
 
 	if (c->kind == CHANGE_PLAN) {
