@@ -2,7 +2,7 @@
 /* Read any bytes as a plan's file: they are refused with a message, or a gate takes every claim, and the same text is read
  * again. */
 #include "fuzz.h"
-#include "serve/gateway/note.h"
+#include "serve/snapshot/note.h"
 #include "serve/gateway/plan.h"
 #include <string.h>
 

@@ -8,7 +8,7 @@ static const char *const peers_keys[] = {"to", "listen", "key", "cluster", "host
 
 #define PERIOD (2 * WEIR_SEC) /* PARDA's; much less is noise */
 
-/* Read one address or a list. serve/host/peer.h checks whether they can be used. */
+/* Read one address or a list. serve/peer/peer.h checks whether they can be used. */
 static void read_to(struct policy_reading *r, yamldoc_node n)
 {
 	struct weir_policy_peers *to = &r->policy->peers;

@@ -28,7 +28,8 @@ ARROWS = {  # room: the rooms that it may need
 SERVE = [
     {"loop"},
     {"back", "drive", "http", "show", "store"},
-    {"front", "gateway/plan"},
+    {"front", "gateway/plan", "peer"},
+    {"snapshot"},
     {"resource"},
     {"gateway"},
     {"host"},
@@ -39,8 +40,6 @@ SERVE = [
 KNOWN = {
     ("sim", "sim/control"),
     ("sim", "sim/scenario"),
-    ("serve/resource", "serve/gateway"),
-    ("serve/gateway", "serve/host"),
 }
 PURE = {"base", "wire", "gate", "model", "policy", "control"}
 # stdio.h is needed for snprintf; purity.py checks that nothing prints. emmintrin.h and stdatomic.h have instructions and no

@@ -4,7 +4,7 @@
 #define WEIR_TESTS_PORT_PEER_RIG_H
 
 #include "serve/loop/log.h"
-#include "serve/host/peer.h"
+#include "serve/peer/peer.h"
 #include "test.h"
 #include "wire/peer-slots.h"
 

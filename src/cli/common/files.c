@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/no-memory.h"
 #include "cli/common/files.h"
-#include "serve/host/peer-key.h"
+#include "serve/peer/peer-key.h"
 #include "base/array.h"
 #include <dirent.h>
 #include <errno.h>

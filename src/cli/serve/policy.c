@@ -7,7 +7,7 @@
 #include "cli/serve/serve.h"
 #include "serve/back/back.h"
 #include "serve/gateway/gateway.h"
-#include "serve/host/peer.h"
+#include "serve/peer/peer.h"
 #include "serve/loop/stream.h"
 #include "cli/common/files.h"
 #include <errno.h>

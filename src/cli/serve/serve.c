@@ -3,6 +3,8 @@
 #include "cli/serve/serve.h"
 #include "serve/api/api.h"
 #include "serve/gateway/gateway.h"
+#include "serve/host/cluster.h"
+#include "serve/host/reports.h"
 #include "serve/loop/log.h"
 #include "cli/common/files.h"
 #include "cli/common/stay.h"
@@ -238,6 +240,8 @@ static void on_entered(void *arg, const struct weir_policy *p)
 	stay_log(s->level, p, s->json);
 }
 
+static const struct gateway_link *const links[] = {&link_to_peers, &link_to_cluster, NULL};
+
 static int start_gateway(struct setup *s, struct serve_policy *p, const char *const *values)
 {
 	static const char *const usual[] = {LISTEN_DEFAULT};
@@ -253,6 +257,7 @@ static int start_gateway(struct setup *s, struct serve_policy *p, const char *co
 		s->gateway.n_listen = 1;
 	}
 	s->json = values[LOG_JSON];
+	s->gateway.links = links;
 	s->gateway.entered = on_entered;
 	s->gateway.entered_arg = s;
 	stay_log(s->level, p->policy, s->json);

@@ -12,7 +12,7 @@
 #include "base/container.h"
 #include "serve/api/api-impl.h"
 #include "serve/api/api-json.h"
-#include "serve/gateway/version.h"
+#include "serve/snapshot/version.h"
 #include "serve/store/json-text.h"
 #include <dirent.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 /* api-plan: the plan in force, in a snapshot's JSON and for Prometheus. */
 #include "serve/api/api-json.h"
 #include "serve/api/metrics-impl.h"
-#include "serve/gateway/note.h"
-#include "serve/gateway/version.h"
+#include "serve/snapshot/note.h"
+#include "serve/snapshot/version.h"
 
 /* ---- JSON */
 

@@ -9,7 +9,7 @@
 #include "serve/api/api-json.h"
 #include "serve/show/facts-json.h"
 #include "serve/store/json-text.h"
-#include "serve/gateway/version.h"
+#include "serve/snapshot/version.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
 #include "base/no-memory.h"
 #include "serve/api/api-impl.h"
 #include "serve/gateway/ledger.h"
-#include "serve/gateway/version.h"
+#include "serve/snapshot/version.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 #pragma once
 
 #include <weir/err.h>
-#include "serve/gateway/snapshot.h"
+#include "serve/snapshot/snapshot.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <sys/types.h>

@@ -17,7 +17,7 @@
  */
 #include "serve/api/api-json.h"
 #include "serve/api/metrics-impl.h"
-#include "serve/gateway/version.h"
+#include "serve/snapshot/version.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>

@@ -23,7 +23,7 @@
 #include "base/container.h"
 #include "serve/gateway/change.h"
 #include "serve/store/folder.h"
-#include "serve/gateway/note.h"
+#include "serve/snapshot/note.h"
 #include "serve/gateway/volume-edit.h"
 #include "serve/loop/log.h"
 #include <errno.h>

@@ -10,12 +10,11 @@
 #include "base/container.h"
 #include "serve/gateway/each.h"
 #include "serve/gateway/impl.h"
-#include "serve/host/reports.h"
+#include "serve/gateway/links.h"
 #include "serve/gateway/change.h"
 #include "serve/back/back.h"
-#include "serve/host/cluster.h"
 #include "serve/gateway/ledger.h"
-#include "serve/gateway/note.h"
+#include "serve/snapshot/note.h"
 #include "serve/gateway/slo.h"
 #include "serve/loop/tls.h"
 #include "base/no-memory.h"
@@ -119,6 +118,19 @@ int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_
 		return rc;
 	}
 	return 0;
+}
+
+struct resource_change gateway_version_change(const struct gateway_version *v, const char *resource)
+{
+	struct resource_change c = {.to = v->policy, .bounds = v->bounds};
+
+	for (size_t i = 0; i < v->policy->n_resources; i++)
+		if (strcmp(v->policy->resources[i].name, resource) == 0) {
+			if (v->profiles.n && v->profiles.all[i])
+				c.estimate = &v->profiles.all[i]->table;
+			c.claims = v->claims.n ? v->claims.of[i] : NULL;
+		}
+	return c;
 }
 
 static int nothing(void *arg, struct worker *w)
@@ -232,7 +244,7 @@ static int start_gateway(struct gateway *g, struct weir_err *err)
 	if (rc == 0 && gateway_ledger_start(g) < 0)
 		rc = no_memory(err);
 	if (rc == 0)
-		rc = reports_start(g, err);
+		rc = gateway_links_open(g, err);
 	if (rc == 0)
 		rc = start_threads(g, err);
 	if (rc < 0)
@@ -244,7 +256,7 @@ static int start_gateway(struct gateway *g, struct weir_err *err)
 		rc = gateway_each_start(g);
 	if (rc < 0)
 		return weir_err_set(err, rc, "%s", strerror(-rc));
-	rc = cluster_start(g, err);
+	rc = gateway_links_start(g, err);
 	if (rc == 0 && front_door_new(&gateway_site, g, g->loop, &g->door) < 0)
 		rc = no_memory(err);
 	if (rc == 0)
@@ -307,8 +319,7 @@ void gateway_free(struct gateway *g)
 		gateway_looks_stop(g);
 		gateway_folders_stop(g);
 		g->abandoned = g->aside && !gateway_changes_stop(g);
-		reports_stop(g); /* it may run the loop, as the next */
-		cluster_stop(g);
+		gateway_links_stop(g); /* may run the loop */
 		gateway_ledger_stop(g);
 		gateway_record_stop(g, NULL, NULL);
 		gateway_divide_stop(g);

@@ -29,9 +29,11 @@
 #include "serve/front/front.h"
 #include "serve/loop/loop.h"
 #include "serve/resource/resource.h"
-#include "serve/gateway/snapshot.h"
+#include "serve/snapshot/note.h"
+#include "serve/snapshot/snapshot.h"
 
 struct gateway;
+struct gateway_link;
 struct gateway_version;
 struct worker;
 
@@ -47,6 +49,8 @@ struct gateway_options {
 	const int *sockets; /* listening already (systemd's), non-blocking: beside those; owned */
 	size_t n_sockets;
 	bool read_only; /* every export, whatever the policy says */
+	/* connections of controllers with other hosts (links.h), NULL-terminated; NULL: none */
+	const struct gateway_link *const *links;
 	/* without exports in the policy there is one, "": all of the first resource, under any
 	 * name */
 	bool any_name;
@@ -70,12 +74,6 @@ struct loop *gateway_loop(struct gateway *g);
 void gateway_drain(struct gateway *g);
 
 /* ---- change */
-
-struct gateway_note { /* messages of an apply or set; one per line */
-	char **lines;
-	size_t n;
-};
-void gateway_note_free(struct gateway_note *n);
 
 /* Opens the gate of a resource (all that waits and all that comes goes past it), or closes it again; at
  * once, and until it is told otherwise or ends. -ENOENT: no such resource. */

@@ -21,7 +21,7 @@
 #include "serve/gateway/gateway.h"
 #include "serve/loop/chunk.h"
 #include "serve/loop/daemon.h"
-#include "serve/gateway/version.h"
+#include "serve/snapshot/version.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -235,6 +235,9 @@ int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_
 int gateway_at(struct gateway_resource *r, gateway_each_fn *fn, void *arg);
 /* A resource has left: the one of its name that replaced it is bypassed as it was. */
 void gateway_bypass_left(struct gateway *g, const struct gateway_resource *old);
+/* Return the change of the resource of that name to this version. */
+struct resource_change gateway_version_change(
+	const struct gateway_version *v, const char *resource);
 /* Wait until all tasks posted to the workers before have run. */
 void gateway_settle(struct gateway *g);
 /* Return true if all workers run, as they do unless the start has failed. */

@@ -13,7 +13,7 @@
 
 #include "serve/gateway/each.h"
 #include "serve/gateway/impl.h"
-#include "serve/gateway/note.h"
+#include "serve/snapshot/note.h"
 #include "serve/gateway/plan/profile.h"
 
 struct gateway_layers { /* of a version that is not complete yet; zero it */

@@ -9,7 +9,7 @@
 #include "plan/planning.h"
 #include "policy/knobs/swap.h"
 #include "serve/gateway/change.h"
-#include "serve/gateway/note.h"
+#include "serve/snapshot/note.h"
 #include "serve/gateway/plan.h"
 #include "serve/gateway/plan/kept.h"
 #include "serve/loop/log.h"

@@ -2,7 +2,7 @@
 /* plan: compare a plan with a policy, and turn it into claims. */
 #include "serve/gateway/plan.h"
 #include "policy/plan.h"
-#include "serve/gateway/note.h"
+#include "serve/snapshot/note.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -141,14 +141,6 @@ void gateway_plan_untrue(const struct gateway_plan *plan, const struct weir_poli
 }
 
 /* ---- claims */
-
-void gateway_claims_free(struct gateway_claims *c)
-{
-	for (size_t i = 0; i < c->n; i++)
-		free(c->of[i]);
-	free(c->of);
-	*c = (struct gateway_claims){0};
-}
 
 /* Give tenant i the claims of its stages. A bucket of device time needs a table. */
 static int claim(const struct weir_policy *p, const struct gateway_profiles *profiles,

@@ -28,14 +28,9 @@ void gateway_plan_tenants(const struct weir_policy *p, char ret[GATEWAY_DIGEST])
 void gateway_plan_untrue(const struct gateway_plan *plan, const struct weir_policy *p,
 	const char *digest, const struct gateway_profiles *profiles, struct gateway_note *note);
 
-/* A version's claims, by resource and tenant; NULL: the plan has no stage there. */
-struct gateway_claims {
-	struct policy_claim **of;
-	size_t n;
-};
+/* Make the claims of a plan under a policy. 0 or -ENOMEM. */
 int gateway_claims_make(const struct gateway_plan *plan, const struct weir_policy *p,
-	const struct gateway_profiles *profiles, struct gateway_claims *ret); /* 0 or -ENOMEM */
-void gateway_claims_free(struct gateway_claims *c);
+	const struct gateway_profiles *profiles, struct gateway_claims *ret);
 
 /* ---- plan-put.c */
 

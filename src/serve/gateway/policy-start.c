@@ -11,6 +11,7 @@
 #include "serve/gateway/change.h"
 #include "serve/store/folder.h"
 #include "serve/gateway/layers.h"
+#include "serve/gateway/plan.h"
 #include "serve/store/state.h"
 #include "serve/gateway/volume-edit.h"
 #include "serve/loop/log.h"

@@ -15,11 +15,12 @@
 #include "policy/policy.h"
 #include "policy/override/override.h"
 #include "policy/knobs/swap.h"
-#include "serve/host/reports.h"
-#include "serve/host/cluster.h"
 #include "serve/gateway/change.h"
 #include "serve/gateway/layers.h"
-#include "serve/gateway/note.h"
+#include "serve/gateway/links.h"
+#include "serve/gateway/plan.h"
+#include "serve/gateway/differences.h"
+#include "serve/snapshot/note.h"
 #include "serve/gateway/slo.h"
 #include "serve/store/state.h"
 #include "serve/store/folder.h"
@@ -127,9 +128,7 @@ static int fit(struct gateway *g, struct gateway_layers *v, struct weir_err *err
 
 	if (rc == -ENOENT || rc == -EACCES) /* a file that it names: the policy is wrong */
 		rc = -EINVAL;
-	if (rc == 0)
-		rc = reports_fits(g, v->policy, err);
-	return rc < 0 ? rc : cluster_fits(g, v->policy, err);
+	return rc < 0 ? rc : gateway_links_fit(g, v->policy, err);
 }
 
 /* Copy the layers in force, with key = value set (both NULL: as they are; value NULL: without key). */
@@ -495,8 +494,7 @@ void gateway_draft_enter(struct gateway *g, struct gateway_change *c)
 	g->version++;
 	gateway_divide_policy(g);
 	gateway_slo_policy(g);
-	reports_policy(g);
-	cluster_policy(g);
+	gateway_links_policy(g);
 	record_policy(g);
 	if (c->kind == CHANGE_PLAN) /* the tenants are the same */
 		gateway_each_failed(g, false);

@@ -23,8 +23,7 @@
 #include "serve/gateway/change.h"
 #include "serve/gateway/each.h"
 #include "serve/gateway/impl.h"
-#include "serve/host/cluster.h"
-#include "serve/host/reports.h"
+#include "serve/gateway/links.h"
 #include "serve/loop/log.h"
 #include "serve/resource/control.h"
 #include <errno.h>
@@ -79,8 +78,7 @@ static bool has(struct gateway_resource *const *list, size_t n, const struct gat
 static void free_last(struct gateway_resource *r)
 {
 	resource_free(r->resource);
-	reports_forget(r);
-	cluster_forget(r);
+	gateway_links_forget(r);
 	free(r->name);
 	free(r->back_name);
 	free(r);
@@ -243,7 +241,7 @@ static int open_one(struct gateway *g, const struct weir_resource *spec, struct 
 	r->gone.run = gone;
 	r->drain.due = drain;
 	rc = fill(r, spec, err);
-	if (rc == 0 && reports_join(r) < 0)
+	if (rc == 0 && gateway_links_prepare(r) < 0)
 		rc = no_memory(err);
 	if (rc < 0)
 		free_last(r);
@@ -365,8 +363,7 @@ static void let_go(struct gateway_resource *r, struct gateway_version *has)
 	r->version = gateway_version_hold(has);
 	r->next = g->resources_leaving;
 	g->resources_leaving = r;
-	cluster_leave(r);
-	reports_leave(r);
+	gateway_links_leave(r);
 	loop_post(r->worker->loop, &r->leave);
 }
 
@@ -389,7 +386,7 @@ void gateway_resources_enter(struct gateway *g, struct gateway_resource **list, 
 		if (list[i]->entered)
 			continue;
 		list[i]->entered = true;
-		cluster_join(list[i]);
+		gateway_links_join(list[i]);
 		log_event(LOG_LEVEL_INFO, "resource-added", "resource", list[i]->name, "back",
 			list[i]->back_name, NULL);
 	}

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "serve/gateway/impl.h"
-#include "serve/gateway/snapshot.h"
+#include "serve/snapshot/snapshot.h"
 
 #define GATEWAY_SLO_HISTOGRAMS 2048
 

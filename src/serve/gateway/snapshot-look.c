@@ -9,11 +9,11 @@
  *         swapped in between, tenants of the snapshot's version are found by their path.
  */
 #include "base/container.h"
-#include "serve/host/cluster.h"
-#include "serve/host/reports.h"
 #include "serve/gateway/impl.h"
+#include "serve/gateway/links.h"
+#include "serve/gateway/plan.h"
 #include "serve/gateway/slo.h"
-#include "serve/gateway/snapshot.h"
+#include "serve/snapshot/snapshot.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -108,8 +108,7 @@ static void gather_own(struct gateway *g, struct snapshot *s)
 	s->connections = atomic_load_explicit(&g->connections, memory_order_relaxed);
 	s->refused = atomic_load_explicit(&g->refused, memory_order_relaxed);
 	s->broken = atomic_load_explicit(&g->broken, memory_order_relaxed);
-	s->has_peers = reports_stats(g, &s->peers);
-	cluster_look(g, s);
+	gateway_links_look(g, s);
 	if (!g->switching) {
 		gateway_slo_begin(g);
 		gateway_each(g, take_slos, NULL, NULL);

@@ -10,7 +10,7 @@
 #include "policy/folder.h"
 #include "policy/index.h"
 #include "serve/store/folder.h"
-#include "serve/gateway/note.h"
+#include "serve/snapshot/note.h"
 #include "serve/gateway/volume-edit.h"
 #include "serve/loop/log.h"
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "policy/each.h"
 #include "policy/index.h"
 #include "serve/gateway/impl.h"
-#include "serve/gateway/version.h"
+#include "serve/snapshot/version.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

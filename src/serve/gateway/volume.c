@@ -16,7 +16,7 @@
 #include "serve/gateway/change.h"
 #include "serve/gateway/each.h"
 #include "serve/store/folder.h"
-#include "serve/gateway/note.h"
+#include "serve/snapshot/note.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "serve/host/cluster-plan.h"
 #include "serve/gateway/impl.h"
 #include "serve/gateway/plan.h"
-#include "serve/gateway/version.h"
+#include "serve/snapshot/version.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <sodium.h>

@@ -273,7 +273,7 @@ static void update_stand_ins(struct cluster *c)
 	}
 }
 
-void cluster_policy(struct gateway *g)
+static void cluster_policy(struct gateway *g)
 {
 	struct cluster *c = g->cluster;
 	struct gateway_version *old;
@@ -310,7 +310,7 @@ static int add_server(struct cluster *c, struct gateway_resource *r)
 	return open_links(c, s);
 }
 
-void cluster_join(struct gateway_resource *r)
+static void cluster_join(struct gateway_resource *r)
 {
 	struct cluster *c = r->gateway->cluster;
 	int rc = c ? add_server(c, r) : 0;
@@ -322,13 +322,13 @@ void cluster_join(struct gateway_resource *r)
 			strerror(-rc), NULL);
 }
 
-void cluster_leave(struct gateway_resource *r)
+static void cluster_leave(struct gateway_resource *r)
 {
 	if (r->server)
 		close_links(r->server);
 }
 
-void cluster_forget(struct gateway_resource *r)
+static void cluster_forget(struct gateway_resource *r)
 {
 	if (!r->server)
 		return;
@@ -337,7 +337,7 @@ void cluster_forget(struct gateway_resource *r)
 	r->server = NULL;
 }
 
-int cluster_start(struct gateway *g, struct weir_err *err)
+static int cluster_start(struct gateway *g, struct weir_err *err)
 {
 	const struct weir_policy_cluster *p = &g->policy->cluster;
 	struct cluster *c;
@@ -367,7 +367,7 @@ int cluster_start(struct gateway *g, struct weir_err *err)
 
 /* ---- change */
 
-int cluster_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+static int cluster_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
 	const struct weir_policy_cluster *is = &g->policy->cluster, *be = &p->cluster;
 	bool other = !is->n_servers != !be->n_servers || !same_text(is->name, be->name) ||
@@ -386,22 +386,7 @@ int cluster_fits(const struct gateway *g, const struct weir_policy *p, struct we
 
 /* ---- the end */
 
-static void stop_loop(struct loop_task *t)
-{
-	loop_stop(((struct outgoing *)(void *)t)->server->cluster->gateway->loop);
-}
-
-/* Run all tasks posted to the main thread, so that none is left. */
-static void drain(struct cluster *c)
-{
-	struct cluster_member server = {.cluster = c};
-	struct outgoing o = {.task = {.run = stop_loop}, .server = &server};
-
-	loop_post(c->gateway->loop, &o.task);
-	loop_run(c->gateway->loop);
-}
-
-void cluster_stop(struct gateway *g)
+static void cluster_stop(struct gateway *g)
 {
 	struct cluster *c = g->cluster;
 
@@ -413,7 +398,7 @@ void cluster_stop(struct gateway *g)
 		cluster_leave(g->resources[i]);
 	if (gateway_runs(g)) {
 		gateway_each(g, disconnect_one, NULL, NULL);
-		drain(c);
+		gateway_drain(g);
 		gateway_settle(g);
 	}
 	if (c->version)
@@ -426,7 +411,7 @@ void cluster_stop(struct gateway *g)
 
 /* ---- look */
 
-void cluster_look(const struct gateway *g, struct snapshot *s)
+static void cluster_look(const struct gateway *g, struct snapshot *s)
 {
 	const struct facts_kind *kind = controller_in_cluster()->facts;
 	const struct facts_table *t = &kind->whole;
@@ -455,3 +440,14 @@ void cluster_look(const struct gateway *g, struct snapshot *s)
 		}
 	}
 }
+
+const struct gateway_link link_to_cluster = {
+	.start = cluster_start,
+	.join = cluster_join,
+	.leave = cluster_leave,
+	.forget = cluster_forget,
+	.fits = cluster_fits,
+	.policy = cluster_policy,
+	.stop = cluster_stop,
+	.look = cluster_look,
+};

@@ -9,26 +9,6 @@
  */
 #pragma once
 
-#include "policy/policy.h"
+#include "serve/gateway/links.h"
 
-struct gateway;
-struct gateway_resource;
-struct snapshot;
-
-/* Read the key and begin to connect, if the policy has a cluster. Workers run; the main loop does
- * not. */
-int cluster_start(struct gateway *g, struct weir_err *err);
-/* Main thread: a resource was added to the policy in force, or removed from it. cluster_forget: its thread has nothing of the
- * cluster's any more. */
-void cluster_join(struct gateway_resource *r);
-void cluster_leave(struct gateway_resource *r);
-void cluster_forget(struct gateway_resource *r);
-
-/* Check that this policy may follow the one in force. -EINVAL: another cluster needs a restart. */
-int cluster_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err);
-/* Another policy is in force. */
-void cluster_policy(struct gateway *g);
-/* Close the links and free. The main loop does not run; it is run for a moment. */
-void cluster_stop(struct gateway *g);
-/* Add the state of the links. Main thread. */
-void cluster_look(const struct gateway *g, struct snapshot *s);
+extern const struct gateway_link link_to_cluster;

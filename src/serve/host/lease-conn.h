@@ -17,7 +17,7 @@
 #pragma once
 
 #include "serve/loop/loop.h"
-#include "serve/host/peer-key.h"
+#include "serve/peer/peer-key.h"
 #include "wire/lease.h"
 
 struct lease_conn;

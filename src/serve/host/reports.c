@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "serve/host/reports.h"
+#include "serve/peer/peer.h"
 #include "base/container.h"
 #include "base/same.h"
 #include "base/no-memory.h"
@@ -191,7 +192,7 @@ static void publish(void *arg, const struct peer_report *report, bool at_once)
 
 /* ---- the policy */
 
-void reports_policy(struct gateway *g)
+static void reports_policy(struct gateway *g)
 {
 	struct reports *a = g->reports;
 	const struct weir_policy *p = g->policy;
@@ -205,7 +206,7 @@ void reports_policy(struct gateway *g)
 	}
 }
 
-int reports_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
+static int reports_fits(const struct gateway *g, const struct weir_policy *p, struct weir_err *err)
 {
 	const struct weir_policy_peers *is = &g->policy->peers, *be = &p->peers;
 	bool other = is->n_to != be->n_to || is->period != be->period ||
@@ -260,7 +261,7 @@ static int name_host(struct reports *a, struct weir_err *err)
 	return p->n_to ? open_peers(a, name, err) : 0;
 }
 
-int reports_join(struct gateway_resource *r)
+static int reports_join(struct gateway_resource *r)
 {
 	struct reports *a = r->gateway->reports;
 	struct report_member *m = a ? calloc(1, sizeof(*m)) : NULL;
@@ -278,19 +279,19 @@ int reports_join(struct gateway_resource *r)
 	return 0;
 }
 
-void reports_leave(struct gateway_resource *r)
+static void reports_leave(struct gateway_resource *r)
 {
 	if (r->member)
 		r->member->topic = 0;
 }
 
-void reports_forget(struct gateway_resource *r)
+static void reports_forget(struct gateway_resource *r)
 {
 	free(r->member);
 	r->member = NULL;
 }
 
-int reports_start(struct gateway *g, struct weir_err *err)
+static int reports_start(struct gateway *g, struct weir_err *err)
 {
 	struct reports *a;
 	int r;
@@ -351,7 +352,7 @@ static void say_farewell(struct reports *a)
 	loop_set(loop, &a->timer, WEIR_NEVER);
 }
 
-void reports_stop(struct gateway *g)
+static void reports_stop(struct gateway *g)
 {
 	struct reports *a = g->reports;
 
@@ -372,10 +373,20 @@ void reports_stop(struct gateway *g)
 		free(a);
 }
 
-bool reports_stats(const struct gateway *g, struct peer_stats *ret)
+static void reports_look(const struct gateway *g, struct snapshot *s)
 {
-	if (!g->reports || !g->reports->peers)
-		return false;
-	peer_stats(g->reports->peers, ret);
-	return true;
+	s->has_peers = g->reports && g->reports->peers;
+	if (s->has_peers)
+		peer_stats(g->reports->peers, &s->peers);
 }
+
+const struct gateway_link link_to_peers = {
+	.open = reports_start,
+	.prepare = reports_join,
+	.leave = reports_leave,
+	.forget = reports_forget,
+	.fits = reports_fits,
+	.policy = reports_policy,
+	.stop = reports_stop,
+	.look = reports_look,
+};

@@ -4,7 +4,7 @@
  * it changes.
  */
 #include "serve/resource/impl.h"
-#include "serve/gateway/snapshot.h"
+#include "serve/snapshot/snapshot.h"
 #include "serve/loop/log.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "serve/resource/control.h"
 #include "base/container.h"
-#include "serve/gateway/snapshot.h"
-#include "serve/gateway/version.h"
+#include "serve/snapshot/snapshot.h"
+#include "serve/snapshot/version.h"
 #include "serve/loop/log.h"
 #include "serve/resource/impl.h"
 #include <errno.h>

@@ -6,9 +6,9 @@
  * A tenant that uses several resources has the sum of them; its cause of waiting is that of its
  * oldest request. A group has the sum of its leaves, without latencies.
  */
-#include "serve/gateway/version.h"
+#include "serve/snapshot/version.h"
 #include "serve/resource/impl.h"
-#include "serve/gateway/snapshot.h"
+#include "serve/snapshot/snapshot.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "control/adaptbf/facts.h"
 #include "control/pshift/facts.h"
 #include "serve/api/api.h"
-#include "serve/gateway/version.h"
+#include "serve/snapshot/version.h"
 #include <ctype.h>
 #include <unistd.h>
 

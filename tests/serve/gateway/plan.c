@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* plan: a plan's file is read or refused with the reason; what is not true of a policy any more is named; claims. */
-#include "serve/gateway/note.h"
+#include "serve/snapshot/note.h"
 #include "serve/gateway/plan.h"
 #include "serve/gateway/plan/kept.h"
 #include "policy-parse.h"

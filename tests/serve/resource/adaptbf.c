@@ -5,9 +5,9 @@
  * serves one request per millisecond, in order; no request is lost, doubled or reordered within its
  * client.
  */
-#include "serve/gateway/version.h"
+#include "serve/snapshot/version.h"
 #include "control/adaptbf/facts.h"
-#include "serve/gateway/snapshot.h"
+#include "serve/snapshot/snapshot.h"
 #include "control/adaptbf/controller.h"
 #include "serve/resource/impl.h"
 #include "serve/sent.h"

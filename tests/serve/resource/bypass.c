@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* bypass: requests skip the gate, in order, and are counted; then limits hold again. (Random
  * toggling: resource-policy.) */
-#include "serve/gateway/version.h"
-#include "serve/gateway/snapshot.h"
+#include "serve/snapshot/version.h"
+#include "serve/snapshot/snapshot.h"
 #include "serve/resource-rig.h"
 
 static const struct snapshot_tenant *snapshot_of(struct world *w, struct snapshot *s)

@@ -7,7 +7,7 @@
  */
 #include "control/parda/keys.h"
 #include "serve/resource/impl.h"
-#include "serve/gateway/snapshot.h"
+#include "serve/snapshot/snapshot.h"
 #include "base/rng.h"
 #include "serve/sent.h"
 #include "policy-parse.h"

@@ -7,9 +7,9 @@
 #include "control/pshift/control.h"
 #include "control/pshift/gate.h"
 #include "serve/resource/impl.h"
-#include "serve/gateway/version.h"
+#include "serve/snapshot/version.h"
 #include "control/pshift/facts.h"
-#include "serve/gateway/snapshot.h"
+#include "serve/snapshot/snapshot.h"
 #include "test.h"
 #include <errno.h>
 #include <stdlib.h>

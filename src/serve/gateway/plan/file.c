@@ -471,3 +471,11 @@ void gateway_plan_drop(struct gateway_plan *p)
 	free(p->text);
 	free(p);
 }
+
+void gateway_claims_free(struct gateway_claims *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		free(c->of[i]);
+	free(c->of);
+	*c = (struct gateway_claims){0};
+}

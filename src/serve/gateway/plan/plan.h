@@ -57,3 +57,10 @@ struct gateway_plan *gateway_plan_hold(struct gateway_plan *p); /* NULL is fine,
 void gateway_plan_drop(struct gateway_plan *p);
 const struct gateway_plan_tenant *gateway_plan_tenant(
 	const struct gateway_plan *p, const char *path); /* or NULL */
+
+/* A version's claims, by resource and tenant; NULL: the plan has no stage there. */
+struct gateway_claims {
+	struct policy_claim **of;
+	size_t n;
+};
+void gateway_claims_free(struct gateway_claims *c);

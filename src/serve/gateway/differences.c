@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* note: lines, and the differences of two policies. */
-#include "serve/gateway/note.h"
+#include "serve/gateway/differences.h"
+#include "policy/impl.h"
 #include "serve/gateway/impl.h"
 #include "policy/index.h"
 #include "policy/override/override.h"
@@ -13,51 +13,6 @@
 #include <string.h>
 
 #define LINES_MAX 100 /* more than a person reads */
-
-void gateway_note_add(struct gateway_note *n, const char *fmt, ...)
-{
-	char *line;
-	va_list args;
-	int len;
-
-	if (!n)
-		return;
-	va_start(args, fmt);
-	len = vasprintf(&line, fmt, args);
-	va_end(args);
-	if (len < 0)
-		return;
-	if (array_resize(&n->lines, n->n + 1) == 0)
-		n->lines[n->n++] = line;
-	else
-		free(line);
-}
-
-void gateway_note_free(struct gateway_note *n)
-{
-	for (size_t i = 0; i < n->n; i++)
-		free(n->lines[i]);
-	free(n->lines);
-	*n = (struct gateway_note){0};
-}
-
-bool gateway_note_has(const struct gateway_note *n, const char *line)
-{
-	for (size_t i = 0; i < n->n; i++)
-		if (strcmp(n->lines[i], line) == 0)
-			return true;
-	return false;
-}
-
-void gateway_note_news(
-	const struct gateway_note *old, const struct gateway_note *now, const char *event)
-{
-	for (size_t i = 0; i < now->n; i++)
-		if (!gateway_note_has(old, now->lines[i]))
-			log_event(LOG_LEVEL_ERROR, event, "why", now->lines[i], NULL);
-}
-
-/* ---- differences */
 
 struct changes {
 	struct gateway_note *note;

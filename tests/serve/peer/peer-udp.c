@@ -6,7 +6,7 @@
  */
 #include "test.h"
 #include "serve/loop/log.h"
-#include "serve/host/peer.h"
+#include "serve/peer/peer.h"
 #include "wire/bytes.h"
 #include <arpa/inet.h>
 #include <errno.h>

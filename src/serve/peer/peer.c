@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* peer: the common parts of datagrams and files: names, counters, logging. */
-#include "serve/host/peer-impl.h"
+#include "serve/peer/peer-impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <inttypes.h>

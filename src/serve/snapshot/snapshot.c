@@ -3,8 +3,8 @@
  * snapshot: memory. All of it but the histograms is in one list, so it can be freed without knowing
  * its content.
  */
-#include "serve/gateway/version.h"
-#include "serve/gateway/snapshot.h"
+#include "serve/snapshot/version.h"
+#include "serve/snapshot/snapshot.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * goes through a back end (serve/back/back.h), on a separate loop that runs only for this; so a
  * path, a device and an NBD export are one case.
  */
-#include "serve/host/peer-impl.h"
+#include "serve/peer/peer-impl.h"
 #include "serve/back/back.h"
 #include "serve/back/name.h"
 #include "wire/peer-slots.h"

@@ -8,7 +8,7 @@
  * loop.
  */
 #include "base/container.h"
-#include "serve/host/peer-impl.h"
+#include "serve/peer/peer-impl.h"
 #include "wire/peer-guard.h"
 #include <errno.h>
 #include <sodium.h>

@@ -11,7 +11,7 @@
  * is written.
  */
 #include "base/container.h"
-#include "serve/host/peer-impl.h"
+#include "serve/peer/peer-impl.h"
 #include "serve/back/back.h"
 #include "serve/loop/log.h"
 #include "wire/peer-slots.h"

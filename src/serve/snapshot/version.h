@@ -8,9 +8,9 @@
 #pragma once
 
 #include "policy/policy.h"
+#include "serve/gateway/plan/plan.h"
 #include "serve/show/policy-show.h"
-#include "serve/gateway/gateway.h"
-#include "serve/gateway/plan.h"
+#include "serve/snapshot/note.h"
 #include <stdatomic.h>
 
 struct gateway_version {
@@ -39,6 +39,3 @@ int gateway_version_new(struct weir_policy *p, const char *text, const char *nam
 int gateway_version_share(struct gateway_version *v, struct gateway_version **ret_version);
 struct gateway_version *gateway_version_hold(struct gateway_version *v);
 void gateway_version_drop(struct gateway_version *v); /* NULL is fine */
-/* Return the change of the resource of that name to this version. */
-struct resource_change gateway_version_change(
-	const struct gateway_version *v, const char *resource);

@@ -7,7 +7,7 @@
  * content of the file, in any form, is hashed into the key together with the cluster's name: so one
  * file may serve two clusters, and a message of one is not valid in the other.
  */
-#include "serve/host/peer-impl.h"
+#include "serve/peer/peer-impl.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>

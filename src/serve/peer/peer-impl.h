@@ -9,8 +9,8 @@
  */
 #pragma once
 
-#include "serve/host/peer.h"
-#include "serve/host/peer-key.h"
+#include "serve/peer/peer.h"
+#include "serve/peer/peer-key.h"
 #include <netinet/in.h>
 
 #define PEER_SEALED_MAX (PEER_MAX + PEER_SEAL) /* bytes of a message with its seal */

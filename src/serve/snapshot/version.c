@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "serve/gateway/version.h"
+#include "serve/snapshot/version.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,17 +90,4 @@ void gateway_version_drop(struct gateway_version *v)
 {
 	if (v && atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) == 1)
 		version_free(v);
-}
-
-struct resource_change gateway_version_change(const struct gateway_version *v, const char *resource)
-{
-	struct resource_change c = {.to = v->policy, .bounds = v->bounds};
-
-	for (size_t i = 0; i < v->policy->n_resources; i++)
-		if (strcmp(v->policy->resources[i].name, resource) == 0) {
-			if (v->profiles.n && v->profiles.all[i])
-				c.estimate = &v->profiles.all[i]->table;
-			c.claims = v->claims.n ? v->claims.of[i] : NULL;
-		}
-	return c;
 }

@@ -19,7 +19,7 @@
 #include "control/shadow-sender.h"
 #include "control/slo.h"
 #include <weir/gate.h>
-#include "serve/host/peer.h"
+#include "serve/peer/peer.h"
 
 struct gateway_version;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* snapshot-hist: histograms without their empty parts: a histogram takes 9 kB, and latencies of one
  * tenant fill a tenth of it. */
-#include "serve/gateway/snapshot.h"
+#include "serve/snapshot/snapshot.h"
 #include <stdlib.h>
 #include <string.h>
 

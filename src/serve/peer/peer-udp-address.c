@@ -7,7 +7,7 @@
  * hosts of one machine may share that address, but a challenge to one of them must reach it alone,
  * at the port from which it sends.
  */
-#include "serve/host/peer-impl.h"
+#include "serve/peer/peer-impl.h"
 #include <errno.h>
 #include <net/if.h>
 #include <netdb.h>
