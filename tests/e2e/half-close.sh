@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A client that sends its requests and shuts down its sending side, without NBD_DISC, gets every
-# answer. A client that disconnected is noticed, and its queued requests are dropped.
+# answer, also if its last request is not complete. A client that disconnected is noticed, and its queued requests are
+# dropped: all of them, or after an NBD_DISC those that only read.
 . "$WEIR_SOURCE/tests/lib.sh"
 . "$WEIR_SOURCE/tests/lib-serve.sh"
 
@@ -15,7 +16,7 @@ tenants:
 END
 serve gateway --api unix:$here/api.sock policy.yaml
 PYTHONPATH=$WEIR_SOURCE/tests/e2e python3 - "$here/s.sock" "$port" "$here/api.sock" <<'END' || fail "see above"
-import http.client, json, socket, sys, time
+import http.client, json, os, socket, sys, time
 import nbdraw
 
 path, port, api = sys.argv[1], int(sys.argv[2]), sys.argv[3]
@@ -33,12 +34,15 @@ def status():
     return json.loads(c.getresponse().read())["resources"][0]
 
 
-for where in {"path": path}, {"port": port}:
+PART = nbdraw.request(nbdraw.READ, 0, 512, 1000)[:13]  # of a request, which is ignored
+PAYLOAD = nbdraw.request(nbdraw.WRITE, 0, 4096, 1000) + bytes(1000)
+for where, end in ({"path": path}, b""), ({"port": port}, b""), ({"path": path}, PART), ({"port": port}, PAYLOAD):
     # writes and reads, more than the window, some held by the max
     s = nbdraw.client("disk", **where)
     n = 60
     for i in range(n):
         s.sendall(nbdraw.request(nbdraw.WRITE, i * 4096, 4096, i) + bytes([i]) * 4096)
+    s.sendall(end)
     s.shutdown(socket.SHUT_WR)
     seen = set()
     for i in range(n):
@@ -48,11 +52,19 @@ for where in {"path": path}, {"port": port}:
     assert seen == set(range(n)), seen
     assert s.recv(1) == b"", "the end follows"
     s.close()
-    # half a request is ignored: the others are answered or not, and the connection ends
+    # the same after a farewell, with a write behind the reads, which is done
     s = nbdraw.client("disk", **where)
-    s.sendall(nbdraw.request(nbdraw.READ, 0, 512, 1)[:13])
-    s.shutdown(socket.SHUT_WR)
-    assert s.recv(1) == b""
+    mark = os.urandom(4096)
+    s.sendall(b"".join(nbdraw.request(nbdraw.READ, 0, 4096, i) for i in range(800)))
+    s.sendall(nbdraw.request(nbdraw.WRITE, 1 << 20, 4096, 1000) + mark + nbdraw.request(nbdraw.DISC, 0, 0))
+    s.close()
+    until = time.monotonic() + 2
+    while status()["clients"] or status()["queued"]:
+        assert time.monotonic() < until, "a client that is gone is still served: %s" % status()
+        time.sleep(0.05)
+    s = nbdraw.client("disk", **where)
+    s.sendall(nbdraw.request(nbdraw.READ, 1 << 20, 4096, 1))
+    assert nbdraw.reply(s)[0] == 0 and nbdraw.receive(s, 4096) == mark, "the write was lost"
     s.close()
     # disconnected: its requests that a max holds do not stay for long
     s = nbdraw.client("disk", **where)

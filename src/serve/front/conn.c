@@ -10,8 +10,8 @@
  * THE END
  *   stopping  a farewell (front_leave), or the gateway ends: reads no more; closed when everything
  *             is answered
- *   gone      the client hung up after its farewell: the socket is closed, and jobs inside finish
- *             without a reply
+ *   gone      the client hung up after its farewell: the socket is closed, its reads that wait are
+ *             dropped, and the other jobs finish without a reply
  *   doomed    lost, broken, refused, too slow: closed in the turn, queued replies are discarded
  *   closed    the socket is closed; the memory is freed with the last job that returns
  */
@@ -168,19 +168,29 @@ void front_broken(struct front_conn *c, const char *why)
 	doom(c);
 }
 
+/* The request that was begun will never be complete. */
+static void drop_begun(struct front_conn *c)
+{
+	if (c->head)
+		c->head->req.io.error = -ESHUTDOWN;
+	front_read_end(c);
+	c->step = FRONT_HEAD;
+}
+
 void front_ended(struct front_conn *c)
 {
 	struct pollfd p = {.fd = c->stream.fd};
 
 	/* For a unix socket it is known now whether it is closed altogether; for TCP when data are
 	 * sent. */
-	if (c->stopping || c->n_part || c->step != FRONT_HEAD || poll(&p, 1, 0) != 0) {
+	if (c->stopping || poll(&p, 1, 0) != 0) {
 		front_lost(c, 0);
 		return;
 	}
 	log_event(LOG_LEVEL_INFO, "client-lost", "client", c->client.name, "export",
 		c->client.export_, NULL);
 	c->stopping = c->ended = true;
+	drop_begun(c);
 	front_todo(c);
 }
 
@@ -198,6 +208,7 @@ void front_lost(struct front_conn *c, int error)
 		loop_remove(c->front->loop, &c->fd);
 		stream_close(&c->stream);
 		front_drop(c);
+		c->gate->unread(c->client.resource, &c->client);
 		front_todo(c);
 		return;
 	}
@@ -477,9 +488,7 @@ void front_finish(struct front *f, bool now)
 		c->stopping = true;
 		c->doomed = c->doomed || now;
 		front_unpause(c);
-		if (c->head) /* begun, but never complete */
-			c->head->req.io.error = -ESHUTDOWN;
-		front_read_end(c);
+		drop_begun(c);
 		front_todo(c);
 	}
 }

@@ -159,7 +159,7 @@ void front_done(struct request *q); /* request.done of every piece */
 void front_head_release(struct front_job *head);
 void front_head_drop(struct front_job *head); /* with its pieces, unanswered */
 void front_events(struct front_conn *c);
-/* End of file: answer the earlier requests, then close. If the client is gone altogether:
+/* End of file: answer the requests that are complete, then close. If the client is gone altogether:
  * front_lost. */
 void front_ended(struct front_conn *c);
 void front_lost(struct front_conn *c, int error); /* the socket ended; 0: in good order */

@@ -66,7 +66,10 @@ struct client {
 	weir_node node;                 /* in the resource's gate */
 	uint64_t requests, bytes;       /* submitted so far */
 	uint32_t in_flight;             /* submitted and not done */
-	bool left;                      /* the resource's: `leave` was called */
+	/* The resource's: `leave`, or `unread`, was called; and while there are requests to drop, its
+	 * place in the list of such clients. */
+	bool left, unread;
+	struct client *next_left, **link_left;
 	struct resource_sender *sender; /* the resource's, in shadow mode; NULL at first */
 	/* The policy in force no longer admits it: disconnect it. On the loop's thread. */
 	void (*refused)(struct client *c, const char *why);
@@ -92,6 +95,10 @@ struct front_gate {
 	 * end finish later: the client's memory must live until its in_flight is 0. */
 	void (*join)(struct resource *r, struct client *c);
 	void (*leave)(struct resource *r, struct client *c);
+	/* The client reads no reply any more, but what it wrote is to be done: its queued requests are
+	 * dropped as by leave, except writes, zeroes, trims and flushes. No further request of it may
+	 * be submitted. */
+	void (*unread)(struct resource *r, struct client *c);
 	/* Take a request. It is passed on in this loop round's turn. */
 	void (*submit)(struct resource *r, struct request *q);
 	/* A BACK_CALL that passed the gate is done; q->io.error is its result. */

@@ -4,7 +4,8 @@
  *
  * When a client leaves, its requests are dropped: those in the gate, and those that the next turn
  * would have taken. The back end finishes those that it has. The same happens for all clients when
- * the process ends and the back end is unreachable.
+ * the process ends and the back end is unreachable. Of a client that said farewell and reads no
+ * replies any more only the reads are dropped.
  *
  * METHOD  To drop requests, all that wait with them at the same node are looked at. So thousands of
  *         clients that leave a tenant with a long queue are dropped together: after more than FEW
@@ -46,21 +47,20 @@ static int match(const struct resource *r, const struct client *c)
 	return r->policy ? weir_policy_match(r->policy, &who) : c->tenant;
 }
 
+static void link_client(struct resource *r, struct client *c)
+{
+	c->next = r->clients;
+	c->link = &r->clients;
+	if (c->next)
+		c->next->link = &c->next;
+	r->clients = c;
+}
+
 static void unlink_client(struct client *c)
 {
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;
-	c->link = NULL;
-}
-
-static void link_client(struct client **list, struct client *c)
-{
-	c->next = *list;
-	c->link = list;
-	if (c->next)
-		c->next->link = &c->next;
-	*list = c;
 }
 
 void resource_join(struct resource *r, struct client *c)
@@ -70,7 +70,8 @@ void resource_join(struct resource *r, struct client *c)
 	resource_stir(r);
 	c->resource = r;
 	c->in_flight = 0;
-	c->left = false;
+	c->left = c->unread = false;
+	c->link_left = NULL;
 	c->sender = NULL;
 	c->node = WEIR_ROOT;
 	c->tenant = tenant;
@@ -78,7 +79,7 @@ void resource_join(struct resource *r, struct client *c)
 		c->node = r->nodes[tenant];
 	if (tenant >= 0 && !r->gate && resource_room(r, (size_t)tenant + 2) == 0)
 		c->node = (weir_node)tenant + 1; /* only an index of its counts */
-	link_client(&r->clients, c);
+	link_client(r, c);
 	r->n_clients++;
 	back_volumes_client(r->back, c->offset, 1);
 	resource_late_join(r, c);
@@ -111,9 +112,15 @@ struct leaving {
 	struct request_list dropped;
 };
 
+static bool is_read(const struct request *q)
+{
+	return q->io.op == BACK_READ || q->io.op == BACK_CACHE || q->io.op == BACK_STATUS ||
+	       q->io.op == BACK_CALL;
+}
+
 static bool goes(const struct request *q, const struct leaving *l)
 {
-	return l->all || q->client->left;
+	return l->all || q->client->left || (q->client->unread && is_read(q));
 }
 
 static bool goes_from_gate(const struct weir_req *q, void *arg)
@@ -166,25 +173,30 @@ static void drop_from_lists(struct resource *r, struct leaving *leaving)
 	}
 }
 
-void resource_cancel(struct resource *r, const struct client *clients,
+static const struct client *next_of(const struct client *c, bool left)
+{
+	return left ? c->next_left : c->next;
+}
+
+void resource_cancel(struct resource *r, bool left,
 	bool (*is_one)(const struct weir_req *, void *),
 	void (*drop_one)(struct weir_req *, void *), void *arg)
 {
-	const struct client *c;
+	const struct client *clients = left ? r->left : r->clients, *c;
 
-	for (c = clients; c && r->queued; c = c->next) {
+	for (c = clients; c && r->queued; c = next_of(c, left)) {
 		if (r->counts[c->node].marked)
 			continue;
 		r->counts[c->node].marked = true;
 		weir_gate_cancel(r->gate, r->now, c->node, is_one, drop_one, arg);
 	}
-	for (c = clients; c; c = c->next)
+	for (c = clients; c; c = next_of(c, left))
 		r->counts[c->node].marked = false;
 }
 
-static void take_queued(struct resource *r, const struct client *clients, struct leaving *leaving)
+static void take_queued(struct resource *r, bool left, struct leaving *leaving)
 {
-	resource_cancel(r, clients, goes_from_gate, drop, leaving);
+	resource_cancel(r, left, goes_from_gate, drop, leaving);
 }
 
 static void answer_dropped(struct leaving *leaving, int error)
@@ -201,8 +213,12 @@ static void answer_dropped(struct leaving *leaving, int error)
 
 void resource_forget_left(struct client *c)
 {
-	if (c->link)
-		unlink_client(c);
+	if (!c->link_left)
+		return;
+	*c->link_left = c->next_left;
+	if (c->next_left)
+		c->next_left->link_left = c->link_left;
+	c->link_left = NULL;
 }
 
 void resource_drop_left(struct resource *r)
@@ -210,12 +226,36 @@ void resource_drop_left(struct resource *r)
 	struct leaving leaving = {.resource = r};
 
 	request_list_clear(&leaving.dropped);
-	take_queued(r, r->left, &leaving);
+	take_queued(r, true, &leaving);
 	while (r->left)
-		unlink_client(r->left);
+		resource_forget_left(r->left);
 	drop_from_lists(r, &leaving);
 	r->left_at = r->now + (leaving.looked > FEW ? (weir_time)leaving.looked * PAUSE : 0);
 	answer_dropped(&leaving, -ECANCELED);
+}
+
+/* Drop what the client no longer wants: now, or with others. */
+static void drop_soon(struct resource *r, struct client *c)
+{
+	if (!c->in_flight || c->link_left)
+		return;
+	c->next_left = r->left;
+	c->link_left = &r->left;
+	if (c->next_left)
+		c->next_left->link_left = &c->next_left;
+	r->left = c;
+	if (r->left_at <= r->now)
+		resource_drop_left(r);
+	else if (r->started && r->left_at < r->timer_at &&
+		 loop_set(r->loop, &r->timer, r->left_at) == 0)
+		r->timer_at = r->left_at;
+}
+
+void resource_unread(struct resource *r, struct client *c)
+{
+	resource_stir(r);
+	c->unread = true;
+	drop_soon(r, c);
 }
 
 void resource_leave(struct resource *r, struct client *c)
@@ -226,19 +266,13 @@ void resource_leave(struct resource *r, struct client *c)
 	resource_shadow_leave(c);
 	resource_stir(r);
 	c->left = true;
-	if (!c->in_flight)
-		return;
-	link_client(&r->left, c);
-	if (r->left_at <= r->now)
-		resource_drop_left(r);
-	else if (r->started && r->left_at < r->timer_at &&
-		 loop_set(r->loop, &r->timer, r->left_at) == 0)
-		r->timer_at = r->left_at;
+	drop_soon(r, c);
 }
 
 const struct front_gate resource_gate = {
 	.join = resource_join,
 	.leave = resource_leave,
+	.unread = resource_unread,
 	.submit = resource_submit,
 	.finish = resource_finish,
 	.answered = resource_answered,
@@ -252,8 +286,8 @@ void resource_abandon(struct resource *r)
 	if (!r->back->ops->abandon || !r->back->ops->abandon(r->back))
 		return;
 	request_list_clear(&leaving.dropped);
-	take_queued(r, r->left, &leaving);
-	take_queued(r, r->clients, &leaving);
+	take_queued(r, true, &leaving);
+	take_queued(r, false, &leaving);
 	drop_from_lists(r, &leaving);
 	answer_dropped(&leaving, -ESHUTDOWN);
 }

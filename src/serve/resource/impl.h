@@ -311,18 +311,19 @@ uint32_t resource_stalled(const struct resource *r);     /* volumes now; r->stal
 
 /* ---- serve/resource/client.c, for the other files */
 
-/* Take back waiting requests of the clients in a list, as weir_gate_cancel does; the queue of each node once. */
-void resource_cancel(struct resource *r, const struct client *clients,
+/* Take back waiting requests of the clients in r->clients, or of those in r->left, as weir_gate_cancel does; the queue
+ * of each node once. */
+void resource_cancel(struct resource *r, bool left,
 	bool (*is_one)(const struct weir_req *, void *),
 	void (*drop_one)(struct weir_req *, void *), void *arg);
 /* Drop the waiting requests of all clients in r->left. */
 void resource_drop_left(struct resource *r);
-/* The last request of a client that left has returned: its memory may go. */
+/* The last request of a client in r->left has returned: its memory may go. */
 void resource_forget_left(struct client *c);
 /* A request of the client is about to be answered. */
 static inline void resource_returned(struct client *c)
 {
-	if (--c->in_flight == 0 && c->left)
+	if (--c->in_flight == 0 && c->link_left)
 		resource_forget_left(c);
 }
 

@@ -36,6 +36,7 @@ struct tap;
 extern const struct front_gate resource_gate;
 void resource_join(struct resource *r, struct client *c);
 void resource_leave(struct resource *r, struct client *c);
+void resource_unread(struct resource *r, struct client *c);
 void resource_submit(struct resource *r, struct request *q);
 void resource_finish(struct resource *r, struct request *q);
 /* Record the latency that /metrics, status and top show, and that an slo means. Does nothing in

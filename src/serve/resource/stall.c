@@ -268,7 +268,7 @@ void resource_stall_look(struct resource *r, weir_time now)
 	for (struct volume *v = s->busy; v; v = v->next) {
 		if (!v->quiet && now - v->progress >= stall / QUIET) {
 			v->quiet = more = true;
-			resource_cancel(r, r->clients, is_of, take_request, &(struct taking){r, v});
+			resource_cancel(r, false, is_of, take_request, &(struct taking){r, v});
 		}
 		if (!v->stalled && now - v->progress >= stall) {
 			v->stalled = true;

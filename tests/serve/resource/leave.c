@@ -171,6 +171,67 @@ static void test_bypass(void)
 	end(&w);
 }
 
+static void ask_all(struct asker *a, uint8_t op, unsigned from, unsigned n)
+{
+	a->op = op;
+	for (unsigned i = from; i < from + n; i++)
+		ask(a, i);
+}
+
+/* A client reads no replies any more: its reads are dropped at once, and what it wrote is done at the
+ * pace of the tenant's max. Then it leaves. */
+static void test_unread(void)
+{
+	static struct asker a;
+	struct world w;
+
+	world_new(&w, DISK "tenants: [{name: a, max: 10 iops, match: {export: a}}]", false);
+	join(&w, &a, "a", 0);
+	ask_all(&a, BACK_READ, 0, 20);
+	ask_all(&a, BACK_WRITE, 20, 2);
+	ask_all(&a, BACK_CACHE, 22, 10);
+	ask_all(&a, BACK_TRIM, 32, 1);
+	ask_all(&a, BACK_STATUS, 33, 5);
+	ask_all(&a, BACK_FLUSH, 38, 1);
+	run_world(&w, 10 * WEIR_MS);
+	resource_unread(w.resource, &a.client);
+	run_world(&w, 10 * WEIR_MS);
+	CHECK(a.cancelled >= 30);
+	CHECK(a.client.in_flight <= 4);
+	run_world(&w, WEIR_SEC);
+	CHECK_INT(a.done, 39);
+	CHECK(a.cancelled <= 35); /* of the reads */
+	CHECK_INT(a.errors, a.cancelled);
+	CHECK_INT(a.client.in_flight, 0);
+	CHECK(!w.resource->left);
+	resource_leave(w.resource, &a.client);
+	world_free(&w);
+}
+
+/* The same for hundreds of clients, which then leave while their writes wait. */
+static void test_all_unread(void)
+{
+	struct world w;
+
+	start(&w);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		ask_all(&clients[i], BACK_WRITE, EACH, 1);
+	turn(&w);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		resource_unread(w.resource, &clients[i].client);
+	CHECK(looked <= 2 * ALL);
+	run_world(&w, 100 * WEIR_MS);
+	CHECK(w.resource->queued > CLIENTS - 10 && w.resource->queued <= CLIENTS);
+	leave_all(&w, 0);
+	run_world(&w, 100 * WEIR_MS);
+	CHECK_INT(w.resource->queued, 0);
+	CHECK(!w.resource->left);
+	resource_leave(w.resource, &other.client);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		CHECK_INT(clients[i].done, EACH + 1);
+	world_free(&w);
+}
+
 int main(void)
 {
 	RUN(test_all_leave);
@@ -178,5 +239,7 @@ int main(void)
 	RUN(test_returned_before);
 	RUN(test_swap);
 	RUN(test_bypass);
+	RUN(test_unread);
+	RUN(test_all_unread);
 	return 0;
 }
