@@ -15,20 +15,14 @@
  * LIMITS   Held chunks stay within the budget. Small ones may fragment the memory so that no large
  *          block is whole; for that an eighth more than the budget may be taken from the system.
  */
+#include "base/sanitize.h"
 #include "serve/loop/chunk.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define POISON 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define POISON 1
-#endif
-#endif
-#ifdef POISON
+#if SANITIZE_ADDRESS
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(at, len)   ((void)(at), (void)(len))

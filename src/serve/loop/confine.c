@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/sanitize.h"
 #include "serve/loop/confine.h"
 #include <errno.h>
 #include <seccomp.h>
@@ -43,12 +44,6 @@ static const char *const calls[] = {
 	"getrandom", "getresgid", "getresuid", "getrlimit", "getrusage", "getuid", "prctl",
 	"prlimit64", "sysinfo", "times", "uname"};
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED true /* the report of leaks at the end stops all threads by ptrace */
-#else
-#define SANITIZED false
-#endif
-
 static int add_calls(scmp_filter_ctx filter)
 {
 	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
@@ -85,7 +80,7 @@ int confine(struct weir_err *err)
 
 	if (setrlimit(RLIMIT_CORE, &none) < 0)
 		return weir_err_set(err, -errno, "no limit for core files: %s", strerror(errno));
-	if (SANITIZED)
+	if (SANITIZE_ADDRESS || SANITIZE_THREAD) /* the report of leaks at the end needs ptrace */
 		return weir_err_set(
 			err, -ENOTSUP, "no filter of system calls: a sanitizer's build");
 	r = filter_calls();

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/sanitize.h"
 #include "serve/loop/threads.h"
 #include "test.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#ifdef __has_feature
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ /* as gcc defines it */
-#endif
-#endif
 
 #define N 1000
 
@@ -119,7 +114,7 @@ static void test_no_thread_to_be_had(void)
 	struct rlimit before, none;
 	struct threads *t;
 
-#ifdef __SANITIZE_ADDRESS__
+#if SANITIZE_ADDRESS
 	printf("# not under AddressSanitizer, which needs memory to say that there is none\n");
 	return;
 #endif
