@@ -62,10 +62,10 @@ struct client {
 	char export_[256], name[80], address[64], uid[16], tls[128]; /* "": not known */
 	uint64_t offset; /* of its export, in the resource */
 	weir_time since;
-	int tenant;                     /* index in the policy in force */
-	weir_node node;                 /* in the resource's gate */
-	uint64_t requests, bytes;       /* submitted so far */
-	uint32_t in_flight;             /* submitted and not done */
+	int tenant;               /* index in the policy in force */
+	weir_node node;           /* in the resource's gate */
+	uint64_t requests, bytes; /* submitted so far */
+	uint32_t in_flight;       /* submitted and not done */
 	/* The resource's: `leave`, or `unread`, was called; and while there are requests to drop, its
 	 * place in the list of such clients. */
 	bool left, unread;

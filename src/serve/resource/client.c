@@ -178,8 +178,7 @@ static const struct client *next_of(const struct client *c, bool left)
 	return left ? c->next_left : c->next;
 }
 
-void resource_cancel(struct resource *r, bool left,
-	bool (*is_one)(const struct weir_req *, void *),
+void resource_cancel(struct resource *r, bool left, bool (*is_one)(const struct weir_req *, void *),
 	void (*drop_one)(struct weir_req *, void *), void *arg)
 {
 	const struct client *clients = left ? r->left : r->clients, *c;

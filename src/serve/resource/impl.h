@@ -313,8 +313,7 @@ uint32_t resource_stalled(const struct resource *r);     /* volumes now; r->stal
 
 /* Take back waiting requests of the clients in r->clients, or of those in r->left, as weir_gate_cancel does; the queue
  * of each node once. */
-void resource_cancel(struct resource *r, bool left,
-	bool (*is_one)(const struct weir_req *, void *),
+void resource_cancel(struct resource *r, bool left, bool (*is_one)(const struct weir_req *, void *),
 	void (*drop_one)(struct weir_req *, void *), void *arg);
 /* Drop the waiting requests of all clients in r->left. */
 void resource_drop_left(struct resource *r);
