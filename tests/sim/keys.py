@@ -9,7 +9,7 @@ SOURCE = pathlib.Path(sys.argv[1])
 PAGE = (SOURCE / "docs/man/weir-scenario.5.pod").read_text()
 READERS = [*(SOURCE / "src/sim/scenario").glob("*.c"), SOURCE / "src/sim/control/hosts.c",
            SOURCE / "src/sim/control/hosts-faults.c", SOURCE / "src/sim/cluster/read.c",
-           SOURCE / "src/sim/systems.c", SOURCE / "src/sim/network/read.c",
+           SOURCE / "src/sim/run/parse.c", SOURCE / "src/sim/run/systems.c", SOURCE / "src/sim/network/read.c",
            SOURCE / "src/model/station-keys.c"]
 
 # Keys of the policy's own schema, which the page only names.

@@ -6,7 +6,7 @@
  */
 #include "cli/live/live-impl.h"
 #include "serve/show/facts-json.h"
-#include "sim/measure-facts.h"
+#include "sim/world/measure-facts.h"
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

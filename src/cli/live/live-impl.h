@@ -9,7 +9,7 @@
 #include "cli/common/remote.h"
 #include "cli/view/view.h"
 #include "sim/control/hosts.h"
-#include "sim/measure-put.h"
+#include "sim/world/measure-put.h"
 #include "sim/scenario/scenario.h"
 #include <stdio.h>
 

@@ -8,8 +8,8 @@
  */
 #include "cli/live/live-impl.h"
 #include "model/trace/trace.h"
-#include "sim/measure.h"
-#include "sim/world.h"
+#include "sim/world/measure.h"
+#include "sim/world/world.h"
 #include <errno.h>
 #include <inttypes.h>
 

@@ -2,7 +2,7 @@
 #include "sim/control/device.h"
 #include "base/no-memory.h"
 #include "sim/control/site.h"
-#include "sim/measure.h"
+#include "sim/world/measure.h"
 #include <stdlib.h>
 
 struct device_control {

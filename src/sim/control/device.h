@@ -6,6 +6,6 @@
  */
 #pragma once
 
-#include "sim/control/controller.h"
+#include "sim/world/controller.h"
 
 extern const struct sim_controller_ops device_controller;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/control/hosts-impl.h"
 #include "base/no-memory.h"
-#include "sim/measure.h"
+#include "sim/world/measure.h"
 #include <stdlib.h>
 #include <string.h>
 

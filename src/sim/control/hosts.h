@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/yamldoc.h"
-#include "sim/control/controller.h"
+#include "sim/world/controller.h"
 
 #define HOSTS_PHASES 8
 

@@ -2,8 +2,8 @@
 #include "base/no-memory.h"
 #include "sim/control/learner.h"
 #include "control/capacity.h"
-#include "sim/measure-put.h"
-#include "sim/world.h"
+#include "sim/world/measure-put.h"
+#include "sim/world/world.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -7,6 +7,6 @@
  */
 #pragma once
 
-#include "sim/control/controller.h"
+#include "sim/world/controller.h"
 
 extern const struct sim_controller_ops learner_capacity;

@@ -2,7 +2,7 @@
 #include "sim/control/site.h"
 #include "base/container.h"
 #include "base/no-memory.h"
-#include "sim/measure-facts.h"
+#include "sim/world/measure-facts.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

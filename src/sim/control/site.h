@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "control/controller.h"
 #include "sim/metrics.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 struct sim_site {
 	struct site site;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * scenario: a parsed scenario file. Written by scenario*.c, read by world*.c.
+ * scenario: a parsed scenario file. Written by scenario*.c and run/parse.c, read by world*.c.
  *
  * weir-scenario(5) is the manual of the file. Names have been resolved to indices, quantities to numbers, and
  * defaults are filled in. A scenario is never changed by a run.
@@ -161,20 +161,15 @@ struct scenario {
 	struct scenario_controller *controllers;
 	size_t n_controllers;
 	struct sim_cluster_config *cluster; /* replaces stations, hosts and the rest; or NULL */
-	/* … and is run by this. */
-	int (*run_cluster)(const struct sim_cluster_config *config, weir_time duration,
-		uint64_t seed, const struct sim_options *options, struct metrics **ret,
-		struct sim_cost *ret_cost, struct weir_err *err);
 	struct sim_network_config *network; /* the same; or NULL */
-	int (*run_network)(const struct sim_network_config *config, weir_time duration,
-		uint64_t seed, const struct sim_options *options, struct metrics **ret,
-		struct sim_cost *ret_cost, struct weir_err *err);
 	struct sim_systems_config *systems; /* the same; or NULL */
 	struct yamldoc *doc;                /* owns the strings that were not allocated here */
 	char *file;                         /* its name, for messages */
 	char *names;                        /* the hosts' names */
 	weir_policy_reader *reader;         /* of policies that are files; or NULL */
 	void *reader_arg;
+	scenario_read *read; /* of scenario_load */
+	void *read_arg;
 };
 
 /* ---- the parts of the reader. All return 0, or -EINVAL / -ENOMEM with a message. */
@@ -233,7 +228,9 @@ int scenario_leaves_check(const struct scenario *s, struct weir_err *err);
  * order of the file; or -ENOENT. */
 int scenario_leaf_for(const struct scenario_gate *g, const char *host, const char *path);
 
-/* scenario.c: return the station of this name among those from `from` to before `to`; or -ENOENT. */
+/* scenario.c: read `devices` and `links`. */
+int scenario_stations_read(yamldoc_node root, struct scenario *s, struct weir_err *err);
+/* Return the station of this name among those from `from` to before `to`; or -ENOENT. */
 int scenario_station_find(const struct scenario *s, const char *name, uint32_t from, uint32_t to);
 
 /* Return true if a change's glob matches the name. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/systems.h"
+#include "sim/run/systems.h"
 #include "base/array.h"
 #include "base/no-memory.h"
 #include "control/keys.h"
-#include "sim/measure.h"
-#include "sim/world.h"
+#include "sim/world/measure.h"
+#include "sim/world/world.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -182,8 +182,8 @@ static int run_world(struct world *w, struct found *f, struct weir_err *err)
 	return r;
 }
 
-static int run_text(const struct sim_systems_config *c, const struct text *t, uint64_t seed,
-	struct found *f, struct weir_err *err)
+static int run_text(const struct scenario *of, const struct text *t, uint64_t seed, struct found *f,
+	struct weir_err *err)
 {
 	struct scenario *s;
 	struct world *w;
@@ -192,8 +192,8 @@ static int run_text(const struct sim_systems_config *c, const struct text *t, ui
 	if (r)
 		return r;
 	s->seed = seed;
-	if (c->traces)
-		r = scenario_load(s, c->read, c->arg, err);
+	if (of->systems->traces)
+		r = scenario_load(s, of->read, of->read_arg, err);
 	if (r == 0)
 		r = world_new(s, seed, &w, err);
 	if (r == 0) {
@@ -205,8 +205,8 @@ static int run_text(const struct sim_systems_config *c, const struct text *t, ui
 	return r;
 }
 
-static int run_one(const struct sim_systems_config *c, weir_time duration, uint64_t seed,
-	struct found *f, struct weir_err *err)
+static int run_one(const struct scenario *s, weir_time duration, uint64_t seed, struct found *f,
+	struct weir_err *err)
 {
 	static const unsigned windows[] = {1, 4, 16};
 	struct text t = {0};
@@ -217,8 +217,8 @@ static int run_one(const struct sim_systems_config *c, weir_time duration, uint6
 	t.file = open_memstream(&t.at, &t.len);
 	if (!t.file)
 		return no_memory(err);
-	put_system(t.file, c, &rng, duration, windows[rng_below(&rng, 3)]);
-	r = fclose(t.file) ? no_memory(err) : run_text(c, &t, seed, f, err);
+	put_system(t.file, s->systems, &rng, duration, windows[rng_below(&rng, 3)]);
+	r = fclose(t.file) ? no_memory(err) : run_text(s, &t, seed, f, err);
 	free(t.at);
 	return r;
 }
@@ -252,17 +252,17 @@ static int put_found(const struct found *f, struct metrics **ret)
 	return 0;
 }
 
-int sim_systems_run(const struct sim_systems_config *c, weir_time duration, uint64_t seed,
+int sim_systems_run(const struct scenario *s, weir_time duration, uint64_t seed,
 	const struct sim_options *o, struct metrics **ret, struct sim_cost *ret_cost,
 	struct weir_err *err)
 {
 	struct found f = {0};
 	int r = 0;
 
-	while (r == 0 && f.run < c->count && f.drawn < TRIES * c->count) {
-		r = run_one(c, duration, seed * 1000000 + f.drawn, &f, err);
+	while (r == 0 && f.run < s->systems->count && f.drawn < TRIES * s->systems->count) {
+		r = run_one(s, duration, seed * 1000000 + f.drawn, &f, err);
 		if (r == 0 && o && o->progress &&
-			o->progress((double)f.run / c->count, o->progress_arg))
+			o->progress((double)f.run / s->systems->count, o->progress_arg))
 			r = weir_err_set(err, -ECANCELED, "stopped");
 	}
 	if (r == 0 && put_found(&f, ret))

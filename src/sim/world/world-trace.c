@@ -2,7 +2,7 @@
 /* world-trace: the trace that a tenant's workloads will send, for the planner. */
 #include "base/array.h"
 #include "base/no-memory.h"
-#include "sim/world-trace.h"
+#include "sim/world/world-trace.h"
 #include <errno.h>
 #include <stdlib.h>
 

@@ -17,12 +17,9 @@ struct sim_systems_config { /* weir-scenario(5), "systems" */
 	bool blocking;      /* bounds count requests of lower priority that are inside */
 	bool links;         /* half of the systems have a link */
 	const char *traces; /* folder from which tenants have their arrivals; NULL: made */
-	/* set by scenario_load */
-	scenario_read *read;
-	void *arg;
 };
 
 int sim_systems_read(yamldoc_node map, struct sim_systems_config *ret, struct weir_err *err);
-int sim_systems_run(const struct sim_systems_config *c, weir_time duration, uint64_t seed,
+int sim_systems_run(const struct scenario *s, weir_time duration, uint64_t seed,
 	const struct sim_options *o, struct metrics **ret, struct sim_cost *ret_cost,
 	struct weir_err *err);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/sim.h"
-#include "sim/measure.h"
-#include "sim/systems.h"
-#include "sim/world.h"
+#include "sim/cluster/cluster.h"
+#include "sim/network/network.h"
+#include "sim/run/systems.h"
+#include "sim/world/measure.h"
+#include "sim/world/world.h"
 #include <errno.h>
 #include <string.h>
 
@@ -32,21 +34,16 @@ int sim_run(const struct scenario *s, const struct sim_options *options, struct 
 	struct sim_cost *ret_cost, struct weir_err *err)
 {
 	uint64_t seed = options && options->seed_set ? options->seed : s->seed;
+	weir_time duration = options && options->duration ? options->duration : s->duration;
 	struct world *w;
 	int r;
 
 	if (s->cluster)
-		return s->run_cluster(s->cluster,
-			options && options->duration ? options->duration : s->duration, seed,
-			options, ret, ret_cost, err);
+		return sim_cluster_run(s->cluster, duration, seed, options, ret, ret_cost, err);
 	if (s->network)
-		return s->run_network(s->network,
-			options && options->duration ? options->duration : s->duration, seed,
-			options, ret, ret_cost, err);
+		return sim_network_run(s->network, duration, seed, options, ret, ret_cost, err);
 	if (s->systems)
-		return sim_systems_run(s->systems,
-			options && options->duration ? options->duration : s->duration, seed,
-			options, ret, ret_cost, err);
+		return sim_systems_run(s, duration, seed, options, ret, ret_cost, err);
 	r = world_new(s, seed, &w, err);
 	if (r)
 		return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/measure-facts.h"
+#include "sim/world/measure-facts.h"
 #include <errno.h>
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* world-bursts: the bursts of workloads with fixed on- and off-phases. */
-#include "sim/world.h"
+#include "sim/world/world.h"
 #include <string.h>
 
 void world_burst_issue(struct world *w, struct world_load *l, struct world_io *io)

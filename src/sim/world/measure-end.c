@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* measure-end: the values of a run, from the end of the warm-up to the end of the run. */
-#include "sim/control/controller.h"
-#include "sim/measure-impl.h"
+#include "sim/world/controller.h"
+#include "sim/world/measure-impl.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* world-trace: the trace that a tenant's workloads will send: over the whole duration, of the same streams as in the run. */
 #pragma once
 
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 /* Add the arrivals of those that run from the start to an empty trace, whose records the caller frees, also on error. -EINVAL: there
  * are none; -ENOMEM. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/measure-put.h"
+#include "sim/world/measure-put.h"
 #include "sim/scenario/scenario.h"
 #include <math.h>
 #include <stdlib.h>

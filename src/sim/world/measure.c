@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/measure-impl.h"
+#include "sim/world/measure-impl.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,9 @@
  * end). */
 #pragma once
 
-#include "sim/measure-put.h"
-#include "sim/measure.h"
-#include "sim/world.h"
+#include "sim/world/measure-put.h"
+#include "sim/world/measure.h"
+#include "sim/world/world.h"
 
 struct measure_mark { /* counters of one tenant or station at a time */
 	struct world_count count;

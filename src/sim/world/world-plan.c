@@ -15,7 +15,7 @@
 #include "base/no-memory.h"
 #include "control/meister/frontier.h"
 #include "control/meister/system.h"
-#include "sim/world-trace.h"
+#include "sim/world/world-trace.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * controller: the table of functions by which the simulated world runs controllers.
+ * controller: the table of functions by which the simulated world runs controllers. sim/control has three:
  *
  *   device.c    any controller (control/controller.h) at one gate, of a device or of a host
  *   hosts.c     controllers of several hosts that exchange reports (has_peers)
  *   learner.c   the capacity of a device with `capacity: auto`
  *
- * The resource of a policy names its controller; scenario.c chooses among the three. A new controller
+ * The resource of a policy names its controller; sim/run/parse.c chooses among the three. A new controller
  * changes none of them.
  */
 #pragma once

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* world-build: create a world from a scenario. Allocates everything that a run needs, except
  * IOs. */
-#include "sim/control/controller.h"
-#include "sim/measure.h"
-#include "sim/world.h"
+#include "sim/world/controller.h"
+#include "sim/world/measure.h"
+#include "sim/world/world.h"
 #include "base/no-memory.h"
 #include <errno.h>
 #include <stdio.h>

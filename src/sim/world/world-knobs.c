@@ -6,7 +6,7 @@
  * requests.
  */
 #include "policy/impl.h"
-#include "sim/world.h"
+#include "sim/world/world.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/world.h"
+#include "sim/world/world.h"
 #include "base/array.h"
-#include "sim/control/controller.h"
-#include "sim/measure.h"
+#include "sim/world/controller.h"
+#include "sim/world/measure.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
