@@ -29,7 +29,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #define RETRY      WEIR_MS        /* for the parts to stand still */
 #define STOP_TIME  (50 * WEIR_MS) /* for jobs aside when the gateway ends */
@@ -39,121 +38,6 @@
 
 enum stage { MAKE, DIVIDE, STEP, SWITCH, UNDO, UNKEEP, LEAVE, UNLINK };
 enum state { UNTOUCHED, STARTED, SWITCHED }; /* of a resource */
-
-void gateway_change_free(struct gateway_change *c)
-{
-	if (!c)
-		return;
-	gateway_draft_free(&c->draft);
-	gateway_note_free(&c->note);
-	gateway_instances_free(&c->instances);
-	free(c->states);
-	free(c->text);
-	free(c->name);
-	free(c->key);
-	free(c->value);
-	free(c->gone);
-	free(c->made);
-	free((char *)c->volume.name);
-	free((char *)c->volume.resource);
-	free((char *)c->volume.back);
-	free((char *)c->volume.class_);
-	free(c);
-}
-
-struct gateway_change *gateway_change_apply(
-	char *text, size_t len, size_t tenants, const char *name, bool keep, bool dry)
-{
-	struct gateway_change *c = calloc(1, sizeof(*c));
-
-	if (!c || !(c->name = strdup(name))) {
-		free(text);
-		free(c);
-		return NULL;
-	}
-	c->kind = CHANGE_APPLY;
-	c->text = text;
-	c->tenants_len = tenants < len ? tenants : 0;
-	c->len = len - c->tenants_len;
-	c->keep = keep;
-	c->dry = dry;
-	return c;
-}
-
-struct gateway_change *gateway_change_set(const char *key, const char *value)
-{
-	struct gateway_change *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return NULL;
-	c->kind = CHANGE_SET;
-	c->key = strdup(key);
-	c->value = value ? strdup(value) : NULL;
-	if (!c->key || (value && !c->value)) {
-		gateway_change_free(c);
-		return NULL;
-	}
-	return c;
-}
-
-struct gateway_change *gateway_change_plan(char *text, size_t len, bool dry)
-{
-	struct gateway_change *c = calloc(1, sizeof(*c));
-
-	if (!c) {
-		free(text);
-		return NULL;
-	}
-	c->kind = CHANGE_PLAN;
-	c->text = text;
-	c->len = len;
-	c->dry = dry;
-	return c;
-}
-
-struct gateway_change *gateway_change_plan_of_cluster(
-	char *text, size_t len, uint64_t number, const char *tenants)
-{
-	struct gateway_change *c = gateway_change_plan(text, len, false);
-
-	if (c) {
-		c->number = number;
-		memcpy(c->tenants_digest, tenants, GATEWAY_DIGEST);
-	}
-	return c;
-}
-
-struct gateway_change *gateway_change_reload(void)
-{
-	struct gateway_change *c = calloc(1, sizeof(*c));
-
-	if (c)
-		c->kind = CHANGE_RELOAD;
-	return c;
-}
-
-/* Copy a text that may be NULL. */
-static bool copied(const char **to, const char *from)
-{
-	*to = from ? strdup(from) : NULL;
-	return *to || !from;
-}
-
-struct gateway_change *gateway_change_volume(const struct gateway_volume_request *q)
-{
-	struct gateway_change *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return NULL;
-	c->kind = CHANGE_VOLUME;
-	c->volume = *q;
-	c->volume.name = c->volume.resource = c->volume.back = c->volume.class_ = NULL;
-	if (copied(&c->volume.name, q->name) && copied(&c->volume.resource, q->resource) &&
-		copied(&c->volume.back, q->back) && copied(&c->volume.class_, q->class_))
-		return c;
-	gateway_change_free(c);
-	return NULL;
-}
 
 /* ---- at one resource, on its thread */
 
@@ -473,8 +357,6 @@ void gateway_change_retry(struct loop_timer *t, weir_time now)
 		divide_or_retry(g->changes);
 }
 
-static void follow_folders(struct gateway *g);
-
 static void done_aside(struct aside_job *j)
 {
 	struct gateway_change *c = container_of(j, struct gateway_change, job);
@@ -485,7 +367,7 @@ static void done_aside(struct aside_job *j)
 		return;
 	}
 	if (c->stage == MAKE)
-		follow_folders(g);
+		gateway_folders_follow(g);
 	if (g->changes_end && c->rc == 0 && c->stage != UNKEEP && !c->dry && !c->same)
 		break_off(c);
 	else if (c->stage == UNKEEP || (c->stage == MAKE && (c->rc < 0 || c->dry || c->same)))
@@ -556,93 +438,6 @@ void gateway_change_start(
 	g->changes_last = &c->next;
 	if (g->changes == c)
 		start_first(g);
-}
-
-static void refreshed(
-	void *arg, int rc, const struct gateway_note *note, const struct weir_err *err)
-{
-	if (rc < 0 && rc != -ESHUTDOWN)
-		log_event(LOG_LEVEL_ERROR, "refresh-failed", "why",
-			err->text[0] ? err->text : strerror(-rc), NULL);
-}
-
-static void refresh(struct gateway *g, bool scan, bool forced)
-{
-	struct gateway_change *c = g->refresh;
-	bool fresh = !c;
-
-	if (fresh && !g->changes_end)
-		c = calloc(1, sizeof(*c));
-	if (!c)
-		return;
-	c->kind = CHANGE_REFRESH;
-	c->scan |= scan;
-	c->forced |= forced;
-	if (!fresh)
-		return;
-	if (g->changes)
-		g->refresh = c; /* it waits: others join it */
-	gateway_change_start(g, c, refreshed, g);
-}
-
-void gateway_refresh(struct gateway *g)
-{
-	refresh(g, false, true);
-}
-
-void gateway_refresh_folders(struct gateway *g, bool scan)
-{
-	refresh(g, scan, scan && g->unserved.n);
-}
-
-/* ---- folders */
-
-#define SCAN (60 * WEIR_SEC) /* file systems that are shared report no changes of other machines */
-
-static void folders_ready(struct loop_fd *f, uint32_t events)
-{
-	struct gateway *g = container_of(f, struct gateway, folders_fd);
-
-	loop_change(g->loop, f, 0); /* until the events are read */
-	gateway_refresh_folders(g, false);
-}
-
-static void folders_due(struct loop_timer *t, weir_time now)
-{
-	gateway_refresh_folders(container_of(t, struct gateway, folders_timer), true);
-}
-
-/* A change was made: the events until then were read. */
-static void follow_folders(struct gateway *g)
-{
-	if (!g->folders_fd.ready)
-		return;
-	loop_change(g->loop, &g->folders_fd, EPOLLIN);
-	loop_set(g->loop, &g->folders_timer,
-		loop_clock() + (folders_soon(g->folders) ? WEIR_SEC : SCAN));
-}
-
-int gateway_folders_start(struct gateway *g)
-{
-	int rc;
-
-	g->folders_fd = (struct loop_fd){.fd = folders_fd(g->folders), .ready = folders_ready};
-	g->folders_timer.due = folders_due;
-	rc = loop_add(g->loop, &g->folders_fd, EPOLLIN);
-	if (rc < 0)
-		g->folders_fd.ready = NULL;
-	else
-		follow_folders(g);
-	return rc;
-}
-
-void gateway_folders_stop(struct gateway *g)
-{
-	if (!g->folders_fd.ready)
-		return;
-	loop_set(g->loop, &g->folders_timer, WEIR_NEVER);
-	loop_remove(g->loop, &g->folders_fd);
-	g->folders_fd.ready = NULL;
 }
 
 bool gateway_changes_stop(struct gateway *g)

@@ -4,6 +4,8 @@
  *
  *   serve/gateway/policy.c   makes the next version of the policy from a file's text and the
  *                            overrides
+ *   serve/gateway/change-new.c  a requested change, from its arguments
+ *   serve/gateway/refresh.c  requests one when a source of the policy has changed
  *   serve/gateway/change.c   puts it in force, without stopping anything
  */
 #pragma once

@@ -407,14 +407,19 @@ void record_policy(struct gateway *g);
 /* ---- serve/gateway/change.c */
 
 void gateway_change_retry(struct loop_timer *t, weir_time now);
+/* A volume that the change waits for was closed. Main thread. */
+void gateway_change_left(struct gateway_change *c);
+
+/* ---- serve/gateway/refresh.c */
+
 /* Make the policy anew from all that it consists of (serve/gateway/policy.c, build): a source of volumes or tenants has
  * changed. It is a change as every other: prepared aside, applied in steps. Requests that come before it began are one.
  * If it fails, this is logged and the policy in force stays; the next change of any kind tries again. Main thread. */
 void gateway_refresh(struct gateway *g);
 /* The same because a folder may have changed; scan: read the folders whole. Nothing is made anew if no file came or went. */
 void gateway_refresh_folders(struct gateway *g, bool scan);
-/* A volume that the change waits for was closed. Main thread. */
-void gateway_change_left(struct gateway_change *c);
 /* Follow the folders of volumes, from the loop; and end that. */
 int gateway_folders_start(struct gateway *g);
 void gateway_folders_stop(struct gateway *g);
+/* A change was made: the events until then were read. Wait for the next. */
+void gateway_folders_follow(struct gateway *g);
