@@ -41,7 +41,8 @@
  *    each as of the time at which its buckets came to admit it: calls of weir_gate_next while the window is full do
  *    not change what passes, unless more tenants are to be checked than one call checks.
  *    If no tenant has a priority, no ancestor a bucket, and the gate has neither runs nor a window in bytes, a head
- *    that is found to hold an R-token passes at once if no other head that holds one waits.
+ *    that is found to hold an R-token passes at once if no other head that holds one waits, and its tenant is not
+ *    to be checked again by then.
  * 3. A dispatch charges every hold bucket on the path to the root, the profile buckets if it fit
  *    them all, and R-tokens if there are any, else L-tokens if there is a limit. With several R-buckets it is enough
  *    if one holds enough, and all that count the request pay: together they guarantee the most that any of them

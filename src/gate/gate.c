@@ -8,6 +8,12 @@
 
 #define GATE_FEW 2 /* requests passed between one prefetch and the next */
 
+/* Return true if the node that gate_expire has just checked is due again by now. */
+POOL_HOT bool gate_is_again(const struct stand *s)
+{
+	return s->g->timer.asked <= (uint64_t)s->now >> TIMER_TICK_BITS;
+}
+
 /* Check a leaf that was idle, or whose timer is due. Return its head if that has passed, or NULL. */
 POOL_HOT struct weir_req *gate_look(const struct stand *s, uint32_t n, bool due)
 {
@@ -21,7 +27,10 @@ POOL_HOT struct weir_req *gate_look(const struct stand *s, uint32_t n, bool due)
 		stand_due(s, n, node);
 	else
 		stand_wake(s, n, node);
-	return open && s->reserved && s->reserved->waits ? turn_reserved(*s) : NULL;
+	if (!open || !s->reserved || !s->reserved->waits)
+		return NULL;
+	/* (A leaf that is due again is to be checked before: an older head of it may get a token by now.) */
+	return due && gate_is_again(s) ? NULL : turn_reserved(*s);
 }
 
 /* Check up to `most` leaves that were idle, and return how many requests, up to `max`, passed at once. First
@@ -96,7 +105,7 @@ POOL_HOT size_t gate_expire(
 			above_due(s->g, due[i], s->at, s->now);
 		else if (!s->g->n_pending || !pending_has(s->g, due[i])) /* (else as of now) */
 			r = gate_look(s, due[i], true);
-		if (__builtin_expect(s->g->timer.asked <= (uint64_t)s->now >> TIMER_TICK_BITS, 0))
+		if (__builtin_expect(gate_is_again(s), 0))
 			n = gate_again(s->g, due, i + 1, n);
 		if (r)
 			ret[passed++] = r;

@@ -36,13 +36,18 @@ static void start(uint32_t n, double max, double min, bool tree)
 	CHECK_INT(weir_gate_add(g, node, &node), 0);
 }
 
-static void submit(weir_node leaf, weir_time now)
+static void submit_of(weir_node leaf, weir_time now, enum weir_op op, uint32_t bytes)
 {
 	struct weir_req *r = &reqs[n_reqs++];
 
 	CHECK(n_reqs <= 64);
-	*r = (struct weir_req){.tenant = leaf};
+	*r = (struct weir_req){.tenant = leaf, .op = (uint8_t)op, .bytes = bytes};
 	CHECK_INT(weir_gate_submit(g, now, &r, 1), 0);
+}
+
+static void submit(weir_node leaf, weir_time now)
+{
+	submit_of(leaf, now, WEIR_READ, 0);
 }
 
 /* Check which request passes next, and in which class. It completes at once. */
@@ -166,6 +171,33 @@ static void huge_costs(bool tree)
 	weir_gate_free(g);
 }
 
+/* A read gets an R-token while the window is full, and later the older write of its tenant does, which a max held. With
+ * room both have one: the older passes, whether or not the gate was asked meanwhile. */
+static void the_older_of_two_tokens(bool tree)
+{
+	struct weir_bucket_spec buckets[] = {
+		{.kind = WEIR_HOLD, .ops = WEIR_OPS(WEIR_WRITE), .rate = 1000, .size = 1},
+		{.kind = WEIR_RTOKENS, .unit = WEIR_UNIT_BYTES, .rate = 1e6, .size = 1000}};
+	struct weir_knob k = {
+		.node = 1, .kind = WEIR_KNOB_BUCKETS, .buckets = buckets, .n_buckets = 2};
+
+	for (unsigned asked = 0; asked < 2; asked++) {
+		start(1, 1e6, 0, tree);
+		CHECK_INT(weir_gate_set(g, 0, &k, 1, NULL), 0);
+		submit_of(1, 0, WEIR_WRITE, 1000);
+		submit_of(1, 0, WEIR_WRITE, 1000);
+		submit_of(1, 0, WEIR_READ, 500);
+		CHECK_INT(weir_gate_next(g, 0, out, 1), 1);
+		for (weir_time now = 0; asked && now < 2 * WEIR_MS; now += WEIR_MS / 10)
+			CHECK_INT(weir_gate_next(g, now, out + 1, 1), 0);
+		weir_gate_done(g, 2 * WEIR_MS, out, 1);
+		CHECK_INT(weir_gate_next(g, 2 * WEIR_MS, out, 1), 1);
+		CHECK_INT(out[0]->op, WEIR_WRITE);
+		CHECK_INT(out[0]->class_, WEIR_CLASS_RESERVED);
+		weir_gate_free(g);
+	}
+}
+
 /* Without an R-bucket there is no wakeup while the window in bytes is full. */
 static void nothing_to_wake_for(void)
 {
@@ -210,6 +242,7 @@ int main(void)
 		a_max_alone(tree);
 		min_on_top_of_its_share(tree);
 		huge_costs(tree);
+		the_older_of_two_tokens(tree);
 	}
 	RUN(nothing_to_wake_for);
 	RUN(no_more_than_asked);
