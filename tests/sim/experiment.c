@@ -129,6 +129,11 @@ static void test_refused(void)
 	refuse(HEAD RUNS CLAIM
 		"plots: [{name: ../p, title: t, x: x, y: y, lines: [{label: l, series: s}]}]\n",
 		"letters");
+	refuse(HEAD RUNS CLAIM
+		"plots: [{name: p, title: Throughput of a job that borrowed for ten minutes with "
+		"bounded debts and with those of the paper, x: x, y: y, lines: [{label: l, series: "
+		"s}]}]\n",
+		"not more than 92");
 }
 
 /* A parameter is replaced where its name occurs; a missing one is named. */

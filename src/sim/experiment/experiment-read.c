@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* experiment-read: parse an experiment's file from YAML. See experiment.h. */
 #include "sim/experiment/experiment-impl.h"
+#include "sim/experiment/plot.h"
 #include "base/no-memory.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -170,6 +171,16 @@ static void read_line(struct experiment_reader *r, yamldoc_node map, void *entry
 		l->series = experiment_text_of(r, map, "series", EXPERIMENT_NEED);
 }
 
+/* Return how many characters a text of UTF-8 has. */
+static size_t characters(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xC0) != 0x80;
+	return n;
+}
+
 static void read_plot(struct experiment_reader *r, yamldoc_node map, void *entry)
 {
 	static const struct experiment_field fields[] = {{"name", EXPERIMENT_NAME, AT(plot, name)},
@@ -187,6 +198,9 @@ static void read_plot(struct experiment_reader *r, yamldoc_node map, void *entry
 		r->code = yamldoc_optional(yamldoc_choice(map, "log", logs, &log, r->err));
 	p->log_x = log & 1;
 	p->log_y = log & 2;
+	if (p->title && characters(p->title) > PLOT_TITLE)
+		experiment_refuse(r, map, "the title of a plot must have not more than %d characters",
+			PLOT_TITLE);
 	if (p->panels && log)
 		experiment_refuse(r, map, "panels have no logarithmic axes");
 	p->lines = experiment_entries(r, map, "lines", sizeof(*p->lines), read_line, &p->n_lines);

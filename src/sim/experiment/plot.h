@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#define PLOT_TITLE 92 /* characters: more do not fit over the picture */
+
 enum plot_style {
 	PLOT_LINE,
 	PLOT_POINTS, /* a line with a mark at every point: for few points */
