@@ -46,6 +46,8 @@ static const struct fact facts[] = {
 		"Time that requests take while the device is full, over what the profile says, "
 		"minus 1.",
 		.unit = FACTS_NUMBER, AT(drift)},
+	{"mins", "mins_ratio", "Mins of its tenants over the capacity that was learned.",
+		.unit = FACTS_NUMBER, AT(mins)},
 	{"thread", AT(thread)},
 	{"controller", AT(controller)},
 };

@@ -188,6 +188,7 @@ struct resource {
 	uint64_t served_cost, served_bytes; /* input of the capacity estimate */
 	struct capacity capacity;           /* learned; only if the spec states none */
 	weir_time min_looked;   /* last comparison with the mins (serve/resource/load.c) */
+	double min_part;        /* as of then: the mins over the capacity */
 	double device_ns[5][8]; /* cost: time: device ns per request, by operation and size */
 	const struct estimate *estimate; /* of its profile, borrowed; NULL: it has none */
 	struct estimate_past *pasts;     /* by node, n_pasts of them, if it had a profile */

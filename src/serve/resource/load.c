@@ -183,11 +183,14 @@ void resource_load_mins(struct resource *r, weir_time now)
 		(r->min_looked && now - r->min_looked < MINS_EVERY))
 		return;
 	r->min_looked = now;
+	r->min_part = 0;
 	for (int u = 0; u < 2; u++) {
 		enum weir_unit unit = (enum weir_unit)u;
 		double mins = promised(r, unit), can = r->capacity.rate[u];
 		char a[32], b[32];
 
+		if (can > 0)
+			r->min_part = fmax(r->min_part, mins / can);
 		if (!(mins > can * MINS_SLACK))
 			continue;
 		weir_units_show_rates((struct weir_rate){mins, unit}, (struct weir_rate){can, unit},

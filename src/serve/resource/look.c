@@ -9,6 +9,7 @@
 #include "serve/snapshot/version.h"
 #include "serve/resource/impl.h"
 #include "serve/snapshot/snapshot.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -309,6 +310,7 @@ static void add_self(struct resource *r, struct snapshot *s, struct snapshot_res
 		to->capacity[u] =
 			to->capacity_stated ? r->spec.capacity[u].per_second : r->capacity.rate[u];
 	to->drift = resource_drift(r);
+	to->mins = r->min_looked ? r->min_part : NAN;
 	to->submitted = r->submitted;
 	to->dispatched = r->dispatched;
 	to->served = r->served;

@@ -99,6 +99,7 @@ struct snapshot_resource {
 	double window, capacity[2];             /* per second: requests, bytes; 0: not known yet */
 	bool capacity_stated;
 	double drift; /* of its profile; NAN: not known, or it has none */
+	double mins;  /* of its tenants, over its capacity; NAN: not known */
 	uint64_t submitted, dispatched, waited, served, errors, lost;
 	uint32_t queued, in_flight, clients;
 	double weights;         /* of the tenants without a parent that have clients here */
