@@ -271,7 +271,7 @@ static int close_value(struct load *l)
 
 	if (!items)
 		return -ENOMEM;
-	if (n)
+	if (n) /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): n of the items are l's */
 		memcpy(items, &l->items[from], n * sizeof(*items));
 	v->items = items;
 	v->n = (unsigned)(v->kind == YAMLDOC_MAP ? n / 2 : n);

@@ -73,10 +73,12 @@ int yamldoc_make_map(struct yamldoc *doc, yamldoc_node like, const struct yamldo
 	int *ids = yamldoc_allocate(&doc->values, 2 * n * sizeof(*ids));
 	int id = ids ? 0 : -ENOMEM;
 
-	for (size_t i = 0; id >= 0 && i < n; i++) {
+	for (size_t i = 0; ids && i < n; i++) {
 		yamldoc_node key;
 
 		id = yamldoc_make_text(doc, pairs[i].value, pairs[i].key, &key);
+		if (id < 0)
+			return id;
 		ids[2 * i] = key.id;
 		ids[2 * i + 1] = pairs[i].value.id;
 	}

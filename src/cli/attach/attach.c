@@ -31,11 +31,18 @@ struct connections {
 	struct nbd_export export_;
 };
 
-/* Close our copies; the driver holds its own. */
 static void close_all(struct connections *c)
 {
 	while (c->n > 0)
 		stream_close(&(struct stream){.fd = c->fds[--c->n]});
+}
+
+/* Close the connections that the driver got; it holds its own copies. */
+static void close_ours(struct attach *a, struct connections *c)
+{
+	close_all(c);
+	a->device.sockets = NULL;
+	a->device.n = 0;
 }
 
 static int dial_one(const struct attach *a, struct connections *c, struct weir_err *err)
@@ -129,8 +136,8 @@ int attach_again(struct attach *a, struct weir_err *err)
 	a->device.sockets = c.fds;
 	a->device.n = c.n;
 	if (e == 0)
-		e = netlink_reconfigure(a->netlink, &a->device, err);
-	close_all(&c);
+		e = netlink_reconfigure(&a->netlink, &a->device, err);
+	close_ours(a, &c);
 	return e;
 }
 
@@ -147,8 +154,7 @@ int attach_grow(struct attach *a, uint64_t *ret_size, struct weir_err *err)
 		e = check_shrunk(a, err);
 	if (e < 0 || a->device.size == size)
 		return e;
-	a->device.n = 0;
-	e = netlink_reconfigure(a->netlink, &a->device, err);
+	e = netlink_reconfigure(&a->netlink, &a->device, err);
 	if (e == 0)
 		*ret_size = a->device.size;
 	return e;
@@ -177,8 +183,8 @@ static int attach_start(struct attach *a, bool *ret_again, struct weir_err *err)
 	a->device.sockets = c.fds;
 	a->device.n = c.n;
 	if (e == 0)
-		e = netlink_connect(a->netlink, &a->device, &a->device.index, err);
-	close_all(&c);
+		e = netlink_connect(&a->netlink, &a->device, &a->device.index, err);
+	close_ours(a, &c);
 	return e;
 }
 
@@ -287,7 +293,7 @@ static int find_volume(const char *const *values, const char *name, char **ret_u
 	return -1;
 }
 
-/* The URI of the volume is the identifier, unless another is given, and is kept until the program ends. */
+/* The URI of the volume is the identifier, unless another is given. */
 static int read_volume(const char *const *values, const char *volume, struct attach *ret)
 {
 	struct weir_err err;
@@ -296,12 +302,15 @@ static int read_volume(const char *const *values, const char *volume, struct att
 
 	if (status >= 0)
 		return status;
-	if (nbd_uri_parse(uri ? uri : volume, &ret->uri, &err) < 0)
+	if (uri)
+		volume = uri;
+	if (nbd_uri_parse(volume, &ret->uri, &err) < 0)
 		status = opts_fail(&verb_attach, "%s", err.text);
 	else if (ret->uri.tls)
-		status = opts_fail(&verb_attach, "%s: %s", uri ? uri : volume, NO_TLS);
+		status = opts_fail(&verb_attach, "%s: %s", volume, NO_TLS);
 	if (!ret->device.identifier)
-		ret->device.identifier = uri ? uri : volume;
+		ret->device.identifier = volume;
+	ret->found = uri;
 	return status;
 }
 
@@ -336,26 +345,31 @@ static int read_command(const char *const *values, char **operands, int n, struc
 	return status < 0 ? read_volume(values, operands[0], ret) : status;
 }
 
+static int attach_volume(struct attach *a, const char *volume, bool watch)
+{
+	struct weir_err err;
+	bool again = false;
+	int status = 1;
+
+	if (netlink_open(&a->netlink, &err) < 0 || attach_start(a, &again, &err) < 0) {
+		opts_fail(&verb_attach, "%s: %s", volume, err.text);
+	} else {
+		printf("/dev/nbd%d%s\n", a->device.index, again ? " again" : "");
+		fflush(stdout);
+		status = watch ? watch_run(a) : 0;
+	}
+	netlink_close(&a->netlink);
+	return status;
+}
+
 static int attach_main(const char *const *values, char **operands, int n)
 {
-	struct netlink netlink = {0};
-	struct weir_err err;
-	struct attach a;
-	bool again = false;
+	struct attach a = {.found = NULL};
 	int status = read_command(values, operands, n, &a);
 
-	if (status >= 0)
-		return status;
-	a.netlink = &netlink;
-	if (netlink_open(&netlink, &err) < 0 || attach_start(&a, &again, &err) < 0) {
-		opts_fail(&verb_attach, "%s: %s", operands[0], err.text);
-		netlink_close(&netlink);
-		return 1;
-	}
-	printf("/dev/nbd%d%s\n", a.device.index, again ? " again" : "");
-	fflush(stdout);
-	status = values[WATCH] ? watch_run(&a) : 0;
-	netlink_close(&netlink);
+	if (status < 0)
+		status = attach_volume(&a, operands[0], values[WATCH]);
+	free(a.found);
 	return status;
 }
 

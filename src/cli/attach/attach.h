@@ -9,11 +9,12 @@
 	64 /* at most: more help no device, and a message of netlink has no room for many */
 
 struct attach {
-	struct netlink *netlink;
+	struct netlink netlink;
 	struct nbd_uri uri;
 	unsigned connections; /* where the export allows several */
 	bool read_only;
 	struct netlink_device device; /* as asked for; .index: once it is attached */
+	char *found; /* URI of a volume that the gateway named; NULL: it was given */
 };
 
 /* Give the attached device new connections instead of dead ones, and the export's size if it grew. */

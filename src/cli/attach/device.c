@@ -15,7 +15,8 @@ int device_parse(const char *text)
 	       digits = strncmp(text, PREFIX, n) ? 0 : strspn(text + n, "0123456789");
 
 	/* The driver's numbers are minor numbers. */
-	return digits && digits < 7 && !text[n + digits] ? atoi(text + n) : -EINVAL;
+	return digits && digits < 7 && !text[n + digits] ? (int)strtol(text + n, NULL, 10)
+							 : -EINVAL;
 }
 
 /* Read the first line of /sys/block/nbdN/NAME; "" if there is none. */

@@ -73,7 +73,7 @@ static void on_tick(struct loop_timer *t, weir_time now)
 	struct weir_err err = {""};
 	bool attached;
 
-	if (netlink_attached(w->attach->netlink, w->attach->device.index, &attached, &err) < 0) {
+	if (netlink_attached(&w->attach->netlink, w->attach->device.index, &attached, &err) < 0) {
 		say_trouble(w, "device-unknown", &err);
 	} else if (!attached) {
 		log_event(LOG_LEVEL_INFO, "device-detached", "device", w->device, NULL);
@@ -91,7 +91,7 @@ static void on_message(struct loop_fd *f, uint32_t events)
 {
 	struct watch *w = container_of(f, struct watch, messages);
 
-	if (!netlink_lost(w->attach->netlink, w->attach->device.index) || w->dead)
+	if (!netlink_lost(&w->attach->netlink, w->attach->device.index) || w->dead)
 		return;
 	w->dead = true;
 	log_event(LOG_LEVEL_WARNING, "connection-lost", "device", w->device, NULL);
@@ -111,7 +111,7 @@ static void reload(void *arg)
 static int run_watch(struct watch *w)
 {
 	struct weir_err err = {""};
-	int e = netlink_listen(w->attach->netlink, &w->messages.fd, &err);
+	int e = netlink_listen(&w->attach->netlink, &w->messages.fd, &err);
 
 	if (e == 0)
 		e = loop_add(w->loop, &w->messages, EPOLLIN);
