@@ -31,23 +31,36 @@
 #define PAUSE 20              /* … skip plain writes for this many times as long */
 #define PAGE  4096u
 
-void file_cached_start(struct file *f, bool direct)
+static void map_all(struct file *f)
 {
 	void *map;
 
-	f->cached.reads = !direct;
-	f->cached.writes = !direct && !f->back.info.read_only;
 	if (!f->cached.writes)
 		return;
-	map = mmap(NULL, f->back.info.size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, f->fd, 0);
+	f->cached.mapped = f->back.info.size;
+	map = mmap(NULL, f->cached.mapped, PROT_NONE, MAP_SHARED | MAP_NORESERVE, f->fd, 0);
 	f->cached.map = map == MAP_FAILED ? NULL : map;
 	f->cached.plain = f->cached.map;
+}
+
+void file_cached_start(struct file *f, bool direct)
+{
+	f->cached.reads = !direct;
+	f->cached.writes = !direct && !f->back.info.read_only;
+	map_all(f);
+}
+
+void file_cached_grown(struct file *f)
+{
+	file_cached_free(f);
+	map_all(f);
 }
 
 void file_cached_free(struct file *f)
 {
 	if (f->cached.map)
-		munmap(f->cached.map, f->back.info.size);
+		munmap(f->cached.map, f->cached.mapped);
+	f->cached.map = NULL;
 }
 
 /* Count the bytes done; the rest takes the normal path. */

@@ -79,9 +79,8 @@ static int file_grown(struct back *b)
 		return ioctl(f->fd, BLKGETSIZE64, &b->info.size) < 0 ? -errno : 0;
 	if (fstat(f->fd, &st) < 0)
 		return -errno;
-	file_cached_free(f);
 	b->info.size = (uint64_t)st.st_size / b->info.block_min * b->info.block_min;
-	file_cached_start(f, !f->cached.reads);
+	file_cached_grown(f);
 	atomic_store(&b->shrunk, false);
 	if (b->trouble && strcmp(b->trouble, BACK_SHRUNK) == 0)
 		b->trouble = NULL;

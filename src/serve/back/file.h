@@ -57,6 +57,7 @@ struct file_cached {        /* private to serve/back/file-cached.c */
 	uint32_t missed;    /* reads to skip after the next miss */
 	uint32_t skip;      /* reads left to skip */
 	uint8_t *map;       /* of the whole file, for mincore only; NULL: none */
+	size_t mapped;      /* bytes */
 };
 
 #define FILE_FIXED 1024 /* files of a ring that are registered with it */
@@ -133,6 +134,7 @@ static inline uint64_t file_offset(struct back_io *io)
 
 /* serve/back/file-cached.c */
 void file_cached_start(struct file *f, bool direct); /* once the size is known */
+void file_cached_grown(struct file *f);              /* the size is another one */
 void file_cached_free(struct file *f);
 /* Attempt a READ or WRITE that was begun, and count the bytes done. Return true if all were. */
 bool file_cached(struct file *f, struct back_io *io);

@@ -302,6 +302,47 @@ static void test_truncated(void)
 	rig_close(&r);
 }
 
+/* Return the size of this process's mapping of a file; 0: there is none. */
+static size_t mapped(const char *file)
+{
+	FILE *in = fopen("/proc/self/maps", "re");
+	unsigned long from, to;
+	char line[512];
+	size_t n = 0;
+
+	CHECK(in);
+	while (fgets(line, sizeof(line), in))
+		if (strstr(line, file) && sscanf(line, "%lx-%lx", &from, &to) == 2)
+			n += to - from;
+	fclose(in);
+	return n;
+}
+
+/* Where reads cannot be attempted without waiting, as on tmpfs, the mapping follows the size, too. */
+static void test_grows(void)
+{
+	int fd = memfd_create("file-that-grows", MFD_CLOEXEC);
+	char memory[64];
+	struct rig r;
+
+	CHECK(fd >= 0 && ftruncate(fd, 1 * M) == 0);
+	snprintf(memory, sizeof(memory), "file:/proc/self/fd/%d", fd);
+	rig_open_with(&r, memory, (struct back_config){.threads = by_threads});
+	rig_is(&r, 0, 4096, 0);
+	CHECK_INT(mapped("file-that-grows"), 1 * M);
+	for (int size = 2 * M; size <= 8 * M; size *= 2) {
+		CHECK_INT(ftruncate(fd, size), 0);
+		CHECK_INT(r.back->ops->grown(r.back), 0);
+		CHECK_INT(r.back->info.size, size);
+		CHECK_INT(mapped("file-that-grows"), size);
+		CHECK_INT(rig_fill(&r, 0, (uint64_t)size - 4096, 4096, 3), 0);
+		rig_is(&r, (uint64_t)size - 4096, 4096, 3);
+	}
+	rig_close(&r);
+	CHECK_INT(mapped("file-that-grows"), 0);
+	close(fd);
+}
+
 /* A resource limit stands for a full disk: writes beyond it fail, others do not. */
 static void test_full(void)
 {
@@ -432,6 +473,7 @@ static void all(void)
 	RUN(test_zero_by_writing);
 	RUN(test_status);
 	RUN(test_truncated);
+	RUN(test_grows);
 	RUN(test_full);
 	RUN(test_direct);
 	RUN(test_read_only);
