@@ -183,6 +183,30 @@ run 0 nbdinfo --size "$(uri vm-z)"
 run 0 weir volume list
 hasnt stdout "became smaller"
 
+# ---- by truncate(2), which closes nothing: while the file is idle, and while it is written
+
+shorten() { "$python" -c 'import os, sys; os.truncate(sys.argv[1], 1 << 20)' "$1"; }
+filled vm/k.raw 003 4M
+until_ok nbdinfo --size "$(uri vm-k)"
+shorten vm/k.raw
+until_ok grep -q "file-shrunk .*vm/k.raw" gate.log
+run 1 nbdinfo --size "$(uri vm-k)"
+weir load -t 60s -d 4 --reads 0% --length 512KiB "w=$(uri vm-w)" >load.out 2>&1 &
+load=$!
+until_ok eval 'weir volume list -o json | grep -A 12 "\"vm-w\"" | grep -q "\"requests\": [1-9][0-9][0-9]"'
+shorten vm/w.raw
+until_ok grep -q "file-shrunk .*vm/w.raw" gate.log
+kill -0 "$load" || fail "the writer ended: $(cat load.out)"
+kill "$load"
+wait "$load"
+
+# ---- written anew by another program: refused while it is shorter, and accepted again
+
+filled new.raw 005 4M
+cat new.raw >vm/k.raw
+until_ok grep -q "file-whole .*vm/k.raw" gate.log
+run 0 holds vm-k 5
+
 # ---- noticed by a client that reads beyond the end, too
 
 "$python" -c 'import nbd, sys, os, errno
@@ -194,6 +218,6 @@ try:
     raise SystemExit("read beyond the end")
 except nbd.Error as e:
     assert e.errnum == errno.EIO, e' "$(uri vm-y)" >client.out 2>&1 || fail "$(cat client.out)"
-until_ok eval 'test "$(grep -c file-shrunk gate.log)" = 2'
+until_ok eval 'test "$(grep -c file-shrunk gate.log)" = 4'
 run 1 nbdinfo --size "$(uri vm-y)"
 serve_stop gate

@@ -10,6 +10,7 @@
  *         that open at once at least one sees the other. We read (and write), and deny writing and
  *         resizing to others.
  */
+#include "base/array.h"
 #include "base/container.h"
 #include "serve/back/file.h"
 #include "serve/loop/log.h"
@@ -29,6 +30,7 @@ enum { READ, WRITE, WRITE_UNCHANGED, RESIZE }; /* QEMU's permissions */
 #define DENIED   200
 #define PATIENCE (500 * WEIR_MS) /* io_uring holds the files of a killed process slightly longer */
 #define PAUSE    (20 * WEIR_MS)
+#define PERIOD   WEIR_SEC
 
 static const struct {
 	uint8_t permission;
@@ -136,33 +138,125 @@ static void look_if_deleted(struct file *f)
 
 /* ---- made shorter */
 
+static void size_is(struct file *f, bool shrunk, uint64_t size)
+{
+	char text[2][32];
+
+	if (atomic_exchange(&f->back.shrunk, shrunk) == shrunk)
+		return;
+	if (shrunk && !f->back.trouble)
+		f->back.trouble = BACK_SHRUNK;
+	else if (!shrunk && f->back.trouble && strcmp(f->back.trouble, BACK_SHRUNK) == 0)
+		f->back.trouble = NULL;
+	log_event(shrunk ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, shrunk ? "file-shrunk" : "file-whole",
+		"back", f->name, "was",
+		weir_units_show_size(f->back.info.size, text[0], sizeof(text[0])), "is",
+		weir_units_show_size(size, text[1], sizeof(text[1])), "then",
+		shrunk ? "its clients stay, and reads beyond its end fail"
+		       : "new clients are accepted again",
+		NULL);
+}
+
 void file_guard_size(struct file *f)
 {
-	uint64_t was = f->back.info.size;
-	char text[2][32];
 	struct stat st;
 
-	if (f->block || atomic_load(&f->back.shrunk) || fstat(f->fd, &st) < 0 ||
-		(uint64_t)st.st_size >= was)
-		return;
-	atomic_store(&f->back.shrunk, true);
-	if (!f->back.trouble)
-		f->back.trouble = BACK_SHRUNK;
-	log_event(LOG_LEVEL_ERROR, "file-shrunk", "back", f->name, "was",
-		weir_units_show_size(was, text[0], sizeof(text[0])), "is",
-		weir_units_show_size((uint64_t)st.st_size, text[1], sizeof(text[1])), "then",
-		"its clients stay, and reads beyond its end fail", NULL);
+	if (!f->block && fstat(f->fd, &st) == 0 && (uint64_t)st.st_size < f->back.info.size)
+		size_is(f, true, (uint64_t)st.st_size);
+}
+
+void file_guard_whole(struct file *f)
+{
+	struct stat st;
+
+	if (!f->block && fstat(f->fd, &st) == 0 && (uint64_t)st.st_size >= f->back.info.size)
+		size_is(f, false, (uint64_t)st.st_size);
 }
 
 /* ---- events */
 
-static void look_at(const struct file_hub *h, int wd)
+/* A change of the link count is an IN_ATTRIB event, one of the size IN_MODIFY, as is each write of ours: after such an event that kind
+ * is not asked for until `rested`, so that a file that is written costs a look every PERIOD, and an idle one nothing. */
+static int ask(const struct file *f, bool modified)
 {
-	for (struct file *f = h->watched; f; f = f->next_watched)
-		if (f->wd == wd || wd < 0) {
-			look_if_deleted(f);
-			file_guard_size(f);
-		}
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
+	return inotify_add_watch(
+		f->hub->watch.fd, path, IN_ATTRIB | IN_CLOSE_WRITE | (modified ? IN_MODIFY : 0));
+}
+
+static void rest(struct file *f)
+{
+	struct file_hub *h = f->hub;
+
+	if (f->resting_link ||
+		(!h->resting && loop_set(h->loop, &h->rested, loop_now(h->loop) + PERIOD) < 0))
+		return;
+	ask(f, false);
+	f->resting_link = &h->resting;
+	f->next_resting = h->resting;
+	if (f->next_resting)
+		f->next_resting->resting_link = &f->next_resting;
+	h->resting = f;
+}
+
+static void end_rest(struct file *f)
+{
+	if (!f->resting_link)
+		return;
+	*f->resting_link = f->next_resting;
+	if (f->next_resting)
+		f->next_resting->resting_link = f->resting_link;
+	f->resting_link = NULL;
+}
+
+static void rested(struct loop_timer *t, weir_time now)
+{
+	struct file_hub *h = container_of(t, struct file_hub, rested);
+
+	(void)now;
+	while (h->resting) {
+		struct file *f = h->resting;
+
+		end_rest(f);
+		ask(f, true);
+		file_guard_size(f); /* since the event */
+	}
+}
+
+static void look_at(struct file *f, uint32_t mask)
+{
+	look_if_deleted(f);
+	file_guard_size(f);
+	if (mask & IN_MODIFY)
+		rest(f);
+	if (mask &
+		IN_CLOSE_WRITE) /* by another program; a write of ours beyond the end restores no data */
+		file_guard_whole(f);
+}
+
+static int by_watch(const void *wd, const void *element)
+{
+	const struct file *const *f = element;
+	const int *a = wd;
+
+	return *a < (*f)->wd ? -1 : *a > (*f)->wd;
+}
+
+/* wd -1: some events were lost. */
+static void on_event(const struct file_hub *h, int wd, uint32_t mask)
+{
+	size_t at = 0, end = h->n_watched;
+
+	if (wd >= 0) {
+		if (!array_find(h->watched, h->n_watched, &wd, by_watch, &at))
+			return;
+		end = at + 1;
+	}
+	for (; at < end; at++)
+		for (struct file *f = h->watched[at]; f; f = f->same_watch)
+			look_at(f, mask);
 }
 
 static void on_change(struct loop_fd *l, uint32_t events)
@@ -176,7 +270,7 @@ static void on_change(struct loop_fd *l, uint32_t events)
 			const struct inotify_event *e =
 				(const struct inotify_event *)(const void *)at;
 
-			look_at(h, e->wd); /* -1: some were lost */
+			on_event(h, e->wd, e->mask);
 			at += sizeof(*e) + e->len;
 		}
 }
@@ -185,6 +279,7 @@ static bool start_watch(struct file_hub *h)
 {
 	if (h->watch.fd >= 0)
 		return true;
+	h->rested.due = rested;
 	h->watch =
 		(struct loop_fd){.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), .ready = on_change};
 	if (h->watch.fd >= 0 && loop_add(h->loop, &h->watch, EPOLLIN) < 0) {
@@ -194,34 +289,44 @@ static bool start_watch(struct file_hub *h)
 	return h->watch.fd >= 0;
 }
 
-/* A change of the link count is an IN_ATTRIB event. A change of the size is IN_MODIFY, as is each write of ours: so a file is
- * looked at when another program closes it. Without inotify both go unnoticed, but for reads beyond the end. */
+/* Without inotify both changes go unnoticed, but for reads beyond the end. */
 void file_guard_watch(struct file *f)
 {
 	struct file_hub *h = f->hub;
-	char path[40];
+	size_t at;
 
 	if (f->block || !start_watch(h))
 		return;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
-	f->wd = inotify_add_watch(h->watch.fd, path, IN_ATTRIB | IN_CLOSE_WRITE);
+	f->wd = ask(f, true);
 	if (f->wd < 0)
 		return;
-	f->next_watched = h->watched;
-	f->watched_link = &h->watched;
-	if (h->watched)
-		h->watched->watched_link = &f->next_watched;
-	h->watched = f;
+	if (array_find(h->watched, h->n_watched, &f->wd, by_watch, &at)) {
+		f->same_watch = h->watched[at]->same_watch; /* another volume is the same file */
+		h->watched[at]->same_watch = f;
+	} else if (array_insert(&h->watched, &h->n_watched, &h->room_watched, at, &f) < 0) {
+		inotify_rm_watch(h->watch.fd, f->wd);
+		f->wd = -1;
+		return;
+	}
 	look_if_deleted(f); /* before it was watched */
+	file_guard_size(f);
 }
 
-/* Another volume may be the same file, with the same watch. */
-static bool is_last_with(const struct file *f)
+static void unwatch(struct file *f)
 {
-	for (const struct file *g = f->hub->watched; g; g = g->next_watched)
-		if (g != f && g->wd == f->wd)
-			return false;
-	return true;
+	struct file_hub *h = f->hub;
+	struct file **link;
+	size_t at;
+
+	end_rest(f);
+	array_find(h->watched, h->n_watched, &f->wd, by_watch, &at);
+	for (link = &h->watched[at]; *link != f;)
+		link = &(*link)->same_watch;
+	*link = f->same_watch;
+	if (h->watched[at])
+		return;
+	array_remove(h->watched, &h->n_watched, at);
+	inotify_rm_watch(h->watch.fd, f->wd);
 }
 
 void file_guard_end(struct file *f)
@@ -229,19 +334,16 @@ void file_guard_end(struct file *f)
 	/* Explicitly, as io_uring releases its files slightly after the close. */
 	if (f->locked)
 		release_locks(f);
-	if (f->wd < 0)
-		return;
-	*f->watched_link = f->next_watched;
-	if (f->next_watched)
-		f->next_watched->watched_link = f->watched_link;
-	if (is_last_with(f))
-		inotify_rm_watch(f->hub->watch.fd, f->wd);
+	if (f->wd >= 0)
+		unwatch(f);
 }
 
 void file_guard_free(struct file_hub *h)
 {
 	if (h->watch.fd < 0)
 		return;
+	loop_set(h->loop, &h->rested, WEIR_NEVER);
 	loop_remove(h->loop, &h->watch);
 	close(h->watch.fd);
+	free(h->watched);
 }

@@ -81,9 +81,7 @@ static int file_grown(struct back *b)
 		return -errno;
 	b->info.size = (uint64_t)st.st_size / b->info.block_min * b->info.block_min;
 	file_cached_grown(f);
-	atomic_store(&b->shrunk, false);
-	if (b->trouble && strcmp(b->trouble, BACK_SHRUNK) == 0)
-		b->trouble = NULL;
+	file_guard_whole(f);
 	return 0;
 }
 

@@ -6,7 +6,7 @@
  *   serve/back/file-steps.c  a request as a sequence of system calls, each after the last one
  *   serve/back/file-cached.c reads and writes of cached pages, done at once
  *   serve/back/file-ring.c   the system calls by io_uring
- *   serve/back/file-guard.c  locks against other users of the file; detection of its deletion
+ *   serve/back/file-guard.c  locks against other users of the file; its deletion and shrinking
  *   serve/back/file-call.c   the system calls by threads: all of them, or those that io_uring lacks
  *   serve/back/file-hub.c    what the files of a loop share
  */
@@ -80,8 +80,12 @@ struct file_hub { /* of all files of a loop; serve/back/file-hub.c */
 	bool fixed;               /* the ring has room for FILE_FIXED registered files */
 	struct file *registered[FILE_FIXED];
 
-	struct file *watched; /* files whose deletion is noticed */
-	struct loop_fd watch; /* fd -1: none */
+	struct file *
+		*watched; /* files whose deletion and size are noticed, by `wd`, one for each */
+	size_t n_watched, room_watched;
+	struct loop_fd watch;     /* fd -1: none */
+	struct file *resting;     /* modified: not watched for that until … */
+	struct loop_timer rested; /* … this */
 
 	int vmstat;       /* -1: none */
 	bool clean;       /* few pages were dirty when … */
@@ -99,7 +103,8 @@ struct file {
 	bool locked, deleted;         /* by this process; unlinked */
 	bool heir, followed;          /* as in back_config */
 	int wd;                       /* of the hub's watch; -1: none */
-	struct file *next_watched, **watched_link;
+	struct file *same_watch;      /* the next one with this `wd` */
+	struct file *next_resting, **resting_link;
 	struct loop *loop;
 	struct file_hub *hub; /* NULL: not started */
 	int fixed;            /* the fd's index in the ring; -1: not registered */
@@ -158,8 +163,10 @@ void file_call_kick(struct file_hub *h);
 /* serve/back/file-guard.c */
 int file_guard_lock(
 	struct file *f, weir_time by, struct weir_err *err); /* -EBUSY: in use by another process */
-void file_guard_watch(struct file *f); /* watch for deletion; on the loop's thread */
-void file_guard_size(struct file *f);  /* it may have become smaller; on the loop's thread */
+void file_guard_watch(struct file *f); /* for deletion and size; on the loop's thread */
+/* On the loop's thread: the file may have become smaller; another program may have made it long enough again. */
+void file_guard_size(struct file *f);
+void file_guard_whole(struct file *f);
 void file_guard_end(struct file *f);
 void file_guard_free(struct file_hub *h);
 
