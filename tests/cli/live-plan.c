@@ -384,7 +384,7 @@ static void test_refused(void)
 			"only the window"},
 		{LOAD("size: 4 KiB") "at:\n"
 				     "  - {time: 1s, set: {tenant: h/main, lab: {priority: 3}}}\n",
-			"only weight, min, max and burst"},
+			"only weight, min, max, burst and slo"},
 		{HOST("count: 64, workloads: [{}]"), "65 devices and hosts"},
 	};
 

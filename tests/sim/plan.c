@@ -201,8 +201,50 @@ static void deadlines_are_the_slos(void)
 	metrics_free(m);
 }
 
+/* At 300 s a tenant begins and the slo of b falls below what it reaches behind c; both are planned then, as if from the start. */
+static void a_later_plan_replaces_the_first(void)
+{
+#define AGAIN                                                                                      \
+	"duration: 1000s\n"                                                                        \
+	"warmup: 300s\n"                                                                           \
+	"sample: 100s\n"                                                                           \
+	"devices: [{name: d, kind: server, rate: 100 iops, service: fixed}]\n"                     \
+	"hosts:\n"                                                                                 \
+	"  - name: h\n"                                                                            \
+	"    policy:\n"                                                                            \
+	"      depth: 1\n"                                                                         \
+	"      lab: {estimate: {io: 10ms}, plan: meister}\n"                                       \
+	"      controller: none\n"                                                                 \
+	"      tenants:\n"                                                                         \
+	"        - {name: a, slo: p99 < 100ms}\n"                                                  \
+	"        - {name: b, slo: p99 < 9s}\n"                                                     \
+	"        - {name: c, slo: p99 < 500ms}\n"                                                  \
+	"        - {name: l}\n"                                                                    \
+	"    clients:\n"                                                                           \
+	"      a: [{arrivals: uniform, rate: 10 iops, stopped: true}]\n"                           \
+	"      b: [{arrivals: uniform, rate: 20 iops}]\n"                                          \
+	"      c: [{arrivals: bursts, rate: 20 iops, ca2: 4, peak: 90 iops}]\n"                    \
+	"      l: [{outstanding: 4}]\n"                                                            \
+	"at:\n"                                                                                    \
+	"  - {time: 300s, set: [{workload: h/a/w1, run: true}, {tenant: h/b, slo: p99 < "          \
+	"200ms}%s]}\n"
+	struct metrics *with = fixture_run(AGAIN, ", {plan: again}", "", 1);
+	struct metrics *without = fixture_run(AGAIN, "", "", 1);
+
+	CHECK(get(with, "slo.h.a.ratio") < 1 && get(with, "slo.h.b.ratio") < 1);
+	CHECK(get(with, "slo.h.c.ratio") < 1 && get(with, "slo.h.b.missed") < 0.01);
+	CHECK(get(with, "plan.h.a.priority") == 0);
+	CHECK(get(without, "slo.h.a.ratio") > 1 && get(without, "slo.h.b.missed") > 0.01);
+	CHECK(get(without, "plan.h.b.ios") > get(with, "plan.h.b.ios"));
+	metrics_free(with);
+	metrics_free(without);
+	fixture_refused(AGAIN, ", {plan: now}", "", "must be 'again'");
+	fixture_refused(AGAIN, ", {tenant: h/l, slo: p99 < 1s}", "", "no tenant 'h/l' with an slo");
+}
+
 int main(void)
 {
+	RUN(a_later_plan_replaces_the_first);
 	RUN(a_plan_meets_what_the_order_by_slo_misses);
 	RUN(no_request_is_later_than_its_bound);
 	RUN(cake_raises_the_weight_of_a_tenant_that_is_late);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* live-change: the `at:` of a scenario: set values in running gateways, start and end clients. */
+/* live-change: the `at:` of a scenario: set values and plans in running gateways, start and end clients. */
 #include "base/no-memory.h"
 #include "cli/live/live-impl.h"
+#include "serve/http/http.h"
+#include "sim/world/world.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,12 +137,50 @@ static int change_workload(struct live *l, const struct scenario_change *c, stru
 	return 0;
 }
 
+/* ---- plans */
+
+/* Put the server's policy file into force, without a restart; values that earlier changes set stay. */
+static int put_policy(struct live_server *v, struct weir_err *err)
+{
+	char *text, *path;
+	json_t *reply;
+	size_t len;
+	int r = files_read(v->file, HTTP_BODY_MAX, &text, &len, err);
+
+	if (r < 0)
+		return r;
+	path = remote_path("/v1/policy?keep=1", "", "&name=", v->file, NULL);
+	r = remote_try(v->remote, "PUT", path, text, len, &reply, err);
+	if (r == 0)
+		json_decref(reply);
+	free(path);
+	free(text);
+	return r;
+}
+
+/* Follow the moment in the simulator's world, which makes the plans; put a new one into force. */
+static int change_plan(struct live *l, const struct scenario_moment *m, struct weir_err *err)
+{
+	bool plan = false;
+	int r;
+
+	for (size_t i = 0; i < m->n; i++)
+		plan |= m->changes[i].target == SCENARIO_ON_PLAN;
+	l->world->now = m->time;
+	r = world_change(l->world, m, err);
+	if (r == 0 && plan)
+		r = live_policy_write(l, err);
+	for (size_t i = 0; r == 0 && plan && i < l->n_servers; i++)
+		r = put_policy(&l->servers[i], err);
+	return r;
+}
+
 /* ---- changes that cannot run live */
 
 static const char *tenant_lacks(const struct live *l, const struct scenario_change *c)
 {
 	return yamldoc_has(c->node, "lab")
-		       ? "of a tenant only weight, min, max and burst can change"
+		       ? "of a tenant only weight, min, max, burst and slo can change"
 		       : NULL;
 }
 
@@ -167,6 +207,7 @@ static const struct {
 	[SCENARIO_ON_HOST] = {window_lacks, change_host},
 	[SCENARIO_ON_DEVICE] = {window_lacks, change_device},
 	[SCENARIO_ON_WORKLOAD] = {NULL, change_workload},
+	[SCENARIO_ON_PLAN] = {NULL, NULL}, /* change_plan, after all others */
 };
 
 int live_change_check(const struct live *l, struct weir_err *err)
@@ -189,6 +230,7 @@ int live_change(struct live *l, const struct scenario_moment *m, struct weir_err
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < m->n; i++)
-		r = targets[m->changes[i].target].change(l, &m->changes[i], err);
-	return r;
+		if (targets[m->changes[i].target].change)
+			r = targets[m->changes[i].target].change(l, &m->changes[i], err);
+	return r ? r : change_plan(l, m, err);
 }

@@ -9,6 +9,7 @@
  */
 #include "base/no-memory.h"
 #include "cli/live/live-impl.h"
+#include "sim/world/world.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -284,8 +285,12 @@ static int end_tenant(
 	measure_put_hist(l->metrics, "tenant", name, t->path, &total);
 	measure_put_hist(l->metrics, "inside", name, t->path, &inside);
 	measure_put_wait(l->metrics, name, t->path, is_direct(l, t) ? none : wait_ns, &f);
-	if (p->slo_percentile > 0)
-		measure_put_slo(l->metrics, name, p, &total);
+	if (p->slo_percentile > 0) {
+		struct weir_tenant last = *p; /* a change may have set another */
+
+		last.slo_latency = l->world->tenants[t - l->tenants].slo_latency;
+		measure_put_slo(l->metrics, name, &last, &total);
+	}
 	measure_flow_add(host, &f);
 	return 0;
 }

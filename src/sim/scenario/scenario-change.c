@@ -8,7 +8,8 @@
 #include <string.h>
 
 static const char *const gate_change_keys[] = {"depth", "run", "run_distance", "credit", NULL};
-static const char *const tenant_change_keys[] = {"weight", "min", "max", "burst", "lab", NULL};
+static const char *const tenant_change_keys[] = {
+	"weight", "min", "max", "burst", "slo", "lab", NULL};
 
 /* Read a resource's keys with the policy's readers. */
 static void read_resource(struct policy_reading *r, yamldoc_node map, void *to)
@@ -49,6 +50,11 @@ static void read_limits(struct policy_reading *r, yamldoc_node map, void *to)
 	struct scenario_knobs *k = to;
 
 	policy_tenant_read_weight(r, map, &tenant.weight);
+	policy_plan_read_slo(r, yamldoc_get(map, "slo"), &tenant);
+	if (tenant.slo_percentile > 0)
+		k->given |= SCENARIO_SLO;
+	k->slo_percentile = tenant.slo_percentile;
+	k->slo_latency = tenant.slo_latency;
 	if (yamldoc_get(map, "weight").id)
 		k->given |= SCENARIO_WEIGHT;
 	k->weight = tenant.weight;
@@ -117,6 +123,8 @@ static int read_tenant_change(yamldoc_node map, struct scenario_change *c, struc
 		return r;
 	if (!c->knobs.given)
 		return yamldoc_error(map, err, "changes nothing: give weight, max, lab …");
+	if (c->at_device && c->knobs.given & SCENARIO_SLO)
+		return yamldoc_error(yamldoc_get(map, "slo"), err, "is that of a host's tenant");
 	return 0;
 }
 
@@ -201,6 +209,18 @@ static int read_workload_change(yamldoc_node map, struct scenario_change *c, str
 	return r == -ENOENT ? yamldoc_error(map, err, "needs 'run: true' or 'run: false'") : r;
 }
 
+static int read_plan_change(yamldoc_node map, struct scenario_change *c, struct weir_err *err)
+{
+	static const char *const keys[] = {"plan", NULL};
+	const char *again = yamldoc_text(yamldoc_get(map, "plan"));
+	int r = yamldoc_map(map, keys, err);
+
+	c->target = SCENARIO_ON_PLAN;
+	if (r == 0 && (!again || strcmp(again, "again") != 0))
+		r = yamldoc_error(yamldoc_get(map, "plan"), err, "must be 'again'");
+	return r;
+}
+
 /* ---- check that the targets exist */
 
 static bool has_tenant(const struct scenario_gate *g, const struct scenario_change *c)
@@ -209,6 +229,9 @@ static bool has_tenant(const struct scenario_gate *g, const struct scenario_chan
 		const struct scenario_tenant *st = &g->tenants[t];
 		if (!scenario_fits(c->tenant, g->policy->tenants[t].path))
 			continue;
+		if (c->target == SCENARIO_ON_TENANT && c->knobs.given & SCENARIO_SLO &&
+			g->policy->tenants[t].slo_percentile <= 0)
+			continue; /* an slo can change, and not begin */
 		if (c->target == SCENARIO_ON_TENANT)
 			return true;
 		for (size_t w = 0; w < st->n_workloads; w++) {
@@ -243,7 +266,10 @@ static int no_target(yamldoc_node map, const struct scenario_change *c, struct w
 	yamldoc_node n = yamldoc_get(map, key);
 
 	return yamldoc_error(n, err, "there is no %s '%s'%s", c->at_device ? "tenant" : key,
-		yamldoc_text(n), c->at_device ? " at a device" : "");
+		yamldoc_text(n),
+		c->at_device                    ? " at a device"
+		: c->knobs.given & SCENARIO_SLO ? " with an slo"
+						: "");
 }
 
 static int check_device(yamldoc_node map, const struct scenario *s, const struct scenario_change *c,
@@ -288,10 +314,12 @@ static int read_change(
 		r = read_device_change(map, s, c, err);
 	else if (yamldoc_get(map, "workload").id)
 		r = read_workload_change(map, c, err);
+	else if (yamldoc_get(map, "plan").id)
+		return read_plan_change(map, c, err);
 	else
 		return yamldoc_error(map, err,
-			"must name what to change: tenant, device_tenant, host, device, link or "
-			"workload");
+			"must name what to change: tenant, device_tenant, host, device, link, "
+			"workload or plan");
 	if (r)
 		return r;
 	if (c->target == SCENARIO_ON_DEVICE || c->at_device)

@@ -24,6 +24,7 @@ enum scenario_given { /* enum policy_lab_given has the other bits */
 	SCENARIO_WEIGHT = 1 << 0,
 	SCENARIO_MIN = 1 << 1,
 	SCENARIO_MAX = 1 << 2,
+	SCENARIO_SLO = 1 << 10,
 };
 #define SCENARIO_BUCKETS_GIVEN                                                                     \
 	(SCENARIO_MIN | SCENARIO_MAX | POLICY_LAB_PROFILE | POLICY_LAB_RTOKENS | POLICY_LAB_LTOKENS)
@@ -33,6 +34,8 @@ struct scenario_knobs {
 	double weight;
 	struct weir_limit min[WEIR_LIMITS], max[WEIR_LIMITS];
 	unsigned n_min, n_max;
+	double slo_percentile; /* in a change: at the host's gate */
+	weir_time slo_latency;
 	struct policy_lab_tenant lab;
 };
 
@@ -110,7 +113,8 @@ enum scenario_target {
 	SCENARIO_ON_TENANT,
 	SCENARIO_ON_HOST,
 	SCENARIO_ON_DEVICE,
-	SCENARIO_ON_WORKLOAD
+	SCENARIO_ON_WORKLOAD,
+	SCENARIO_ON_PLAN /* of all gates whose lab has one */
 };
 
 struct scenario_change { /* one entry of a `set:` list */

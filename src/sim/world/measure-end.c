@@ -102,10 +102,12 @@ static double add_waits(const struct world *w, const struct world_tenant *t, str
 static void put_slo(struct measure *m, const struct world_tenant *t, const struct weir_tenant *p)
 {
 	double total = (double)(t->slo.total - t->slo_begun.total), waits;
+	struct weir_tenant last = *p;
 
 	expand_hist(m, t->measure ? &t->measure->all_total : NULL);
 	waits = m->whole.count ? add_waits(m->world, t, &m->whole) : 0;
-	measure_put_slo(m->metrics, t->host->name, p, &m->whole);
+	last.slo_latency = t->slo_latency; /* a change may have set another */
+	measure_put_slo(m->metrics, t->host->name, &last, &m->whole);
 	if (total + waits > 0)
 		metrics_putf(m->metrics, "",
 			((double)(t->slo.late - t->slo_begun.late) + waits) / (total + waits),

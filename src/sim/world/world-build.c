@@ -118,6 +118,7 @@ static int build_load(struct world *w, struct world_tenant *t,
 	if (r)
 		return r;
 	l->config = config;
+	l->running = !config->stopped;
 	l->tenant = t;
 	l->gate = t->host->gate;
 	l->group = t->host->group;

@@ -171,6 +171,10 @@ static void merge_knobs(struct world_gate *g, size_t tenant, const struct scenar
 		memcpy(t->max, from->max, sizeof(t->max));
 		t->n_max = from->n_max;
 	}
+	if (from->given & SCENARIO_SLO) {
+		t->slo_percentile = from->slo_percentile;
+		t->slo_latency = from->slo_latency;
+	}
 	if (from->given & POLICY_LAB_PRIORITY)
 		k->lab.priority = from->lab.priority;
 	if (from->given & POLICY_LAB_DEADLINE)
@@ -307,6 +311,17 @@ static int change_station(struct world *w, struct world_station *st, double rate
 	return r;
 }
 
+/* Judge requests from now on by the slos of the policies. */
+static void set_slos(struct world *w)
+{
+	for (uint32_t i = 0; i < w->n_tenants; i++) {
+		struct world_tenant *t = &w->tenants[i];
+
+		if (t->slo_latency)
+			t->slo_latency = t->host->gate->policy->tenants[t->index].slo_latency;
+	}
+}
+
 static void change_loads(struct world *w, const struct scenario_change *c)
 {
 	for (uint32_t i = 0; i < w->n_loads; i++) {
@@ -323,6 +338,7 @@ static void change_loads(struct world *w, const struct scenario_change *c)
 
 int world_change(struct world *w, const struct scenario_moment *m, struct weir_err *err)
 {
+	bool plan = false;
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < w->n_gates; i++) {
@@ -332,9 +348,11 @@ int world_change(struct world *w, const struct scenario_moment *m, struct weir_e
 		if (any)
 			r = change_gate(w, &w->gates[i], m, err);
 	}
-	world_link_priorities(w);
+	set_slos(w);
 	for (size_t k = 0; r == 0 && k < m->n; k++) {
 		const struct scenario_change *c = &m->changes[k];
+
+		plan |= c->target == SCENARIO_ON_PLAN;
 		if (c->target == SCENARIO_ON_WORKLOAD)
 			change_loads(w, c);
 		for (uint32_t i = 0; c->rate > 0 && r == 0 && i < w->scenario->n_stations; i++) {
@@ -344,5 +362,8 @@ int world_change(struct world *w, const struct scenario_moment *m, struct weir_e
 				r = change_station(w, &w->stations[i], c->rate);
 		}
 	}
+	if (r == 0 && plan)
+		r = world_plan(w, err);
+	world_link_priorities(w);
 	return r;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * world-plan: the knobs that a planner sets before the run, for experiments (`plan` of `lab`).
+ * world-plan: the knobs that a planner sets before the run, or at a change, for experiments (`plan` of `lab`).
  *
- * A tenant with an slo and open workloads is planned. Its trace is the arrivals of those workloads that run from the start, of
- * the same streams as in the run and over the scenario's duration: so the planner sees what will come, as it would see a
- * recorded trace, except what a change starts later. Its stages are the gates on its way whose policies have a `plan`: of its
+ * A tenant with an slo and open workloads is planned. Its trace is the arrivals of those workloads that run, of the same streams
+ * as in the run and from then on over the scenario's duration: so the planner sees what will come, as it would see a
+ * recorded trace, except what a change starts later. A later plan replaces the one before whole. Its stages are the gates on its way whose policies have a `plan`: of its
  * host or its device, where work is the device time that the gate estimates, and of links, where work is bytes. The blocking of
  * a device is the window times the largest request of any tenant, that of a link a packet, or its largest message.
  *
@@ -305,7 +305,7 @@ static int add_items(struct planning *p, struct weir_err *err)
 	for (uint32_t i = 0; r == 0 && i < p->w->n_tenants; i++) {
 		struct world_tenant *t = &p->w->tenants[i];
 
-		if (tenant_of(t)->slo_percentile > 0 && world_trace_is_open(t))
+		if (tenant_of(t)->slo_percentile > 0 && world_trace_is_known(t))
 			r = add_item(p, t, err);
 	}
 	return r;
@@ -391,6 +391,10 @@ static int align(struct planning *p, struct weir_err *err)
 		const struct world_tenant *t = p->items[i].tenant;
 		bool aligned = lab_of(p->gates[p->items[i].hops[0].stage])->aligned;
 
+		if (aligned && p->w->now)
+			return weir_err_set(
+				err, -EINVAL, "plan: bursts are aligned at the start only");
+
 		for (size_t k = 0; r == 0 && aligned && k < t->n_loads; k++) {
 			workload_free(t->loads[k].source);
 			t->loads[k].source = NULL;
@@ -417,6 +421,26 @@ static int set_deadlines(struct world *w, struct world_gate *g, struct weir_err 
 	return r;
 }
 
+/* Take the earlier plan away: every planned tenant is best effort. */
+static int clear_plans(struct planning *p, struct weir_err *err)
+{
+	static const struct scenario_knobs none = {
+		.given = POLICY_LAB_PRIORITY | POLICY_LAB_PROFILE, .lab.priority = -1};
+	int r = 0;
+
+	for (uint32_t i = 0; i < p->w->n_tenants; i++) {
+		struct world_tenant *t = &p->w->tenants[i];
+
+		for (uint32_t k = 0; r == 0 && t->plan && k < p->n_stages; k++)
+			if (uses(p->w, t, p->gates[k]) && (int)index_at(p->gates[k], t) >= 0)
+				r = world_gate_change(
+					p->w, p->gates[k], index_at(p->gates[k], t), &none, err);
+		free(t->plan);
+		t->plan = NULL;
+	}
+	return r;
+}
+
 /* ---- all */
 
 static int plan_all(struct planning *p, struct weir_err *err)
@@ -434,7 +458,9 @@ static int plan_all(struct planning *p, struct weir_err *err)
 		return no_memory(err);
 	for (uint32_t i = 0; i < p->w->n_gates; i++)
 		add_stage(p, &p->w->gates[i]);
-	r = add_items(p, err);
+	r = clear_plans(p, err);
+	if (r == 0)
+		r = add_items(p, err);
 	if (r || !p->n)
 		return r;
 	r = prioritize(p, err);

@@ -16,6 +16,8 @@ static int add_workload(struct world *w, const struct world_load *l, struct trac
 	if (r)
 		return r;
 	while (r == 0 && workload_next(source, 0, &io) && io.at < w->scenario->duration) {
+		if (io.at < w->now)
+			continue;
 		r = array_grow(&to->records, room, to->n + 1);
 		if (r == 0)
 			to->records[to->n++] = (struct trace_record){
@@ -39,7 +41,7 @@ int world_trace_make(
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < t->n_loads; i++)
-		if (!t->loads[i].config->stopped)
+		if (t->loads[i].running)
 			r = add_workload(w, &t->loads[i], ret, &room, err);
 	if (r == 0 && ret->n == 0)
 		r = weir_err_set(err, -EINVAL, "plan: '%s' sends no request",
@@ -49,10 +51,14 @@ int world_trace_make(
 	return r;
 }
 
-bool world_trace_is_open(const struct world_tenant *t)
+bool world_trace_is_known(const struct world_tenant *t)
 {
-	for (size_t i = 0; i < t->n_loads; i++)
+	bool any = false;
+
+	for (size_t i = 0; i < t->n_loads; i++) {
 		if (t->loads[i].closed)
 			return false;
-	return t->n_loads > 0;
+		any |= t->loads[i].running;
+	}
+	return any;
 }

@@ -419,7 +419,6 @@ static void start_loads(struct world *w)
 	for (uint32_t i = 0; i < w->n_loads; i++) {
 		struct world_load *l = &w->loads[i];
 
-		l->running = !l->config->stopped;
 		if (!l->closed) {
 			if (workload_next(l->source, 0, &l->next))
 				event_arm(&w->events, l->event, l->next.at);
