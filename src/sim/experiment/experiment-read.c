@@ -199,8 +199,8 @@ static void read_plot(struct experiment_reader *r, yamldoc_node map, void *entry
 	p->log_x = log & 1;
 	p->log_y = log & 2;
 	if (p->title && characters(p->title) > PLOT_TITLE)
-		experiment_refuse(r, map, "the title of a plot must have not more than %d characters",
-			PLOT_TITLE);
+		experiment_refuse(r, map,
+			"the title of a plot must have not more than %d characters", PLOT_TITLE);
 	if (p->panels && log)
 		experiment_refuse(r, map, "panels have no logarithmic axes");
 	p->lines = experiment_entries(r, map, "lines", sizeof(*p->lines), read_line, &p->n_lines);
