@@ -396,6 +396,11 @@ static void uncertain_lengths(void)
 	refused("GET", "Content-Length: \r\n 3\r\n", "abc", " 400 ");
 	refused("PUT", "Transfer-Encoding:\r\n chunked\r\n", chunks, " 400 ");
 	refused("GET", "X: a\rContent-Length: 3\r\n", "abc", " 400 ");
+	refused("PUT", "X(Content-Length): 3\r\n", "", " 400 ");
+	refused("GET", "X\r\n: 3\r\nContent-Length/: 3\r\n", "abc", " 400 ");
+	refused("PUT", "Content-Length: 3 3\r\n", "abc", " 400 ");
+	refused("PUT", "Content-Length: +3\r\n", "abc", " 400 ");
+	refused("PUT", "Content-Length: 3,3\r\n", "abc", " 400 ");
 	refused("PUT", "Transfer-Encoding : chunked\r\n", chunks, " 400 ");
 	has(ask(unix_address, "PUT /p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n"
 			      "3\r\nabc\r\n0\r\n\r\n"),
