@@ -170,6 +170,10 @@ ask 200 'http://weir/v1/policy?show=json'
 is 'j["tenants"][1]["path"]' prod/db
 ask 400 'http://weir/v1/policy?show=picture'
 
+printf 'resources: [{name: disk, back: "memory:64M"}, {name: new, back: "model:sdd+memory:8M"}]\n' >names
+ask 400 -X PUT --data-binary @names 'http://weir/v1/policy?dry=1'
+has reply 'policy:1:65: model:sdd: '
+
 # ---- requests that must be refused: including a file, or an uncertain length
 echo 'secret: line' >secret
 printf 'resources: [{name: disk, back: "memory:64M"}]\ntenants: %s\n' "$here/secret" >names

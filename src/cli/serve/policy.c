@@ -107,21 +107,8 @@ static int check_peers(const struct weir_policy_peers *p, struct weir_err *err)
 
 int serve_policy_names(const struct weir_policy *p, struct weir_err *err)
 {
-	for (size_t i = 0; i < p->n_resources; i++) {
-		const struct weir_resource *r = &p->resources[i];
-		struct weir_err why;
-
-		if (r->back && back_check(r->back, &why) < 0)
-			return weir_err_at(err, -EINVAL, r->back_at, "%s", why.text);
-	}
-	for (size_t i = 0; i < p->n_exports; i++) {
-		const struct weir_export *e = &p->exports[i];
-		struct weir_err why;
-
-		if (e->back && back_check(e->back, &why) < 0)
-			return weir_err_at(
-				err, -EINVAL, e->at, "volume '%s': %s", e->name, why.text);
-	}
+	if (gateway_backs_check(p, err) < 0)
+		return -EINVAL;
 	if (gateway_files_once(p, err) < 0)
 		return -EINVAL;
 	return check_peers(&p->peers, err);

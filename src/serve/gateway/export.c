@@ -8,6 +8,7 @@
  */
 #include "policy/index.h"
 #include "serve/back/volumes.h"
+#include "serve/back/back.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -197,4 +198,24 @@ int gateway_fits(struct gateway *g, const struct weir_policy *p,
 			return rc;
 	}
 	return gateway_lets_in(p, err);
+}
+
+int gateway_backs_check(const struct weir_policy *p, struct weir_err *err)
+{
+	for (size_t i = 0; i < p->n_resources; i++) {
+		const struct weir_resource *r = &p->resources[i];
+		struct weir_err why;
+
+		if (r->back && back_check(r->back, &why) < 0)
+			return weir_err_at(err, -EINVAL, r->back_at, "%s", why.text);
+	}
+	for (size_t i = 0; i < p->n_exports; i++) {
+		const struct weir_export *e = &p->exports[i];
+		struct weir_err why;
+
+		if (e->back && back_check(e->back, &why) < 0)
+			return weir_err_at(
+				err, -EINVAL, e->at, "volume '%s': %s", e->name, why.text);
+	}
+	return 0;
 }

@@ -171,6 +171,9 @@ int gateway_lets_in(const struct weir_policy *p, struct weir_err *err);
  * is yet; unless one of them does not lock the file, or both only read. Volumes of folders are never such files. 0, -ENOMEM; or
  * -EINVAL with a message that has both places. serve/gateway/twice.c */
 int gateway_files_once(const struct weir_policy *p, struct weir_err *err);
+/* Check the names of the back ends, of resources and of volumes, as far as possible without opening them. 0, or -EINVAL with a
+ * message and its place. serve/gateway/export.c */
+int gateway_backs_check(const struct weir_policy *p, struct weir_err *err);
 
 /* Check that the export lies inside its resource, of so many bytes. 0, or -EINVAL with a message
  * and its place. */

@@ -344,7 +344,8 @@ void gateway_draft_unkeep(struct gateway *g, struct gateway_draft *d)
 static int open_all(struct gateway *g, struct gateway_change *c, struct gateway_layers *v)
 {
 	const struct weir_policy *p = v->policy;
-	int rc = c->dry ? 0 : gateway_resources_open(g, p, &c->draft.resources, &c->err);
+	int rc = c->dry ? gateway_backs_check(p, &c->err)
+			: gateway_resources_open(g, p, &c->draft.resources, &c->err);
 
 	c->draft.n_resources = p->n_resources;
 	if (rc == 0)
