@@ -17,15 +17,6 @@ void lane_weigh_bank(struct lane *l, unsigned without, int64_t weight, int64_t a
 	l->weight += frozen ? 0 : weight;
 }
 
-void lane_banks_stay(struct lane *l, int64_t move)
-{
-	for (unsigned b = 1; b < LANE_BANKS; b++)
-		if (lane_frozen(l, b)) {
-			l->bank[b].frozen += (uint64_t)move;
-			l->bank[b].ahead -= (double)l->bank[b].weight * (double)move;
-		}
-}
-
 void lane_bound(struct lane *l, const struct lane_entry *entry)
 {
 	lane_distance least = 0, most = 0;
@@ -48,6 +39,45 @@ void lane_bound(struct lane *l, const struct lane_entry *entry)
 	double from = weight * (double)least, to = weight * (double)most + l->past_ahead;
 
 	l->owed = l->owed < from ? from : l->owed > to ? to : l->owed;
+}
+
+/* Keep the tags of the frozen banks where they are, though V has moved. */
+static void lane_banks_stay(struct lane *l, int64_t move)
+{
+	for (unsigned b = 1; b < LANE_BANKS; b++)
+		if (lane_frozen(l, b)) {
+			l->bank[b].frozen += (uint64_t)move;
+			l->bank[b].ahead -= (double)l->bank[b].weight * (double)move;
+		}
+}
+
+/* Move V ahead to the mean. */
+static void lane_settle_ahead(struct lane *l)
+{
+	lane_bound(l, NULL);
+	double weight = (double)l->weight;
+	int64_t move = l->weight > 0 ? (int64_t)(l->owed / weight) : 0;
+
+	if (move <= 0)
+		return;
+	l->now += (uint64_t)move;
+	l->top = (int64_t)(l->now - l->top) > 0 ? l->now : l->top;
+	l->owed -= (double)move * weight;
+	lane_past_move(l, move);
+}
+
+/* Other children are frozen than before: move V to the mean of those that are not. No tag moves by that, so that the
+ * frozen ones stay as far ahead of or behind the others. */
+static void lane_recentre(struct lane *l)
+{
+	uint64_t was = l->now;
+
+	if (l->owed > 0)
+		lane_settle_ahead(l);
+	else
+		lane_settle(l);
+	lane_banks_stay(l, (int64_t)(l->now - was));
+	l->until = l->now;
 }
 
 /* Return the distance of V from the origin of the banks' sums. */
@@ -120,16 +150,19 @@ void lane_allow(struct lane *l, unsigned kinds)
 {
 	unsigned before = l->allowed;
 
-	l->allowed = (uint8_t)kinds;
-	if (kinds == before || !l->banked)
+	if (kinds == before || !l->banked) {
+		l->allowed = (uint8_t)kinds;
 		return;
+	}
+	lane_settle(l);
+	l->allowed = (uint8_t)kinds;
 	for (unsigned b = 1; b < LANE_BANKS; b++) {
 		bool was = !(LANE_KINDS & ~b & before), is = lane_frozen(l, b);
 
 		if (was != is)
 			lane_freeze(l, b, is);
 	}
-	l->until = l->now;
+	lane_recentre(l);
 }
 
 unsigned lane_kinds(const struct lane *l)
@@ -157,12 +190,14 @@ void lane_serve_bank(struct lane *l, const struct lane_entry *entry, double cost
 void lane_change(struct lane *l, const struct lane_home *h, struct lane_entry *entry, uint32_t e,
 	double weight, unsigned width, unsigned without)
 {
+	if (!l->banked)
+		lane_split(l);
+	lane_settle(l);
 	uint64_t tag = lane_true(l, entry);
 	int64_t each = (int64_t)(weight * LANE_WEIGHT_ONE), ahead = (int64_t)(tag - l->now);
 	bool stands = entry->group != LANE_NONE;
+	bool shifts = lane_frozen(l, entry->without) != lane_frozen(l, without);
 
-	if (!l->banked)
-		lane_split(l);
 	if (stands)
 		lane_take(l, h, entry);
 	l->owed -= lane_frozen(l, entry->without) ? 0 : (double)each * (double)ahead;
@@ -173,4 +208,6 @@ void lane_change(struct lane *l, const struct lane_home *h, struct lane_entry *e
 	lane_true_set(l, entry, tag);
 	if (stands)
 		lane_put(l, h, entry, e, width);
+	if (shifts)
+		lane_recentre(l);
 }

@@ -160,8 +160,6 @@ void lane_settle_back(struct lane *l)
 	l->now += (uint64_t)move;
 	l->owed = move > least ? l->owed - (double)move * weight : 0;
 	lane_past_move(l, move);
-	if (__builtin_expect(l->banked, 0))
-		lane_banks_stay(l, move);
 	l->until = l->now;
 	if ((int64_t)(l->before - l->now) > 0)
 		l->before = l->now;

@@ -89,8 +89,6 @@ static inline void lane_weigh(struct lane *l, unsigned without, int64_t weight, 
 		lane_weigh_bank(l, without, weight, ahead);
 }
 
-/* Keep the tags of the frozen banks where they are, though V has gone back by -move. */
-void lane_banks_stay(struct lane *l, int64_t move);
 /* Before V moves: keep the mean, to which it moves, among the tags of the children that are not frozen and of `entry`,
  * which is in no group; NULL: there is no such entry. (V does not always stand at the mean: it jumps, and stops at the
  * floor. The difference, times a weight of 2^20 that is frozen then, would move V far for a weight of 2^-10.) */

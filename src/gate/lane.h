@@ -25,9 +25,9 @@
  *         Inside a slot the order is first come, first served. A child enters and leaves from anywhere in O(1).
  *         A child may have requests of some kinds only, and sometimes only some kinds are allowed (above.h).
  *         Children that have the same kinds are a bank: groups of their own, by the same V. While no kind of a bank
- *         is allowed the bank is frozen: its weights are not in W, V goes to the mean of the others, and as V
- *         advances from there the bank's tags do, too. So a bank that waits for an ancestor's bucket gains and loses
- *         nothing by that, and its children keep their order. A lane has banks from when a child first lacks a kind. Start tags are rounded down and
+ *         is allowed the bank is frozen: its weights are not in W, V goes to the mean of the others at once, and as V
+ *         moves from there the bank's tags do, too. When it thaws V goes to the mean of all. So a bank that waits for
+ *         an ancestor's bucket keeps its distance from that mean, and its children keep their order. A lane has banks from when a child first lacks a kind. Start tags are rounded down and
  *         finish tags up, so that a child that is eligible or due by its exact tags is so by the rounded ones, too.
  *         A width is less than 2·c/r, and with a slot less than 2.5·c/r.
  * DIFFERS QFQ fixes a flow's group and sorts groups by four bitmaps, which presumes that no tag is late by
@@ -290,8 +290,8 @@ POOL_HOT void lane_leave_last(struct lane *l, struct lane_entry *entry)
  * that waits is in no group afterwards. */
 void lane_reweigh(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	double before, double weight);
-/* Take V back to the mean, if late children have begun to wait (LAW) or children ahead of it have been frozen, but not
- * before the floor. No tag moves, not even those of frozen banks. */
+/* Take V back to the mean, if late children have begun to wait (LAW), but not before the floor. The tags of frozen
+ * banks go with it, as they do when V advances over the same distance again. */
 void lane_settle_back(struct lane *l);
 POOL_HOT void lane_settle(struct lane *l)
 {
