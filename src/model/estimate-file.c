@@ -49,9 +49,8 @@ static int read_work(yamldoc_node row, struct estimate_measured *m, struct weir_
 
 		if (rc == -EINVAL)
 			return rc;
-		if (ns <= 0 || (i && (double)ns < m->work[i - 1]))
-			return yamldoc_error(yamldoc_at(list, i), err,
-				"must be more than 0, and no less than for a smaller size");
+		if (ns <= 0)
+			return yamldoc_error(yamldoc_at(list, i), err, "must be more than 0");
 		m->work[i] = (double)ns;
 	}
 	return 0;

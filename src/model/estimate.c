@@ -26,9 +26,13 @@ void estimate_fill(const struct estimate_measured *m, struct estimate_row *ret)
 	ret->distance = m->distance;
 	for (size_t i = 0; i < ESTIMATE_SIZES; i++) {
 		size_t from;
-		double slope = slope_of(m, size_at(i), &from);
-		double work = m->work[from] + slope * (size_at(i) - m->size[from]);
+		double work, slope = slope_of(m, size_at(i), &from);
 
+		if (slope < 0 && size_at(i) > m->size[from + 1]) {
+			slope = 0; /* beyond the largest size work does not fall further */
+			from++;
+		}
+		work = m->work[from] + slope * (size_at(i) - m->size[from]);
 		ret->work[i] = work > 1 ? work : 1;
 		ret->per_byte[i] = slope;
 	}
@@ -69,6 +73,16 @@ static uint64_t distance_of(struct estimate_past *past, uint64_t offset, uint64_
 	past->last = offset;
 	past->next = slot == past->next ? (slot + 1) % ESTIMATE_PAST : past->next;
 	return distance;
+}
+
+double estimate_most(const struct estimate *e, unsigned op, uint32_t bytes)
+{
+	double most = estimate_work(e, NULL, op, 0, bytes);
+
+	for (uint32_t size = ESTIMATE_LEAST; size < bytes; size *= 2)
+		if (estimate_work(e, NULL, op, 0, size) > most)
+			most = estimate_work(e, NULL, op, 0, size);
+	return most;
 }
 
 double estimate_work(const struct estimate *e, struct estimate_past *past, unsigned op,

@@ -56,6 +56,9 @@ struct estimate_past {
 double estimate_work(const struct estimate *e, struct estimate_past *past, unsigned op,
 	uint64_t offset, uint32_t bytes);
 
+/* Return the most work of a request of up to so many bytes, at any distance. A smaller request may take longer than a larger one. */
+double estimate_most(const struct estimate *e, unsigned op, uint32_t bytes);
+
 /* Make one that needs the same time for each request and a time for each byte: the constant estimator of §6.5. */
 void estimate_constant(struct estimate *e, double request_ns, double byte_ns);
 
@@ -63,7 +66,7 @@ void estimate_constant(struct estimate *e, double request_ns, double byte_ns);
 int estimate_read(
 	const char *text, size_t len, const char *name, struct estimate *ret, struct weir_err *err);
 
-/* A measured row: the work at some sizes, both growing. */
+/* A measured row: the work at some sizes, which grow. */
 struct estimate_measured {
 	uint64_t distance;
 	size_t n;

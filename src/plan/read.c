@@ -248,7 +248,7 @@ static void read_untraced(struct planning *p, const struct weir_tenant *t, const
 			double work = s.link ? planning_link_work(&p->policy->links[s.index],
 						       k < path->storage, op,
 						       REPLAY_PIECES * STATION_PIECE)
-					     : 1e-9 * estimate_work(&stage->estimate, NULL, op, 0,
+					     : 1e-9 * estimate_most(&stage->estimate, op,
 							      (uint32_t)STATION_PIECE);
 
 			if (s.link && p->policy->links[s.index].mtu)

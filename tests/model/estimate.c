@@ -96,7 +96,7 @@ static void bad_input(void)
 	refused("depth: 8", "depth: 0", "depth");
 	refused("64 KiB", "4 KiB", "p:4:16: sizes[1]: sizes must grow");
 	refused("[40us, 600us, 10ms]", "[40us, 600us]", "a time for each of the 3 sizes");
-	refused("600us", "20us", "no less than for a smaller size");
+	refused("600us", "0us", "must be more than 0");
 	refused("    - {work: [9ms, 10ms, 20ms]}\n", "", "the last row is for any distance");
 	refused("distance: 1 GiB", "distance: 0", "distances must grow");
 	refused("write", "wirte", "did you mean 'write'");
@@ -104,8 +104,27 @@ static void bad_input(void)
 	refused("p50", "p51", "did you mean 'p50'");
 }
 
+/* A larger request may take less; beyond the largest size it takes no less than that. */
+static void work_may_fall(void)
+{
+	static const char falling[] = "profile: 1\ndepth: 1\nsizes: [4 KiB, 16 KiB, 64 KiB]\n"
+				      "read: {work: [{work: [20us, 12us, 8us]}]}\nwrite: {work: "
+				      "[{work: [1us, 2us, 4us]}]}\n";
+	struct estimate e;
+	struct weir_err err;
+
+	CHECK_INT(estimate_read(falling, sizeof(falling) - 1, "p", &e, &err), 0);
+	CHECK_NEAR(estimate_work(&e, NULL, 0, 0, 4 << 10), 20e3, 1e-9);
+	CHECK_NEAR(estimate_work(&e, NULL, 0, 0, 16 << 10), 12e3, 1e-9);
+	CHECK_NEAR(estimate_work(&e, NULL, 0, 0, 1 << 20), 8e3, 1e-9);
+	CHECK_NEAR(estimate_work(&e, NULL, 0, 0, 256 << 20), 8e3, 1e-9);
+	CHECK(estimate_most(&e, 0, 64 << 10) >= 20e3);
+	CHECK_NEAR(estimate_most(&e, 1, 64 << 10), 4e3, 1e-9);
+}
+
 int main(void)
 {
+	RUN(work_may_fall);
 	RUN(values);
 	RUN(several_sequences);
 	RUN(constant);

@@ -3,6 +3,7 @@
 #include "base/container.h"
 #include "base/no-memory.h"
 #include "base/rng.h"
+#include "serve/back/model.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 struct slot {
 	struct back_io io;
+	struct device_io timed; /* of a model */
 	weir_time sent;
 	unsigned kind;
 	uint8_t *data;
@@ -22,6 +24,8 @@ struct gauge {
 	struct loop *loop;
 	struct chunk_pool *pool;
 	struct back *back;
+	struct device *device; /* of a model; NULL: the back end is measured */
+	weir_time now;         /* the model's */
 	struct slot *slots;
 	unsigned depth;
 	volatile sig_atomic_t stopped;
@@ -74,15 +78,10 @@ static void send_slot(struct gauge *m, struct slot *s)
 	m->left = m->left > k->bytes ? m->left - k->bytes : 0;
 }
 
-static void request_done(void *arg, struct back_io *io)
+/* Count a request, and replace it. */
+static void slot_done(struct gauge *m, struct slot *s, weir_time now)
 {
-	struct gauge *m = arg;
-	struct slot *s = container_of(io, struct slot, io);
-	weir_time now = loop_refresh(m->loop);
-
 	m->inside--;
-	if (io->error && !m->error)
-		m->error = io->error;
 	if (m->error || m->stopped || !m->left)
 		m->closing = true;
 	if (m->warm) {
@@ -96,7 +95,16 @@ static void request_done(void *arg, struct back_io *io)
 	}
 	if (!m->closing)
 		send_slot(m, s);
-	else if (!m->inside)
+}
+
+static void request_done(void *arg, struct back_io *io)
+{
+	struct gauge *m = arg;
+
+	if (io->error && !m->error)
+		m->error = io->error;
+	slot_done(m, container_of(io, struct slot, io), loop_refresh(m->loop));
+	if (!m->inside)
 		loop_stop(m->loop);
 }
 
@@ -121,10 +129,61 @@ static void time_is_over(struct loop_timer *t, weir_time now)
 	container_of(t, struct gauge, timer)->closing = true;
 }
 
+static int run_back(struct gauge *m, weir_time time)
+{
+	int rc = loop_set(m->loop, &m->timer, loop_now(m->loop) + time);
+
+	if (rc == 0)
+		rc = loop_run(m->loop);
+	loop_set(m->loop, &m->timer, WEIR_NEVER);
+	return rc;
+}
+
+/* ---- a model, in its own time */
+
+static void send_timed(struct gauge *m)
+{
+	struct back_io *ios = m->ready;
+
+	m->ready = NULL;
+	for (struct back_io *io = ios; io; io = io->next) {
+		struct slot *s = container_of(io, struct slot, io);
+
+		s->sent = m->now;
+		s->timed = (struct device_io){.offset = io->offset,
+			.bytes = (uint32_t)io->length,
+			.op = io->op == BACK_WRITE};
+		device_submit(m->device, m->now, &s->timed);
+	}
+}
+
+static void run_model(struct gauge *m, weir_time time)
+{
+	weir_time end = m->now + time;
+
+	send_timed(m);
+	while (m->inside) {
+		struct device_io *d;
+
+		m->now = device_next(m->device);
+		m->closing |= m->now > end;
+		d = device_step(m->device, m->now);
+		while (d) {
+			struct slot *s = container_of(d, struct slot, timed);
+
+			d = d->next;
+			slot_done(m, s, m->now);
+		}
+		send_timed(m);
+	}
+}
+
+/* ---- a run */
+
 int gauge_run(struct gauge *m, const struct gauge_kind *kinds, unsigned n, weir_time time,
 	uint64_t bytes, struct gauge_result *ret)
 {
-	int rc;
+	int rc = 0;
 
 	if (m->stopped)
 		return -EINTR;
@@ -138,13 +197,13 @@ int gauge_run(struct gauge *m, const struct gauge_kind *kinds, unsigned n, weir_
 	m->warm = (uint64_t)WARM * m->depth;
 	m->error = 0;
 	m->closing = false;
-	m->began = m->ended = loop_refresh(m->loop);
+	m->began = m->ended = m->device ? m->now : loop_refresh(m->loop);
 	for (unsigned i = 0; i < m->depth; i++)
 		send_slot(m, &m->slots[i]);
-	rc = loop_set(m->loop, &m->timer, loop_now(m->loop) + time);
-	if (rc == 0)
-		rc = loop_run(m->loop);
-	loop_set(m->loop, &m->timer, WEIR_NEVER);
+	if (m->device)
+		run_model(m, time);
+	else
+		rc = run_back(m, time);
 	if (rc == 0)
 		rc = m->error;
 	if (rc < 0)
@@ -177,6 +236,21 @@ static int make_slots(struct gauge *m)
 	return m->slots ? 0 : -ENOMEM;
 }
 
+/* A target that is a model is measured by itself. */
+static int open_model(struct gauge *m, const char *target, struct weir_err *err)
+{
+	struct back_model_device d;
+	const char *inner;
+	int rc;
+
+	if (strncmp(target, "model:", 6) != 0)
+		return 0;
+	rc = back_model_device(target + 6, 1, &d, &inner, err);
+	if (rc == 0)
+		m->device = d.device;
+	return rc;
+}
+
 int gauge_new(
 	const char *target, unsigned depth, bool writes, struct gauge **ret, struct weir_err *err)
 {
@@ -203,7 +277,9 @@ int gauge_new(
 	c.pool = m->pool;
 	loop_poll(m->loop);
 	rc = back_open(target, &c, &m->back, err);
-	if (rc == 0) {
+	if (rc == 0)
+		rc = open_model(m, target, err);
+	if (rc == 0 && !m->device) {
 		m->back->done = request_done;
 		m->back->done_arg = m;
 		rc = m->back->ops->start(m->back);
@@ -224,6 +300,7 @@ void gauge_free(struct gauge *m)
 	if (!m)
 		return;
 	back_free(m->back);
+	device_free(m->device);
 	for (unsigned i = 0; m->slots && i < m->depth; i++)
 		free(m->slots[i].data);
 	free(m->slots);

@@ -4,7 +4,8 @@
  *
  * LAW     work = time ÷ requests done, with `depth` inside at every moment; inside = dispatch to reply.
  * METHOD  A closed loop on a thread of its own: each request that is done is replaced by the next one. The first requests, one per
- *         slot, fill the device and are not counted, nor is the time until the last of them is done.
+ *         slot, fill the device and are not counted, nor is the time until the last of them is done. A model is measured in its own
+ *         time, in which no thread is late: the result is the same on every machine.
  */
 #pragma once
 

@@ -156,16 +156,12 @@ static int measure_all(struct profile *p, struct weir_err *err)
 
 static void put_times(FILE *to, const struct row *row)
 {
-	double least = 0;
-
 	fputs("work: [", to);
 	for (unsigned i = 0; i < SIZES; i++) {
 		char text[32];
 
-		/* a larger request never takes less */
-		least = row->work[i] > least ? row->work[i] : least;
 		fprintf(to, "%s%s", i ? ", " : "",
-			weir_units_show_time((weir_time)(least + 0.5), text, sizeof(text)));
+			weir_units_show_time((weir_time)(row->work[i] + 0.5), text, sizeof(text)));
 	}
 	fputs("]}\n", to);
 }
