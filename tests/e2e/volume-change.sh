@@ -75,9 +75,39 @@ truncate -s 1M vm/e.raw
 until_ok there vm-e
 for resource in r r2; do
 	run 1 weir volume add "$resource" other "file:$here/vm/e.raw"
-	has stderr "volume 'vm-e' serves this file"
+	has stderr "is the file of volume 'vm-e' of a dir"
 done
 run 0 there vm-e
+
+# ---- a file has one user in the gateway, which is named: a resource, a volume of the file, of a dir, or of the API
+
+truncate -s 1M p.raw q.raw vm/p.raw
+policy "" >weir.yaml
+echo "  - {name: plain, back: \"file:$here/p.raw\"}" >>weir.yaml
+kill -HUP "$(cat gate.pid)"
+until_ok there plain
+run 1 weir volume add r other "file:$here/p.raw"
+has stderr "is the file of resource 'plain'"
+run 0 weir volume add r q "file:$here/q.raw"
+run 1 weir volume add r other "file:$here/q.raw"
+has stderr "is the file of volume 'q'"
+for file in q vm/e; do
+	policy "" >both.yaml
+	echo "  - {name: plain, back: \"file:$here/$file.raw\"}" >>both.yaml
+	run 2 weir policy apply both.yaml
+	has stderr "resource 'plain': file:$here/$file.raw: is the file of volume '$(echo $file | tr / -)'"
+done
+until_ok there vm-p
+serve_stop gate
+policy "" >weir.yaml
+echo "  - {name: plain, back: \"file:$here/vm/p.raw\"}" >>weir.yaml
+echo "  - {name: plain2, back: \"file:$here/q.raw\"}" >>weir.yaml
+serve gate --api "unix:$here/api.sock" --state "$here/state" weir.yaml
+run 0 weir volume list
+hasnt stdout vm-p
+has stdout "not served: volume 'q': file:$here/q.raw: is the file of resource 'plain2'"
+hasnt gate.log "another process"
+run 0 weir volume rm q
 
 # ---- removed is removed
 
@@ -94,6 +124,7 @@ run 0 there vm-e
 # ---- a volume that is not served any more, as its resource has another name
 
 run 0 weir volume create r vm-f --size 1MiB
+rm vm/p.raw
 policy "" | sed 's/name: r$/name: other/' >weir.yaml
 kill -HUP "$(cat gate.pid)"
 until_ok gone vm-f

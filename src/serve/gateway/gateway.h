@@ -168,12 +168,16 @@ char *gateway_uri(const struct gateway *g, const char *export_);
  * disconnected. Without tenants all clients are equal. */
 int gateway_lets_in(const struct weir_policy *p, struct weir_err *err);
 /* Check that no two volumes or resources that the policy names have one file or device, by any path, or a path where nothing
- * is yet; unless one of them does not lock the file, or both only read. Volumes of folders are never such files. 0, -ENOMEM; or
+ * is yet; unless one of them does not lock the file, or both only read. 0, -ENOMEM; or
  * -EINVAL with a message that has both places. serve/gateway/twice.c */
 int gateway_files_once(const struct weir_policy *p, struct weir_err *err);
 /* Check the names of the back ends, of resources and of volumes, as far as possible without opening them. 0, or -EINVAL with a
  * message and its place. serve/gateway/export.c */
 int gateway_backs_check(const struct weir_policy *p, struct weir_err *err);
+/* Check that the file of a back end, which resource r or its volume `name` is to have, is not that of another volume or resource of
+ * a policy, in the same sense, but those of folders count. 0, -ENOMEM, or -EBUSY with a message that names the other. */
+int gateway_file_free(const struct weir_policy *p, const struct weir_resource *r, const char *name,
+	const char *back, struct weir_err *err);
 
 /* Check that the export lies inside its resource, of so many bytes. 0, or -EINVAL with a message
  * and its place. */

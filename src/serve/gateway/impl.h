@@ -304,10 +304,10 @@ struct back;
 /* Return true if the volume's path may be a symbolic link: a user who may write to a folder of volumes must not make the gateway open
  * other files. */
 bool gateway_volume_links(const struct weir_export *e);
-/* Open the back end of a volume, or (e NULL) of the resource, for the resource's thread. May block. */
-int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
-	const struct gateway_resource *r, const struct weir_export *e, struct back **ret_back,
-	struct weir_err *err);
+/* Open the back end of a volume, or (e NULL) of the resource, of a policy, for the resource's thread. May block. */
+int gateway_back_open(struct gateway *g, const struct weir_policy *p,
+	const struct weir_resource *spec, const struct gateway_resource *r,
+	const struct weir_export *e, struct back **ret_back, struct weir_err *err);
 /* Open the volumes of the policy that are not open yet; list: its resources. Any thread, while nothing else changes the
  * volumes. On error none stays open. */
 int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,

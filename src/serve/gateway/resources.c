@@ -172,8 +172,9 @@ static struct worker *least_worker(
 	return best;
 }
 
-static int open_back(struct gateway *g, const struct weir_resource *spec,
-	struct gateway_resource *r, struct back **ret, struct weir_err *err)
+static int open_back(struct gateway *g, const struct weir_policy *p,
+	const struct weir_resource *spec, struct gateway_resource *r, struct back **ret,
+	struct weir_err *err)
 {
 	struct weir_err why;
 	int rc;
@@ -183,14 +184,15 @@ static int open_back(struct gateway *g, const struct weir_resource *spec,
 	if (!spec->back)
 		return weir_err_at(err, -EINVAL, spec->at,
 			"resource '%s' names no back end, as in back: \"memory:1G\"", spec->name);
-	rc = gateway_back_open(g, spec, r, NULL, ret, &why);
+	rc = gateway_back_open(g, p, spec, r, NULL, ret, &why);
 	if (rc < 0 && g->door)
 		return weir_err_at(
 			err, -EINVAL, spec->at, "resource '%s': %s", spec->name, why.text);
 	return rc < 0 ? weir_err_set(err, rc, "%s", why.text) : 0;
 }
 
-static int fill(struct gateway_resource *r, const struct weir_resource *spec, struct weir_err *err)
+static int fill(struct gateway_resource *r, const struct weir_policy *p,
+	const struct weir_resource *spec, struct weir_err *err)
 {
 	struct gateway *g = r->gateway;
 	struct resource_config c = {.spec = spec,
@@ -205,7 +207,7 @@ static int fill(struct gateway_resource *r, const struct weir_resource *spec, st
 	r->volumes = spec->volumes;
 	if (!r->name || !r->back_name)
 		return no_memory(err);
-	rc = open_back(g, spec, r, &c.back, err);
+	rc = open_back(g, p, spec, r, &c.back, err);
 	if (rc < 0)
 		return rc;
 	r->size = c.back->info.size;
@@ -222,8 +224,9 @@ static void leave(struct loop_task *t);
 static void drained(struct loop_task *t);
 static void drain(struct loop_timer *t, weir_time now);
 
-static int open_one(struct gateway *g, const struct weir_resource *spec, struct worker *w,
-	struct gateway_resource **ret, struct weir_err *err)
+static int open_one(struct gateway *g, const struct weir_policy *p,
+	const struct weir_resource *spec, struct worker *w, struct gateway_resource **ret,
+	struct weir_err *err)
 {
 	struct gateway_resource *r = calloc(1, sizeof(*r));
 	int rc;
@@ -240,7 +243,7 @@ static int open_one(struct gateway *g, const struct weir_resource *spec, struct 
 	r->end.run = end;
 	r->gone.run = gone;
 	r->drain.due = drain;
-	rc = fill(r, spec, err);
+	rc = fill(r, p, spec, err);
 	if (rc == 0 && gateway_links_prepare(r) < 0)
 		rc = no_memory(err);
 	if (rc < 0)
@@ -263,7 +266,7 @@ int gateway_resources_open(struct gateway *g, const struct weir_policy *p,
 		g->resources[i]->parts = !has(list, p->n_resources, g->resources[i]);
 	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
 		if (!list[i])
-			rc = open_one(g, &p->resources[i], least_worker(g, list, p->n_resources),
+			rc = open_one(g, p, &p->resources[i], least_worker(g, list, p->n_resources),
 				&list[i], err);
 	if (rc == 0) {
 		*ret_list = list;

@@ -242,34 +242,12 @@ static int create(struct gateway *g, struct gateway_change *c, int resource, str
 		q->name);
 }
 
-/* A file of a dir is one volume: with another name it would take the clients of the first. */
-static int check_back(
-	const struct gateway *g, const struct gateway_volume_request *q, struct weir_err *err)
-{
-	struct policy_file id;
-
-	if (!folder_opened(q->back, &id))
-		return 0;
-	for (size_t i = 0; i < g->volumes.n; i++) {
-		const struct gateway_volume *v = g->volumes.all[i];
-		int at = policy_index_export(g->policy, v->name);
-		const struct weir_export *e = at >= 0 ? &g->policy->exports[at] : NULL;
-		bool shared = e && g->policy->resources[e->resource].shared;
-
-		if (policy_file_same(&v->id, &id) && e &&
-			(e->from == POLICY_EXPORT_FOUND || !shared))
-			return weir_err_set(
-				err, -EBUSY, "%s: volume '%s' serves this file", q->back, v->name);
-	}
-	return 0;
-}
-
 static int add(struct gateway *g, struct gateway_change *c, struct extras *list)
 {
 	const struct gateway_volume_request *q = &c->volume;
 	const char *bad = policy_volume_name_bad(q->name);
 	struct weir_err *err = &c->err;
-	int resource;
+	int resource, rc;
 
 	if (bad)
 		return weir_err_set(err, -EINVAL, "the name %s", bad);
@@ -281,8 +259,9 @@ static int add(struct gateway *g, struct gateway_change *c, struct extras *list)
 		return resource;
 	if (check_class(g, q, err) < 0)
 		return -EINVAL;
-	if (q->back && check_back(g, q, err) < 0)
-		return -EBUSY;
+	if (q->back && (rc = gateway_file_free(g->policy, &g->base->resources[resource], q->name,
+				q->back, err)) < 0)
+		return rc;
 	return q->back ? put_extra(g, list, q, q->resource, q->back, q->class_, EXTRA_ADDED,
 				 (struct policy_file){0}, err)
 		       : create(g, c, resource, list);

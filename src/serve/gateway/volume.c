@@ -50,11 +50,24 @@ bool gateway_volume_links(const struct weir_export *e)
 	return e->from == POLICY_EXPORT_FILE || strncmp(e->back, "file:/dev/", 10) == 0;
 }
 
-int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
-	const struct gateway_resource *r, const struct weir_export *e, struct back **ret_back,
-	struct weir_err *err)
+/* The file is locked: if another volume or resource of the gateway has it, name that. */
+static int say_user(struct gateway *g, const struct weir_policy *p,
+	const struct weir_resource *spec, const struct weir_export *e, struct weir_err *err)
+{
+	const char *name = e ? e->name : spec->name, *back = e ? e->back : spec->back;
+	int rc = gateway_file_free(p, spec, name, back, err);
+
+	if (rc == 0 && g->policy && g->policy != p)
+		rc = gateway_file_free(g->policy, spec, name, back, err);
+	return rc < 0 ? rc : -EBUSY;
+}
+
+int gateway_back_open(struct gateway *g, const struct weir_policy *p,
+	const struct weir_resource *spec, const struct gateway_resource *r,
+	const struct weir_export *e, struct back **ret_back, struct weir_err *err)
 {
 	const char *name = e ? e->back : spec->back;
+	int rc;
 	weir_time left = g->open_by - loop_clock(), least = g->door ? LEAST_LIVE : LEAST;
 	struct back_config c = {
 		.patience = left > least ? left : least,
@@ -79,7 +92,8 @@ int gateway_back_open(struct gateway *g, const struct weir_resource *spec,
 	c.no_links = e && !gateway_volume_links(e);
 	c.read_only |= e && e->read_only;
 	c.followed = e && folders_has(g->folders, e->back);
-	return back_open(name, &c, ret_back, err);
+	rc = back_open(name, &c, ret_back, err);
+	return rc == -EBUSY ? say_user(g, p, spec, e, err) : rc;
 }
 
 /* ---- the list, by name */
@@ -186,7 +200,6 @@ static int volume_new(
 struct open_files {
 	const struct gateway_volume **all;
 	size_t n;
-	struct gateway_volumes fresh; /* that the change has opened */
 };
 
 static int by_inode(const void *key, const void *element)
@@ -216,39 +229,19 @@ static int list_files(const struct gateway_volumes *from, struct open_files *ret
 	return 0;
 }
 
-/* Return the name of a volume that is open with the file of the back end; NULL: none. */
-static const char *volume_of(const struct open_files *files, const char *back)
-{
-	struct policy_file id;
-	size_t at;
-
-	if (!folder_opened(back, &id))
-		return NULL;
-	if (array_find(files->all, files->n, &id.ino, by_inode, &at) &&
-		policy_file_same(&files->all[at]->id, &id))
-		return files->all[at]->name;
-	for (at = 0; at < files->fresh.n; at++)
-		if (policy_file_same(&files->fresh.all[at]->id, &id))
-			return files->fresh.all[at]->name;
-	return NULL;
-}
-
-static int open_one(struct gateway *g, const struct weir_resource *spec, struct gateway_resource *r,
-	const struct weir_export *e, const struct open_files *files,
+static int open_one(struct gateway *g, const struct weir_policy *p,
+	const struct weir_resource *spec, struct gateway_resource *r, const struct weir_export *e,
 	struct gateway_volume **ret_volume, struct weir_err *err)
 {
-	const char *other;
 	struct gateway_volume *v;
 	struct weir_err why;
 	int rc;
 
 	if (volume_new(e, r, &v) < 0)
 		return no_memory(err);
-	rc = gateway_back_open(g, spec, v->resource, e, &v->back, &why);
+	rc = gateway_back_open(g, p, spec, v->resource, e, &v->back, &why);
 	if (rc == 0 && v->back->info.size >= BACK_VOLUMES_SIZE)
 		rc = weir_err_set(&why, -EFBIG, "%s: has 256 TiB or more", e->back);
-	if (rc == -EBUSY && (other = volume_of(files, e->back)))
-		weir_err_set(&why, rc, "%s: is the file of volume '%s'", e->back, other);
 	if (rc < 0) {
 		free_volume(v);
 		return e->from == POLICY_EXPORT_FILE
@@ -264,16 +257,15 @@ static int open_one(struct gateway *g, const struct weir_resource *spec, struct 
 }
 
 /* A volume of the policy's file that cannot be opened refuses the policy before its file is closed under the last name. */
-static int try_one(struct gateway *g, const struct weir_resource *spec, struct gateway_resource *r,
-	const struct weir_export *e, const struct open_files *files, struct weir_err *err)
+static int try_one(struct gateway *g, const struct weir_policy *p, struct gateway_resource *r,
+	const struct weir_export *e, struct weir_err *err)
 {
-	struct weir_resource unlocked = *spec;
+	struct weir_resource unlocked = p->resources[e->resource];
 	struct gateway_volume *v;
 	int rc = 0;
 
 	unlocked.shared = true;
-	if (e->from == POLICY_EXPORT_FILE &&
-		(rc = open_one(g, &unlocked, r, e, files, &v, err)) == 0)
+	if (e->from == POLICY_EXPORT_FILE && (rc = open_one(g, p, &unlocked, r, e, &v, err)) == 0)
 		free_volume(v);
 	return rc;
 }
@@ -339,6 +331,7 @@ int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 	struct gateway_resource *const *list, struct gateway_volumes *ret_new,
 	struct gateway_note *refused, struct weir_err *err)
 {
+	struct gateway_volumes fresh = {0};
 	struct open_files files = {0};
 	int rc = list_files(&g->volumes, &files) < 0 ? no_memory(err) : 0;
 
@@ -350,11 +343,11 @@ int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 		if (!e->back || gateway_volume_is_open(g, e, r))
 			continue;
 		if (must_wait(g, p, list, e, &files)) {
-			rc = try_one(g, &p->resources[e->resource], r, e, &files, err);
+			rc = try_one(g, p, r, e, err);
 			continue;
 		}
-		rc = open_one(g, &p->resources[e->resource], r, e, &files, &v, err);
-		if (rc == 0 && list_volume(&files.fresh, v) < 0) {
+		rc = open_one(g, p, &p->resources[e->resource], r, e, &v, err);
+		if (rc == 0 && list_volume(&fresh, v) < 0) {
 			free_volume(v);
 			rc = no_memory(err);
 		} else if (rc < 0 && may_miss(g, e, refused, err)) {
@@ -363,8 +356,8 @@ int gateway_volumes_open(struct gateway *g, const struct weir_policy *p,
 	}
 	free(files.all);
 	if (rc < 0)
-		gateway_volumes_free(&files.fresh);
-	*ret_new = files.fresh;
+		gateway_volumes_free(&fresh);
+	*ret_new = fresh;
 	return rc;
 }
 

@@ -2,7 +2,7 @@
 /*
  * folder-list: the volumes that the files of folders are.
  *
- * METHOD  Each entry of the policy lists the files that fit its pattern, but for those that a volume with a name is. Of the
+ * METHOD  Each entry of the policy lists the files that fit its pattern, but for those that a volume with a name, or a resource, is. Of the
  *         listed ones with the same file the first stays: that of the first entry, and there the name that came first. So one file
  *         is one volume, and a second name for it takes no client from the first. The list is in the order in which the files came:
  *         of two files that make the same name, the first keeps it, whatever entries they are of.
@@ -28,7 +28,7 @@ struct listing {
 	const struct folders *folders;
 	const struct weir_policy *policy;
 	const struct extras *extras;
-	struct policy_file *served; /* by volumes with a name; sorted */
+	struct policy_file *served; /* by resources and volumes with a name; sorted */
 	size_t n_served, served_room;
 	struct found *all;
 	size_t n, room;
@@ -51,7 +51,7 @@ static int by_file(const void *a, const void *b)
 	return is ? is : order(x->ino, y->ino);
 }
 
-/* ---- files that volumes with a name are */
+/* ---- files that resources and volumes with a name are */
 
 char *folder_path_of(const char *back)
 {
@@ -112,6 +112,9 @@ static int list_served(struct listing *l)
 	const struct weir_policy *p = l->policy;
 	int rc = 0;
 
+	for (size_t i = 0; rc == 0 && i < p->n_resources; i++)
+		if (p->resources[i].back)
+			rc = add_served(l, p->resources[i].back);
 	for (size_t i = 0; rc == 0 && i < p->n_exports; i++)
 		if (p->exports[i].back && p->exports[i].from == POLICY_EXPORT_FILE)
 			rc = add_served(l, p->exports[i].back);

@@ -60,7 +60,7 @@ enum folder_has {
 enum folder_has folders_file(const struct folders *f, const char *path,
 	const struct policy_file *file, struct policy_file *ret_folder);
 
-/* List the volumes that the folders of a policy have: the files that no volume of the policy or of `extras` is. A file
+/* List the volumes that the folders of a policy have: the files that no resource or volume of the policy or of `extras` is. A file
  * that several entries have is a volume of the first; of several names of a file in one folder the first that came is one.
  * Strings are in `memory`, the list is malloc'ed. skipped: a file with a name that cannot be a volume's, and another name of a
  * file. 0 or -ENOMEM. */
