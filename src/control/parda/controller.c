@@ -177,6 +177,7 @@ static struct parda_measured measure(struct parda_control *c, const struct site_
 	}
 	m.latency_ns = fmax(0, m.latency_ns - held);
 	m.inside = fmax(0, (device_ns - held) / (double)loads->span);
+	m.held = fmin(held, device_ns) / (double)loads->span;
 	return m;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * credit: slots that a host left unused, for its next burst.
+ * credit: requests that a host left to others, for its next burst.
  *
  * With windows in the ratio of shares, a host that was idle and now has a burst gets no more of the array than a host
  * that never stops, and less than without any control, where the burst enters at once. A host therefore saves the
@@ -26,10 +26,12 @@ struct parda_credit {
 };
 
 struct parda_credit_seen {
-	double window;  /* slots that the law allowed */
-	double inside;  /* … of which so many were in use on the mean; … */
-	double others;  /* … and so many of all other hosts */
-	double latency; /* ns; 0: not known */
+	double window; /* slots that the law allowed */
+	double others; /* slots of all other hosts in use, on the mean */
+	double done;   /* slots that the host has used and given back per ns, … */
+	double all;    /* … all hosts, … */
+	double part;   /* … and the host, if it had had requests all the time; 0: not known */
+	bool limited; /* its window was in use: what it had less than its part was not left to others */
 };
 
 /* Save, or spend, for `span` ns. */

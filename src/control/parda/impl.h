@@ -18,6 +18,8 @@
 #include "control/parda/warn.h"
 #include "control/parda/parda.h"
 
+#define PARDA_IN_USE 0.8 /* part of a window: its host is limited by it */
+
 struct parda {
 	struct parda_config config;
 	struct parda_law law; /* the config's, with the threshold of eq. 2 */
@@ -79,6 +81,8 @@ struct parda_sums { /* over the host and the peers that count */
 
 /* Add up. own: the host's report of this step, with the window that it had until now. */
 struct parda_sums parda_sums_of(const struct parda *p, const struct parda_report *own);
+/* Return the slots a second that the host would have beside what the others want now: max-min by shares. all: of all. */
+double parda_sums_part(const struct parda *p, const struct parda_report *own, double all);
 /* Return the median of w/shares over the peers that use their slots; 0: none. It equals the median
  * of w/β times the scale, but does not depend on the scale, which a joining host does not know
  * yet. */

@@ -343,12 +343,16 @@ static double knee_of(const struct parda *p)
 	return p->knee ? p->knee->knee : 0;
 }
 
-static void save(struct parda *p, const struct parda_sums *s, double inside, weir_time span)
+static void save(struct parda *p, const struct parda_sums *s, const struct parda_report *own,
+	double held, weir_time span)
 {
+	double gate = parda_credit_window(&p->credit, p->window, p->law.wmax);
 	struct parda_credit_seen seen = {.window = p->window,
-		.inside = inside,
-		.others = fmax(0, s->inside - inside),
-		.latency = s->latency};
+		.others = fmax(0, s->inside - own->inside),
+		.done = own->ios * size_of(p) / 1e9,
+		.all = s->done / 1e9,
+		.part = parda_sums_part(p, own, s->done) / 1e9,
+		.limited = own->inside + held > PARDA_IN_USE * gate};
 
 	parda_credit_step(&p->credit, &seen, span);
 }
@@ -384,7 +388,7 @@ void parda_step(
 	own.beta = p->scale * own.shares;
 	s = parda_sums_of(p, &own);
 	if (!stopped && !p->start.on && p->latency > 0) /* none before its first request */
-		save(p, &s, own.inside, span);
+		save(p, &s, &own, m->held * size_of(p), span);
 	p->inside = parda_average_time(p->inside, (double)span, (double)p->config.tau, s.inside);
 	ret->scale = scale_of(p, &s);
 	ret->beta = own.beta = ret->scale * own.shares;

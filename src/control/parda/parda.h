@@ -126,7 +126,8 @@ struct parda_measured {
 	uint64_t ios;               /* completed */
 	double latency_ns;          /* Σ of time inside the resource, without waits in any gate */
 	double bytes;               /* of those completed */
-	double inside;              /* requests inside, on the mean */
+	double inside;              /* requests inside, on the mean, … */
+	double held;                /* … without those that an upstream's limits hold: these */
 	const struct parda_vm *vms; /* the host's tenants, in slots (control/parda/tenant.h) */
 	size_t n_vms;
 };

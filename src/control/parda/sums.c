@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define IN_USE    0.8 /* part of a window: its host is limited by it */
+#define PASSES    16 /* over the peers: each finds more of those below the level, most in the first */
 #define USED_HALF 2.0 /* a host that uses half of its window counts as one that uses all of it */
 
 /* Return the slots of a host's window that count for the scale: those in use, or those that its β
@@ -28,6 +28,12 @@ static double used_part(const struct parda *p, const struct parda_report *r, dou
 	return fmin(1, USED_HALF * r->inside / before);
 }
 
+/* Return true if a host wants more than its window. before: as above. */
+static bool is_limited(const struct parda_report *r, double before)
+{
+	return !r->bursts && r->inside > PARDA_IN_USE * before;
+}
+
 /* Add a report. */
 static void add(
 	const struct parda *p, struct parda_sums *s, const struct parda_report *r, double before)
@@ -39,7 +45,7 @@ static void add(
 	s->slots += parda_is_literal(p) ? 0 : used * slots_of(p, r);
 	s->inside += r->inside;
 	s->on_credit += fmax(0, r->inside - before);
-	s->limited += !r->bursts && r->inside > IN_USE * before ? fmin(r->inside, before) : 0;
+	s->limited += is_limited(r, before) ? fmin(r->inside, before) : 0;
 	if (r->shares > 0) {
 		s->hosts++;
 		s->windows += r->window;
@@ -89,6 +95,41 @@ static double latency_of(const struct parda *p, const struct parda_report *own)
 	return m.weights > 0 ? m.sum / m.weights : 0;
 }
 
+/* Return slots a second of a host. */
+static double rate_of(const struct parda *p, const struct parda_report *r)
+{
+	return r->latency > 0 ? r->ios * parda_tenant_size(r->ios, r->bytes, p->config.slot) : 0;
+}
+
+double parda_sums_part(const struct parda *p, const struct parda_report *own, double all)
+{
+	double level = 0, before;
+
+	if (!(own->shares > 0) || !(all > 0))
+		return 0;
+	for (unsigned i = 0; i < PASSES; i++) {
+		double left = all, shares = own->shares;
+
+		for (uint32_t k = 0; k < p->peers.n; k++) {
+			const struct parda_peer *peer = &p->peers.peers[k];
+			const struct parda_report *r = &peer->last;
+			double rate = rate_of(p, r);
+
+			if (p->config.local || !parda_peer_counts(&p->peers, peer))
+				continue;
+			if (rate <= level * r->shares && !is_limited(r, peer->before))
+				left -= rate;
+			else
+				shares += r->shares;
+		}
+		before = level;
+		level = left / shares;
+		if (level <= before)
+			break;
+	}
+	return level * own->shares;
+}
+
 struct parda_sums parda_sums_of(const struct parda *p, const struct parda_report *own)
 {
 	struct parda_sums s = {0};
@@ -110,7 +151,7 @@ struct parda_sums parda_sums_of(const struct parda *p, const struct parda_report
 		s.add_up |= peer->apart == PARDA_ADD_UP;
 		s.merge |= peer->apart == PARDA_MERGE;
 		s.now += peer->silent <= 1; /* it was aged in this step */
-		if (r->shares > 0 && r->inside > IN_USE * r->window)
+		if (r->shares > 0 && r->inside > PARDA_IN_USE * r->window)
 			s.ratio = fmax(s.ratio, r->window / r->shares);
 		s.at_work |= r->shares > 0 && r->steps > PARDA_START_STEPS;
 	}

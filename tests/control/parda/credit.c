@@ -10,11 +10,17 @@
 #define WMAX    1e6
 #define LATENCY (25.0 * WEIR_MS)
 
-/* Others have 50 slots in use, in an array that does 100 / LATENCY; latency follows the sum. */
+/* Others have 50 slots in use, in an array that does 100 / LATENCY; latency follows the sum, and the part of the host
+ * the windows. */
 static void step(struct parda_credit *c, double window, double inside, weir_time span)
 {
-	struct parda_credit_seen seen = {
-		window, inside, 50, LATENCY * fmax(1, (50 + inside) / 100)};
+	double latency = LATENCY * fmax(1, (50 + inside) / 100), all = (50 + inside) / latency;
+	struct parda_credit_seen seen = {.window = window,
+		.others = 50,
+		.done = inside / latency,
+		.all = all,
+		.part = all * window / (50 + window),
+		.limited = inside > 0.9 * parda_credit_window(c, window, WMAX)};
 
 	parda_credit_step(c, &seen, span);
 }
@@ -24,14 +30,14 @@ static void test_example(void)
 	struct parda_credit c = {.span = MINUTE, .turn = TURN, .period = PERIOD};
 
 	step(&c, 50, 0, 5 * WEIR_SEC);
-	CHECK_NEAR(c.saved, 4500, 1e-6);
+	CHECK_NEAR(c.saved, 5000, 1e-6);
 	CHECK(parda_credit_has(&c));
 	CHECK_NEAR(parda_credit_window(&c, 50, WMAX), WMAX, 0);
 	CHECK_NEAR(parda_credit_window(&c, 50, 64), 64, 0); /* never above wmax */
 	step(&c, 50, 0, 1000 * WEIR_SEC);
 	CHECK_NEAR(c.saved, 10000, 1e-6);
 	c = (struct parda_credit){.span = MINUTE, .turn = TURN, .period = PERIOD};
-	step(&c, 50, 0, 10 * WEIR_SEC / 9); /* half of a period's worth */
+	step(&c, 50, 0, WEIR_SEC); /* half of a period's worth */
 	CHECK_NEAR(c.saved, 1000, 1e-6);
 	CHECK(!parda_credit_has(&c));
 	CHECK_NEAR(parda_credit_window(&c, 50, WMAX), 150, 1e-6);
@@ -44,7 +50,8 @@ static void test_none_without_a_pause(void)
 {
 	struct parda_credit c = {.span = MINUTE, .turn = TURN, .period = PERIOD},
 			    off = {.turn = TURN, .period = PERIOD};
-	struct parda_credit_seen alone = {50, 10, 0, LATENCY}, unknown = {50, 0, 50, 0};
+	struct parda_credit_seen alone = {.window = 50, .all = 1e-6, .part = 1e-6},
+				 unknown = {.window = 50, .others = 50};
 
 	for (int i = 0; i < 1000; i++)
 		step(&c, 50, 48, PERIOD);
@@ -54,6 +61,29 @@ static void test_none_without_a_pause(void)
 	CHECK(!parda_credit_has(&c));
 	step(&off, 50, 0, PERIOD);
 	CHECK_NEAR(parda_credit_window(&off, 50, WMAX), 50, 0);
+}
+
+/* A host that its window limits has left nothing to others, also if its requests are slower than theirs. */
+static void test_limited(void)
+{
+	struct parda_credit c = {.span = MINUTE, .turn = TURN, .period = PERIOD};
+	struct parda_credit_seen seen = {.window = 50,
+		.others = 50,
+		.done = 0.5e-6,
+		.all = 2e-6,
+		.part = 1e-6,
+		.limited = true};
+
+	for (int i = 0; i < 100; i++)
+		parda_credit_step(&c, &seen, PERIOD);
+	CHECK_NEAR(c.saved, 0, 0);
+	seen.limited = false;
+	parda_credit_step(&c, &seen, PERIOD);
+	CHECK_NEAR(c.saved, 1000, 1e-6);
+	seen.limited = true;
+	seen.done = 1.25e-6;
+	parda_credit_step(&c, &seen, PERIOD);
+	CHECK_NEAR(c.saved, 500, 1e-6);
 }
 
 /* Run a burst without end of `most` requests at a time. Return the requests that it had above its part. */
@@ -96,11 +126,8 @@ static void test_linear(void)
 		struct parda_credit c = {.span = MINUTE, .turn = TURN, .period = PERIOD};
 
 		step(&c, 50, 0, 3600 * WEIR_SEC);
-		for (double left = 2000 * (1 + i); left > 50; left -= left / (50 + left) * 100) {
-			struct parda_credit_seen seen = {50, left, 50, LATENCY * (50 + left) / 100};
-
-			parda_credit_step(&c, &seen, (weir_time)LATENCY);
-		}
+		for (double left = 2000 * (1 + i); left > 50; left -= left / (50 + left) * 100)
+			step(&c, 50, left, (weir_time)LATENCY);
 		spent[i] = 10000 - c.saved;
 	}
 	CHECK(spent[0] > 0);
@@ -127,6 +154,7 @@ int main(void)
 {
 	RUN(test_example);
 	RUN(test_none_without_a_pause);
+	RUN(test_limited);
 	RUN(test_bounded);
 	RUN(test_linear);
 	RUN(test_smaller);
