@@ -125,7 +125,7 @@ static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda
 		.wmin = p->law.wmin,
 		.period = (double)p->config.period,
 		.at_work = s->at_work || p->config.abrupt || p->config.window > 0};
-	double slots;
+	double floor, slots;
 	bool common;
 
 	if (parda_is_literal(p) || p->config.no_floor)
@@ -135,9 +135,10 @@ static void keep_floor(struct parda *p, const struct parda_sums *s, struct parda
 	else
 		parda_stranger_skip(&p->stranger);
 	own->floor = p->stranger.floor;
-	slots = fmax(parda_sums_floor(p, own->floor, &common), floor_apart(p, s)) * own->shares;
-	ret->stranger = p->stranger.here && common;
-	ret->strange = ret->stranger ? p->stranger.requests : 0;
+	floor = parda_sums_floor(p, own->floor, &common);
+	slots = fmax(floor, floor_apart(p, s)) * own->shares;
+	ret->strange = common ? parda_stranger_requests(&p->stranger, &seen, floor) : 0;
+	ret->stranger = ret->strange > 0;
 	if (p->start.on || !(slots > p->window)) {
 		leave_floor(p, ret->latency);
 		return;

@@ -396,3 +396,11 @@ void parda_stranger_step(struct parda_stranger *s, const struct parda_stranger_s
 	if (!s->probing)
 		judge(s, seen);
 }
+
+double parda_stranger_requests(
+	const struct parda_stranger *s, const struct parda_stranger_seen *seen, double floor)
+{
+	if (s->here)
+		return s->requests;
+	return fmax(0, floor * seen->shares / part_kept(seen) - seen->inside);
+}

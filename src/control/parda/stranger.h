@@ -70,3 +70,7 @@ void parda_stranger_skip(struct parda_stranger *s);
 
 /* Run a step. Sets here, requests and floor. */
 void parda_stranger_step(struct parda_stranger *s, const struct parda_stranger_seen *seen);
+
+/* Return S of a stranger that most hosts have found: their own finding, or by the others' floor. */
+double parda_stranger_requests(
+	const struct parda_stranger *s, const struct parda_stranger_seen *seen, double floor);

@@ -514,6 +514,35 @@ static void test_finds_the_threshold(void)
 
 /* ---- details */
 
+/* A host that cannot tell reports the stranger that most hosts have found, and keeps their floor. */
+static void test_stranger_by_majority(void)
+{
+	static const double shares[] = {1, 1, 1};
+	struct parda_decision *d;
+	struct array a;
+
+	make(&a, 3, shares, false);
+	a.hosts[2].config.no_floor = false;
+	start(&a, 2);
+	periods(&a, 30);
+	d = &a.hosts[2].last;
+	CHECK(!d->stranger);
+	for (int i = 0; i < 2; i++) {
+		struct parda_report r = a.hosts[i].last.report;
+
+		r.sequence++;
+		r.floor = 40;
+		CHECK_INT(parda_hear(a.hosts[2].p, &r), PARDA_FRESH);
+	}
+	step_host(&a, 2);
+	CHECK(d->stranger);
+	CHECK_NEAR(d->floor, 40, 1e-9);
+	/* the floor is 0.65 of 3/4 of all inside, divided by three shares */
+	CHECK_NEAR(d->strange, 40 * 3 / (0.65 * 0.75) - d->inside, 0.05);
+	CHECK_NEAR(d->report.floor, 0, 0); /* its own finding */
+	unmake(&a);
+}
+
 static void test_config(void)
 {
 	struct parda_config c = {.law = {THRESHOLD, 0.8, 1, 64}, .window = 64};
@@ -582,6 +611,7 @@ int main(void)
 	RUN(test_partition);
 	RUN(test_sides);
 	RUN(test_finds_the_threshold);
+	RUN(test_stranger_by_majority);
 	RUN(test_config);
 	RUN(test_a_hang);
 	return 0;
