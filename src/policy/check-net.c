@@ -184,7 +184,7 @@ static void check_sum(struct level *l)
 			room = left;
 			binds = &p->tenants[i];
 		}
-		if (left <= 0)
+		if (s && left <= 0)
 			policy_refuse_at(l->r, s->at,
 				"%s: the bound of '%s' needs a link %.3g times as fast, even "
 				"without "

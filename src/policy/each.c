@@ -365,7 +365,7 @@ int policy_each_match(const struct weir_policy *p, const struct weir_who *who, i
 
 int weir_policy_match(const struct weir_policy *p, const struct weir_who *who)
 {
-	int of, i = policy_each_match(p, who, &of);
+	int of = -1, i = policy_each_match(p, who, &of);
 
 	return i == -EAGAIN ? p->tenants[of].first_child : i;
 }

@@ -78,6 +78,7 @@ static struct weir_limit *find(
 	struct weir_limit *limits, unsigned n, enum weir_unit unit, uint8_t ops)
 {
 	for (unsigned i = 0; i < n; i++)
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): there are n */
 		if (limits[i].unit == unit && limits[i].ops == ops)
 			return &limits[i];
 	return NULL;
@@ -87,6 +88,7 @@ static struct weir_by_size *find_by_size(
 	struct weir_by_size *limits, unsigned n, enum weir_unit unit, uint8_t ops)
 {
 	for (unsigned i = 0; i < n; i++)
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): there are n */
 		if (limits[i].unit == unit && limits[i].ops == ops)
 			return &limits[i];
 	return NULL;

@@ -68,13 +68,6 @@ static int read_profile(const char *path, struct estimate *ret)
 	return rc < 0 ? opts_fail(&verb_trace, "--profile: %s", err.text) : 0;
 }
 
-int trace_read_work(const struct verb *v, const char *word, struct estimate *ret)
-{
-	struct weir_err err;
-
-	return planning_work(word, ret, &err) < 0 ? opts_fail(v, "--work: %s", err.text) : 0;
-}
-
 static int read_link(const struct trace_stages *s, struct analysis *a)
 {
 	struct weir_rate rate;
@@ -109,6 +102,7 @@ static int read_number(const char *name, const char *word, double least, double 
 
 static int read_stages(const struct trace_stages *s, struct analysis *a)
 {
+	struct weir_err err;
 	double pairs = 4;
 	int status = 0;
 
@@ -120,7 +114,9 @@ static int read_stages(const struct trace_stages *s, struct analysis *a)
 	if (s->profile)
 		status = read_profile(s->profile, &a->estimate);
 	else if (s->work)
-		status = trace_read_work(&verb_trace, s->work, &a->estimate);
+		status = planning_work(s->work, &a->estimate, &err) < 0
+				 ? opts_fail(&verb_trace, "--work: %s", err.text)
+				 : 0;
 	if (s->profile || s->work)
 		a->stage[a->n_stages++] = (struct stage){"storage", STORAGE, 1};
 	if (!status && s->link)

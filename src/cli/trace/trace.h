@@ -35,10 +35,6 @@ int trace_parse_format(
 int trace_load(
 	const char *path, const struct trace_request *q, struct trace *ret, struct weir_err *err);
 
-/* Parse --work: a time, a rate of bytes, or both: 100us+500MB/s. Return 0, or the exit status with the reason printed. */
-struct estimate;
-int trace_read_work(const struct verb *v, const char *word, struct estimate *ret);
-
 /* Return the exit status. */
 int trace_info(const struct trace_request *q, char **paths, int n);
 int trace_analyze(const struct trace_request *q, char **paths, int n);

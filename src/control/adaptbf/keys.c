@@ -82,29 +82,22 @@ static int read_debt(yamldoc_node n, struct settings *s, struct weir_err *err)
 	return r;
 }
 
-int adaptbf_settings_rate(
-	yamldoc_node n, const struct adaptbf_settings *s, double *ret, struct weir_err *err)
+static int read_guess(yamldoc_node n, struct settings *s, struct weir_err *err)
 {
+	struct adaptbf_settings *to = s->data;
 	struct weir_rate rate;
 	int r = yamldoc_as_rate(n, &rate, err);
 
 	if (r)
 		return r;
-	if ((int)rate.unit != s->unit || !(rate.per_second >= RATE_MIN) ||
+	if ((int)rate.unit != to->unit || !(rate.per_second >= RATE_MIN) ||
 		rate.per_second > RATE_MAX)
 		return yamldoc_error(n, err,
-			s->unit == WEIR_UNIT_BYTES
+			to->unit == WEIR_UNIT_BYTES
 				? "must be in bytes per second, as tokens are, and more than 0"
 				: "must be in iops, and more than 0");
-	*ret = rate.per_second / lend_token_size((enum weir_unit)s->unit);
+	to->guess = rate.per_second / lend_token_size((enum weir_unit)to->unit);
 	return 0;
-}
-
-static int read_guess(yamldoc_node n, struct settings *s, struct weir_err *err)
-{
-	struct adaptbf_settings *to = s->data;
-
-	return adaptbf_settings_rate(n, to, &to->guess, err);
 }
 
 #define AT(field) offsetof(struct adaptbf_settings, field)

@@ -28,7 +28,3 @@ bool adaptbf_keys_count_bytes(const void *settings);
 /* Return the part of a configuration that settings determine. capacity: tokens per second; 0: to be
  * learned. */
 struct lend_config adaptbf_settings_config(const struct adaptbf_settings *s, double capacity);
-
-/* Read a rate in the settings' unit, as tokens per second. 0, -ENOENT (absent) or -EINVAL. */
-int adaptbf_settings_rate(
-	yamldoc_node n, const struct adaptbf_settings *s, double *ret, struct weir_err *err);

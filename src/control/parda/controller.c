@@ -54,13 +54,15 @@ static void release(void *of)
 /* Return true if the settings differ in nothing but the law and the credit. */
 static bool is_same(const struct parda_settings *a, const struct parda_settings *b)
 {
-	struct parda_settings like = *b;
+	struct parda_settings like;
 
+	memcpy(&like, b, sizeof(like)); /* as a whole: settings are zeroed before they are read */
 	like.threshold = a->threshold;
 	like.threshold_max = a->threshold_max;
 	like.gamma = a->gamma;
 	like.wmin = a->wmin;
 	like.wmax = a->wmax;
+	/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 	return memcmp(a, &like, sizeof(like)) == 0;
 }
 

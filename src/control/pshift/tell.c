@@ -106,7 +106,8 @@ void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
 static bool keeps_pace(const struct pshift_control *c, const struct pshift_share *b)
 {
 	size_t bucket = (size_t)(b - c->buckets);
-	double left = (double)(c->end - c->now - c->config.length / LATE);
+	weir_time late = c->config.length / LATE;
+	double left = (double)(c->end - c->now - late);
 	int64_t open = b->reservation;
 
 	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {

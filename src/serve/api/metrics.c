@@ -151,11 +151,12 @@ static bool row_field(const struct metrics_cursor *c, size_t i, size_t k, FILE *
 	const struct snapshot_tenant *t = tenant_at(c, i, &room);
 
 	const struct fact *f = &api_tenant_facts.facts[k];
-	const char *end = f->metric ? strstr(f->metric, "_total") : NULL;
 
+	if (!f->metric)
+		return true;
 	if (t->leaf || k < API_TENANT_LEAVES)
 		metrics_fact(to, "tenant", f, "tenant", t->path, t);
-	else if (t->gone && end)
+	else if (t->gone && strstr(f->metric, "_total"))
 		metrics_fact(to, "tenant", f, "tenant", t->path, t->gone);
 	return true;
 }

@@ -293,7 +293,7 @@ static int end_reply(void *arg, struct nbd_call *call)
 			return -EPROTO;
 		s->io->n_extents = call->got;
 	}
-	if (call->lent) {
+	if (s->io && call->lent) {
 		s->io->data = call->lent;
 		s->io->room = call->room;
 	}

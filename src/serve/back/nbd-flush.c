@@ -183,7 +183,6 @@ static void handle_success(struct nbd *n, uint64_t mark)
 	n->tries = 0;
 	n->quiet_until = 0;
 	n->back.trouble = NULL;
-	n->own_flushes += n->own_flush;
 	n->own_flush = false;
 	n->covered = (struct slot_queue){0};
 	while ((s = slot_pop(&all)))

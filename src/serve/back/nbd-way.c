@@ -208,7 +208,6 @@ static void answer_piece(struct nbd *n, struct slot *s, int error)
 {
 	if (n->phase == NBD_PHASE_REPLAY) {
 		unflushed_piece(n->kept, s->piece)->failed = error != 0;
-		n->replayed++;
 		if (error) {
 			n->doubt = true;
 			log_event(LOG_LEVEL_ERROR, "upstream-write-lost", "back", n->name, "why",

@@ -220,12 +220,12 @@ struct nbd {
 	bool finished;           /* a request ended in this turn, after its waiter's turn */
 
 	uint8_t *scratch_out, *scratch_in;
-	size_t in_at;      /* bytes of scratch_in received in this round, which may be lent */
-	uint64_t in_round; /* the number of that round */
-	bool in_turn;      /* the turns are running: nothing is lent any more */
-	bool lends;        /* … of the current receive */
-	uint8_t *sink;     /* block_min bytes: data of reads that only test for a reply */
-	uint64_t reconnects, replayed, own_flushes; /* for `say` */
+	size_t in_at;        /* bytes of scratch_in received in this round, which may be lent */
+	uint64_t in_round;   /* the number of that round */
+	bool in_turn;        /* the turns are running: nothing is lent any more */
+	bool lends;          /* … of the current receive */
+	uint8_t *sink;       /* block_min bytes: data of reads that only test for a reply */
+	uint64_t reconnects; /* for `say` */
 };
 
 static inline struct nbd *nbd_of(struct back *b)

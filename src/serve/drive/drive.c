@@ -132,8 +132,10 @@ static bool is_told(const struct drive *d, const struct drive_rule *rule)
 {
 	const struct drive_rule *told = &d->tenants[rule->tenant].told;
 
-	return memcmp(told->most, rule->most, sizeof(rule->most)) == 0 &&
-	       told->weight == rule->weight;
+	for (size_t i = 0; i < sizeof(rule->most) / sizeof(rule->most[0]); i++)
+		if (told->most[i] != rule->most[i])
+			return false;
+	return told->weight == rule->weight;
 }
 
 /* Give the rules that changed to the driver. All are tried; the first error counts. */

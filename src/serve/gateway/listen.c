@@ -150,7 +150,7 @@ static void listener_free(struct gateway_listener *l)
 	struct stat st;
 
 	/* Another gateway may have taken over the name in the meantime. */
-	if (l->ino && stat(path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
+	if (path && l->ino && stat(path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
 		unlink(path);
 	if (l->entered)
 		loop_remove(l->gateway->loop, &l->fd);

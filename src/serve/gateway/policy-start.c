@@ -132,7 +132,7 @@ int gateway_policy_sizes(struct gateway *g, struct weir_err *err)
 						   : gateway_layers_settle(&v, NULL, NULL, err);
 	if (rc == 0 && gateway_version_new(v.policy, g->text, g->name, &version) < 0)
 		rc = no_memory(err);
-	if (rc < 0) {
+	if (!version) {
 		weir_policy_free(v.policy);
 		return rc;
 	}

@@ -140,6 +140,7 @@ static int grow_file(const char *path, const struct policy_file *file, bool link
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !folder_file_of(fd, "", &is))
+		/* NOLINTNEXTLINE(bugprone-branch-clone): the errno is another call's than below */
 		rc = fail(err, path);
 	else if (file->ino && !policy_file_same(&is, file))
 		rc = weir_err_set(
@@ -540,7 +541,7 @@ static size_t count_class(const struct weir_policy *p, size_t i)
 	const struct weir_export *e = p->exports;
 	size_t n = 0;
 
-	for (size_t k = 0; k < p->n_exports; k++) {
+	for (size_t k = 0; k < p->n_exports && e[i].class_; k++) {
 		if (!e[k].class_ || strcmp(e[k].class_, e[i].class_) != 0)
 			continue;
 		if (k < i)

@@ -163,7 +163,7 @@ void cluster_plan_hear(struct cluster_plan *p, void *from, const struct lease_me
 		return; /* another connection brings it */
 	if (m->n && of->offset != p->got)
 		return;
-	if (m->n)
+	if (m->n && p->text)
 		memcpy(p->text + p->got, m->bytes, m->n);
 	p->got += m->n;
 	p->from = from;

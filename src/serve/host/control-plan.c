@@ -445,6 +445,8 @@ int control_plan_start(struct control *l, struct weir_err *err)
 	if (rc == 0 && k.number) {
 		k.applied = plan ? plan->applied : 0;
 		take(l, &k, text);
+	} else {
+		free(text);
 	}
 	gateway_plan_drop(plan);
 	return rc;

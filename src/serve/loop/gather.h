@@ -23,9 +23,9 @@ struct gather {
 /* Add n bytes where they are. */
 static inline void gather_vector(struct gather *g, const void *data, size_t n)
 {
-	struct iovec *last = g->n ? &g->iov[g->n - 1] : NULL;
+	struct iovec *last = g->iov + g->n - 1;
 
-	if (last && (const uint8_t *)last->iov_base + last->iov_len == data)
+	if (g->n && (const uint8_t *)last->iov_base + last->iov_len == data)
 		last->iov_len += n;
 	else
 		g->iov[g->n++] = (struct iovec){(void *)(uintptr_t)data, n};

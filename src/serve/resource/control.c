@@ -374,7 +374,7 @@ void resource_control_look(struct resource *r, struct snapshot *s, struct snapsh
 	struct facts_site site = snapshot_site(s);
 
 	to->controller = r->control && !r->shadow ? r->control->name : NULL;
-	if (!instance || !r->control->look)
+	if (!instance || !r->control || !r->control->look)
 		return;
 	r->control->look(instance, &site, r->policy == s->of->policy, false, &to->facts);
 	for (int u = 0; u < 2 && r->control->learned; u++)

@@ -35,6 +35,7 @@ int resource_estimate_room(struct resource *r, size_t nodes)
 
 void resource_estimate_swap(struct resource *r, const struct estimate *e)
 {
+	/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): estimates are zeroed before they are read */
 	bool same = r->estimate && e && memcmp(r->estimate, e, sizeof(*e)) == 0;
 
 	r->estimate = e;

@@ -169,7 +169,7 @@ void resource_joint_clear(struct resource *r)
 	for (size_t i = 0; j && i < j->n; i++) {
 		struct joint_limit *l = &j->limits[i];
 
-		if (l->taken)
+		if (l->taken) /* NOLINT(clang-analyzer-core.NullDereference): there are n */
 			joint_return(l->joint, l->size, l->amount);
 		joint_unuse(l->joint);
 	}

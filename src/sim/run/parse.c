@@ -108,6 +108,7 @@ static int find_controllers(struct scenario *s, struct weir_err *err)
 		if ((r = add_device_controller(s, i, err)))
 			return r;
 	for (size_t i = 0; i < s->n_controllers; i++)
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): each has its ops */
 		if (s->controllers[i].ops->check &&
 			(r = s->controllers[i].ops->check(s, &s->controllers[i], err)))
 			return r;

@@ -102,8 +102,9 @@ static double largest_of(const struct planning *p, const struct world_tenant *t,
 		for (uint32_t k = 0; k < l->n_traces; k++)
 			most = largest_in(p, &l->traces[k], g, request, most);
 		for (unsigned k = 0; k < c->n_sizes && c->arrivals != WORKLOAD_TRACE; k++)
-			for (uint8_t op = WEIR_READ; op <= WEIR_WRITE; op++) {
-				struct trace_record r = {.bytes = c->sizes[k].bytes, .op = op};
+			for (int op = WEIR_READ; op <= WEIR_WRITE; op++) {
+				struct trace_record r = {
+					.bytes = c->sizes[k].bytes, .op = (uint8_t)op};
 				most = fmax(most, work_of(p, g, request, NULL, &r));
 			}
 	}
