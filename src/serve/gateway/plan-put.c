@@ -25,13 +25,12 @@
 
 int gateway_plan_give(struct gateway_version *v, struct gateway_plan *plan)
 {
-	char digest[PLAN_DIGEST];
-
 	v->plan = plan;
 	if (!plan)
 		return 0;
-	planning_digest(v->text, strlen(v->text), v->policy->tenants_text, digest);
-	gateway_plan_untrue(plan, v->policy, digest, &v->profiles, &v->untrue);
+	if (!v->digest[0])
+		planning_digest(v->text, strlen(v->text), v->policy->tenants_text, v->digest);
+	gateway_plan_untrue(plan, v->policy, v->digest, &v->profiles, &v->untrue);
 	return gateway_claims_make(plan, v->policy, &v->profiles, &v->claims);
 }
 

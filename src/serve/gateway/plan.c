@@ -126,7 +126,8 @@ void gateway_plan_untrue(const struct gateway_plan *plan, const struct weir_poli
 {
 	char tenants[GATEWAY_DIGEST];
 
-	gateway_plan_tenants(p, tenants);
+	if (plan->tenants_digest[0]) /* the text may be long */
+		gateway_plan_tenants(p, tenants);
 	if (plan->tenants_digest[0] && strcmp(plan->tenants_digest, tenants) != 0)
 		gateway_note_add(note,
 			"plan: the cluster's controller has another file of tenants: %.12s…, which "

@@ -75,6 +75,7 @@ int gateway_version_share(struct gateway_version *v, struct gateway_version **re
 		.name = v->name,
 		.remarks = v->remarks,
 		.profiles = v->profiles};
+	memcpy(to->digest, v->digest, sizeof(to->digest));
 	atomic_init(&to->references, 1);
 	*ret_version = to;
 	return 0;

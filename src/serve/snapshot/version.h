@@ -20,6 +20,8 @@ struct gateway_version {
 	double *of_parent, *of_all;    /* by tenant: weir_policy_share */
 	struct policy_show_width show; /* of its table */
 	char *text, *name;             /* of the file */
+	/* of the text and the tenants' file, for plans; "": not computed: only a version with a plan needs it */
+	char digest[GATEWAY_DIGEST];
 	/* A line for each thing that is not as the policy says, and stops no volume. Filled before it is in force. */
 	struct gateway_note remarks;
 	struct gateway_profiles profiles; /* by resource. Filled before it is in force */

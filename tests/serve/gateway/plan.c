@@ -5,6 +5,7 @@
 #include "serve/gateway/plan/kept.h"
 #include "policy-parse.h"
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -176,6 +177,41 @@ static void test_untrue(void)
 	}
 }
 
+/* Numbers as the library reads them, to the last bit. */
+static void test_numbers(void)
+{
+	static const char *const good[] = {"10", "1", "0.5", "5.50701402805612e-5", "1e-05", "1E2",
+		"1e+2", "123456789012345e-22", "999999999999999e-10", "3e-23",
+		"12345678901234567e-12", "0.1000000000000000055", "4e-320", "7.00e00"};
+	static const char *const bad[] = {
+		"1.", "1.e5", "01", "1e", "1e+", ".5", "+1", "1.5e5.5", "0x1", "1e5x", "1e99999"};
+	char text[600], number[64];
+	unsigned seed = 1;
+
+	for (size_t i = 0; i < 20000; i++) {
+		struct gateway_plan *p;
+
+		seed = seed * 1103515245u + 12345u;
+		snprintf(number, sizeof(number), "%.*e", 1 + (int)(seed >> 16) % 17,
+			(double)(seed % 100000 + 1) / 7 * pow(10, (double)(seed >> 20 & 31) - 33));
+		snprintf(text, sizeof(text),
+			HEAD "{\"name\": \"a\", \"slo\": {\"percentile\": 99, \"latency\": 1}, "
+			     "\"bound\": %s, \"stages\": [" STAGE "]}]}",
+			i < sizeof(good) / sizeof(*good) ? good[i] : number);
+		p = read_plan(text);
+		CHECK(p->tenants[0].bound ==
+			strtod(i < sizeof(good) / sizeof(*good) ? good[i] : number, NULL));
+		gateway_plan_drop(p);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		snprintf(text, sizeof(text),
+			HEAD "{\"name\": \"a\", \"slo\": {\"percentile\": 99, \"latency\": 1}, "
+			     "\"bound\": %s, \"stages\": [" STAGE "]}]}",
+			bad[i]);
+		refused(text, "plan:");
+	}
+}
+
 static double cpu_ms(void)
 {
 	struct timespec t;
@@ -229,6 +265,7 @@ int main(void)
 	RUN(test_kept);
 	RUN(test_refused);
 	RUN(test_untrue);
+	RUN(test_numbers);
 	RUN(test_many);
 	return 0;
 }

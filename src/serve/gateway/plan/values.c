@@ -2,6 +2,7 @@
 #include "serve/gateway/plan/values.h"
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 int plan_refuse(struct plan_reading *r, const char *what, const char *why)
@@ -94,24 +95,51 @@ static unsigned digits(const char **c, const char *end, uint64_t *m)
 	return n < 20 ? n : 20;
 }
 
-/* Read a number, of which up to 15 digits are exact without the library; NAN if the value is none. 0 or -EINVAL. */
+/* Take an exponent, if there is one; false: it has no digits. */
+static bool exponent(const char **c, const char *end, int *ret)
+{
+	bool minus;
+	uint64_t m = 0;
+	unsigned n;
+
+	*ret = 0;
+	if (*c == end || (**c | 0x20) != 'e')
+		return true;
+	minus = ++*c < end && **c == '-';
+	*c += minus || (*c < end && **c == '+');
+	n = digits(c, end, &m);
+	*ret = n < 4 ? (int)m : 9999;
+	*ret = minus ? -*ret : *ret;
+	return n > 0;
+}
+
+/*
+ * Read a number; NAN if the value is none. 0 or -EINVAL. Up to 15 digits are an exact integer, and so is 10 to the 22nd or less: their
+ * product or quotient, rounded once, is what the library would return.
+ */
 int plan_number(struct plan_reading *r, double *ret, bool *ret_whole)
 {
-	static const double tens[] = {
-		1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+	static const double tens[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+		1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 	const char *c = (plan_next(r), r->at);
 	uint64_t m = 0;
 	unsigned whole = digits(&c, r->end, &m), part = 0;
+	bool dot = whole && c < r->end && *c == '.', good;
+	const char *mantissa;
+	int power;
 	json_t *j;
 
-	if (whole && c < r->end && *c == '.') {
+	if (dot) {
 		c++;
 		part = digits(&c, r->end, &m);
 	}
-	if (whole && whole + part <= 15 && (whole == 1 || *r->at != '0') && c[-1] != '.' &&
-		c < r->end && strchr(" \t\r\n,]}", *c)) {
-		*ret = (double)m / tens[part];
-		*ret_whole = !part;
+	mantissa = c;
+	good = exponent(&c, r->end, &power) && (part || !dot);
+	power -= (int)part;
+	if (good && whole && whole + part <= 15 && (whole == 1 || *r->at != '0') &&
+		abs(power) <= 22 && c < r->end && strchr(" \t\r\n,]}", *c)) {
+		*ret = power < 0 ? (double)m / tens[-power] : (double)m * tens[power];
+		*ret_whole = !dot && mantissa == c;
 		r->at = c;
 		return 0;
 	}
