@@ -104,6 +104,17 @@ bool above_admit(struct weir_gate *g, uint32_t leaf, const struct weir_req *r, u
 	return true;
 }
 
+unsigned above_stopped(const struct weir_gate *g, uint32_t n, unsigned slot, weir_time now)
+{
+	unsigned kinds = node_stopped(g, n, slot);
+
+	for (unsigned k = 0; k < NODE_KIND_N; k++)
+		if ((kinds >> k & 1) &&
+			timer_tick(g->nodes[n].inner->until[k]) <= (uint64_t)now >> TIMER_TICK_BITS)
+			kinds &= ~(1u << k);
+	return kinds;
+}
+
 void above_charge(struct weir_gate *g, uint32_t n, const struct weir_req *r, weir_time now)
 {
 	while (n != WEIR_ROOT) {

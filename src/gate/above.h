@@ -21,6 +21,9 @@ bool above_ask(struct weir_gate *g, uint32_t n, const struct weir_req *r, unsign
 /* The same for the buckets of all ancestors of a leaf; the first whose buckets do not admit r is stopped. */
 bool above_admit(struct weir_gate *g, uint32_t leaf, const struct weir_req *r, unsigned slot,
 	bool stop, weir_time now);
+/* Return the kinds for which inner node n is stopped in this slot at `now`: without those whose time has come,
+ * even if no weir_gate_next has released them yet. */
+unsigned above_stopped(const struct weir_gate *g, uint32_t n, unsigned slot, weir_time now);
 /* Charge r, which was admitted, to the ancestors' buckets. */
 void above_charge(struct weir_gate *g, uint32_t leaf, const struct weir_req *r, weir_time now);
 /* Handle the expiry of an inner node's timer, which was set to `due`. */

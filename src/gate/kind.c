@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/kind.h"
+#include "gate/above.h"
 
 #define KIND_QUEUES 3 /* the node's own, writes, control: as enum kind */
 
@@ -346,7 +347,7 @@ static unsigned kind_held(struct weir_gate *g, uint32_t n, weir_time now)
 
 	for (uint32_t p = n; g->above && p != WEIR_ROOT;) {
 		p = g->nodes[p].parent;
-		stopped |= node_stopped(g, p, NODE_REST);
+		stopped |= above_stopped(g, p, NODE_REST, now);
 	}
 	for (unsigned i = 0; i < KIND_CONTROL; i++) {
 		unsigned q = first ^ i;
@@ -388,6 +389,7 @@ static void kind_better(struct kind_look *look, unsigned q, const struct weir_re
 static void kind_look_one(struct kind_look *look, uint32_t n, unsigned q)
 {
 	const struct weir_req *r = kind_front(look->s.g, n, q);
+	const struct weir_req *control = kind_front(look->s.g, n, KIND_CONTROL);
 	weir_time when;
 	uint8_t state;
 
@@ -395,11 +397,11 @@ static void kind_look_one(struct kind_look *look, uint32_t n, unsigned q)
 		stats_state(look->s.g, n, q, 0, look->s.now);
 		return;
 	}
-	look->before = q != KIND_CONTROL && (look->apart->passed >> q & 1) &&
-		       kind_older(r, kind_front(look->s.g, n, KIND_CONTROL));
+	look->before =
+		q != KIND_CONTROL && (look->apart->passed >> q & 1) && kind_older(r, control);
 	(void)kind_passes(look, r, &when, &state);
 	stats_state(look->s.g, n, q, state, look->s.now);
-	if (state && q != KIND_CONTROL && look->apart->n[KIND_CONTROL - 1])
+	if (state && q != KIND_CONTROL && control && control->submitted <= look->s.at)
 		look->apart->held |= (uint8_t)(1u << q);
 	if (state)
 		kind_wake(look, when);

@@ -66,9 +66,7 @@ static void lane_settle_ahead(struct lane *l)
 	lane_past_move(l, move);
 }
 
-/* Other children are frozen than before: move V to the mean of those that are not. No tag moves by that, so that the
- * frozen ones stay as far ahead of or behind the others. */
-static void lane_recentre(struct lane *l)
+void lane_recentre(struct lane *l)
 {
 	uint64_t was = l->now;
 
@@ -192,11 +190,18 @@ void lane_change(struct lane *l, const struct lane_home *h, struct lane_entry *e
 {
 	if (!l->banked)
 		lane_split(l);
-	lane_settle(l);
 	uint64_t tag = lane_true(l, entry);
-	int64_t each = (int64_t)(weight * LANE_WEIGHT_ONE), ahead = (int64_t)(tag - l->now);
 	bool stands = entry->group != LANE_NONE;
-	bool shifts = lane_frozen(l, entry->without) != lane_frozen(l, without);
+	/* (A late child that is not frozen any more is as one that begins to wait: lane_settle.) */
+	bool shifts = lane_frozen(l, without)
+			      ? !lane_frozen(l, entry->without)
+			      : lane_frozen(l, entry->without) && (int64_t)(tag - l->now) > 0;
+
+	if (shifts) {
+		lane_settle(l);
+		tag = lane_true(l, entry);
+	}
+	int64_t each = (int64_t)(weight * LANE_WEIGHT_ONE), ahead = (int64_t)(tag - l->now);
 
 	if (stands)
 		lane_take(l, h, entry);

@@ -93,6 +93,9 @@ static inline void lane_weigh(struct lane *l, unsigned without, int64_t weight, 
  * which is in no group; NULL: there is no such entry. (V does not always stand at the mean: it jumps, and stops at the
  * floor. The difference, times a weight of 2^20 that is frozen then, would move V far for a weight of 2^-10.) */
 void lane_bound(struct lane *l, const struct lane_entry *entry);
+/* Other children are frozen than before: move V to the mean of those that are not. No tag moves by that, so that the
+ * frozen ones stay as far ahead of or behind the others. */
+void lane_recentre(struct lane *l);
 /* Make V the origin of the banks' sums, since it has advanced far. */
 void lane_originate(struct lane *l);
 /* Index groups by number from now on, since there may be several of one key. */

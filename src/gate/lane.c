@@ -101,13 +101,28 @@ static inline uint64_t lane_start(struct lane *l)
 	return l->floor = start;
 }
 
+/* A child begins to wait that is frozen: if it counts in W, as ahead of V, it does not any more. */
+static __attribute__((noinline)) void lane_enter_frozen(
+	struct lane *l, struct lane_entry *entry, double each)
+{
+	lane_settle(l);
+	double owed = l->owed;
+
+	lane_past_out(l, entry, each);
+	if (l->owed < owed)
+		lane_recentre(l);
+}
+
 /* lane_join. `plain`: as in lane_stand. */
 POOL_HOT bool lane_enter(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	uint32_t e, double weight, unsigned width, double credit, bool plain)
 {
 	double each = weight * LANE_WEIGHT_ONE;
 
-	lane_past_out(l, entry, each);
+	if (!plain && __builtin_expect(lane_frozen(l, entry->without), 0))
+		lane_enter_frozen(l, entry, each);
+	else
+		lane_past_out(l, entry, each);
 	uint64_t tag = lane_begin(l, entry, lane_start(l), credit);
 	int64_t ahead = (int64_t)(tag - l->now);
 

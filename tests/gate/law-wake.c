@@ -28,6 +28,7 @@ struct pair {
 	unsigned n, n_inner, service; /* service: ticks at most */
 	weir_time now;
 	bool alike; /* all leaves get the same requests at the same moments */
+	bool kinds; /* requests of all kinds, and buckets that count some only */
 	unsigned idle_looks,
 		passes; /* of the sleeper: wakeups without a request, and passed requests */
 };
@@ -59,7 +60,9 @@ static void limit(struct pair *p, weir_node node, bool leaf)
 			.kind = leaf ? (enum weir_bucket_kind)law_below(4) : WEIR_HOLD,
 			.unit = WEIR_UNIT_REQUESTS,
 			.rate = law_log(100, 1e5), /* 10 … 10000 ticks apart */
-			.size = ceil(law_log(1, 10))};
+			.size = ceil(law_log(1, 10)),
+			.ops = p->kinds && law_chance(0.5) ? (uint8_t)law_between(1, WEIR_OPS_ALL)
+							   : 0};
 	both_knob(p,
 		&(struct weir_knob){
 			.node = node, .kind = WEIR_KNOB_BUCKETS, .buckets = specs, .n_buckets = n});
@@ -145,7 +148,8 @@ static void submit(struct pair *p, weir_node leaf)
 
 		*r = (struct weir_req){.tenant = leaf,
 			.requests = p->alike ? 1 : 1 + i % 3,
-			.bytes = 1 + i * 31 % 97};
+			.bytes = 1 + i * 31 % 97,
+			.op = p->kinds ? i % 5 : WEIR_READ};
 		CHECK_INT(weir_gate_submit(p->twin[who].g, p->now, &r, 1), 0);
 		law_operations++;
 	}
@@ -181,7 +185,7 @@ static void tick(struct pair *p, double load)
 	p->now += TICK;
 }
 
-static void run_case(unsigned number, unsigned ticks)
+static void run_case(unsigned number, bool kinds, unsigned ticks)
 {
 	struct pair *p = calloc(1, sizeof *p);
 	double load = law_log(0.003, 0.1);
@@ -191,6 +195,7 @@ static void run_case(unsigned number, unsigned ticks)
 
 	CHECK(p);
 	p->alike = number % 5 == 0;
+	p->kinds = kinds;
 	p->service = (unsigned)law_between(1, 100);
 	p->now = law_chance(0.5) ? 0 : INT64_C(3155760000) * 1000000 * TICK; /* a hundred years */
 	for (unsigned who = 0; who < 2; who++) {
@@ -225,12 +230,16 @@ static void run_case(unsigned number, unsigned ticks)
 static const struct {
 	uint64_t seed;
 	unsigned number;
+	bool kinds;
 } known[] = {
-	{96, 48},             /* a head ceased to be held, and got an R-token; */
-	{207, 51}, {299, 73}, /* so did others, whose R-tokens came in another order; */
-	{260, 1}, {342, 32},
-	{383, 89}, /* a group ceased to be stopped, and a leaf in it to be held; */
-	{321, 23}, /* a knob was set after another leaf had ceased to be held. */
+	{96, 48, false}, /* a head ceased to be held, and got an R-token; */
+	{207, 51, false},
+	{299, 73, false}, /* so did others, whose R-tokens came in another order; */
+	{260, 1, false}, {342, 32, false},
+	{383, 89, false}, /* a group ceased to be stopped, and a leaf in it to be held; */
+	{321, 23, false}, /* a knob was set after another leaf had ceased to be held; */
+	{2, 47, true},    /* control came when a group had ceased to be stopped, */
+	{13, 56, true}, {65, 31, true}, /* or to an idle leaf, which got data after that. */
 };
 
 int main(int argc, char **argv)
@@ -238,12 +247,16 @@ int main(int argc, char **argv)
 	law_start(argc, argv, "law-wake");
 	for (unsigned i = 0; i < 120; i++) {
 		law_case("wake", i);
-		run_case(i, 40000);
+		run_case(i, false, 40000);
+	}
+	for (unsigned i = 0; i < 60; i++) { /* with control, whose order depends on more */
+		law_case("kinds", i);
+		run_case(i, true, 40000);
 	}
 	for (unsigned i = 0; i < sizeof known / sizeof *known; i++) {
 		law_seed = known[i].seed;
-		law_case("wake", known[i].number);
-		run_case(known[i].number, 40000);
+		law_case(known[i].kinds ? "kinds" : "wake", known[i].number);
+		run_case(known[i].number, known[i].kinds, 40000);
 	}
 	return law_end(4800000);
 }
