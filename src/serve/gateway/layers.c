@@ -7,6 +7,7 @@
 #include "serve/gateway/volume-edit.h"
 #include "serve/loop/tls.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 void gateway_layers_free(struct gateway_layers *v)
@@ -79,11 +80,15 @@ int gateway_layers_drop_unfit(
 	for (size_t i = 0; i < v->n_overrides; i++) {
 		struct gateway_override *o = &v->overrides[i];
 		struct weir_err why;
+		int rc = override(scratch, o, &why);
 
-		if (override(scratch, o, &why) == 0) {
+		if (rc == 0) {
 			v->overrides[kept++] = *o;
 			continue;
 		}
+		if (rc == -ENOENT)
+			weir_err_set(
+				&why, rc, "%s has no tenant, resource or template for it", v->name);
 		gateway_note_add(
 			note, "%s %s, which was set, is dropped: %s", o->key, o->value, why.text);
 		free(o->key);
@@ -92,6 +97,20 @@ int gateway_layers_drop_unfit(
 	v->n_overrides = kept;
 	weir_policy_free(scratch);
 	return 0;
+}
+
+void gateway_layers_name_set(const struct gateway_layers *v, struct weir_err *err)
+{
+	struct weir_err is = *err;
+	char list[256] = "";
+	size_t len = 0, n = 0;
+
+	for (; n < v->n_overrides && n < 4 && len < sizeof(list) / 2; n++)
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s %s", n ? ", " : "",
+			v->overrides[n].key, v->overrides[n].value);
+	if (n)
+		weir_err_set(err, 0, "%s; with what was set: %s%s", is.text, list,
+			n < v->n_overrides ? ", …" : "");
 }
 
 void gateway_layers_say_undone(

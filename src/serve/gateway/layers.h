@@ -43,6 +43,8 @@ int gateway_layers_settle(struct gateway_layers *v, const struct gateway_volumes
 /* Keep the overrides that fit the base; note and drop the others. */
 int gateway_layers_drop_unfit(
 	struct gateway_layers *v, struct gateway_note *note, struct weir_err *err);
+/* The base alone was right: add the overrides to the message that it does not fit with. */
+void gateway_layers_name_set(const struct gateway_layers *v, struct weir_err *err);
 /* Note the overrides in force that are removed, and differ from a new base. */
 void gateway_layers_say_undone(
 	const struct gateway *g, const struct weir_policy *base, struct gateway_note *note);

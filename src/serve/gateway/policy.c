@@ -175,6 +175,8 @@ static int make_applied(struct gateway *g, struct gateway_change *c, struct gate
 	rc = gateway_layers_drop_unfit(v, &c->note, err);
 	if (rc == 0)
 		rc = gateway_layers_build(g, v, &c->note, err);
+	if (rc == -EINVAL)
+		gateway_layers_name_set(v, err);
 	return rc < 0 ? rc : fit(g, v, err);
 }
 

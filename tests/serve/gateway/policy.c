@@ -287,13 +287,33 @@ static void test_apply_undoes(void)
 	gateway_note_free(&note);
 	is(g, "a.max", "5k iops");
 	CHECK_INT(apply(g, SECOND, true, false, &note, &err), 0);
-	says(&note, "b.weight 7, which was set, is dropped: no tenant 'b'");
+	says(&note, "b.weight 7, which was set, is dropped: next has no tenant, resource or "
+		    "template for it");
 	gateway_note_free(&note);
 	is(g, "a.max", "5k iops");
 	CHECK_INT(g->n_overrides, 2);
 	CHECK_INT(apply(g, SECOND, false, false, NULL, &err), 0);
 	is(g, "a.max", "4k iops");
 	CHECK_INT(g->n_overrides, 0);
+	gateway_free(g);
+}
+
+/* A policy that is right by itself may not fit with a value that was set, which the message names. */
+static void test_apply_names_set(void)
+{
+	static const char policy[] =
+		"resources: [{name: r, back: \"memory:1M\", capacity: 1k iops}]\n"
+		"tenants:\n"
+		"  - {name: a, match: {export: one}}\n"
+		"  - {name: b, min: 700 iops, match: {export: two}}\n";
+	struct gateway *g = start(FIRST, false);
+	struct weir_err err;
+
+	CHECK_INT(set(g, "a.min", "600 iops", NULL, &err), 0);
+	CHECK_INT(apply(g, policy, true, false, NULL, &err), -EINVAL);
+	CHECK(strstr(err.text, "the mins add up to 1.3k iops"));
+	CHECK(strstr(err.text, "; with what was set: a.min 600 iops"));
+	CHECK_INT(apply(g, policy, false, false, NULL, &err), 0);
 	gateway_free(g);
 }
 
@@ -467,6 +487,7 @@ int main(void)
 	RUN(test_no_tenants);
 	RUN(test_set);
 	RUN(test_apply_undoes);
+	RUN(test_apply_names_set);
 	RUN(test_sent_tenants);
 	RUN(test_cannot_keep);
 	RUN(test_restart_keeps);
