@@ -274,7 +274,7 @@ static int reach_join(int a, int b)
 	return b == REACH_NONE ? a : REACH_SEVERAL;
 }
 
-/* By its matches and the exports. */
+/* Return the resources that the tenant's requests can reach, by its matches and the exports. */
 int policy_check_reach(const struct weir_policy *p, const struct weir_tenant *t)
 {
 	int reach = REACH_NONE;

@@ -39,7 +39,7 @@ static void add_columns(struct columns *c, const struct facts_table *t)
 
 /* ---- cells */
 
-/* To three digits or so. */
+/* Show about three digits. */
 static void time_cell(double s, struct table *t)
 {
 	double ms = s * 1e3;

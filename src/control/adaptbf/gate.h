@@ -67,5 +67,5 @@ void adaptbf_gate_unit(struct adaptbf_gate *d, enum weir_unit unit);
 void adaptbf_gate_cost(
 	struct adaptbf_gate *d, double (*cost)(void *arg, weir_node node), void *arg);
 
-/* Leaves whose counters the last step read: those that had requests, and all when a request came to another one. */
+/* Return the number of leaves whose counters the last step read: those that had requests, or all after a request to another. */
 size_t adaptbf_gate_looked(const struct adaptbf_gate *d);

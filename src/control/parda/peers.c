@@ -171,7 +171,7 @@ enum parda_heard parda_peers_hear(struct parda_peers *t, const struct parda_repo
 		return hear_other(t, p, r);
 	if (r->sequence <= p->last.sequence)
 		return PARDA_STALE;
-	/* It was forgotten and has stepped all the while: we were cut off from each other. A host
+	/* The host was forgotten and has stepped all the while: the two were cut off from each other. A host
 	 * that was stopped has not stepped, and knows it. */
 	if (!parda_peer_counts(t, p) && p->last.steps > 0 &&
 		r->steps > p->last.steps + p->silent / 2)

@@ -32,7 +32,7 @@
 /* The longest think time of a client of a closed loop: a round trip, and scheduling on a busy
  * machine. A client with 10 requests a second of its own sends 100 ms later. */
 #define CLOSED_TURN (5 * WEIR_MS)
-/* So many more may be missing on average: a client that takes long now and then. */
+/* Requests that may be missing on average, as of a client that is slow now and then. */
 #define CLOSED_MISSING 0.1
 /* Requests after which the watch begins again: a client that has more outstanding than before is a
  * loop again. */

@@ -128,7 +128,7 @@ static void hear_unknown(
 		e->cap = e->limit;
 		e->cap.most = e->limit.most > e->static_part ? e->limit.most : e->static_part;
 	}
-	/* It is ahead, and its use of this period stays unknown. */
+	/* The server is ahead, and its use of this period stays unknown. */
 	if (r->period > c->period && b->renewed < c->period)
 		b->renewed = c->period;
 	if (r->state != LEASE_BLIND)
@@ -192,7 +192,7 @@ static void hear_entry(struct pshift_control *c, weir_time now, const struct lea
 	if (e->static_part < pshift_static_part(&c->buckets[e->bucket]))
 		e->static_part = pshift_static_part(&c->buckets[e->bucket]);
 	limit = d->limit;
-	/* It is told so with its next grant, and has no more without one. */
+	/* The next grant says so, and without a grant the server has no more. */
 	if (c->started && pshift_is_late(c, r->granted)) {
 		limit = lesser(limit, e->static_part);
 		if (!under_way)

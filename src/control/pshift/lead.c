@@ -335,7 +335,7 @@ static bool may_start(const struct pshift_control *c, weir_time now)
 
 		all += s->full && s->age <= 1;
 		votes += s->full && s->age <= 1 && may_vote(s);
-		/* It follows, and the report of its holdings was lost: it soon sends another. */
+		/* The server follows, and the report of its holdings was lost: it soon sends another. */
 		if (!s->full && s->age <= 1)
 			wait = c->config.length / GATHER * 2;
 	}

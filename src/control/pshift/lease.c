@@ -63,13 +63,13 @@ static void go_static(struct pshift_server *s)
 	}
 }
 
-/* It holds no more than static parts. */
+/* Return true if the server holds no more than static parts. */
 static bool is_late(const struct pshift_server *s)
 {
 	return s->granted && s->period > s->granted + s->hold;
 }
 
-/* What it has in the period that begins now, told nothing new. */
+/* Compute the server's tokens in the period that begins now without a new grant. */
 static void entitle(struct pshift_server *s)
 {
 	enum lease_state state = state_in(s, s->period);

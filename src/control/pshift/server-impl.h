@@ -130,7 +130,7 @@ static inline weir_time pshift_longer(weir_time t)
 	return t + t / PSHIFT_DRIFT;
 }
 
-/* It started so recently that its previous instance may have promised to follow a controller that
+/* For this long after its start a server is young: its previous instance may have promised to follow a controller that
  * still counts on it. */
 #define PSHIFT_YOUNG 3 /* periods */
 

@@ -132,7 +132,7 @@ int64_t pshift_server_find(const struct pshift_server *s, uint64_t id)
 	return at == SIZE_MAX ? -ENOENT : (int64_t)at;
 }
 
-/* What was served since the last look took R-tokens while there were any, then L-tokens. */
+/* Charge the requests served since the last look: R-tokens while there were any, then L-tokens. */
 static void count(struct pshift_server *s, const struct cluster_server_load *loads)
 {
 	for (size_t i = 0; i < s->n; i++) {

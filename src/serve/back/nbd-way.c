@@ -174,7 +174,7 @@ static void answer_write(struct nbd *n, struct slot *s, int error)
 	struct unflushed_write w = {.offset = s->call.offset,
 		.length = s->call.length,
 		.op = s->op,
-		/* It was acknowledged, so it is supported; a repetition may take its time. */
+		/* The write was acknowledged, so writes are supported; a repetition may take its time. */
 		.flags = s->flags & (uint8_t)~BACK_FAST_ZERO,
 		.durable = is_durable(n, s)};
 

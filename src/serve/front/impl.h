@@ -101,7 +101,7 @@ bool front_waits_for_own(const struct front_conn *c);
 size_t front_left(const struct front *f); /* bytes of free chunks */
 /* Register the connection with its resource's usages; before anything else. Return 0 or -ENOMEM. */
 int front_job_join(struct front_conn *c);
-/* It has read no reply for a second: count its jobs separately. Return false if its tenant has too
+/* The client has read no reply for a second: count its jobs separately. Return false if its tenant has too
  * many such connections. */
 bool front_job_deaf(struct front_conn *c);
 void front_job_blocked(struct front_conn *c); /* its socket is full */
@@ -117,7 +117,7 @@ void front_wait_init(struct front *f);
 /* The connection may not have what it needs (c->need, c->own): do not read from it until it may. */
 void front_pause(struct front_conn *c);
 void front_unpause(struct front_conn *c); /* it ends: it no longer waits */
-/* One of its jobs returned, or it is no longer deaf. */
+/* One of the client's jobs returned, or it reads again. */
 void front_returned(struct front_conn *c);
 /* Return true if a connection of its usage waits that will continue if others of the usage wait,
  * too. */

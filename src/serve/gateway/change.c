@@ -297,7 +297,7 @@ static void divide_or_retry(struct gateway_change *c)
 
 /* ---- volumes and resources that leave: a client that removed one may use its file at once */
 
-/* All are closed, or take long. */
+/* All are closed, or closing takes long. */
 static void left(struct gateway_change *c)
 {
 	struct gateway *g = c->gateway;

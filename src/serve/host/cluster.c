@@ -155,7 +155,8 @@ static void take_notice(struct loop_task *t)
 	free(n);
 }
 
-/* One that is not given is made up for: the server reports twice a period, and counts the time of silence. */
+/* Tell the resource's thread that a controller connected or was lost. Without memory the notice is dropped: the server
+ * reports twice a period anyway, and counts the time of silence. */
 static void notify(const struct cluster_member *s, uint64_t controller)
 {
 	struct notice *n = malloc(sizeof(*n));

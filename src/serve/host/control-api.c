@@ -52,7 +52,7 @@ static void add_line(void *arg, const char *words)
 	json_array_append_new(((struct saying *)arg)->lines, json_string(words));
 }
 
-/* What no allocation can meet, and why. */
+/* Write the buckets that no allocation can meet, and the reason. */
 static json_t *short_json(struct control *l, const struct cluster_status *st)
 {
 	struct saying say = {l, json_array()};

@@ -28,7 +28,7 @@ struct lease_hub_config {
 	size_t most;      /* connections; 0: 16,384; the same */
 	/* From a server that has proven itself. May drop it. */
 	void (*receive)(void *arg, struct lease_hub_server *g, struct lease_message *m);
-	/* One that was received from is gone, by itself: its `user` is the caller's again. */
+	/* A server's connection has closed after `receive` was called; its `user` is the caller's again. */
 	void (*gone)(void *arg, struct lease_hub_server *g);
 	void *arg;
 };

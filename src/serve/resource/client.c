@@ -158,7 +158,7 @@ static uint32_t count(const struct request_list *l)
 	return n;
 }
 
-/* Those that are not in the gate. */
+/* Drop the client's requests that are not in the gate. */
 static void drop_from_lists(struct resource *r, struct leaving *leaving)
 {
 	struct request_list *l;

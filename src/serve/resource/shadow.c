@@ -247,7 +247,7 @@ static void release_shadow(struct resource *r, struct shadow *s)
 	--*count_of(r, s->gate.tenant, &s->gate);
 }
 
-/* One for a request like this, of the sender's tenant. */
+/* Return a slot for a request like this, of the sender's tenant. */
 static struct shadow *claim_shadow(
 	struct resource *r, const struct weir_req *like, struct resource_sender *sender)
 {
@@ -508,7 +508,7 @@ void resource_shadow_estimate(const struct resource *r, const struct client *c,
 		low *= fmax(1 - more * all->slower / (1 + all->slower), LEAST);
 		high *= 1 + more * all->faster;
 	}
-	/* Those that wait get the rest that those that think leave. */
+	/* Clients that wait get what clients that think leave. */
 	error = shadow_sender_error(&s->guess);
 	if (waits && !(error > 0))
 		error = all->unsure / fmax(all->takes - all->think, all->unsure + NEWER);

@@ -64,7 +64,7 @@ static void lead_free(const struct sim_cluster *c, void *lead)
 		c->lead->free(lead);
 }
 
-/* Its process is killed: its connections are closed. */
+/* Kill the controller's process, which closes its connections. */
 static void kill_control(struct sim_cluster *c)
 {
 	uint64_t instance = c->control ? c->lead->instance(c->control) : 0;
@@ -75,7 +75,7 @@ static void kill_control(struct sim_cluster *c)
 	c->control = NULL;
 }
 
-/* Without a kill, stand-ins would only listen. */
+/* Stand-ins act only while the controller is killed; without a kill, make none. */
 static int start_stand_ins(struct sim_cluster *c)
 {
 	const struct sim_cluster_config *g = &c->config;
@@ -106,7 +106,7 @@ static int step_control(struct sim_cluster *c)
 
 /* ---- a run */
 
-/* Who has a limit has its part at each server from the start. */
+/* Give each bucket with a limit its part at each server from the start. */
 static int place_limited(struct sim_cluster *c)
 {
 	for (uint32_t i = 0; c->config.limit > 0 && i < c->config.buckets; i++)
@@ -188,7 +188,7 @@ static int step(struct sim_cluster *c)
 	return r ? r : c->failed;
 }
 
-/* Has a period ended? The controller says; without one they go on as long as they were. */
+/* Return true if a period has ended, by the controller; without one, periods keep their length. */
 static bool turned(struct sim_cluster *c)
 {
 	struct cluster_status s = {0};
@@ -208,7 +208,7 @@ static bool turned(struct sim_cluster *c)
 	return true;
 }
 
-/* What has not ended when the run does is not judged. */
+/* A period that the run's end cuts off is not judged. */
 static int run_cluster(struct sim_cluster *c, const struct sim_options *o)
 {
 	int r = start_stand_ins(c);

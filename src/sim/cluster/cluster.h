@@ -41,7 +41,7 @@ struct sim_cluster_config { /* weir-scenario(5), "cluster" */
 	uint32_t servers, buckets;
 	double capacity; /* requests a second, of each server */
 	double noise;    /* of it, from slot to slot: ± this part */
-	double guess;    /* what servers take their capacity for, as a part of it */
+	double guess;    /* capacity that servers assume at first, as a part of it */
 	bool learn;      /* … and learn it */
 	weir_time period, interval, slot, delay; /* interval 0: it adapts */
 	double loss;
@@ -56,8 +56,8 @@ struct sim_cluster_config { /* weir-scenario(5), "cluster" */
 	double skew;    /* servers are drawn by Zipf's law with this exponent, s1 most often */
 	bool nested;    /* bucket i is active at servers 1 … i, and stays */
 	double changes; /* of a bucket's servers, a period */
-	bool afresh;    /* what waits when a period ends is forgotten */
-	bool control;   /* else nobody has tokens, and all are served in turn */
+	bool afresh;    /* requests that wait when a period ends are dropped */
+	bool control;   /* else no bucket has tokens, and all are served in turn */
 	bool gates;     /* servers are gates with a device behind each */
 	weir_time kill, back; /* the controller is gone from … to; 0: it lives */
 	uint32_t cut;         /* this server (from 1) is cut off from the controller … */
@@ -68,7 +68,7 @@ struct sim_cluster_config { /* weir-scenario(5), "cluster" */
 	bool files;       /* live: the servers' data are in files, not in memory */
 };
 
-/* The scenario's map. 0 or -EINVAL. */
+/* Read the scenario's map. Return 0 or -EINVAL. */
 int sim_cluster_read(yamldoc_node map, struct sim_cluster_config *ret, struct weir_err *err);
 /* 0, or a negative errno and why. */
 int sim_cluster_run(const struct sim_cluster_config *config, weir_time duration, uint64_t seed,
@@ -90,7 +90,7 @@ struct sim_place { /* one bucket at one server; first what each slot reads */
 	double waited; /* request·ns */
 	int64_t l;
 	uint32_t inside; /* with gates: passed and not yet done */
-	bool listed;     /* among those that have something */
+	bool listed;     /* in the server's list of places with requests */
 	/* of this period, for the judge: */
 	uint64_t served0, arrived0, queued0;
 	weir_time open; /* time for which it had a loop */
@@ -103,7 +103,7 @@ struct sim_server { /* a server */
 	weir_time offset; /* of its clock */
 	struct sim_place *places;
 	size_t n;
-	uint32_t *listed, *turn; /* places that have something; those whose turn it is */
+	uint32_t *listed, *turn; /* places with requests; those whose turn it is */
 	size_t room[4];          /* of places, listed, turn and loads */
 	size_t n_listed;
 	uint32_t next; /* where the round robin goes on */
@@ -168,13 +168,13 @@ struct sim_cluster {
 	struct metrics *metrics;
 };
 
-/* The controller (0), or one that may stand in (1 …); NULL: it is not there. */
+/* Return the controller (0) or a stand-in (1 …); NULL: it is down. */
 static inline void *sim_cluster_leader(const struct sim_cluster *c, uint32_t number)
 {
 	return number ? c->stand_ins[number - 1] : c->control;
 }
 
-/* The bucket's place at the server, made if it is new; NULL: no memory. */
+/* Return the bucket's place at the server, which is made if it is new; NULL: no memory. */
 struct sim_place *sim_cluster_place(struct sim_cluster *c, uint32_t bucket, uint32_t server);
 
 /* 0 or a negative errno. */
@@ -193,8 +193,8 @@ void sim_post_end(struct sim_cluster *c);
 
 int sim_server_begin(struct sim_cluster *c, uint32_t number, uint64_t seed);
 void sim_server_name(uint32_t number, char name[SIM_SERVER_NAME]);
-void sim_server_list(struct sim_server *s, struct sim_place *p); /* it has something */
-int sim_server_look(struct sim_server *s);                       /* at its tokens */
+void sim_server_list(struct sim_server *s, struct sim_place *p); /* it has requests */
+int sim_server_look(struct sim_server *s);                       /* read its tokens */
 uint64_t sim_server_come(struct sim_server *s, struct sim_place *p, double mean);
 int sim_server_step(struct sim_server *s, weir_time slot);
 void sim_server_end(struct sim_server *s);
@@ -202,12 +202,12 @@ void sim_server_end(struct sim_server *s);
 int sim_gates_begin(struct sim_server *s, uint64_t seed);
 int sim_gates_add(struct sim_server *s, bool limited); /* the place that comes next */
 void sim_gates_grant(struct sim_server *s, size_t place, int64_t r, int64_t l); /* later: */
-int sim_gates_set(struct sim_server *s); /* what was granted */
+int sim_gates_set(struct sim_server *s); /* set the granted tokens at the gate */
 int sim_gates_step(struct sim_server *s, weir_time slot, double rate);
 void sim_gates_end(struct sim_server *s);
 
 int sim_load_begin(struct sim_cluster *c);
-int sim_load_step(struct sim_cluster *c); /* what changes up to now */
+int sim_load_step(struct sim_cluster *c); /* make the changes that are due by now */
 void sim_load_end(struct sim_cluster *c);
 
 /* Buckets that move while the controller is gone. */

@@ -184,7 +184,7 @@ static void drop(struct weir_req *req, void *arg)
 	give(arg, req->user);
 }
 
-/* What comes in this slot; whoever had a loop here and left takes with it what waits. */
+/* Submit the requests that arrive in this slot; a closed loop that left takes its waiting requests with it. */
 static int arrivals(struct sim_server *s, weir_time slot)
 {
 	struct sim_gates *g = s->gates;
@@ -240,7 +240,7 @@ static int finish(struct sim_server *s, weir_time now)
 	return r;
 }
 
-/* The gate's counters, in the place's. */
+/* Add the gate's counters to the place's. */
 static int count(struct sim_server *s, weir_time now)
 {
 	struct sim_gates *g = s->gates;

@@ -101,7 +101,7 @@ static int64_t demand_of(const struct sim_cluster *c, const struct sim_place *p)
 	return could > (double)came ? (int64_t)could : came;
 }
 
-/* The places of all servers in the order of buckets. */
+/* List the places of all servers in the order of buckets. */
 static int gather(struct sim_cluster *c)
 {
 	struct sim_judge *j = c->judge;
@@ -176,7 +176,7 @@ static void find_able(struct sim_judge *j, struct maxflow *g)
 		j->can_be[i] = !seen[2 + i];
 }
 
-/* What is due and has no place goes where its bucket has demand left: to servers that are full. */
+/* Place the tokens that are due and unplaced where their bucket has demand left: at servers that are full. */
 static void put_rest(struct sim_judge *j)
 {
 	for (size_t s = 0; s < j->in.servers; s++)
@@ -197,7 +197,7 @@ static void put_rest(struct sim_judge *j)
 	}
 }
 
-/* What any allocation could have done; which buckets it could not. */
+/* Compute what the best allocation could serve, and mark the buckets that none can meet. */
 static int best(struct sim_cluster *c, int64_t *ret_asked, int64_t *ret_placed)
 {
 	struct sim_judge *j = c->judge;
@@ -266,7 +266,7 @@ static double best_of(const struct sim_judge *j, uint32_t bucket)
 	return sum;
 }
 
-/* The kill touched this period: it was there, or the controller that came back took over. */
+/* Return true if the controller was killed in this period, or took over again. */
 static bool is_touched(const struct sim_cluster *c)
 {
 	const struct sim_cluster_config *g = &c->config;
@@ -274,7 +274,7 @@ static bool is_touched(const struct sim_cluster *c)
 	return g->back > g->kill + 1 && c->now > g->kill && c->now - 2 * g->period < g->back;
 }
 
-/* Since a period before the kill it has not moved. */
+/* Return true if the bucket has not moved since a period before the kill. */
 static bool is_steady(const struct sim_cluster *c, const struct sim_bucket *b)
 {
 	return !b->moved || b->moves[b->moved - 1] < c->config.kill - c->config.period;

@@ -43,7 +43,7 @@ static int reserve(struct sim_cluster *c)
 	return 0;
 }
 
-/* ---- where */
+/* ---- servers of a bucket */
 
 static void leave(struct sim_cluster *c, uint32_t bucket)
 {
@@ -113,7 +113,7 @@ static int arrive(struct sim_cluster *c, uint32_t bucket)
 	return 0;
 }
 
-/* ---- when */
+/* ---- times of changes */
 
 static int by_time(const void *a, const void *b)
 {
@@ -122,8 +122,8 @@ static int by_time(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The same number of changes in each span, at random times in it; a span is the number of periods
- * that makes this number whole: 2 in each, or 5 in four. */
+/* Draw the same number of changes in each span, at random times in it. A span has as many periods as make this
+ * number whole: 2 in each, or 5 in four. */
 #define MOST_SPAN 20 /* periods */
 
 static uint64_t span_of(double changes)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* An empty one; NULL: no memory. */
+/* Return an empty message; NULL: no memory. */
 static struct sim_message *take_message(struct sim_cluster *c, size_t bytes, uint32_t *ret_index)
 {
 	struct sim_message *p;

@@ -141,7 +141,7 @@ int sim_cluster_read(yamldoc_node map, struct sim_cluster_config *ret, struct we
 	if (c.nested)
 		c.most = c.servers;
 	if (!c.settle)
-		c.settle = c.period + c.period / 2; /* the first one, in which nothing was known */
+		c.settle = c.period + c.period / 2; /* the first one, before any report */
 	r = check(map, &c, err);
 	if (r == 0)
 		*ret = c;

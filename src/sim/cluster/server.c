@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * server: one server of a simulated cluster: who is there, what comes, and what of it is done in a slot.
+ * server: one server of a simulated cluster: its buckets, their arrivals, and the requests served in a slot.
  *
  * SOURCE  pShift, Algorithm 1: round robin among those with R-tokens, then among the rest that may be served,
  *         each time from where the last one ended. With gates (gates.c) their law instead.
@@ -25,7 +25,7 @@ static int grow(struct sim_server *s)
 		       : 0;
 }
 
-/* Static parts: equal ones. */
+/* Set the static parts: equal ones. */
 static int64_t part_of(const struct sim_cluster *c, uint32_t bucket, int64_t whole)
 {
 	return whole == LEASE_NO_LIMIT ? whole : whole / sim_cluster_parts(c, bucket);
@@ -52,7 +52,7 @@ struct sim_place *sim_cluster_place(struct sim_cluster *c, uint32_t bucket, uint
 	return &s->places[s->n++];
 }
 
-/* In order, so that a turn goes on where it ended. */
+/* Keep the list in order, so that a turn goes on where it ended. */
 void sim_server_list(struct sim_server *s, struct sim_place *p)
 {
 	uint32_t place = (uint32_t)(p - s->places);
@@ -74,7 +74,7 @@ void sim_server_list(struct sim_server *s, struct sim_place *p)
 	p->listed = true;
 }
 
-/* ---- what it says, and is told */
+/* ---- reports and grants */
 
 static void server_sends(void *arg, const struct lease_message *m)
 {
@@ -124,7 +124,7 @@ int sim_server_look(struct sim_server *s)
 
 /* ---- a slot */
 
-/* How many of an open loop come in a slot, in which `mean` do on average. */
+/* Return the number of requests of an open loop in a slot, `mean` on average. */
 uint64_t sim_server_come(struct sim_server *s, struct sim_place *p, double mean)
 {
 	uint64_t n;
@@ -220,7 +220,7 @@ static void serve(struct sim_server *s, bool first)
 	}
 }
 
-/* What was not served: who is served in the slot in which it comes does not wait. */
+/* Count the waiting time of requests that were not served; a request that is served in its first slot does not wait. */
 static void let_wait(struct sim_server *s, weir_time slot)
 {
 	for (size_t k = 0; k < s->n_listed; k++) {

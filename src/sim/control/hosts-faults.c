@@ -2,12 +2,12 @@
 /*
  * hosts-faults: hosts that crash, are stopped, are cut off from the others, or whose clock is set.
  *
- *   crash      nothing passes its gate and it says nothing; then it begins anew, as another instance
- *   pause      the same, but it goes on as the one that it was (SIGSTOP, a suspended machine)
- *   partition  it goes on, and neither hears nor is heard
- *   clock      its clock is ahead of what it was by `by`, or behind with `back: true`
+ *   crash      nothing passes the host's gate and it sends nothing; then it starts again, as another instance
+ *   pause      the same, but the same instance continues (SIGSTOP, a suspended machine)
+ *   partition  the host continues, and neither receives nor sends reports
+ *   clock      its clock jumps ahead by `by`, or back with `back: true`
  *
- * Its clients wait meanwhile. What was inside the device comes back. Faults are looked at in each of the
+ * The host's clients wait meanwhile, and its requests inside the device come back. Faults are checked in each of the
  * HOSTS_PHASES parts of a period.
  */
 #include "base/no-memory.h"
@@ -99,9 +99,9 @@ int hosts_faults_read(const struct scenario *s, struct hosts_network *ret, struc
 	return 0;
 }
 
-/* ---- what is due */
+/* ---- faults that are due */
 
-/* What was counted before is not the new instance's. */
+/* Start the new instance's counters at the present values. */
 static int restart(struct host *h, struct weir_err *err)
 {
 	struct site_loads before;

@@ -65,7 +65,7 @@ static inline struct host *host_of(const struct site *s)
 	return (struct host *)container_of(s, const struct host, site.site);
 }
 
-/* hosts.c: the host begins anew, as another instance. */
+/* hosts.c: start the host again, as another instance. */
 int hosts_begin(struct host *h, struct weir_err *err);
 
 /* hosts-load.c: site_ops.loads */

@@ -74,7 +74,7 @@ static void done(struct world_own *o, struct world *w, weir_time latency)
 	end_if_over(b, w);
 }
 
-/* Where the hosts' workloads read and write. */
+/* Return the range in which the hosts' workloads read and write. */
 static void find_place(struct host_reads *b, const struct world *w)
 {
 	uint64_t low = UINT64_MAX, high = 0;

@@ -30,7 +30,7 @@ static bool is_one(const struct scenario *s, const struct map *set, uint32_t hos
 	return g->device == set->device && g->gate.resource.controller == set->kind;
 }
 
-/* The settings of the hosts' resource; messages and faults are the scenario's. */
+/* Read the settings of the hosts' resource; messages and faults are the scenario's. */
 static int read_settings(const struct scenario *s, const struct scenario_controller *config,
 	struct map *ret, struct weir_err *err)
 {
@@ -216,7 +216,7 @@ static bool is_lost(const struct hosts *c, uint32_t to, uint32_t from, uint64_t 
 	return (double)(x >> 11) * 0x1p-53 < c->map.network.loss;
 }
 
-/* The newest report of each other host that has arrived. */
+/* Hear the newest report that has arrived of each other host. */
 static void hear_all(struct hosts *c, uint32_t to, weir_time now)
 {
 	const struct controller *kind = c->map.kind;
