@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status: `weir status`, show the state of a running gateway, or of a cluster's controller. */
+/* status: `weir status`, show the state of a running gateway, a cluster's controller, or a shaper of links. */
 #include "cli/common/remote.h"
 #include "cli/view/table.h"
 #include "cli/view/view.h"
@@ -30,6 +30,8 @@ static int write_tables(const json_t *j, const char *const *values, FILE *f)
 		view_write_clients(j, f);
 	} else if (values[LEDGER]) {
 		view_write_ledger(j, f);
+	} else if (view_is_shape(j)) {
+		view_write_shape(j, f);
 	} else if (view_is_control(j)) {
 		view_write_control(j, f);
 	} else if ((rc = view_make(NULL, j, &v)) == 0) {
@@ -97,7 +99,7 @@ static int status_main(const char *const *values, char **operands, int n)
 
 const struct verb verb_status = {
 	.name = "status",
-	.summary = "show the state of a running gateway or controller",
+	.summary = "show the state of a running gateway, controller or shaper",
 	.usage = "[OPTION]...",
 	.options = options,
 	.run = status_main,

@@ -60,8 +60,9 @@ static int fail_unknown_verb(const char *word)
 		names[i] = verbs[i]->name;
 	names[N_VERBS] = NULL;
 	if (*word && strstr(WEIR_LACKING, word))
-		return opts_fail(
-			NULL, "this program was built without '%s', which needs libmnl", word);
+		return opts_fail(NULL, "this program was built without '%s', which needs %s", word,
+			strcmp(word, "shape") == 0 ? "libmnl, libbpf, clang and bpftool"
+						   : "libmnl");
 	near = weir_err_near(word, names);
 	if (near)
 		return opts_fail(NULL, "no verb '%s' (did you mean '%s'?)", word, near);

@@ -217,16 +217,13 @@ static void check_level(struct level *l)
 
 /* ---- matches */
 
-#define FIELDS 5 /* cgroup, interface, port, address, dscp */
-
-/* Rank each field, 0: any; the narrower the higher. */
-static void rank(const struct policy_net_match *m, int ret[1 + FIELDS])
+void policy_net_rank(const struct policy_net_match *m, int ret[POLICY_NET_RANK])
 {
 	const char *globs[] = {m->cgroup, m->interface};
 	struct policy_addresses block;
 	struct policy_token t;
 
-	memset(ret, 0, (1 + FIELDS) * sizeof(*ret));
+	memset(ret, 0, POLICY_NET_RANK * sizeof(*ret));
 	for (int f = 0; f < 2; f++)
 		for (const char *p = globs[f]; p && *p;) {
 			p = policy_pattern_next(p, &t);
@@ -238,7 +235,7 @@ static void rank(const struct policy_net_match *m, int ret[1 + FIELDS])
 	if (m->address && policy_pattern_block(m->address, &block))
 		ret[4] = 1 + (int)block.bits;
 	ret[5] = m->dscp >= 0;
-	for (int f = 1; f <= FIELDS; f++)
+	for (int f = 1; f < POLICY_NET_RANK; f++)
 		ret[0] += ret[f] > 0;
 }
 
@@ -262,7 +259,7 @@ static bool overlap(const struct policy_net_match *a, const struct policy_net_ma
 struct owned {
 	const struct policy_net_match *match;
 	const struct weir_tenant *owner;
-	int rank[1 + FIELDS];
+	int rank[POLICY_NET_RANK];
 };
 
 static void check_pair(struct policy_reading *r, const struct owned *a, const struct owned *b)
@@ -298,7 +295,7 @@ static void check_matches(struct policy_reading *r)
 				free(all);
 				return;
 			}
-			rank(one->match, one->rank);
+			policy_net_rank(one->match, one->rank);
 			if (p->tenants[i].first_child >= 0)
 				policy_refuse_at(r, one->match->at,
 					"'%s' has children, and only tenants without match packets",

@@ -36,6 +36,10 @@ struct policy_net_match {                         /* fields that are set must al
 	struct weir_place at;
 };
 #define POLICY_NET_MATCHES 4096 /* of one machine: they are compared pairwise */
+/* Rank a match: the number of its fields; then each of cgroup, interface, port, address and dscp, 0: any, the narrower the
+ * higher. Of two matches the one that is higher in the first of these in which they differ is the more specific one. */
+#define POLICY_NET_RANK 6
+void policy_net_rank(const struct policy_net_match *m, int ret[POLICY_NET_RANK]);
 
 struct policy_net { /* of a tenant */
 	struct policy_net_share share[POLICY_NET_LEVELS][POLICY_NET_DIRS];

@@ -28,7 +28,7 @@ ARROWS = {  # room: the rooms that it may need
 SERVE = [
     {"loop"},
     {"back", "drive", "http", "show", "store"},
-    {"front", "gateway/plan", "peer"},
+    {"front", "gateway/plan", "peer", "shape"},
     {"snapshot"},
     {"resource"},
     {"gateway"},

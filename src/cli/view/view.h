@@ -118,3 +118,6 @@ void view_write_ledger(const json_t *ledger, FILE *to); /* GET /v1/ledger */
 /* A controller (weir control) answered, and what it says of its servers and tenants. */
 bool view_is_control(const json_t *now);
 void view_write_control(const json_t *now, FILE *to);
+/* Return true for the status of a shaper of links; write it. */
+bool view_is_shape(const json_t *now);
+void view_write_shape(const json_t *now, FILE *to);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* api: what a shaper can be asked: GET /v1/status, /metrics and /healthz. */
+#include "serve/shape/impl.h"
+#include "serve/http/json.h"
+#include "serve/show/metrics-text.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const dirs[SHAPE_DIRS] = {"in", "out"};
+
+static const struct policy_net_share *share_of(const struct shaper *s, size_t node, int dir)
+{
+	const struct policy_net *net = s->now.policy->tenants[s->now.tree->nodes[node].tenant].net;
+
+	return net ? &net->share[POLICY_NET_MACHINE][dir] : NULL;
+}
+
+static bool is_shown(const struct shaper *s, size_t node)
+{
+	return s->now.tree->nodes[node].leaf;
+}
+
+static double total_out(const struct shaper *s)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < s->now.tree->n; i++)
+		sum += s->now.use[i][SHAPE_OUT].rate;
+	return sum;
+}
+
+/* Return what keeps a service from more of a direction: "" if nothing does. */
+static const char *bound_of(const struct shaper *s, size_t node, int dir)
+{
+	double rate = s->now.use[node][dir].rate;
+
+	if (dir == SHAPE_IN || (!s->now.queue[node].queued &&
+				       s->now.queue[node].dropped <= s->now.queue[node].before))
+		return "";
+	for (size_t i = node; i; i = s->now.tree->nodes[i].parent)
+		if (rate >= 0.95 * s->now.tree->nodes[i].max)
+			return "its max";
+	return total_out(s) >= 0.9 * s->rate * s->now.tree->load ? "the machine's link" : "a burst";
+}
+
+static json_t *number(double v)
+{
+	return v < INFINITY ? json_real(v) : json_null();
+}
+
+static json_t *service_json(const struct shaper *s, size_t i, int dir)
+{
+	const struct policy_net_share *share = i ? share_of(s, i, dir) : NULL;
+	const char *bound = bound_of(s, i, dir);
+
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:s, s:I, s:I, s:I}", "service",
+		i ? s->now.tree->nodes[i].path : "", "dir", dirs[dir], "weight",
+		number(share ? share->weight : 1), "min", number(share ? share->min : 0), "max",
+		number(share ? share->max : INFINITY), "rate", number(s->now.use[i][dir].rate),
+		"wants_more", bound[0] != '\0', "bound", bound, "bytes",
+		(json_int_t)s->now.use[i][dir].bytes, "queued",
+		(json_int_t)(dir == SHAPE_OUT ? s->now.queue[i].queued : 0), "dropped",
+		(json_int_t)(dir == SHAPE_OUT ? s->now.queue[i].dropped : 0));
+}
+
+static json_t *status_json(const struct shaper *s)
+{
+	json_t *services = json_array(), *devices = json_array();
+	const char *machine = s->now.policy->network->machine;
+
+	for (size_t i = 1; i <= s->now.tree->n; i++) {
+		size_t node = i % s->now.tree->n; /* packets of no service come last */
+
+		for (int d = 0; is_shown(s, node) && d < SHAPE_DIRS; d++)
+			json_array_append_new(services, service_json(s, node, d));
+	}
+	for (size_t i = 0; i < s->n_devices; i++)
+		json_array_append_new(devices, json_pack("{s:s, s:o}", "device", s->devices[i].name,
+						       "rate", number(s->devices[i].rate)));
+	return json_pack("{s:s, s:o, s:s?, s:o, s:o}", "weir", WEIR_VERSION, "uptime_s",
+		json_real((double)(loop_clock() - s->began) / 1e9), "machine", machine, "devices",
+		devices, "services", services);
+}
+
+struct family {
+	const char *name, *type, *help;
+	double (*value)(const struct shaper *s, size_t node, int dir);
+};
+
+static double bytes_of(const struct shaper *s, size_t node, int dir)
+{
+	return (double)s->now.use[node][dir].bytes;
+}
+
+static double dropped_of(const struct shaper *s, size_t node, int dir)
+{
+	return dir == SHAPE_OUT ? (double)s->now.queue[node].dropped : 0;
+}
+
+static double queued_of(const struct shaper *s, size_t node, int dir)
+{
+	return dir == SHAPE_OUT ? (double)s->now.queue[node].queued : 0;
+}
+
+static void write_metrics(const struct shaper *s, FILE *to)
+{
+	static const struct family families[] = {
+		{"weir_net_bytes_total", "counter", "Bytes of a service on the shaped devices.",
+			bytes_of},
+		{"weir_net_dropped_total", "counter",
+			"Packets that a service's full queue dropped.", dropped_of},
+		{"weir_net_queued", "gauge", "Packets that wait in a service's queue.", queued_of},
+	};
+
+	for (size_t f = 0; f < sizeof(families) / sizeof(*families); f++) {
+		metrics_family(to, families[f].name, families[f].type, families[f].help);
+		for (size_t i = 0; i < s->now.tree->n; i++)
+			for (int d = 0; is_shown(s, i) && d < SHAPE_DIRS; d++) {
+				fputs(families[f].name, to);
+				metrics_labels(
+					to, "service", s->now.tree->nodes[i].path, "dir", dirs[d]);
+				metrics_number(to, families[f].value(s, i, d));
+			}
+	}
+}
+
+static void handle(void *arg, struct http_request *q, struct http_reply *ret)
+{
+	const struct shaper *s = arg;
+	bool health = strcmp(q->path, "/healthz") == 0, metrics = strcmp(q->path, "/metrics") == 0,
+	     status = strcmp(q->path, "/v1/status") == 0;
+	FILE *f;
+
+	if (!health && !metrics && !status) {
+		http_json_fail(ret, 404, "no such path");
+	} else if (strcmp(q->method, "GET") != 0 && strcmp(q->method, "HEAD") != 0) {
+		http_json_fail(ret, 405, "method not allowed");
+		ret->allow = "GET";
+	} else if (health) {
+		ret->body = strdup("ok\n");
+		ret->length = 3;
+		ret->status = ret->body ? 200 : 500;
+	} else if (status) {
+		http_json_give(ret, 200, status_json(s));
+	} else if ((f = open_memstream(&ret->body, &ret->length))) {
+		write_metrics(s, f);
+		ret->type = HTTP_PROM;
+		ret->status = fclose(f) == 0 ? 200 : 500;
+	}
+}
+
+int shaper_api_start(struct shaper *s, struct weir_err *err)
+{
+	struct http_config c = {.addresses = s->options.api,
+		.n_addresses = s->options.n_api,
+		.handler = handle,
+		.arg = s};
+
+	return c.n_addresses ? http_new(s->loop, &c, &s->http, err) : 0;
+}

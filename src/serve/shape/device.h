@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * device: a device under the shaper: taken over, changed, and given back as it was.
+ *
+ * STATE  Before anything is changed, what will be changed is written to a file, FOLDER/NETNS/NAME.json: the root qdisc, the size
+ *        of segments, and whether there was a clsact qdisc. device_restore needs the file only for these; it finds the
+ *        shaper's own qdisc and programs by their numbers, so that a lost file leaves nothing of the shaper behind.
+ *        A device that has the shaper's qdisc already is taken over as it is: no packet in its queues is lost.
+ * GUARD  A root qdisc that is neither the kernel's default nor the shaper's own is refused without `replace`, and other
+ *        programs on the device without `beside`.
+ */
+#pragma once
+
+#include "serve/shape/program.h"
+#include "serve/shape/tree.h"
+
+struct device_guard {
+	bool replace, beside;
+};
+
+/* A folder of this network namespace for the files of state, made if it is missing; with a lock that is held until the
+ * process ends. -EBUSY with a message: another shaper holds it. */
+struct device_state {
+	char folder[256];
+	int lock;
+};
+int device_state_open(const char *folder, struct device_state *ret, struct weir_err *err);
+void device_state_close(struct device_state *s);
+/* A number of this network namespace. */
+uint64_t device_namespace(void);
+
+struct device {
+	const char *name;
+	double rate;      /* bytes/s, each way */
+	double part;      /* of the rates of all devices */
+	uint32_t *quanta; /* of runtime classes, by node; owned; NULL before it is taken */
+	struct tc_link link;
+	bool limited[0x10000];   /* by minor number: the class has its queue */
+	bool made[0x10000];      /* … there is the class … */
+	uint16_t above[0x10000]; /* … in that one */
+};
+
+/* Find what `device_take` would refuse. 0; -EBUSY with a message that names it. */
+int device_check(
+	struct tc *t, const struct tc_link *l, const struct device_guard *g, struct weir_err *err);
+/* Make HTB the device's root, with classes for all services; then let the program choose among them. d->name, rate and part
+ * are set. On error the device is as it was. */
+int device_take(struct device *d, struct tc *t, const struct tree *tree, struct program *p,
+	const struct device_state *s, const struct device_guard *g, struct weir_err *err);
+/* Make the runtime classes follow shares, bytes/s by node, where they differ by more than DEVICE_BAND. */
+#define DEVICE_BAND 0.02
+int device_share(struct device *d, struct tc *t, const struct tree *tree, const double *share,
+	struct weir_err *err);
+void device_free(struct device *d);
+/* Return true if the device's root is the shaper's. */
+bool device_held(struct tc *t, const struct tc_link *l);
+
+/* Give back all devices of this network namespace, with or without files of state. *ret_n: how many were the shaper's. The
+ * first error counts; the others are tried. */
+int device_restore(
+	struct tc *t, const struct device_state *s, unsigned *ret_n, struct weir_err *err);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * program: the classifier in the kernel (shape.bpf.c) of one version of the policy: its maps, and where it is attached.
+ *
+ * The kernel holds a program that is attached to a device after this process has ended, and then gives every packet a static
+ * class. Programs at cgroups end with the process. A version replaces the one before at a device without a gap.
+ */
+#pragma once
+
+#include "serve/shape/rules.h"
+#include <weir/err.h>
+
+struct program_config {
+	const struct rules *rules;
+	size_t nodes;      /* of the tree */
+	unsigned tag;      /* 1 … 7, of marks */
+	unsigned header;   /* bytes before the network's header, of all devices */
+	uint16_t tcp, udp; /* ports that are not shaped; 0: none */
+};
+
+struct program;
+/* Load the programs and fill the maps. 0, or a negative errno and a message: -EPERM, … */
+int program_new(const struct program_config *c, struct program **ret, struct weir_err *err);
+/* What is attached to a device stays. */
+void program_free(struct program *p);
+
+/* Classify and count at a device from now on. *ret_made: the clsact qdisc was not there before; untouched if it was. */
+int program_attach(struct program *p, int index, bool *ret_made, struct weir_err *err);
+/* Take the programs of any version off a device; with `clsact`, the clsact qdisc, too. */
+int program_detach(int index, bool clsact, struct weir_err *err);
+/* The priority at which the programs are attached. */
+#define PROGRAM_PRIORITY 24288
+
+/* Tell the classifier that the shaper is alive at `now`, of CLOCK_MONOTONIC; 0: it is not. */
+void program_beat(struct program *p, uint64_t now);
+/* Add a set that came after program_new. */
+int program_set(struct program *p, uint32_t number, const struct shape_set *s);
+int program_cgroup(struct program *p, uint64_t id, uint32_t set);
+void program_cgroup_gone(struct program *p, uint64_t id);
+/* Count what arrives at sockets in a cgroup and below it, until program_leave_cgroup. */
+struct bpf_link;
+int program_enter_cgroup(struct program *p, int fd, struct bpf_link **ret);
+void program_leave_cgroup(struct bpf_link *l);
+/* Get a node's counters in a direction. */
+struct shape_count program_count(const struct program *p, size_t node, enum shape_dir dir);

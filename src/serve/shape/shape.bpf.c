@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shape: the programs in the kernel: they choose each packet's class of HTB, and count.
+ *
+ * METHOD  `weir_out`, behind the stack and before the queue of a device, sets the packet's priority to the number of its class,
+ *         which HTB follows without filters. While the shaper's last beat is younger than SHAPE_STALE, this is a runtime
+ *         class, else the service's static one: no rate of a dead shaper holds.
+ *         `weir_in` counts what arrives at the device. It cannot see the packet's cgroup or the interface that it will leave
+ *         by: `weir_in_cgroup` and `weir_in_interface` see these, and move what `weir_in` counted to the right service.
+ *         `weir_out_interface` marks what comes from a virtual machine or a pod with the interface's set of rules.
+ *         A packet's rules are the intersection of five sets, one for each field; the first bit is the most specific rule.
+ *
+ * Needs neither BTF nor headers of the kernel that it runs on.
+ */
+#include <linux/types.h>
+typedef __u8 uint8_t;
+typedef __u16 uint16_t;
+typedef __u32 uint32_t;
+typedef __u64 uint64_t;
+#include "serve/shape/bpf.h"
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#define ETH_P_IP   0x0800
+#define ETH_P_IPV6 0x86dd
+#define LEVELS     12 /* of cgroups below the root that are seen */
+
+const volatile struct shape_config config;
+uint16_t ports[65536]; /* set by port */
+uint16_t dscps[64];
+uint16_t owners[SHAPE_RULES]; /* node by rule */
+uint64_t beat;                /* ns: when the shaper was last alive */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct shape_set);
+} sets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, SHAPE_RULES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct shape_block);
+	__type(value, uint32_t);
+} addresses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, uint64_t);
+	__type(value, uint32_t);
+} cgroups SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, uint32_t);
+	__type(value, uint32_t);
+} interfaces SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct shape_to);
+	__type(value, struct shape_leaf);
+} leaves SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SHAPE_DIRS);
+	__type(key, uint32_t);
+	__type(value, struct shape_count);
+} counts SEC(".maps"); /* of node i in direction d: element i·SHAPE_DIRS + d */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+} samples SEC(".maps"); /* struct shape_to: the node, and the address of the sender */
+
+struct packet {
+	uint8_t other[16];
+	uint16_t mine, theirs; /* ports; 0: none */
+	uint8_t protocol, dscp, ecn;
+	uint8_t neighbour; /* discovery, as ARP */
+};
+
+/* ---- parsing */
+
+#define READ(skb, at, to) bpf_skb_load_bytes_relative(skb, at, to, sizeof(*(to)), BPF_HDR_START_NET)
+
+static __always_inline void read_ports(
+	struct __sk_buff *skb, struct packet *p, uint32_t at, int dir)
+{
+	uint16_t pair[2];
+
+	if (p->protocol != 6 && p->protocol != 17 && p->protocol != 132 && p->protocol != 33)
+		return;
+	if (READ(skb, at, &pair))
+		return;
+	p->mine = bpf_ntohs(pair[dir == SHAPE_IN]);
+	p->theirs = bpf_ntohs(pair[dir != SHAPE_IN]);
+}
+
+static __always_inline int read_v4(struct __sk_buff *skb, struct packet *p, int dir)
+{
+	struct {
+		uint8_t version, tos;
+		uint16_t length, id, fragment;
+		uint8_t ttl, protocol;
+		uint16_t sum;
+		uint32_t from, to;
+	} h;
+
+	if (READ(skb, 0, &h))
+		return -1;
+	p->dscp = h.tos >> 2;
+	p->ecn = h.tos & 3;
+	p->protocol = h.protocol;
+	p->other[10] = p->other[11] = 0xff;
+	__builtin_memcpy(p->other + 12, dir == SHAPE_IN ? &h.from : &h.to, 4);
+	if (!(bpf_ntohs(h.fragment) & 0x1fff))
+		read_ports(skb, p, (uint32_t)(h.version & 15) * 4, dir);
+	return 0;
+}
+
+static __always_inline int read_v6(struct __sk_buff *skb, struct packet *p, int dir)
+{
+	struct {
+		uint32_t version;
+		uint16_t length;
+		uint8_t next, limit, from[16], to[16];
+	} h;
+	uint32_t class;
+	uint8_t type;
+
+	if (READ(skb, 0, &h))
+		return -1;
+	class = bpf_ntohl(h.version) >> 20 & 0xff;
+	p->dscp = class >> 2;
+	p->ecn = class & 3;
+	p->protocol = h.next;
+	__builtin_memcpy(p->other, dir == SHAPE_IN ? h.from : h.to, 16);
+	if (h.next == 58 && READ(skb, sizeof(h), &type) == 0)
+		p->neighbour = type >= 133 && type <= 137;
+	read_ports(skb, p, sizeof(h), dir);
+	return 0;
+}
+
+/* Return 0, or a negative number: no packet of IP. */
+static __always_inline int read_packet(struct __sk_buff *skb, struct packet *p, int dir)
+{
+	__builtin_memset(p, 0, sizeof(*p));
+	if (skb->protocol == bpf_htons(ETH_P_IP))
+		return read_v4(skb, p, dir);
+	if (skb->protocol == bpf_htons(ETH_P_IPV6))
+		return read_v6(skb, p, dir);
+	return -1;
+}
+
+/* Return true for traffic that must pass whatever the policy says. */
+static __always_inline int is_exempt(const struct packet *p)
+{
+	if (p->neighbour)
+		return 1;
+	if (p->protocol == 6 && config.tcp)
+		return p->mine == config.tcp || p->theirs == config.tcp;
+	if (p->protocol == 17 && config.udp)
+		return p->mine == config.udp || p->theirs == config.udp;
+	return 0;
+}
+
+/* ---- matching */
+
+static __always_inline uint32_t lowest(uint64_t bits)
+{
+	uint32_t n = 0;
+
+	for (uint32_t half = 32; half; half >>= 1)
+		if (!(bits & ((1ull << half) - 1))) {
+			bits >>= half;
+			n += half;
+		}
+	return n;
+}
+
+/* Return the node of the first rule that is in all sets, or 0. */
+static __always_inline uint32_t first_rule(const uint32_t set[SHAPE_FIELDS])
+{
+	const struct shape_set *a, *b, *c, *d, *e;
+
+	a = bpf_map_lookup_elem(&sets, &set[0]);
+	b = bpf_map_lookup_elem(&sets, &set[1]);
+	c = bpf_map_lookup_elem(&sets, &set[2]);
+	d = bpf_map_lookup_elem(&sets, &set[3]);
+	e = bpf_map_lookup_elem(&sets, &set[4]);
+	if (!a || !b || !c || !d || !e)
+		return 0;
+	for (uint32_t i = 0; i < SHAPE_WORDS; i++) {
+		uint64_t bits;
+
+		if (i >= config.words)
+			break;
+		bits = a->bits[i] & b->bits[i] & c->bits[i] & d->bits[i] & e->bits[i];
+		if (bits)
+			return owners[(i * 64 + lowest(bits)) & (SHAPE_RULES - 1)];
+	}
+	return 0;
+}
+
+static __always_inline uint32_t find(const struct packet *p, uint32_t cgroup, uint32_t interface)
+{
+	uint32_t set[SHAPE_FIELDS] = {
+		cgroup, interface, ports[p->mine], config.any[SHAPE_ADDRESS], dscps[p->dscp & 63]};
+	struct shape_block block = {.bits = 128};
+	const uint32_t *found;
+
+	__builtin_memcpy(block.address, p->other, 16);
+	found = bpf_map_lookup_elem(&addresses, &block);
+	if (found)
+		set[SHAPE_ADDRESS] = *found;
+	return first_rule(set);
+}
+
+/* The set of the deepest cgroup of the packet's socket that has one. */
+static __always_inline uint32_t cgroup_set(struct __sk_buff *skb)
+{
+	if (!config.cgroups)
+		return config.any[SHAPE_CGROUP];
+#pragma unroll
+	for (int level = LEVELS; level > 0; level--) {
+		uint64_t id = bpf_skb_ancestor_cgroup_id(skb, level);
+		const uint32_t *found = id ? bpf_map_lookup_elem(&cgroups, &id) : 0;
+
+		if (found)
+			return *found;
+	}
+	return config.any[SHAPE_CGROUP];
+}
+
+static __always_inline uint32_t interface_set(uint32_t index)
+{
+	const uint32_t *found = bpf_map_lookup_elem(&interfaces, &index);
+
+	return found ? *found : config.any[SHAPE_INTERFACE];
+}
+
+/* ---- marks and counters */
+
+#define MARK_VALUE(mark) ((mark) >> SHAPE_MARK_AT & 0xfff)
+#define MARK_KIND(in)    (SHAPE_MARK_TAG(config.tag) | ((in) ? SHAPE_MARK_IN : 0))
+
+static __always_inline int is_marked(uint32_t mark, int in)
+{
+	return (mark & 0xf0000000u) == MARK_KIND(in);
+}
+
+static __always_inline uint32_t mark_of(uint32_t old, int in, uint32_t value)
+{
+	return (old & 0xffff) | MARK_KIND(in) | value << SHAPE_MARK_AT;
+}
+
+static __always_inline struct shape_count *count_of(uint32_t node, int dir)
+{
+	uint32_t at = node * SHAPE_DIRS + dir;
+
+	return bpf_map_lookup_elem(&counts, &at);
+}
+
+/* Bytes on the wire: each segment has headers of its own. `length` is from the network's header on. */
+static __always_inline uint64_t wire_bytes(struct __sk_buff *skb, uint32_t length)
+{
+	uint32_t segments = skb->gso_segs ? skb->gso_segs : 1;
+
+	return length + (uint64_t)segments * 14 + (uint64_t)(segments - 1) * 52;
+}
+
+static __always_inline void count(struct shape_count *c, struct __sk_buff *skb,
+	const struct packet *p, uint32_t length, int sign)
+{
+	uint64_t bytes = wire_bytes(skb, length), segments = skb->gso_segs ? skb->gso_segs : 1;
+
+	c->bytes += sign * bytes;
+	c->packets += sign * segments;
+	c->marked += p->ecn == 3 ? sign * segments : 0;
+}
+
+/* Give the shaper the address of a sender each SHAPE_SAMPLE bytes. */
+static __always_inline void sample(
+	struct shape_count *c, uint64_t bytes, const struct packet *p, uint32_t node)
+{
+	struct shape_to from = {.node = node};
+
+	c->sampled += bytes;
+	if (c->sampled < SHAPE_SAMPLE)
+		return;
+	c->sampled %= SHAPE_SAMPLE;
+	__builtin_memcpy(from.address, p->other, 16);
+	bpf_ringbuf_output(&samples, &from, sizeof(from), BPF_RB_NO_WAKEUP);
+}
+
+/* ---- the programs */
+
+static __always_inline uint32_t class_of(const struct packet *p, uint32_t node)
+{
+	uint64_t now = bpf_ktime_get_ns();
+	struct shape_to to = {.node = node};
+	const struct shape_leaf *leaf;
+
+	if (now - beat > SHAPE_STALE && now > beat)
+		return SHAPE_STATIC + node;
+	__builtin_memcpy(to.address, p->other, 16);
+	leaf = bpf_map_lookup_elem(&leaves, &to);
+	return leaf && now < leaf->until ? leaf->minor : SHAPE_DEFAULT + node;
+}
+
+SEC("tc")
+int weir_out(struct __sk_buff *skb)
+{
+	uint32_t interface = config.any[SHAPE_INTERFACE], node = 0;
+	struct shape_count *c;
+	struct packet p;
+
+	if (config.interfaces && is_marked(skb->mark, 0))
+		interface = MARK_VALUE(skb->mark);
+	if (read_packet(skb, &p, SHAPE_OUT) == 0) {
+		if (is_exempt(&p)) {
+			skb->priority = SHAPE_MAJOR | SHAPE_DIRECT;
+			return TC_ACT_UNSPEC;
+		}
+		node = find(&p, cgroup_set(skb), interface);
+	} else if (skb->protocol == bpf_htons(0x0806)) {
+		skb->priority = SHAPE_MAJOR | SHAPE_DIRECT;
+		return TC_ACT_UNSPEC;
+	}
+	c = count_of(node, SHAPE_OUT);
+	if (c)
+		count(c, skb, &p, skb->len - config.header, 1);
+	skb->priority = SHAPE_MAJOR | class_of(&p, node);
+	return TC_ACT_UNSPEC;
+}
+
+SEC("tc")
+int weir_in(struct __sk_buff *skb)
+{
+	uint32_t node = 0, length = skb->len - config.header;
+	struct shape_count *c;
+	struct packet p;
+
+	if (read_packet(skb, &p, SHAPE_IN) == 0) {
+		if (is_exempt(&p))
+			return TC_ACT_UNSPEC;
+		node = find(&p, config.any[SHAPE_CGROUP], config.any[SHAPE_INTERFACE]);
+	}
+	c = count_of(node, SHAPE_IN);
+	if (c) {
+		count(c, skb, &p, length, 1);
+		sample(c, wire_bytes(skb, length), &p, node);
+	}
+	if (config.cgroups || config.interfaces)
+		skb->mark = mark_of(skb->mark, 1, node);
+	return TC_ACT_UNSPEC;
+}
+
+/* Move what `weir_in` counted to the service that a packet has for its cgroup and interface. */
+static __always_inline void move(
+	struct __sk_buff *skb, uint32_t cgroup, uint32_t interface, uint32_t length)
+{
+	uint32_t node, was = MARK_VALUE(skb->mark);
+	struct shape_count *from, *to;
+	struct packet p;
+
+	if (!is_marked(skb->mark, 1) || read_packet(skb, &p, SHAPE_IN) || is_exempt(&p))
+		return;
+	node = find(&p, cgroup, interface);
+	if (node == was || !(from = count_of(was, SHAPE_IN)) || !(to = count_of(node, SHAPE_IN)))
+		return;
+	count(from, skb, &p, length, -1);
+	count(to, skb, &p, length, 1);
+	sample(to, wire_bytes(skb, length), &p, node);
+	skb->mark = mark_of(skb->mark, 1, node);
+}
+
+SEC("cgroup_skb/ingress")
+int weir_in_cgroup(struct __sk_buff *skb)
+{
+	move(skb, cgroup_set(skb), config.any[SHAPE_INTERFACE], skb->len);
+	return 1;
+}
+
+SEC("tc")
+int weir_in_interface(struct __sk_buff *skb)
+{
+	move(skb, config.any[SHAPE_CGROUP], interface_set(skb->ifindex), skb->len - config.header);
+	return TC_ACT_UNSPEC;
+}
+
+SEC("tc")
+int weir_out_interface(struct __sk_buff *skb)
+{
+	skb->mark = mark_of(skb->mark, 0, interface_set(skb->ifindex));
+	return TC_ACT_UNSPEC;
+}
+
+char rights[] SEC("license") = "Dual BSD/GPL";

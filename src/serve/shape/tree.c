@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "serve/shape/tree.h"
+#include "base/no-memory.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define LEAST   1000.0 /* bytes/s: HTB takes no rate of 0 */
+#define SEGMENT 100e-6 /* s that the largest segment takes */
+#define BURST   1e-3   /* s at a class's rate: a timer may be that late */
+#define QUEUE   0.1    /* s */
+
+/* ---- nodes */
+
+/* Return true if the tenant, or one below it, is a service. */
+static bool has_service(const struct weir_policy *p, size_t tenant)
+{
+	if (p->tenants[tenant].net)
+		return true;
+	for (int c = p->tenants[tenant].first_child; c >= 0; c = p->tenants[c].next_sibling)
+		if (has_service(p, (size_t)c))
+			return true;
+	return false;
+}
+
+static void add_node(
+	struct tree *t, const struct weir_policy *p, size_t tenant, const uint16_t *numbers)
+{
+	const struct weir_tenant *of = &p->tenants[tenant];
+	struct tree_node *n = &t->nodes[t->n++];
+
+	*n = (struct tree_node){.path = of->path,
+		.tenant = tenant,
+		.parent = of->parent >= 0 ? numbers[of->parent] : 0,
+		.leaf = of->first_child < 0,
+		.weight = 1,
+		.max = INFINITY};
+	if (n->parent)
+		n->depth = t->nodes[n->parent].depth + 1;
+	if (of->net) {
+		const struct policy_net_share *s =
+			&of->net->share[POLICY_NET_MACHINE][POLICY_NET_OUT];
+
+		n->weight = s->weight;
+		n->min = s->min;
+		n->max = s->max;
+		n->burst = of->net->burst;
+	}
+}
+
+/* Raise the min of each node to its children's. */
+static int add_up(struct tree *t)
+{
+	double *mins = calloc(t->n, sizeof(*mins)); /* of the children; of node 0: of the top */
+
+	for (size_t i = t->n; mins && i-- > 1;) {
+		struct tree_node *n = &t->nodes[i];
+
+		n->min = fmax(n->min, mins[i]);
+		mins[n->parent] += n->min;
+	}
+	free(mins);
+	return mins ? 0 : -ENOMEM;
+}
+
+/* The least load that a bound of completion times allows. */
+static double load_of(const struct weir_policy *p)
+{
+	double rate = policy_net_capacity(p->network, POLICY_NET_MACHINE, POLICY_NET_OUT), load = 1;
+
+	for (size_t i = 0; rate < INFINITY && i < p->n_tenants; i++)
+		if (p->tenants[i].net)
+			load = fmin(load,
+				policy_net_bounded(&p->tenants[i].net->share[POLICY_NET_MACHINE]
+									    [POLICY_NET_OUT],
+					rate) /
+					rate);
+	return load;
+}
+
+static int fill(
+	struct tree *t, const struct weir_policy *p, uint16_t *numbers, struct weir_err *err)
+{
+	t->nodes[t->n++] =
+		(struct tree_node){.path = "", .leaf = true, .weight = 1, .max = INFINITY};
+	for (size_t i = 0; i < p->n_tenants; i++) {
+		if (!has_service(p, i))
+			continue;
+		if (t->n == SHAPE_NODES)
+			return weir_err_set(err, -EINVAL, "more than %d services", SHAPE_NODES - 1);
+		numbers[i] = (uint16_t)t->n;
+		add_node(t, p, i, numbers);
+		if (t->nodes[t->n - 1].depth >= TREE_DEPTH)
+			return weir_err_set(err, -EINVAL,
+				"'%s' is deeper than %d services, of which HTB has no more levels",
+				p->tenants[i].path, TREE_DEPTH);
+		if (p->tenants[i].first_child < 0)
+			t->of[i] = numbers[i];
+	}
+	t->load = load_of(p);
+	return add_up(t) < 0 ? no_memory(err) : 0;
+}
+
+int tree_new(const struct weir_policy *p, struct tree **ret, struct weir_err *err)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+	uint16_t *numbers = calloc(p->n_tenants + 1, sizeof(*numbers));
+	int r;
+
+	if (t) {
+		t->nodes = calloc(p->n_tenants + 1, sizeof(*t->nodes));
+		t->of = calloc(p->n_tenants + 1, sizeof(*t->of));
+	}
+	r = t && numbers && t->nodes && t->of ? fill(t, p, numbers, err) : no_memory(err);
+	free(numbers);
+	if (r) {
+		tree_free(t);
+		return r;
+	}
+	*ret = t;
+	return 0;
+}
+
+void tree_free(struct tree *t)
+{
+	if (!t)
+		return;
+	free(t->nodes);
+	free(t->of);
+	free(t);
+}
+
+/* ---- classes */
+
+void tree_quanta(const struct tree *t, uint32_t segment, const double *share, uint32_t *ret)
+{
+	double least = INFINITY, most = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->nodes[i].leaf) {
+			least = fmin(least, share[i]);
+			most = fmax(most, share[i]);
+		}
+	least = fmax(least, most / TREE_QUANTUM);
+	for (size_t i = 0; i < t->n; i++)
+		ret[i] = share[i] > least ? (uint32_t)(share[i] / least * segment) : segment;
+}
+
+uint32_t tree_segments(const struct tree *t, double rate, unsigned mtu)
+{
+	double slowest = rate, segments;
+
+	for (size_t i = 1; i < t->n; i++)
+		slowest = fmin(slowest, t->nodes[i].max);
+	segments = slowest * SEGMENT / mtu;
+	return segments < 1 ? 1 : segments > 65535 ? 65535 : (uint32_t)segments;
+}
+
+uint32_t tree_queue(double ceil)
+{
+	double bytes = ceil * QUEUE;
+
+	return bytes < 75e3 ? 75000 : bytes > 64e6 ? 64000000 : (uint32_t)bytes;
+}
+
+static uint32_t burst_of(double rate, uint64_t stated, uint32_t segment)
+{
+	double bytes = stated ? (double)stated : rate * BURST;
+
+	bytes = fmax(bytes, 2.0 * segment);
+	return bytes < 1e9 ? (uint32_t)bytes : 1000000000u;
+}
+
+/* Fill in what the classes of a node have in common. */
+static void set_class(const struct tree *t, const struct tree_link *l, size_t node, double cap,
+	struct tc_class *ret)
+{
+	const struct tree_node *n = &t->nodes[node];
+
+	ret->ceil = fmax(fmin(fmin(n->max, cap) * l->part, l->rate * t->load), LEAST);
+	ret->rate = LEAST;
+	ret->rate_burst = burst_of(ret->rate, 0, l->segment);
+	ret->ceil_burst = burst_of(ret->ceil, n->burst, l->segment);
+	ret->quantum = l->segment;
+}
+
+void tree_link_class(const struct tree *t, const struct tree_link *l, struct tc_class *ret)
+{
+	double rate = l->rate * t->load;
+	uint32_t burst = burst_of(rate, 0, l->segment);
+
+	*ret = (struct tc_class){
+		SHAPE_MAJOR | SHAPE_LINK, SHAPE_MAJOR, rate, rate, burst, burst, l->segment};
+}
+
+static uint32_t class_above(const struct tree_node *n, uint32_t base)
+{
+	return SHAPE_MAJOR | (n->parent ? base + n->parent : SHAPE_LINK);
+}
+
+void tree_runtime_class(const struct tree *t, const struct tree_link *l, size_t node, double cap,
+	struct tc_class *ret)
+{
+	*ret = (struct tc_class){.id = SHAPE_MAJOR | (uint32_t)(SHAPE_RUNTIME + node),
+		.parent = class_above(&t->nodes[node], SHAPE_RUNTIME)};
+	set_class(t, l, node, cap, ret);
+}
+
+void tree_default_class(const struct tree *t, const struct tree_link *l, size_t node, double cap,
+	struct tc_class *ret)
+{
+	*ret = (struct tc_class){.id = SHAPE_MAJOR | (uint32_t)(SHAPE_DEFAULT + node),
+		.parent = SHAPE_MAJOR | (node ? (uint32_t)(SHAPE_RUNTIME + node) : SHAPE_LINK)};
+	set_class(t, l, node, cap, ret);
+}
+
+void tree_static_class(
+	const struct tree *t, const struct tree_link *l, size_t node, struct tc_class *ret)
+{
+	*ret = (struct tc_class){.id = SHAPE_MAJOR | (uint32_t)(SHAPE_STATIC + node),
+		.parent = class_above(&t->nodes[node], SHAPE_STATIC)};
+	set_class(t, l, node, INFINITY, ret);
+}

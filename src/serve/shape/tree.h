@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tree: the services of a policy, and the classes of HTB that keep their shares of what a device sends.
+ *
+ * LAW     Each service has two classes in the link's, with its max as their ceil. All borrow from the link's class, which
+ *         divides what it has among the leaves that have packets by their quanta.
+ *         Static: quanta are as the shares x of control/parley/waterfill.h if all services had packets without end. Of those
+ *         that have packets each gets at least x·C/Σ x ≥ x, which is at least its min.
+ *         Runtime: quanta are as the shares by the demand of now, so that weights hold, whatever is idle; and the ceil is at
+ *         most the caps of brokers. A service without packets has its static quantum: it gets about its share from its
+ *         first packet on. Inside is a class for all destinations, and one for each that has a limit of its own.
+ *         Packets of no service have a class with weight 1.
+ * DIFFERS Parley sets rate = ceil = the runtime share. Then services may send more than the link has until the next
+ *         division, and what one leaves is lost to the others until then. HTB's own guarantee (rate = min) is not used: a class
+ *         that has it loses its turn in the division of the rest (measured: 50 of 60 where min and weight ask for 60).
+ *
+ * Makes no system call.
+ */
+#pragma once
+
+#include "policy/policy.h"
+#include "serve/shape/bpf.h"
+#include "serve/shape/tc.h"
+
+#define TREE_DEPTH 5 /* services in services; HTB has 8 levels */
+
+struct tree_node {        /* a service, or a tenant that has services in it */
+	const char *path; /* "" for node 0, packets of no service */
+	size_t tenant;
+	uint16_t parent; /* 0: none */
+	unsigned depth;  /* 0: at the top */
+	bool leaf;
+	double weight;   /* at this machine, for what it sends */
+	double min, max; /* the same, bytes/s; min: at least its children's */
+	uint64_t burst;  /* bytes; 0: not stated */
+};
+
+struct tree {
+	struct tree_node *nodes; /* parents first; node 0 is of packets without a service */
+	size_t n;
+	uint16_t *of; /* by tenant: its node, 0: none; of leaves only */
+	double load;  /* of the link, at most: the bounds of completion times */
+};
+
+/* The policy has a `network`, and is borrowed. 0, -ENOMEM, or -EINVAL with a message: too many or too deep services. */
+int tree_new(const struct weir_policy *p, struct tree **ret, struct weir_err *err);
+void tree_free(struct tree *t);
+
+struct tree_link {
+	double rate; /* bytes/s */
+	double part; /* of the rates of all devices: so much of each min and max is this one's */
+	uint32_t segment; /* bytes of the largest packet */
+};
+/* Divide a capacity, bytes/s, by the demands of leaves, or, with NULL, as if all were endless. ret: by node. 0 or -ENOMEM. */
+int tree_shares(const struct tree *t, double capacity, const double *demand, double *ret);
+/* Turn the shares of leaves into quanta, bytes: of at least one segment each, and at most TREE_QUANTUM. ret: by node. */
+#define TREE_QUANTUM 256
+void tree_quanta(const struct tree *t, uint32_t segment, const double *share, uint32_t *ret);
+/* The largest segment, in packets, that takes at most 100 µs at the slowest max, or the link's rate. */
+uint32_t tree_segments(const struct tree *t, double rate, unsigned mtu);
+/* Bytes that the queue of a class may hold: 100 ms at its ceil, within bounds. */
+uint32_t tree_queue(double ceil);
+
+/* Fill in the class of the link, and those of a node but for the quantum: its runtime class (cap: bytes/s, INFINITY: none), the
+ * one in it for all destinations, or its static class. A node with children has no class for destinations. */
+void tree_link_class(const struct tree *t, const struct tree_link *l, struct tc_class *ret);
+void tree_runtime_class(const struct tree *t, const struct tree_link *l, size_t node, double cap,
+	struct tc_class *ret);
+void tree_default_class(const struct tree *t, const struct tree_link *l, size_t node, double cap,
+	struct tc_class *ret);
+void tree_static_class(
+	const struct tree *t, const struct tree_link *l, size_t node, struct tc_class *ret);
