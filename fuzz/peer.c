@@ -6,6 +6,7 @@
 #include "wire/bytes.h"
 #include "wire/peer-guard.h"
 #include "wire/peer-slots.h"
+#include "wire/usage.h"
 #include <math.h>
 #include <string.h>
 
@@ -15,6 +16,17 @@ static void check(const struct peer_message *m)
 {
 	MUST(m->kind && m->kind < PEER_KINDS && m->instance && m->sequence && m->sent >= 0);
 	MUST(peer_name_check(m->name) == 0);
+	if (peer_has_words(m->kind)) {
+		MUST(m->n_reports <= PEER_WORDS_MAX);
+		for (unsigned i = 0; i < m->n_reports; i++) {
+			struct usage u = usage_unpack(m->words[i]), again;
+
+			MUST(u.in >= 0 && u.in <= USAGE_MAX && u.out >= 0 && u.out <= USAGE_MAX);
+			again = usage_unpack(usage_pack(&u));
+			MUST(again.service == u.service && again.in == u.in && again.out == u.out);
+		}
+		return;
+	}
 	MUST(m->n_reports <= PEER_REPORTS_MAX);
 	for (unsigned i = 0; i < m->n_reports; i++) {
 		const struct peer_report *r = &m->reports[i];

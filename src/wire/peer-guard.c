@@ -212,7 +212,7 @@ enum peer_verdict peer_guard_judge(struct peer_guard *g, const struct peer_messa
 		return PEER_OWN;
 	if (m->kind == PEER_CHALLENGE)
 		return may_talk(g, now) ? PEER_TAKEN : PEER_CROWD;
-	if (m->kind != PEER_REPORT && m->kind != PEER_ANSWER && m->kind != PEER_LEAVE)
+	if (m->kind == PEER_BLOCK || m->kind == PEER_HEADER)
 		return PEER_BROKEN;
 	s = find_sender(g, m);
 	if (!s)

@@ -84,7 +84,8 @@ static void write_report(uint8_t *p, const struct peer_report *r)
 
 size_t peer_write(uint8_t out[PEER_MAX], const struct peer_message *m)
 {
-	size_t length = PEER_HEAD + m->n_reports * PEER_REPORT_SIZE;
+	size_t stride = peer_has_words(m->kind) ? 8 : PEER_REPORT_SIZE;
+	size_t length = PEER_HEAD + m->n_reports * stride;
 
 	memset(out, 0, PEER_HEAD);
 	bytes_put32(out, MAGIC);
@@ -98,9 +99,12 @@ size_t peer_write(uint8_t out[PEER_MAX], const struct peer_message *m)
 	memcpy(out + AT_NONCE, m->nonce, PEER_NONCE);
 	memcpy(out + AT_NAME, m->name, strnlen(m->name, PEER_NAME_MAX));
 	bytes_put16(out + AT_REPORTS, (uint16_t)m->n_reports);
-	bytes_put16(out + AT_STRIDE, PEER_REPORT_SIZE);
+	bytes_put16(out + AT_STRIDE, (uint16_t)stride);
 	for (unsigned i = 0; i < m->n_reports; i++)
-		write_report(out + PEER_HEAD + i * PEER_REPORT_SIZE, &m->reports[i]);
+		if (peer_has_words(m->kind))
+			bytes_put64(out + PEER_HEAD + i * stride, m->words[i]);
+		else
+			write_report(out + PEER_HEAD + i * stride, &m->reports[i]);
 	return length;
 }
 
@@ -172,6 +176,17 @@ static bool read_reports(const uint8_t *in, size_t n, struct peer_message *m)
 	return true;
 }
 
+static bool read_words(const uint8_t *in, size_t n, struct peer_message *m)
+{
+	m->n_reports = bytes_get16(in + AT_REPORTS);
+	if (m->n_reports > PEER_WORDS_MAX || bytes_get16(in + AT_STRIDE) != 8 ||
+		n != PEER_HEAD + m->n_reports * (size_t)8)
+		return false;
+	for (unsigned i = 0; i < m->n_reports; i++)
+		m->words[i] = bytes_get64(in + PEER_HEAD + i * (size_t)8);
+	return true;
+}
+
 /* Require zeroes after the name: two spellings of one name would be two hosts. */
 static bool read_name(const uint8_t *p, char name[PEER_NAME_MAX + 1])
 {
@@ -207,7 +222,8 @@ enum peer_verdict peer_read(const uint8_t *in, size_t n, struct peer_message *re
 	struct peer_message m;
 
 	if (n < PEER_HEAD || !in[AT_KIND] || in[AT_KIND] >= PEER_KINDS ||
-		peer_read_head(in, &m) != PEER_TAKEN || !read_reports(in, n, &m))
+		peer_read_head(in, &m) != PEER_TAKEN ||
+		!(peer_has_words(m.kind) ? read_words(in, n, &m) : read_reports(in, n, &m)))
 		return PEER_BROKEN;
 	*ret = m;
 	return PEER_TAKEN;

@@ -15,10 +15,10 @@
  *    32   8  sent: ns of the sender's monotonic clock
  *    40  16  nonce: random in a challenge, the challenge's in an answer, else 0
  *    56  64  the host's name, padded with zeroes
- *   120   2  number of reports
- *   122   2  bytes of each report
+ *   120   2  number of reports, or of words
+ *   122   2  bytes of each
  *   124   4  0; readers ignore it
- *   128      the reports
+ *   128      the reports, or the words: 64 bits each
  *         32  the seal: a keyed hash of all bytes before it
  *
  * A later version may append fields to a report, and an older reader skips them: hence the report
@@ -34,6 +34,7 @@
 #pragma once
 
 #include <weir/clock.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,7 +47,10 @@
  * 1,232 bytes unfragmented (1,280, the minimum MTU of IPv6, less the headers). */
 #define PEER_REPORTS_MAX 12
 #define PEER_SEAL        32
-#define PEER_MAX         (PEER_HEAD + PEER_REPORTS_MAX * PEER_REPORT_SIZE) /* bytes, no seal */
+/* With 161 words and the seal a message has 1,448 bytes: an Ethernet frame of 1,500 less the headers of IPv6 and UDP has
+ * room for 1,452. Messages of words stay inside a data centre. */
+#define PEER_WORDS_MAX 161
+#define PEER_MAX       (PEER_HEAD + PEER_WORDS_MAX * 8) /* bytes, no seal */
 
 enum peer_kind {
 	PEER_REPORT = 1, /* one per period */
@@ -55,8 +59,16 @@ enum peer_kind {
 	PEER_BLOCK,      /* in a shared file: as PEER_REPORT */
 	PEER_HEADER,     /* in a shared file: its first block; sequence is the number of slots */
 	PEER_LEAVE,      /* orderly leave: expect no more messages */
+	/* Between machines that shape links (serve/shape/talk.h); these have words. */
+	PEER_USAGE,    /* what services use (wire/usage.h) */
+	PEER_FEEDBACK, /* from a receiver: the rates at which a sender may send */
 	PEER_KINDS
 };
+
+static inline bool peer_has_words(enum peer_kind kind)
+{
+	return kind == PEER_USAGE || kind == PEER_FEEDBACK;
+}
 
 /* Outcome of a message. Only a message that was TAKEN changes anything. */
 enum peer_verdict {
@@ -96,8 +108,11 @@ struct peer_message {
 	weir_time sent; /* ns, 0 … 2^62 */
 	uint8_t nonce[PEER_NONCE];
 	char name[PEER_NAME_MAX + 1];
-	unsigned n_reports;
-	struct peer_report reports[PEER_REPORTS_MAX];
+	unsigned n_reports; /* or words */
+	union {
+		struct peer_report reports[PEER_REPORTS_MAX];
+		uint64_t words[PEER_WORDS_MAX];
+	};
 };
 
 /* Hash the name of a cluster or a resource. Not for secrets. */

@@ -28,8 +28,8 @@ ARROWS = {  # room: the rooms that it may need
 SERVE = [
     {"loop"},
     {"back", "drive", "http", "show", "store"},
-    {"front", "gateway/plan", "peer", "shape"},
-    {"snapshot"},
+    {"front", "gateway/plan", "peer"},
+    {"shape", "snapshot"},
     {"resource"},
     {"gateway"},
     {"host"},

@@ -68,10 +68,36 @@ static void longest_fits_everywhere(void)
 	struct peer_message m = example(PEER_REPORTS_MAX), got;
 
 	memset(m.name, 'x', PEER_NAME_MAX);
-	CHECK_INT(peer_write(bytes, &m), PEER_MAX);
-	CHECK(PEER_MAX + PEER_SEAL <= 1232); /* IPv6's least MTU without its headers */
-	CHECK_INT(look_and_read(PEER_MAX, &got), PEER_TAKEN);
+	CHECK_INT(peer_write(bytes, &m), PEER_HEAD + PEER_REPORTS_MAX * PEER_REPORT_SIZE);
+	/* IPv6's least MTU without its headers */
+	CHECK(PEER_HEAD + PEER_REPORTS_MAX * PEER_REPORT_SIZE + PEER_SEAL <= 1232);
+	CHECK_INT(look_and_read(PEER_HEAD + PEER_REPORTS_MAX * PEER_REPORT_SIZE, &got), PEER_TAKEN);
 	CHECK_INT(strlen(got.name), PEER_NAME_MAX);
+}
+
+static void words(void)
+{
+	struct peer_message m = example(0), got;
+
+	for (unsigned n = 0; n <= PEER_WORDS_MAX; n++) {
+		m.kind = n % 2 ? PEER_USAGE : PEER_FEEDBACK;
+		m.n_reports = n;
+		for (unsigned i = 0; i < n; i++)
+			m.words[i] = UINT64_C(0x123456789abcdef) * (i + 1);
+		CHECK_INT(peer_write(bytes, &m), PEER_HEAD + 8 * n);
+		CHECK_INT(look_and_read(PEER_HEAD + 8 * n, &got), PEER_TAKEN);
+		CHECK(got.kind == m.kind && got.n_reports == n);
+		CHECK(memcmp(got.words, m.words, n * 8) == 0);
+	}
+	CHECK(PEER_MAX + PEER_SEAL <= 1500 - 40 - 8); /* Ethernet's MTU without IPv6 and UDP */
+	bytes_put16(bytes + 122, 16);                 /* words of another size */
+	CHECK_INT(look_and_read(PEER_MAX, &got), PEER_BROKEN);
+	bytes_put16(bytes + 122, 8);
+	bytes_put16(bytes + 120, PEER_WORDS_MAX - 1);
+	CHECK_INT(look_and_read(PEER_MAX, &got), PEER_BROKEN);
+	bytes_put16(bytes + 120, PEER_WORDS_MAX);
+	bytes[5] = PEER_REPORT; /* as reports they are too many */
+	CHECK_INT(look_and_read(PEER_MAX, &got), PEER_BROKEN);
 }
 
 /* Hosts of two releases must interoperate: the offsets never change. */
@@ -207,6 +233,7 @@ int main(void)
 {
 	RUN(comes_back);
 	RUN(longest_fits_everywhere);
+	RUN(words);
 	RUN(layout_stays);
 	RUN(longer_reports);
 	RUN(looked_at_first);

@@ -59,7 +59,7 @@ static void file_receive(void *arg, const struct peer_message *m, bool same)
 {
 	struct file *f = arg;
 
-	peer_deliver(&f->peers, m, same, loop_now(f->peers.config.loop));
+	peer_deliver(&f->peers, m, NULL, same, loop_now(f->peers.config.loop));
 }
 
 static void file_free(struct file *f)

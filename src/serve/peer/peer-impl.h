@@ -18,7 +18,9 @@
 #define PEER_HEARD (10 * WEIR_SEC)
 
 struct peers_ops {
-	void (*send)(struct peers *p);                              /* sends peers->last */
+	void (*send)(struct peers *p); /* sends peers->last */
+	void (*tell)(struct peers *p, const struct sockaddr_storage *to, enum peer_kind kind,
+		const uint64_t *words, unsigned n);                 /* NULL: not here */
 	void (*stats)(const struct peers *p, struct peer_stats *s); /* adds its own counters */
 	void (*close)(struct peers *p); /* and calls peer_closed at the end */
 };
@@ -39,8 +41,9 @@ const struct peer_message *peer_next(struct peers *p, enum peer_kind kind);
 /* Count the outcome of a message, and log it if it indicates a problem, once a minute. from: the
  * sender, for people; may be NULL. */
 void peer_count(struct peers *p, enum peer_verdict v, const char *from);
-/* Deliver a fresh message. same: its name is used by two hosts. */
-void peer_deliver(struct peers *p, const struct peer_message *m, bool same, weir_time now);
+/* Deliver a fresh message. from: NULL for a file; same: its name is used by two hosts. */
+void peer_deliver(struct peers *p, const struct peer_message *m,
+	const struct sockaddr_storage *from, bool same, weir_time now);
 void peer_closed(struct peers *p); /* frees the common parts, but not p, and calls `closed` */
 
 int peer_udp_check(const char *const *addresses, struct weir_err *err);

@@ -175,6 +175,35 @@ static int bound(const struct peer_udp_target *at, bool shared)
 	return r;
 }
 
+int peer_own(const char *const *addresses, struct sockaddr_storage *ret_at, struct weir_err *err)
+{
+	int own = -1, last = -EADDRNOTAVAIL, r = peer_udp_check(addresses, err);
+	struct peer_udp_target at = {0};
+	struct address a;
+
+	for (int i = 0; r == 0 && addresses[i]; i++) {
+		int fd = -1;
+
+		r = parse(addresses[i], &a, err);
+		if (r == 0)
+			r = resolve(addresses[i], &a, i ? ret_at[0].ss_family : AF_UNSPEC, false,
+				&at, err);
+		if (r)
+			break;
+		ret_at[i] = at.at;
+		if (own < 0 && (fd = bound(&at, false)) >= 0)
+			own = i;
+		else if (own < 0 && fd != -EADDRNOTAVAIL)
+			last = fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	if (r == 0 && own < 0)
+		return weir_err_set(err, last, "none of the addresses %s ... is this machine's: %s",
+			addresses[0], strerror(-last));
+	return r ? r : own;
+}
+
 static int set_port(struct peer_udp_target *at, const struct peer_udp_target *as)
 {
 	if (at->at.ss_family != as->at.ss_family)

@@ -45,6 +45,16 @@ static size_t seal(struct udp *u, const struct peer_message *m, uint8_t out[PEER
 }
 
 /* A datagram for which the system has no room is lost, as any may be. */
+static void send_one(struct udp *u, const uint8_t *data, size_t n, const void *to, socklen_t len)
+{
+	if (sendto(u->sockets.own, data, n, 0, to, len) < 0) {
+		u->peers.stats.failed++;
+		return;
+	}
+	u->peers.stats.sent++;
+	u->peers.stats.sent_bytes += n;
+}
+
 static void send_all(struct udp *u, const uint8_t *data, size_t n)
 {
 	struct iovec iov = {.iov_base = (void *)data, .iov_len = n};
@@ -96,12 +106,32 @@ static void reply(struct udp *u, enum peer_kind kind, const uint8_t nonce[PEER_N
 	if (kind == PEER_CHALLENGE)
 		m.n_reports = 0;
 	n = seal(u, &m, data);
-	if (sendto(u->sockets.own, data, n, 0, to->msg_name, to->msg_namelen) < 0) {
-		u->peers.stats.failed++;
-		return;
-	}
-	u->peers.stats.sent++;
-	u->peers.stats.sent_bytes += n;
+	send_one(u, data, n, to->msg_name, to->msg_namelen);
+}
+
+static void udp_tell(struct peers *p, const struct sockaddr_storage *to, enum peer_kind kind,
+	const uint64_t *words, unsigned n)
+{
+	struct udp *u = (struct udp *)p;
+	const struct peer_message *next = peer_next(p, kind);
+	uint8_t data[PEER_SEALED_MAX];
+	struct peer_message m = {.kind = kind,
+		.cluster = next->cluster,
+		.instance = next->instance,
+		.sequence = next->sequence,
+		.sent = next->sent,
+		.n_reports = n};
+	size_t length;
+
+	memcpy(m.name, next->name, sizeof(m.name));
+	memcpy(m.words, words, n * sizeof(*words));
+	length = seal(u, &m, data);
+	if (to)
+		send_one(u, data, length, to,
+			to->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						  : sizeof(struct sockaddr_in));
+	else
+		send_all(u, data, length);
 }
 
 /* ---- in */
@@ -131,6 +161,8 @@ static void take_datagram(
 	char name[80];
 
 	u->peers.stats.received_bytes += n;
+	if (v == PEER_TAKEN && peer_has_words(m.kind) && !u->peers.config.hear)
+		v = PEER_BROKEN;
 	if (v == PEER_TAKEN) {
 		randombytes_buf(nonce, sizeof(nonce));
 		v = peer_guard_judge(u->guard, &m, now, nonce, &advice);
@@ -143,7 +175,7 @@ static void take_datagram(
 	if (m.kind == PEER_CHALLENGE)
 		reply(u, PEER_ANSWER, m.nonce, from);
 	else
-		peer_deliver(&u->peers, &m, advice.same, now);
+		peer_deliver(&u->peers, &m, from->msg_name, advice.same, now);
 }
 
 static int receive(struct udp *u, int fd)
@@ -212,7 +244,8 @@ static void udp_close(struct peers *p)
 	udp_free(u);
 }
 
-static const struct peers_ops udp_ops = {.send = udp_send, .stats = udp_stats, .close = udp_close};
+static const struct peers_ops udp_ops = {
+	.send = udp_send, .tell = udp_tell, .stats = udp_stats, .close = udp_close};
 
 /* Watch a socket; a set `ready` marks it as watched. */
 static int watch(

@@ -77,6 +77,12 @@ void peer_send(struct peers *p, const struct peer_report *reports, unsigned n)
 	p->ops->send(p);
 }
 
+void peer_tell(struct peers *p, const struct sockaddr_storage *to, enum peer_kind kind,
+	const uint64_t *words, unsigned n)
+{
+	p->ops->tell(p, to, kind, words, n);
+}
+
 void peer_stats(const struct peers *p, struct peer_stats *ret)
 {
 	*ret = p->stats;
@@ -133,7 +139,8 @@ void peer_count(struct peers *p, enum peer_verdict v, const char *from)
 		"total", log_number(total, (double)p->stats.verdicts[v]), NULL);
 }
 
-void peer_deliver(struct peers *p, const struct peer_message *m, bool same, weir_time now)
+void peer_deliver(struct peers *p, const struct peer_message *m,
+	const struct sockaddr_storage *from, bool same, weir_time now)
 {
 	char instance[24];
 
@@ -145,5 +152,8 @@ void peer_deliver(struct peers *p, const struct peer_message *m, bool same, weir
 			log_event(LOG_LEVEL_WARNING, "peer-same-name", "host", m->name, "instance",
 				instance, NULL);
 	}
-	p->config.receive(p->config.arg, m, now);
+	if (peer_has_words(m->kind))
+		p->config.hear(p->config.arg, m, from, now);
+	else
+		p->config.receive(p->config.arg, m, now);
 }

@@ -22,6 +22,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct sockaddr_storage;
+
 struct peer_config {
 	struct loop *loop;
 	/* "udp:10.0.0.2:7000" any number of times, or one of "udp-broadcast:10.0.0.255:7000",
@@ -39,6 +41,9 @@ struct peer_config {
 	/* Receive a message of another host. m lives until it returns; kind is REPORT, ANSWER,
 	 * BLOCK or LEAVE. */
 	void (*receive)(void *arg, const struct peer_message *m, weir_time now);
+	/* udp: receive a message with words, and the address of its sender; NULL: such are counted as broken. */
+	void (*hear)(void *arg, const struct peer_message *m, const struct sockaddr_storage *from,
+		weir_time now);
 	void *arg;
 };
 
@@ -60,11 +65,17 @@ struct peers;
 int peer_check(const char *const *addresses, struct weir_err *err);
 /* Check an address for receiving datagrams (peer_config.listen). */
 int peer_listen_check(const char *listen, struct weir_err *err);
+/* Return the index of the first of a list of hosts, udp, that is an address of this machine with a free port. May block. ret_at:
+ * all addresses. -EADDRNOTAVAIL: there is none; -EADDRINUSE: its port is not free. */
+int peer_own(const char *const *addresses, struct sockaddr_storage *ret_at, struct weir_err *err);
 /* May block (names are resolved, an NBD server is connected): call before the loop runs. A missing
  * file is made. Errors name the address or file. */
 int peer_open(const struct peer_config *config, struct peers **ret_peers, struct weir_err *err);
 /* Send our reports; n ≤ PEER_REPORTS_MAX. Call it once a period. */
 void peer_send(struct peers *p, const struct peer_report *reports, unsigned n);
+/* udp: send n ≤ PEER_WORDS_MAX words of a kind that has words, to one address, or with NULL to all. */
+void peer_tell(struct peers *p, const struct sockaddr_storage *to, enum peer_kind kind,
+	const uint64_t *words, unsigned n);
 void peer_stats(const struct peers *p, struct peer_stats *ret);
 uint64_t peer_instance(const struct peers *p); /* ours */
 /* Send a farewell and free it. closed (may be NULL) is called when all is done: at once, or when
