@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define SHARE_KEYS "min", "max", "weight", "bound"
-static const char *const network_keys[] = {"devices", "machine", "rack", "fabric", NULL};
+static const char *const network_keys[] = {"devices", "machine", "rack", "fabric", "period", NULL};
 static const char *const device_keys[] = {"name", "rate", NULL};
 static const char *const rack_keys[] = {"name", "up", "down", "machines", "key", NULL};
 static const char *const net_keys[] = {SHARE_KEYS, "in", "out", "rack", "fabric", "burst", NULL};
@@ -138,6 +138,9 @@ void policy_net_read(struct policy_reading *r, yamldoc_node n)
 	if (yamldoc_get(n, "fabric").id)
 		to->fabric = read_address(
 			r, yamldoc_get(n, "fabric"), "tcp:", "tcp:broker.example:7101");
+	if (policy_took(r, yamldoc_time(n, "period", &to->period, &r->err)) == 0 &&
+		(to->period < WEIR_MS / 5 || to->period > WEIR_SEC / 2))
+		policy_refuse(r, yamldoc_get(n, "period"), "must be from 200us to 500ms");
 	r->policy->network = to;
 }
 

@@ -64,6 +64,7 @@ struct policy_network { /* of the top level */
 	const char **machines;            /* addresses of those of the rack */
 	size_t n_machines;
 	const char *fabric; /* the broker's address; NULL: none */
+	weir_time period;   /* of the meters of what arrives; 0: by the devices' rates */
 	struct weir_place at, rack_at;
 };
 

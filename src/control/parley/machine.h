@@ -57,6 +57,7 @@ struct parley_meter { /* of one service that receives */
 	struct rcp rcp;
 	uint64_t bytes, packets, marked; /* of this period */
 	uint64_t sampled;                /* bytes since the last feedback */
+	weir_time began;                 /* this period */
 	bool ecn;
 };
 
@@ -86,6 +87,19 @@ static inline double parley_meter_step(struct parley_meter *m, double capacity, 
 
 	m->bytes = m->packets = m->marked = 0;
 	return rcp_step(&m->rcp, rate, capacity, marked);
+}
+
+/* End the period if it has lasted for `least`, and for `wanted`: a slow service needs a longer one than its machine's. */
+static inline bool parley_meter_turn(
+	struct parley_meter *m, double capacity, weir_time least, weir_time wanted, weir_time now)
+{
+	weir_time period = now - m->began;
+
+	if (period < least || period < wanted)
+		return false;
+	parley_meter_step(m, capacity, period);
+	m->began = now;
+	return true;
 }
 
 struct parley_limiter { /* of what a service sends, in all or to one machine */

@@ -30,18 +30,42 @@ static double total_out(const struct shaper *s)
 	return sum;
 }
 
+static bool at_max(const struct shaper *s, size_t node, int dir)
+{
+	const struct policy_net_share *share;
+
+	for (size_t i = node; i; i = s->now.tree->nodes[i].parent)
+		if ((share = share_of(s, i, dir)) &&
+			s->now.use[node][dir].rate >= 0.95 * share->max)
+			return true;
+	return false;
+}
+
+/* A service that receives is limited while its senders are told a rate below the link's. */
+static const char *bound_in(const struct shaper *s, size_t node)
+{
+	double rate = s->now.use[node][SHAPE_IN].rate,
+	       most = receive_capacity(s->now.receive, node, s->looked);
+
+	if (!s->talk || !(receive_told(s->now.receive, node) < INFINITY) || rate < 0.9 * most)
+		return "";
+	return at_max(s, node, SHAPE_IN) ? "its max" : "the machine's link";
+}
+
 /* Return what keeps a service from more of a direction: "" if nothing does. */
 static const char *bound_of(const struct shaper *s, size_t node, int dir)
 {
-	double rate = s->now.use[node][dir].rate;
+	const struct shaper_queue *q = &s->now.queue[node];
 
-	if (dir == SHAPE_IN || (!s->now.queue[node].queued &&
-				       s->now.queue[node].dropped <= s->now.queue[node].before))
+	if (dir == SHAPE_IN)
+		return bound_in(s, node);
+	if (!q->queued && q->dropped <= q->before)
 		return "";
-	for (size_t i = node; i; i = s->now.tree->nodes[i].parent)
-		if (rate >= 0.95 * s->now.tree->nodes[i].max)
-			return "its max";
-	return total_out(s) >= 0.9 * s->rate * s->now.tree->load ? "the machine's link" : "a burst";
+	if (at_max(s, node, dir))
+		return "its max";
+	if (total_out(s) >= 0.9 * s->rate * s->now.tree->load)
+		return "the machine's link";
+	return q->told ? "receiver's feedback" : "a burst";
 }
 
 static json_t *number(double v)
@@ -54,14 +78,50 @@ static json_t *service_json(const struct shaper *s, size_t i, int dir)
 	const struct policy_net_share *share = i ? share_of(s, i, dir) : NULL;
 	const char *bound = bound_of(s, i, dir);
 
-	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:s, s:I, s:I, s:I}", "service",
+	json_t *j = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:s, s:I}", "service",
 		i ? s->now.tree->nodes[i].path : "", "dir", dirs[dir], "weight",
 		number(share ? share->weight : 1), "min", number(share ? share->min : 0), "max",
 		number(share ? share->max : INFINITY), "rate", number(s->now.use[i][dir].rate),
 		"wants_more", bound[0] != '\0', "bound", bound, "bytes",
-		(json_int_t)s->now.use[i][dir].bytes, "queued",
-		(json_int_t)(dir == SHAPE_OUT ? s->now.queue[i].queued : 0), "dropped",
-		(json_int_t)(dir == SHAPE_OUT ? s->now.queue[i].dropped : 0));
+		(json_int_t)s->now.use[i][dir].bytes);
+	const struct shaper_queue *q = &s->now.queue[i];
+
+	if (dir == SHAPE_OUT)
+		json_object_update_new(
+			j, json_pack("{s:o, s:I, s:I, s:I}", "share", number(s->now.share[i]),
+				   "queued", (json_int_t)q->queued, "dropped",
+				   (json_int_t)q->dropped, "leaves", (json_int_t)q->leaves));
+	else
+		json_object_update_new(
+			j, json_pack("{s:o, s:o}", "share",
+				   number(receive_capacity(s->now.receive, i, s->looked)), "told",
+				   number(receive_told(s->now.receive, i))));
+	return j;
+}
+
+/* What came as feedback and was not used, by reason. */
+static json_t *refused_json(const struct shaper *s, const struct talk_stats *t)
+{
+	json_t *j = json_pack("{s:I, s:I}", "nonsense", (json_int_t)s->feedback.nonsense, "full",
+		(json_int_t)s->leaves.stats.full);
+
+	for (int v = PEER_TAKEN + 1; v < PEER_VERDICTS; v++)
+		json_object_set_new(j, peer_verdict_name((enum peer_verdict)v),
+			json_integer((json_int_t)t->peers.verdicts[v]));
+	return j;
+}
+
+static json_t *feedback_json(const struct shaper *s)
+{
+	struct talk_stats t;
+
+	if (!s->talk)
+		return json_null();
+	talk_stats(s->talk, &t);
+	return json_pack("{s:f, s:I, s:I, s:I, s:I, s:o}", "period_s",
+		(double)s->now.receive->period / 1e9, "told", (json_int_t)s->feedback.sent, "heard",
+		(json_int_t)s->feedback.heard, "leaves", (json_int_t)s->leaves.stats.live, "set",
+		(json_int_t)s->leaves.stats.set, "refused", refused_json(s, &t));
 }
 
 static json_t *status_json(const struct shaper *s)
@@ -78,9 +138,9 @@ static json_t *status_json(const struct shaper *s)
 	for (size_t i = 0; i < s->n_devices; i++)
 		json_array_append_new(devices, json_pack("{s:s, s:o}", "device", s->devices[i].name,
 						       "rate", number(s->devices[i].rate)));
-	return json_pack("{s:s, s:o, s:s?, s:o, s:o}", "weir", WEIR_VERSION, "uptime_s",
+	return json_pack("{s:s, s:o, s:s?, s:o, s:o, s:o}", "weir", WEIR_VERSION, "uptime_s",
 		json_real((double)(loop_clock() - s->began) / 1e9), "machine", machine, "devices",
-		devices, "services", services);
+		devices, "services", services, "feedback", feedback_json(s));
 }
 
 struct family {
@@ -103,6 +163,44 @@ static double queued_of(const struct shaper *s, size_t node, int dir)
 	return dir == SHAPE_OUT ? (double)s->now.queue[node].queued : 0;
 }
 
+static double share_now(const struct shaper *s, size_t node, int dir)
+{
+	return dir == SHAPE_OUT ? s->now.share[node]
+				: receive_capacity(s->now.receive, node, s->looked);
+}
+
+/* The rate that one sender of weight 1 is told; the link's: it is not limited. */
+static double told_of(const struct shaper *s, size_t node, int dir)
+{
+	double told = receive_told(s->now.receive, node);
+
+	return dir == SHAPE_OUT ? 0 : told < INFINITY ? told : s->rate;
+}
+
+static double leaves_of(const struct shaper *s, size_t node, int dir)
+{
+	return dir == SHAPE_OUT ? (double)s->now.queue[node].leaves : 0;
+}
+
+/* Feedback of the whole machine, by what became of it. */
+static void write_feedback(const struct shaper *s, FILE *to)
+{
+	static const char name[] = "weir_net_feedback_total";
+	struct talk_stats t;
+
+	if (!s->talk)
+		return;
+	talk_stats(s->talk, &t);
+	metrics_family(to, name, "counter", "Messages from other shapers, by what became of them.");
+	for (int v = 0; v < PEER_VERDICTS; v++) {
+		fputs(name, to);
+		metrics_labels(to, "outcome", peer_verdict_name((enum peer_verdict)v), "", "");
+		metrics_number(to, (double)t.peers.verdicts[v]);
+	}
+	metrics_single(to, "weir_net_feedback_nonsense_total", "counter",
+		"Rates in genuine feedback that make no sense.", (double)s->feedback.nonsense);
+}
+
 static void write_metrics(const struct shaper *s, FILE *to)
 {
 	static const struct family families[] = {
@@ -111,6 +209,13 @@ static void write_metrics(const struct shaper *s, FILE *to)
 		{"weir_net_dropped_total", "counter",
 			"Packets that a service's full queue dropped.", dropped_of},
 		{"weir_net_queued", "gauge", "Packets that wait in a service's queue.", queued_of},
+		{"weir_net_share_bytes", "gauge", "Bytes/s that a service may have now.",
+			share_now},
+		{"weir_net_told_bytes", "gauge",
+			"Bytes/s that each sender to a service is told, for a weight of 1.",
+			told_of},
+		{"weir_net_leaves", "gauge",
+			"Destinations whose receivers limit what a service sends.", leaves_of},
 	};
 
 	for (size_t f = 0; f < sizeof(families) / sizeof(*families); f++) {
@@ -123,6 +228,7 @@ static void write_metrics(const struct shaper *s, FILE *to)
 				metrics_number(to, families[f].value(s, i, d));
 			}
 	}
+	write_feedback(s, to);
 }
 
 static void handle(void *arg, struct http_request *q, struct http_reply *ret)

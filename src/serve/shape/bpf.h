@@ -41,6 +41,7 @@ struct shape_set { /* of rules; its number is that of the element of the map `se
 
 #define SHAPE_STALE  5000000000ull /* ns since the last beat after which classes are static */
 #define SHAPE_SAMPLE 10000         /* bytes between two samples, as PARLEY_SAMPLE */
+#define SHAPE_FLOWS  16384         /* of heavy ones that the sender's classifier remembers */
 
 /* The upper half of a packet's mark; the lower half is left alone. */
 #define SHAPE_MARK_TAG(tag) ((uint32_t)(tag) << 29) /* 1 … 7, of the network namespace */
@@ -54,11 +55,27 @@ struct shape_config {
 	uint32_t cgroups;    /* some rule has a cgroup … */
 	uint32_t interfaces; /* … or an interface */
 	uint32_t header;     /* bytes before the network's header */
-	uint16_t tcp, udp;   /* ports of either side that are not shaped; 0: none */
+	uint32_t nodes;
+	uint16_t tcp, udp; /* ports of either side that are not shaped; 0: none */
 };
 
 struct shape_count { /* of a node in a direction, at one processor; sums are modulo 2^64 */
 	uint64_t bytes, packets, marked, sampled;
+};
+/* Its place in the map `counts`, which the shaper has in its memory. */
+#define SHAPE_COUNT(nodes, processor, node, dir)                                                   \
+	((((uint64_t)(processor) * (nodes)) + (node)) * SHAPE_DIRS + (dir))
+
+struct shape_flow {            /* as the machine that sends it names it */
+	uint8_t address[16];   /* of its destination; IPv4 as ::ffff:a.b.c.d */
+	uint16_t mine, theirs; /* ports; 0: none */
+	uint8_t protocol, dscp;
+	uint16_t unused; /* 0 */
+};
+struct shape_sample { /* a packet that arrived */
+	uint32_t node;
+	uint8_t from[16];
+	struct shape_flow flow; /* for the machine that sent it */
 };
 
 struct shape_to { /* a destination of a node */

@@ -191,7 +191,7 @@ static void tell_device(struct report *r, struct tc *t, const struct tree *tree,
 }
 
 static void tell_match(struct report *r, const struct weir_tenant *t,
-	const struct policy_net_match *m, bool cgroups, bool seen)
+	const struct policy_net_match *m, bool cgroups, bool seen, bool rack)
 {
 	char what[300], port[16], dscp[8];
 
@@ -214,7 +214,9 @@ static void tell_match(struct report *r, const struct weir_tenant *t,
 	else if (m->interface)
 		say(r, SHAPER_NOTE, what, "never matches: interfaces are not looked at yet");
 	else
-		say(r, SHAPER_FINE, what, "out: shaped; in: counted");
+		say(r, SHAPER_FINE, what,
+			rack ? "out: shaped; in: limited by feedback to senders"
+			     : "out: shaped; in: counted");
 }
 
 static void tell_matches(struct report *r, const struct weir_policy *p, struct rules *rules)
@@ -228,8 +230,12 @@ static void tell_matches(struct report *r, const struct weir_policy *p, struct r
 
 			for (size_t j = 0; j < rules->n; j++)
 				seen |= rules->match[j] == m && rules->seen[j];
-			tell_match(r, &p->tenants[i], m, mounted, seen);
+			tell_match(r, &p->tenants[i], m, mounted, seen, p->network->rack);
 		}
+	if (!p->network->rack)
+		say(r, SHAPER_NOTE, "in",
+			"nothing that arrives is limited: without `rack` there is no key for "
+			"feedback to senders");
 	say(r, SHAPER_NOTE, "not seen",
 		"loopback, traffic between containers of one bridge, RDMA, SR-IOV and DPDK: what "
 		"never "

@@ -161,6 +161,28 @@ int device_share(struct device *d, struct tc *t, const struct tree *tree, const 
 	return r;
 }
 
+int device_leaf(struct device *d, struct tc *t, const struct tree *tree, size_t node,
+	uint16_t minor, double rate, bool resize, struct weir_err *err)
+{
+	struct tree_link l = link_of(d, tree);
+	struct tc_class c;
+
+	tree_leaf_class(tree, &l, node, minor, rate, &c);
+	c.quantum = d->quanta[node];
+	if (resize)
+		d->limited[minor] = false;
+	return put_class(d, t, &c, true, err);
+}
+
+int device_leaf_gone(struct device *d, struct tc *t, uint16_t minor)
+{
+	int r = d->made[minor] ? tc_class_delete(t, &d->link, SHAPE_MAJOR | minor, NULL) : 0;
+
+	if (r == 0 || r == -ENOENT)
+		d->made[minor] = d->limited[minor] = false;
+	return r == -ENOENT ? 0 : r;
+}
+
 /* The quanta of all services with packets without end. */
 static int full_quanta(struct device *d, const struct tree *tree)
 {
@@ -278,6 +300,7 @@ static int device_classes(
 			r = put_runtime(d, t, tree, i, err);
 		kept[SHAPE_STATIC + i] = kept[SHAPE_RUNTIME + i] = kept[SHAPE_DEFAULT + i] = true;
 	}
+	memset(kept + SHAPE_LEAF, true, SHAPE_LEAF_END - SHAPE_LEAF + 1); /* leaves.h */
 	if (r == 0 && drop)
 		r = drop_classes(d, t, kept, err);
 	free(kept);

@@ -51,6 +51,11 @@ int device_take(struct device *d, struct tc *t, const struct tree *tree, struct 
 #define DEVICE_BAND 0.02
 int device_share(struct device *d, struct tc *t, const struct tree *tree, const double *share,
 	struct weir_err *err);
+/* Make or change the class of a destination of a node. resize: its queue, too, without losing a packet. */
+int device_leaf(struct device *d, struct tc *t, const struct tree *tree, size_t node,
+	uint16_t minor, double rate, bool resize, struct weir_err *err);
+/* Delete it, if it is there. Packets in its queue are lost. */
+int device_leaf_gone(struct device *d, struct tc *t, uint16_t minor);
 void device_free(struct device *d);
 /* Return true if the device's root is the shaper's. */
 bool device_held(struct tc *t, const struct tc_link *l);

@@ -5,7 +5,11 @@
 #include "serve/http/http.h"
 #include "serve/loop/daemon.h"
 #include "serve/shape/cgroups.h"
+#include "serve/shape/leaves.h"
+#include "serve/shape/receive.h"
 #include "serve/shape/shaper.h"
+#include "serve/shape/talk.h"
+#include "wire/told.h"
 
 struct shaper_version { /* all that is made from a policy */
 	struct weir_policy *policy;
@@ -22,9 +26,23 @@ struct shaper_version { /* all that is made from a policy */
 	bool seen;             /* counters were looked at: rates are known from the next look on */
 	struct shaper_queue {  /* by node, of all devices and classes */
 		uint64_t sent; /* bytes */
-		uint64_t dropped, before; /* before: at the last look */
-		uint32_t queued;
+		uint64_t dropped, before;         /* before: at the last look */
+		uint64_t gone_sent, gone_dropped; /* of them by leaves that are gone */
+		uint32_t queued, told;            /* told: in queues of leaves */
+		uint32_t leaves;                  /* that live */
 	} * queue;
+	struct receive *receive;
+};
+
+struct feedback { /* feedback.c */
+	struct feedback_to {
+		uint8_t to[16];
+		struct told told;
+	} * pending; /* FEEDBACK_MOST */
+	size_t n;
+	uint64_t sent, crowded;   /* rates; for which there was no room in one period */
+	uint64_t heard, nonsense; /* rates */
+	weir_time said;           /* an error was logged */
 };
 
 struct shaper {
@@ -36,7 +54,10 @@ struct shaper {
 	size_t n_devices;
 	double rate; /* of all devices */
 	struct loop *loop;
-	struct loop_timer tick;
+	struct loop_timer tick, meter;
+	struct talk *talk; /* NULL: there is no rack, and no feedback */
+	struct leaves leaves;
+	struct feedback feedback;
 	struct daemon daemon;
 	struct http *http;
 	weir_time began, looked; /* CLOCK_MONOTONIC */
@@ -50,5 +71,16 @@ int shaper_version_new(
 void shaper_version_free(struct shaper_version *v);
 /* Find the rate of each device of a network, bytes/s. */
 int shaper_rates(const struct policy_network *n, double *ret, struct weir_err *err);
+/* look.c */
+void shaper_look_queues(struct shaper *s, weir_time now);
+void shaper_look_counts(struct shaper *s, weir_time now); /* after the queues */
+/* feedback.c: meters, what senders are told, and what this machine is told as a sender. */
+int shaper_feedback_new(struct shaper *s, struct weir_err *err);
+int shaper_feedback_start(struct shaper *s, weir_time now);
+void shaper_feedback_free(struct shaper *s);
+/* For talk_config.feedback; arg: the shaper. */
+void shaper_feedback_hear(
+	void *arg, const uint8_t address[16], const uint64_t *words, unsigned n, weir_time now);
+struct leaves_on shaper_leaves_on(struct shaper *s);
 /* api.c */
 int shaper_api_start(struct shaper *s, struct weir_err *err);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 /* The generated code is not held to this project's warnings. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
@@ -23,7 +25,12 @@ struct program {
 	struct shape_bpf *bpf;
 	uint32_t sets; /* that the map has room for */
 	int processors;
-	struct shape_count *each; /* of a processor; scratch */
+	uint32_t nodes;
+	struct shape_count *counts; /* the map, in our memory; MAP_FAILED: it is not */
+	size_t counts_size;
+	struct ring_buffer *samples;
+	void (*sampled)(void *arg, const struct shape_sample *s);
+	void *sampled_arg;
 };
 
 /* ---- loading */
@@ -57,6 +64,7 @@ static void configure(struct program *p, const struct program_config *c)
 		.cgroups = r->cgroups,
 		.interfaces = r->interfaces,
 		.header = c->header,
+		.nodes = (uint32_t)c->nodes,
 		.tcp = c->tcp,
 		.udp = c->udp};
 	memcpy(to->any, r->any, sizeof(to->any));
@@ -65,7 +73,8 @@ static void configure(struct program *p, const struct program_config *c)
 	memcpy(p->bpf->bss->owners, r->owner, r->n * sizeof(*r->owner));
 	p->sets = (uint32_t)r->n_sets + (r->cgroups || r->interfaces ? SPARE : 0);
 	bpf_map__set_max_entries(p->bpf->maps.sets, p->sets);
-	bpf_map__set_max_entries(p->bpf->maps.counts, (uint32_t)c->nodes * SHAPE_DIRS);
+	bpf_map__set_max_entries(
+		p->bpf->maps.counts, (uint32_t)SHAPE_COUNT(c->nodes, p->processors, 0, 0));
 }
 
 static int fill_maps(struct program *p, const struct rules *r)
@@ -84,6 +93,30 @@ static int fill_maps(struct program *p, const struct rules *r)
 	return e;
 }
 
+static int on_sample(void *arg, void *data, size_t size)
+{
+	const struct program *p = arg;
+
+	if (size == sizeof(struct shape_sample))
+		p->sampled(p->sampled_arg, data);
+	return 0;
+}
+
+/* Get at the counters without system calls, and at the samples. */
+static int map_memory(struct program *p)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	p->counts_size = SHAPE_COUNT(p->nodes, p->processors, 0, 0) * sizeof(*p->counts);
+	p->counts_size = (p->counts_size + page - 1) / page * page;
+	p->counts = mmap(
+		NULL, p->counts_size, PROT_READ, MAP_SHARED, bpf_map__fd(p->bpf->maps.counts), 0);
+	if (p->counts == MAP_FAILED)
+		return -errno;
+	p->samples = ring_buffer__new(bpf_map__fd(p->bpf->maps.samples), on_sample, p, NULL);
+	return p->samples ? 0 : -errno;
+}
+
 int program_new(const struct program_config *c, struct program **ret, struct weir_err *err)
 {
 	struct program *p = calloc(1, sizeof(*p));
@@ -91,14 +124,11 @@ int program_new(const struct program_config *c, struct program **ret, struct wei
 
 	libbpf_set_print(keep_words);
 	last_words[0] = '\0';
-	if (p)
-		p->processors = libbpf_num_possible_cpus();
-	if (p && p->processors > 0)
-		p->each = calloc((size_t)p->processors, sizeof(*p->each));
-	if (!p || !p->each) {
-		program_free(p);
+	if (!p)
 		return no_memory(err);
-	}
+	p->counts = MAP_FAILED;
+	p->nodes = (uint32_t)c->nodes;
+	p->processors = libbpf_num_possible_cpus();
 	p->bpf = shape_bpf__open();
 	if (!p->bpf) {
 		e = -errno;
@@ -109,6 +139,8 @@ int program_new(const struct program_config *c, struct program **ret, struct wei
 	e = shape_bpf__load(p->bpf);
 	if (e == 0)
 		e = fill_maps(p, c->rules);
+	if (e == 0)
+		e = map_memory(p);
 	if (e) {
 		program_free(p);
 		return fail(e,
@@ -124,8 +156,10 @@ void program_free(struct program *p)
 {
 	if (!p)
 		return;
+	ring_buffer__free(p->samples);
+	if (p->counts != MAP_FAILED)
+		munmap(p->counts, p->counts_size);
 	shape_bpf__destroy(p->bpf);
-	free(p->each);
 	free(p);
 }
 
@@ -228,16 +262,37 @@ void program_leave_cgroup(struct bpf_link *l)
 
 struct shape_count program_count(const struct program *p, size_t node, enum shape_dir dir)
 {
-	uint32_t at = (uint32_t)node * SHAPE_DIRS + dir;
 	struct shape_count sum = {0};
 
-	if (bpf_map__lookup_elem(p->bpf->maps.counts, &at, sizeof(at), p->each,
-		    (size_t)p->processors * sizeof(*p->each), 0))
-		return sum;
 	for (int i = 0; i < p->processors; i++) {
-		sum.bytes += p->each[i].bytes;
-		sum.packets += p->each[i].packets;
-		sum.marked += p->each[i].marked;
+		const struct shape_count *c = &p->counts[SHAPE_COUNT(p->nodes, i, node, dir)];
+
+		sum.bytes += __atomic_load_n(&c->bytes, __ATOMIC_RELAXED);
+		sum.packets += __atomic_load_n(&c->packets, __ATOMIC_RELAXED);
+		sum.marked += __atomic_load_n(&c->marked, __ATOMIC_RELAXED);
 	}
 	return sum;
+}
+
+void program_samples(
+	struct program *p, void (*each)(void *arg, const struct shape_sample *s), void *arg)
+{
+	p->sampled = each;
+	p->sampled_arg = arg;
+	ring_buffer__consume(p->samples);
+}
+
+int program_flow(const struct program *p, const struct shape_flow *f, uint32_t *ret)
+{
+	return bpf_map__lookup_elem(p->bpf->maps.flows, f, sizeof(*f), ret, sizeof(*ret), 0);
+}
+
+int program_leaf(struct program *p, const struct shape_to *to, const struct shape_leaf *l)
+{
+	return bpf_map__update_elem(p->bpf->maps.leaves, to, sizeof(*to), l, sizeof(*l), BPF_ANY);
+}
+
+void program_leaf_gone(struct program *p, const struct shape_to *to)
+{
+	bpf_map__delete_elem(p->bpf->maps.leaves, to, sizeof(*to), 0);
 }

@@ -41,5 +41,13 @@ void program_cgroup_gone(struct program *p, uint64_t id);
 struct bpf_link;
 int program_enter_cgroup(struct program *p, int fd, struct bpf_link **ret);
 void program_leave_cgroup(struct bpf_link *l);
-/* Get a node's counters in a direction. */
+/* Get a node's counters in a direction. No system call. */
 struct shape_count program_count(const struct program *p, size_t node, enum shape_dir dir);
+/* Give all samples of what arrived since the last call to `each`. */
+void program_samples(
+	struct program *p, void (*each)(void *arg, const struct shape_sample *s), void *arg);
+/* Find the node of a heavy flow that goes out, if only the classifier could tell it. 0, or -ENOENT. */
+int program_flow(const struct program *p, const struct shape_flow *f, uint32_t *ret);
+/* Send a node's packets to an address through a leaf's class, until its time; or no longer. */
+int program_leaf(struct program *p, const struct shape_to *to, const struct shape_leaf *l);
+void program_leaf_gone(struct program *p, const struct shape_to *to);

@@ -73,19 +73,28 @@ struct {
 } leaves SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SHAPE_DIRS);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, uint32_t);
 	__type(value, struct shape_count);
-} counts SEC(".maps"); /* of node i in direction d: element i·SHAPE_DIRS + d */
+} counts SEC(".maps"); /* at SHAPE_COUNT; a processor writes its own only */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 18);
-} samples SEC(".maps"); /* struct shape_to: the node, and the address of the sender */
+} samples SEC(".maps"); /* struct shape_sample */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, SHAPE_FLOWS);
+	__type(key, struct shape_flow);
+	__type(value, uint32_t);
+} flows SEC(
+	".maps"); /* node by flow that goes out; only if ports, address and DSCP do not tell it */
 
 struct packet {
-	uint8_t other[16];
+	uint8_t other[16], own[16];
 	uint16_t mine, theirs; /* ports; 0: none */
 	uint8_t protocol, dscp, ecn;
 	uint8_t neighbour; /* discovery, as ARP */
@@ -124,7 +133,9 @@ static __always_inline int read_v4(struct __sk_buff *skb, struct packet *p, int 
 	p->ecn = h.tos & 3;
 	p->protocol = h.protocol;
 	p->other[10] = p->other[11] = 0xff;
+	p->own[10] = p->own[11] = 0xff;
 	__builtin_memcpy(p->other + 12, dir == SHAPE_IN ? &h.from : &h.to, 4);
+	__builtin_memcpy(p->own + 12, dir == SHAPE_IN ? &h.to : &h.from, 4);
 	if (!(bpf_ntohs(h.fragment) & 0x1fff))
 		read_ports(skb, p, (uint32_t)(h.version & 15) * 4, dir);
 	return 0;
@@ -147,6 +158,7 @@ static __always_inline int read_v6(struct __sk_buff *skb, struct packet *p, int 
 	p->ecn = class & 3;
 	p->protocol = h.next;
 	__builtin_memcpy(p->other, dir == SHAPE_IN ? h.from : h.to, 16);
+	__builtin_memcpy(p->own, dir == SHAPE_IN ? h.to : h.from, 16);
 	if (h.next == 58 && READ(skb, sizeof(h), &type) == 0)
 		p->neighbour = type >= 133 && type <= 137;
 	read_ports(skb, p, sizeof(h), dir);
@@ -268,7 +280,7 @@ static __always_inline uint32_t mark_of(uint32_t old, int in, uint32_t value)
 
 static __always_inline struct shape_count *count_of(uint32_t node, int dir)
 {
-	uint32_t at = node * SHAPE_DIRS + dir;
+	uint32_t at = SHAPE_COUNT(config.nodes, bpf_get_smp_processor_id(), node, dir);
 
 	return bpf_map_lookup_elem(&counts, &at);
 }
@@ -291,18 +303,41 @@ static __always_inline void count(struct shape_count *c, struct __sk_buff *skb,
 	c->marked += p->ecn == 3 ? sign * segments : 0;
 }
 
-/* Give the shaper the address of a sender each SHAPE_SAMPLE bytes. */
+/* Return true each SHAPE_SAMPLE bytes. */
+static __always_inline int is_sampled(struct shape_count *c, uint64_t bytes)
+{
+	c->sampled += bytes;
+	if (c->sampled < SHAPE_SAMPLE)
+		return 0;
+	c->sampled %= SHAPE_SAMPLE;
+	return 1;
+}
+
+/* Give the shaper the sender of a sampled packet. */
 static __always_inline void sample(
 	struct shape_count *c, uint64_t bytes, const struct packet *p, uint32_t node)
 {
-	struct shape_to from = {.node = node};
+	struct shape_sample s = {.node = node};
 
-	c->sampled += bytes;
-	if (c->sampled < SHAPE_SAMPLE)
+	if (!is_sampled(c, bytes))
 		return;
-	c->sampled %= SHAPE_SAMPLE;
-	__builtin_memcpy(from.address, p->other, 16);
-	bpf_ringbuf_output(&samples, &from, sizeof(from), BPF_RB_NO_WAKEUP);
+	__builtin_memcpy(s.from, p->other, 16);
+	__builtin_memcpy(s.flow.address, p->own, 16);
+	s.flow.mine = p->theirs;
+	s.flow.theirs = p->mine;
+	s.flow.protocol = p->protocol;
+	s.flow.dscp = p->dscp;
+	bpf_ringbuf_output(&samples, &s, sizeof(s), BPF_RB_NO_WAKEUP);
+}
+
+/* Keep the node of a sampled flow that goes out, for feedback to it. */
+static __always_inline void keep_flow(const struct packet *p, uint32_t node)
+{
+	struct shape_flow f = {
+		.mine = p->mine, .theirs = p->theirs, .protocol = p->protocol, .dscp = p->dscp};
+
+	__builtin_memcpy(f.address, p->other, 16);
+	bpf_map_update_elem(&flows, &f, &node, BPF_ANY);
 }
 
 /* ---- the programs */
@@ -340,8 +375,11 @@ int weir_out(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	}
 	c = count_of(node, SHAPE_OUT);
-	if (c)
+	if (c) {
 		count(c, skb, &p, skb->len - config.header, 1);
+		if ((config.cgroups || config.interfaces) && is_sampled(c, skb->len))
+			keep_flow(&p, node);
+	}
 	skb->priority = SHAPE_MAJOR | class_of(&p, node);
 	return TC_ACT_UNSPEC;
 }

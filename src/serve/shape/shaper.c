@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TICK   (200 * WEIR_MS) /* between two divisions of the links */
 #define SECOND 5               /* ticks, between two beats */
@@ -69,7 +70,9 @@ static void warn_unseen(const struct rules *r)
 int shaper_version_new(
 	struct shaper *s, struct weir_policy *p, struct shaper_version *ret, struct weir_err *err)
 {
-	struct program_config c = {.tag = 1 + device_namespace() % 7, .tcp = s->options.ssh};
+	struct program_config c = {.tag = 1 + device_namespace() % 7,
+		.tcp = s->options.ssh,
+		.udp = s->talk ? talk_port(s->talk) : 0};
 	int r = 0;
 
 	*ret = (struct shaper_version){.policy = p};
@@ -115,6 +118,7 @@ void shaper_version_free(struct shaper_version *v)
 	program_free(v->program);
 	rules_free(v->rules);
 	tree_free(v->tree);
+	receive_free(v->receive);
 	free(v->use);
 	free(v->queue);
 	free(v->full);
@@ -171,10 +175,12 @@ static void warn_scaled(const struct shaper_version *v, double rate)
 			log_number(have, rate * v->tree->load * 8e-6), NULL);
 }
 
-/* Divide the link as if all services sent without end, which is what devices begin with. */
+/* Divide the link as if all services sent without end, which is what devices begin with; and meter what they receive. */
 static int begin_shares(struct shaper_version *v, double rate, struct weir_err *err)
 {
-	if (tree_shares(v->tree, rate * v->tree->load, NULL, v->full) < 0)
+	if (tree_shares(v->tree, rate * v->tree->load, NULL, v->full) < 0 ||
+		receive_new(v->policy, v->tree, rate, v->policy->network->period, loop_clock(),
+			&v->receive) < 0)
 		return no_memory(err);
 	memcpy(v->share, v->full, v->tree->n * sizeof(*v->full));
 	return 0;
@@ -193,46 +199,12 @@ static int take_devices(struct shaper *s, struct shaper_version *v, struct devic
 
 /* ---- each tick */
 
-static void look_at_counts(struct shaper *s, weir_time now)
+/* A new program knows no leaf. Rates are told again at once. */
+static void adopt_leaves(struct shaper *s)
 {
-	struct shaper_version *v = &s->now;
-	double span = (double)(now - s->looked) / 1e9;
+	struct leaves_on on = shaper_leaves_on(s);
 
-	for (size_t i = 0; i < v->tree->n; i++)
-		for (int d = 0; v->tree->nodes[i].leaf && d < SHAPE_DIRS; d++) {
-			struct shaper_use *u = &v->use[i][d];
-			uint64_t bytes = d == SHAPE_OUT
-						 ? v->queue[i].sent
-						 : program_count(v->program, i, SHAPE_IN).bytes;
-
-			u->rate =
-				v->seen && bytes > u->bytes ? (double)(bytes - u->bytes) / span : 0;
-			u->bytes = bytes;
-		}
-	s->looked = now;
-	v->seen = true;
-}
-
-static void on_class(void *arg, const struct tc_class_state *c)
-{
-	struct shaper_version *v = arg;
-	uint32_t minor = c->id & 0xffff, node = minor & 0xfff;
-
-	if (minor < SHAPE_DEFAULT || minor >= SHAPE_LEAF || node >= v->tree->n)
-		return;
-	v->queue[node].sent += c->bytes;
-	v->queue[node].dropped += c->dropped;
-	v->queue[node].queued += c->queued;
-}
-
-static void look_at_queues(struct shaper *s)
-{
-	struct weir_err err;
-
-	for (size_t i = 0; i < s->now.tree->n; i++)
-		s->now.queue[i] = (struct shaper_queue){.before = s->now.queue[i].dropped};
-	for (size_t i = 0; i < s->n_devices; i++)
-		tc_classes(&s->tc, &s->devices[i].link, on_class, &s->now, &err);
+	leaves_adopt(&s->leaves, &on);
 }
 
 /* A device may be taken away and come back, and another program may take its root: that one is left alone. */
@@ -250,6 +222,7 @@ static void look_at_device(struct shaper *s, struct device *d)
 		r = device_take(
 			d, &s->tc, s->now.tree, s->now.program, &s->state, &s->options.guard, &err);
 	}
+	adopt_leaves(s);
 	if (r == 0)
 		log_event(LOG_LEVEL_WARNING, "device-again", "device", d->name, "why",
 			"its qdisc was gone; it is shaped again", NULL);
@@ -286,8 +259,8 @@ static void on_tick(struct loop_timer *t, weir_time now)
 	struct shaper *s = container_of(t, struct shaper, tick);
 	struct weir_err err;
 
-	look_at_queues(s);
-	look_at_counts(s, now);
+	shaper_look_queues(s, now);
+	shaper_look_counts(s, now);
 	divide(s);
 	if (++s->ticks % SECOND == 0) {
 		program_beat(s->now.program, (uint64_t)loop_refresh(s->loop));
@@ -300,6 +273,19 @@ static void on_tick(struct loop_timer *t, weir_time now)
 }
 
 /* ---- another version */
+
+/* Return true if messages go to the same machines as before. */
+static bool same_rack(const struct policy_network *a, const struct policy_network *b)
+{
+	if (!a->rack || !b->rack)
+		return !a->rack == !b->rack;
+	if (a->n_machines != b->n_machines || strcmp(a->rack_key, b->rack_key) != 0)
+		return false;
+	for (size_t i = 0; i < a->n_machines; i++)
+		if (strcmp(a->machines[i], b->machines[i]) != 0)
+			return false;
+	return true;
+}
 
 /* Replace the policy; its devices must be those of before. The old one stays in force if this fails. */
 static int change(struct shaper *s, struct weir_err *err)
@@ -321,6 +307,9 @@ static int change(struct shaper *s, struct weir_err *err)
 	}
 	if (v.policy->network->n_devices != s->n_devices)
 		r = weir_err_set(err, -EINVAL, "the devices differ: this takes a restart");
+	if (r == 0 && !same_rack(v.policy->network, s->now.policy->network))
+		r = weir_err_set(err, -EINVAL,
+			"the rack's machines or its key differ: this takes a restart");
 	for (size_t i = 0; r == 0 && i < s->n_devices; i++)
 		if (strcmp(d[i].name, s->devices[i].name) != 0)
 			r = weir_err_set(err, -EINVAL, "the devices differ: this takes a restart");
@@ -333,6 +322,7 @@ static int change(struct shaper *s, struct weir_err *err)
 		struct weir_err again;
 
 		take_devices(s, &s->now, s->devices, s->n_devices, &again);
+		adopt_leaves(s);
 		free_devices(d, s->n_devices);
 		shaper_version_free(&v);
 		return r;
@@ -342,6 +332,7 @@ static int change(struct shaper *s, struct weir_err *err)
 	s->rate = rate;
 	shaper_version_free(&s->now);
 	s->now = v;
+	adopt_leaves(s);
 	warn_scaled(&s->now, rate);
 	return 0;
 }
@@ -364,6 +355,29 @@ static void on_stop(void *arg)
 
 /* ---- from start to end */
 
+static void on_usage(void *arg, size_t machine, const char *name, const uint64_t *words, unsigned n,
+	weir_time now)
+{
+	/* the rack's broker */
+}
+
+/* A machine alone, without a rack, has no key: it tells no sender anything, and is told nothing. */
+static int open_talk(struct shaper *s, const struct weir_policy *p, struct weir_err *err)
+{
+	struct talk_config c = {.loop = s->loop,
+		.network = p->network,
+		.feedback = shaper_feedback_hear,
+		.usage = on_usage,
+		.arg = s};
+	char host[PEER_NAME_MAX + 1] = "";
+
+	if (!p->network || !p->network->rack)
+		return 0;
+	gethostname(host, sizeof(host) - 1);
+	c.machine = p->network->machine ? p->network->machine : host;
+	return talk_new(&c, &s->talk, err);
+}
+
 static int start(struct shaper *s, struct weir_policy *p, struct weir_err *err)
 {
 	unsigned n;
@@ -371,6 +385,17 @@ static int start(struct shaper *s, struct weir_policy *p, struct weir_err *err)
 
 	if (r == 0)
 		r = device_state_open(s->options.state, &s->state, err);
+	if (r) {
+		weir_policy_free(p);
+		return r;
+	}
+	r = loop_new(&s->loop);
+	if (r)
+		weir_err_set(err, r, "the event loop: %s", strerror(-r));
+	if (r == 0)
+		r = shaper_feedback_new(s, err);
+	if (r == 0)
+		r = open_talk(s, p, err);
 	if (r) {
 		weir_policy_free(p);
 		return r;
@@ -385,15 +410,14 @@ static int start(struct shaper *s, struct weir_policy *p, struct weir_err *err)
 	r = begin_shares(&s->now, s->rate, err);
 	if (r)
 		return r;
-	r = loop_new(&s->loop);
-	if (r)
-		return weir_err_set(err, r, "the event loop: %s", strerror(-r));
 	r = shaper_api_start(s, err);
 	program_beat(s->now.program, (uint64_t)loop_clock());
 	if (r == 0 && (r = take_devices(s, &s->now, s->devices, s->n_devices, err)))
 		device_restore(&s->tc, &s->state, &n, NULL);
-	if (r == 0)
+	if (r == 0) {
+		adopt_leaves(s);
 		warn_scaled(&s->now, s->rate);
+	}
 	s->ready = r == 0;
 	return r;
 }
@@ -432,6 +456,8 @@ int shaper_run(struct shaper *s, void (*ready)(void *arg), void *arg)
 	s->tick.due = on_tick;
 	s->began = s->looked = loop_clock();
 	r = loop_set(s->loop, &s->tick, s->began + TICK);
+	if (r == 0)
+		r = shaper_feedback_start(s, s->began);
 	if (r == 0) {
 		daemon_ready(&s->daemon);
 		ready(arg);
@@ -439,6 +465,7 @@ int shaper_run(struct shaper *s, void (*ready)(void *arg), void *arg)
 		r = loop_run(s->loop);
 	}
 	loop_set(s->loop, &s->tick, WEIR_NEVER);
+	loop_set(s->loop, &s->meter, WEIR_NEVER);
 	daemon_end(&s->daemon);
 	return r;
 }
@@ -450,6 +477,8 @@ void shaper_free(struct shaper *s)
 	if (s->now.program)
 		program_beat(s->now.program, 0); /* static from now on */
 	http_free(s->http);
+	talk_free(s->talk);
+	shaper_feedback_free(s);
 	loop_free(s->loop);
 	shaper_version_free(&s->now);
 	free_devices(s->devices, s->n_devices);

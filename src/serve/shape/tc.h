@@ -66,7 +66,7 @@ struct tc_class { /* of HTB */
 int tc_class(struct tc *t, const struct tc_link *l, const struct tc_class *c, struct weir_err *err);
 /* Packets in its queue are lost. */
 int tc_class_delete(struct tc *t, const struct tc_link *l, uint32_t id, struct weir_err *err);
-/* Limit the queue of a class to so many bytes. Done once: the packets of an older queue are lost. */
+/* Limit the queue of a class to so many bytes. An older limit is changed, and no packet below the new one is lost. */
 int tc_class_queue(
 	struct tc *t, const struct tc_link *l, uint32_t id, uint32_t limit, struct weir_err *err);
 

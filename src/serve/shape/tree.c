@@ -206,12 +206,25 @@ void tree_runtime_class(const struct tree *t, const struct tree_link *l, size_t 
 	set_class(t, l, node, cap, ret);
 }
 
+/* The class that holds those of a leaf of the tree. */
+static uint32_t runtime_of(size_t node)
+{
+	return SHAPE_MAJOR | (node ? (uint32_t)(SHAPE_RUNTIME + node) : SHAPE_LINK);
+}
+
 void tree_default_class(const struct tree *t, const struct tree_link *l, size_t node, double cap,
 	struct tc_class *ret)
 {
-	*ret = (struct tc_class){.id = SHAPE_MAJOR | (uint32_t)(SHAPE_DEFAULT + node),
-		.parent = SHAPE_MAJOR | (node ? (uint32_t)(SHAPE_RUNTIME + node) : SHAPE_LINK)};
+	*ret = (struct tc_class){
+		.id = SHAPE_MAJOR | (uint32_t)(SHAPE_DEFAULT + node), .parent = runtime_of(node)};
 	set_class(t, l, node, cap, ret);
+}
+
+void tree_leaf_class(const struct tree *t, const struct tree_link *l, size_t node, uint16_t minor,
+	double rate, struct tc_class *ret)
+{
+	*ret = (struct tc_class){.id = SHAPE_MAJOR | minor, .parent = runtime_of(node)};
+	set_class(t, l, node, rate / l->part, ret); /* the destination is behind one device */
 }
 
 void tree_static_class(

@@ -62,11 +62,14 @@ uint32_t tree_segments(const struct tree *t, double rate, unsigned mtu);
 uint32_t tree_queue(double ceil);
 
 /* Fill in the class of the link, and those of a node but for the quantum: its runtime class (cap: bytes/s, INFINITY: none), the
- * one in it for all destinations, or its static class. A node with children has no class for destinations. */
+ * one in it for all destinations, one for a single destination, or its static class. A node with children has no class for destinations. */
 void tree_link_class(const struct tree *t, const struct tree_link *l, struct tc_class *ret);
 void tree_runtime_class(const struct tree *t, const struct tree_link *l, size_t node, double cap,
 	struct tc_class *ret);
 void tree_default_class(const struct tree *t, const struct tree_link *l, size_t node, double cap,
 	struct tc_class *ret);
+/* rate: bytes/s, its ceil. */
+void tree_leaf_class(const struct tree *t, const struct tree_link *l, size_t node, uint16_t minor,
+	double rate, struct tc_class *ret);
 void tree_static_class(
 	const struct tree *t, const struct tree_link *l, size_t node, struct tc_class *ret);

@@ -189,13 +189,9 @@ static double allowed(const struct net_service *s, int dir, weir_time now)
 static void step_meter(struct sim_network *n, struct net_service *s, double rate)
 {
 	double in = allowed(s, POLICY_NET_IN, n->now), capacity = in < rate ? in : rate;
-	weir_time period = parley_period(capacity, (double)n->config->segment);
 
-	if (n->now - s->began < n->config->period ||
-		(n->config->adapt && n->now - s->began < period))
-		return;
-	parley_meter_step(&s->meter, capacity, n->now - s->began);
-	s->began = n->now;
+	parley_meter_turn(&s->meter, capacity, n->config->period,
+		n->config->adapt ? parley_period(capacity, (double)n->config->segment) : 0, n->now);
 }
 
 void net_control_meters(struct sim_network *n, uint32_t machine)

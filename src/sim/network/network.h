@@ -153,7 +153,6 @@ struct net_flow {
 
 struct net_service { /* of one machine */
 	struct parley_meter meter;
-	weir_time began; /* the meter's period */
 	struct net_limiter root;
 	struct parley_cap cap[POLICY_NET_DIRS];
 	double share[POLICY_NET_DIRS]; /* by the machine's own division */
