@@ -19,7 +19,7 @@
 #include "serve/show/facts-json.h"
 #include "serve/resource/control.h"
 #include "serve/loop/log.h"
-#include "serve/store/store.h"
+#include "serve/store/state-file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
@@ -178,7 +178,7 @@ static void write_file(struct gateway_ledger *l, const char *text, size_t len)
 {
 	const char *folder = l->gateway->state;
 	weir_time begin = loop_clock();
-	int rc = len > LARGEST ? -EFBIG : store_put(folder, NAME, text, len);
+	int rc = len > LARGEST ? -EFBIG : state_file_put(folder, NAME, text, len);
 
 	pthread_mutex_lock(&l->lock);
 	l->took = loop_clock() - begin;
@@ -351,7 +351,7 @@ static void read_file(struct gateway_ledger *l)
 	const char *folder = l->gateway->state, *why = NULL;
 	char *text = NULL;
 	size_t len = 0;
-	int fd = store_open(folder, NAME), rc;
+	int fd = state_file_open(folder, NAME), rc;
 
 	if (fd < 0)
 		return;
@@ -360,7 +360,7 @@ static void read_file(struct gateway_ledger *l)
 	if (rc == 0 && text)
 		rc = restore_text(l, text, len, &why);
 	if (rc < 0)
-		store_aside(folder, NAME, rc == -EINVAL && why ? why : strerror(-rc));
+		state_file_aside(folder, NAME, rc == -EINVAL && why ? why : strerror(-rc));
 	free(text);
 }
 
@@ -391,7 +391,7 @@ int gateway_ledger_restore(struct gateway *g, struct gateway_resource *r)
 		if (rc == 0)
 			say_restored(l, &l->kept[i]);
 		else if (rc == -EINVAL)
-			store_aside(g->state, NAME, "the books do not balance");
+			state_file_aside(g->state, NAME, "the books do not balance");
 		else
 			return rc;
 	}

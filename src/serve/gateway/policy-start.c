@@ -15,7 +15,7 @@
 #include "serve/store/state.h"
 #include "serve/gateway/volume-edit.h"
 #include "serve/loop/log.h"
-#include "serve/store/store.h"
+#include "serve/store/state-file.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static int make_first_draft(
 	if (policy_copy_everybody(p) < 0)
 		return no_memory(err);
 	if (g->state) {
-		store_check(g->state);
+		state_file_check(g->state);
 		rc = state_read(g->state, &v->overrides, &v->n_overrides, err);
 		if (rc == 0)
 			rc = extras_read(g->state, &v->extras, err);

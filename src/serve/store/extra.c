@@ -5,7 +5,7 @@
 #include "base/no-memory.h"
 #include "serve/store/extra.h"
 #include "serve/store/json-text.h"
-#include "serve/store/store.h"
+#include "serve/store/state-file.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -161,7 +161,7 @@ static int read_list(json_t *root, void *arg)
 int extras_read(const char *folder, struct extras *ret, struct weir_err *err)
 {
 	*ret = (struct extras){0};
-	return store_load(folder, FILE_NAME, "volumes", read_list, ret, err);
+	return state_file_load(folder, FILE_NAME, "volumes", read_list, ret, err);
 }
 
 static void write_one(const struct extra *e, FILE *to)
@@ -201,7 +201,8 @@ int extras_write(const char *folder, const struct extras *list, struct weir_err 
 	fputs("\n]}\n", to);
 	whole = !ferror(to);
 	whole &= fclose(to) == 0;
-	rc = whole ? store_write(folder, FILE_NAME, "volumes", text, len, err) : no_memory(err);
+	rc = whole ? state_file_write(folder, FILE_NAME, "volumes", text, len, err)
+		   : no_memory(err);
 	free(text);
 	return rc;
 }

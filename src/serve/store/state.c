@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* state: a list, and its file. */
 #include "serve/store/state.h"
-#include "serve/store/store.h"
+#include "serve/store/state-file.h"
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ int state_read(
 	const char *folder, struct gateway_override **ret_list, size_t *ret_n, struct weir_err *err)
 {
 	struct gateway_state s = {0};
-	int rc = store_load(folder, NAME, "overrides", read_overrides, &s, err);
+	int rc = state_file_load(folder, NAME, "overrides", read_overrides, &s, err);
 
 	if (rc < 0)
 		return rc;
@@ -116,5 +116,5 @@ static json_t *make(const struct gateway_override *list, size_t n)
 int state_write(
 	const char *folder, const struct gateway_override *list, size_t n, struct weir_err *err)
 {
-	return store_save(folder, NAME, "overrides", make(list, n), err);
+	return state_file_save(folder, NAME, "overrides", make(list, n), err);
 }

@@ -3,7 +3,7 @@
  * state: the overrides of `weir set`, kept across a restart.
  *
  * They are in FOLDER/set.json: {"set": [{"key": "prod/db.max", "value": "5k iops"}, …]}, written and read as
- * serve/store/store.h says.
+ * serve/store/state-file.h says.
  */
 #pragma once
 

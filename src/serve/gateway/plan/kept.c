@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "serve/gateway/plan/kept.h"
 #include "base/no-memory.h"
-#include "serve/store/store.h"
+#include "serve/store/state-file.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -20,7 +20,7 @@ int plan_kept_write(
 
 	if (len < 0)
 		return no_memory(err);
-	rc = store_write(folder, name, "the plan", all, (size_t)len, err);
+	rc = state_file_write(folder, name, "the plan", all, (size_t)len, err);
 	free(all);
 	return rc;
 }
@@ -82,7 +82,7 @@ int plan_kept_read(const char *folder, const char *name, uint64_t *ret_number,
 	struct gateway_plan **ret_plan, struct weir_err *err)
 {
 	struct reading r = {0};
-	int rc = store_load(folder, name, "plan", read_root, &r, err);
+	int rc = state_file_load(folder, name, "plan", read_root, &r, err);
 
 	if (rc < 0)
 		return rc;

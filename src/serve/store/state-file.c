@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store: the files are small and changes rare: the caller waits for the disk. */
+/* state-file: the files are small and changes rare: the caller waits for the disk. */
 #include "base/no-memory.h"
 #include "serve/loop/log.h"
-#include "serve/store/store.h"
+#include "serve/store/state-file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -37,7 +37,7 @@ static int write_new(int dir, const char *name, const char *text, size_t len)
 	return rc;
 }
 
-int store_put(const char *folder, const char *name, const char *text, size_t len)
+int state_file_put(const char *folder, const char *name, const char *text, size_t len)
 {
 	char new[NAME_MAX + 1];
 	int dir, rc;
@@ -58,7 +58,7 @@ int store_put(const char *folder, const char *name, const char *text, size_t len
 	return rc;
 }
 
-void store_check(const char *folder)
+void state_file_check(const char *folder)
 {
 	if ((mkdir(folder, 0700) < 0 && errno != EEXIST) ||
 		faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0)
@@ -66,7 +66,7 @@ void store_check(const char *folder)
 			strerror(errno), NULL);
 }
 
-void store_aside(const char *folder, const char *name, const char *why)
+void state_file_aside(const char *folder, const char *name, const char *why)
 {
 	char from[PATH_MAX], to[PATH_MAX];
 	const char *now = "left where it is";
@@ -79,7 +79,7 @@ void store_aside(const char *folder, const char *name, const char *why)
 		"now", now, NULL);
 }
 
-int store_open(const char *folder, const char *name)
+int state_file_open(const char *folder, const char *name)
 {
 	int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int fd = dir < 0 ? -1 : openat(dir, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -100,7 +100,7 @@ int store_open(const char *folder, const char *name)
 }
 
 static int load_from(const char *folder, const char *name, int fd, const char *what,
-	store_reader *reader, void *arg)
+	state_file_reader *reader, void *arg)
 {
 	json_error_t fault = {.text = ""};
 	json_t *root = json_loadfd(fd, JSON_REJECT_DUPLICATES, &fault);
@@ -109,17 +109,17 @@ static int load_from(const char *folder, const char *name, int fd, const char *w
 	if (rc == -EINVAL) {
 		if (root)
 			snprintf(fault.text, sizeof(fault.text), "not a list of %s", what);
-		store_aside(folder, name, fault.text);
+		state_file_aside(folder, name, fault.text);
 		rc = 0;
 	}
 	json_decref(root);
 	return rc;
 }
 
-int store_load(const char *folder, const char *name, const char *what, store_reader *reader,
-	void *arg, struct weir_err *err)
+int state_file_load(const char *folder, const char *name, const char *what,
+	state_file_reader *reader, void *arg, struct weir_err *err)
 {
-	int fd = store_open(folder, name), rc = 0;
+	int fd = state_file_open(folder, name), rc = 0;
 
 	if (fd >= 0) {
 		rc = load_from(folder, name, fd, what, reader, arg);
@@ -128,10 +128,10 @@ int store_load(const char *folder, const char *name, const char *what, store_rea
 	return rc < 0 ? no_memory(err) : 0;
 }
 
-int store_write(const char *folder, const char *name, const char *what, const char *text,
+int state_file_write(const char *folder, const char *name, const char *what, const char *text,
 	size_t len, struct weir_err *err)
 {
-	int rc = store_put(folder, name, text, len);
+	int rc = state_file_put(folder, name, text, len);
 
 	if (rc < 0) /* -ENOENT would suggest a missing key */
 		return weir_err_set(
@@ -139,7 +139,7 @@ int store_write(const char *folder, const char *name, const char *what, const ch
 	return 0;
 }
 
-int store_save(const char *folder, const char *name, const char *what, struct json_t *root,
+int state_file_save(const char *folder, const char *name, const char *what, struct json_t *root,
 	struct weir_err *err)
 {
 	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
@@ -148,7 +148,7 @@ int store_save(const char *folder, const char *name, const char *what, struct js
 	json_decref(root);
 	if (!text)
 		return no_memory(err);
-	rc = store_write(folder, name, what, text, strlen(text), err);
+	rc = state_file_write(folder, name, what, text, strlen(text), err);
 	free(text);
 	return rc;
 }
