@@ -29,7 +29,7 @@ while [ ! -e /tmp/stop ]; do
         exit 1
     }
     i=$((i + 1))
-    echo $i >/tmp/$1.n
+    echo $i >/tmp/$1.n.new && mv /tmp/$1.n.new /tmp/$1.n
 done
 """
 
