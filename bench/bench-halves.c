@@ -8,6 +8,7 @@
  *         With `quarters` the first halves alone are halved again: on these the planner's constants were chosen.
  */
 #include "base/array.h"
+#include "base/no-memory.h"
 #include "base/rng.h"
 #include "bench/bench.h"
 #include "plan/planning.h"
@@ -138,7 +139,7 @@ static int read_half(void *arg, enum planning_file kind, const struct weir_tenan
 	*ret_len = h->len[s->half];
 	*ret_text = malloc(*ret_len + 1);
 	if (!*ret_text)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	memcpy(*ret_text, h->text[s->half], *ret_len + 1);
 	return 0;
 }
@@ -306,7 +307,7 @@ static const char *setting(const struct bench *b, const char *name, const char *
 	return otherwise;
 }
 
-static void put(struct bench *b, const char *key, double value)
+static void add_value(struct bench *b, const char *key, double value)
 {
 	struct bench_row *row = bench_add_value(b, key, "", value, NULL);
 
@@ -328,16 +329,16 @@ static int ask_all(struct bench *b, const struct bench_halves *r, struct weir_er
 		rc = ask(r, &questions[i], orders, &a, err);
 		if (rc < 0 || a.by_bound == 0)
 			break;
-		put(b, questions[i].key, (double)a.by_replay / a.by_bound);
+		add_value(b, questions[i].key, (double)a.by_replay / a.by_bound);
 		all.by_bound += a.by_bound;
 		all.by_replay += a.by_replay;
 		all.bound_late += a.bound_late;
 		all.replay_late += a.replay_late;
 	}
-	put(b, "bound.tenants", all.by_bound);
-	put(b, "bound.late", all.bound_late);
-	put(b, "replay.tenants", all.by_replay);
-	put(b, "replay.late", all.replay_late);
+	add_value(b, "bound.tenants", all.by_bound);
+	add_value(b, "bound.late", all.bound_late);
+	add_value(b, "replay.tenants", all.by_replay);
+	add_value(b, "replay.late", all.replay_late);
 	return rc;
 }
 

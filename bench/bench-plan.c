@@ -7,6 +7,7 @@
  *         stage, and a little slack: such an order greedy finds. For the row of the search each stage has an order of its own,
  *         and the slack is 20 %. The frontier is that of a trace with bursts; the replay that of ten minutes of 64 tenants.
  */
+#include "base/no-memory.h"
 #include "base/rng.h"
 #include "bench/bench.h"
 #include "control/meister/bound.h"
@@ -338,7 +339,7 @@ static int read_made(void *arg, const char *from, const char *name, char **ret_t
 	struct rng r;
 
 	if (!f)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	rng_init(&r, 1, name);
 	fputs("# weir-trace 1\n", f);
 	for (int i = 0; i < REQUESTS; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* load-new: create and free a load: threads, jobs, connections, memory. */
 #include "load/load-impl.h"
+#include "base/no-memory.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,7 +170,7 @@ int load_new(const struct load_job *jobs, size_t n, const struct load_options *o
 	int e = -ENOMEM;
 
 	if (!l)
-		return weir_err_set(err, -ENOMEM, "no memory");
+		return no_memory(err);
 	if (o)
 		l->options = *o;
 	if (l->options.interval <= 0)

@@ -54,3 +54,21 @@ for path in sorted(p for top in ("src", "include") for p in (source / top).rglob
             bad = 1
 sys.exit(bad)
 END
+
+# ---- A name that says nothing without its file is no function's name in two files.
+python3 - "$WEIR_SOURCE" <<'END' || fail "names of functions that say nothing"
+import collections
+import pathlib
+import re
+import sys
+
+source = pathlib.Path(sys.argv[1])
+files = collections.defaultdict(set)
+for path in sorted(p for top in ("src", "bench") for p in (source / top).rglob("*.[ch]")):
+    for name in re.findall(r"^static\s[^;={}()]*?\b(run|take|look|put|go)\(", path.read_text(), re.M):
+        files[name].add(path.relative_to(source).as_posix())
+twice = {name: sorted(where) for name, where in files.items() if len(where) > 1}
+for name, where in twice.items():
+    print(f"{name}(): {', '.join(where)}")
+sys.exit(bool(twice))
+END

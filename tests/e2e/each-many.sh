@@ -72,10 +72,10 @@ assert len(all) == N + 2, len(all)
 assert all["vms"]["served"] == N and all["vms"]["clients"] == N, all["vms"]
 assert all["vms/others"]["clients"] == 0
 assert all["vms/vm-7"]["max"]["iops"] == 1000
-assert seconds < 3, seconds
+assert seconds < 1, seconds
 text, seconds = worst("/metrics")
 print(f"metrics: {seconds:.2f} s, {len(text)} bytes")
-assert seconds < 3, seconds
+assert seconds < 1, seconds
 begin = time.monotonic()
 extra = one(0)  # no change is needed for it
 print(f"one more client of a tenant that exists: {time.monotonic() - begin:.3f} s")

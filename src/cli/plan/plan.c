@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* plan: `weir plan`, priorities and token buckets that keep latency SLOs, and whether they will hold. */
 #include "cli/plan/plan.h"
+#include "base/no-memory.h"
 #include "cli/common/files.h"
 #include "cli/common/remote.h"
 #include "cli/plan/apply.h"
@@ -147,7 +148,7 @@ static int read_named(void *arg, enum planning_file kind, const struct weir_tena
 
 	if (asprintf(&path, "%.*s%s", name[0] != '/' && slash ? (int)(slash + 1 - at.file) : 0,
 		    at.file ? at.file : "", name) < 0)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	rc = kind == PLANNING_TRACE ? files_read_trace(path, ret_text, ret_len, err)
 				    : files_read(path, FILES_WRITTEN, ret_text, ret_len, err);
 	free(path);

@@ -65,7 +65,7 @@ static void on_ready(void *arg)
 		opts_fail(&verb_shape, "%s", err.text);
 }
 
-static int run(char *path, struct shaper_options *o, int level, const char *const *values)
+static int run_shaper(char *path, struct shaper_options *o, int level, const char *const *values)
 {
 	struct running running = {values[PIDFILE], 0};
 	struct weir_policy *p;
@@ -99,7 +99,7 @@ static int run_main(char *path, struct shaper_options *o, const char *const *val
 	o->api = api.words;
 	o->n_api = api.n;
 	if (status < 0)
-		status = run(path, o, level, values);
+		status = run_shaper(path, o, level, values);
 	stay_list_free(&api);
 	return status;
 }

@@ -5,6 +5,7 @@
  * A stage is the storage, in device time, each direction of a link, in bytes, or, if neither is given, in requests.
  */
 #include "cli/trace/rows.h"
+#include "base/no-memory.h"
 #include "cli/common/files.h"
 #include "cli/view/out.h"
 #include "cli/view/table.h"
@@ -357,7 +358,7 @@ static int draw(const struct analysis *a, const char *dir, size_t row, size_t i,
 		.log_y = true,
 		.lines = lines,
 		.n_lines = 2};
-	int rc = all ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+	int rc = all ? 0 : no_memory(err);
 
 	if (rc == 0) {
 		put_points(s, r->frontier.pairs, r->frontier.n, all);

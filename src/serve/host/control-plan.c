@@ -249,7 +249,7 @@ static void answer_all(struct control *l)
 }
 
 /* Take the plan's text, malloc'ed; NULL: none. */
-static void take(struct control *l, const struct plan_kept *k, char *text)
+static void set_plan(struct control *l, const struct plan_kept *k, char *text)
 {
 	free(l->plan.text);
 	l->plan.number = k->number;
@@ -317,7 +317,8 @@ static struct control_asking *asking_new(struct http_request *q)
 }
 
 /* Put a plan in force; text NULL: none. The reply is deferred first: a plan that is kept is in force. */
-static void put(struct control *l, struct http_request *q, struct http_reply *ret, char *text)
+static void put_in_force(
+	struct control *l, struct http_request *q, struct http_reply *ret, char *text)
 {
 	struct control_asking *a = asking_new(q);
 	struct http_reply reply = {0};
@@ -339,7 +340,7 @@ static void put(struct control *l, struct http_request *q, struct http_reply *re
 		free(a);
 		return;
 	}
-	take(l, &k, text);
+	set_plan(l, &k, text);
 	a->number = l->plan.number;
 	a->since = loop_clock();
 	a->next = l->plan.asking;
@@ -361,7 +362,7 @@ static void put_plan(struct control *l, struct http_request *q, struct http_repl
 	if (rc < 0)
 		http_json_fail(ret, rc == -ENOMEM ? 500 : 400, err.text);
 	else
-		put(l, q, ret, text);
+		put_in_force(l, q, ret, text);
 }
 
 static void delete_plan(struct control *l, struct http_request *q, struct http_reply *ret)
@@ -371,7 +372,7 @@ static void delete_plan(struct control *l, struct http_request *q, struct http_r
 	else if (!l->said_start)
 		http_json_fail(ret, 409, "this controller does not grant: ask the one that does");
 	else
-		put(l, q, ret, NULL);
+		put_in_force(l, q, ret, NULL);
 }
 
 static void get_plan(struct control *l, struct http_request *q, struct http_reply *ret)
@@ -444,7 +445,7 @@ int control_plan_start(struct control *l, struct weir_err *err)
 		rc = no_memory(err);
 	if (rc == 0 && k.number) {
 		k.applied = plan ? plan->applied : 0;
-		take(l, &k, text);
+		set_plan(l, &k, text);
 	} else {
 		free(text);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "serve/shape/device.h"
+#include "base/no-memory.h"
 #include "serve/shape/former.h"
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -143,7 +144,7 @@ int device_share(struct device *d, struct tc *t, const struct tree *tree, const 
 {
 	struct tree_link l = link_of(d, tree);
 	uint32_t *next = calloc(tree->n, sizeof(*next));
-	int r = next ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+	int r = next ? 0 : no_memory(err);
 
 	if (next)
 		tree_quanta(tree, l.segment, share, next);
@@ -266,7 +267,7 @@ static int drop_moved(struct device *d, struct tc *t, const struct tree *tree, s
 	int r;
 
 	if (!moved)
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	find_moved(d, tree, moved);
 	for (uint32_t m = 0; m < 0x10000; m++)
 		kept[m] = !moved[m];
@@ -286,7 +287,7 @@ static int device_classes(
 
 	if (!kept || full_quanta(d, tree) < 0) {
 		free(kept);
-		return weir_err_set(err, -ENOMEM, "out of memory");
+		return no_memory(err);
 	}
 	tree_link_class(tree, &l, &c);
 	r = put_class(d, t, &c, false, err);

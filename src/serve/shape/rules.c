@@ -53,7 +53,7 @@ static int sort_rules(struct rules *r, const struct weir_policy *p, const uint16
 
 /* ---- sets */
 
-static void put(struct shape_set *s, size_t rule)
+static void set_add(struct shape_set *s, size_t rule)
 {
 	s->bits[rule / 64] |= 1ull << rule % 64;
 }
@@ -103,7 +103,7 @@ static int make_any(struct rules *r)
 
 		for (size_t i = 0; i < r->n; i++)
 			if (!states(r->match[i], f))
-				put(&s, i);
+				set_add(&s, i);
 		number = number_of(r, &s);
 		if (number < 0)
 			return number;
@@ -129,7 +129,7 @@ static int make_ports(struct rules *r)
 			for (size_t i = 0; i < r->n; i++)
 				if (r->match[i]->port && port >= r->match[i]->port &&
 					port <= r->match[i]->port_last)
-					put(&s, i);
+					set_add(&s, i);
 			number = number_of(r, &s);
 		}
 		r->port[port] = (uint16_t)number;
@@ -146,7 +146,7 @@ static int make_dscps(struct rules *r)
 
 		for (size_t i = 0; i < r->n; i++)
 			if (r->match[i]->dscp == d)
-				put(&s, i);
+				set_add(&s, i);
 		number = number_of(r, &s);
 		if (number < 0)
 			return number;
@@ -200,7 +200,7 @@ static int make_blocks(struct rules *r)
 		for (size_t i = 0; i < r->n; i++)
 			if (r->match[i]->address) {
 				if (all[k].bits <= all[b].bits && in_block(&all[k], all[b].address))
-					put(&s, i);
+					set_add(&s, i);
 				k++;
 			}
 		number = number_of(r, &s);
@@ -251,7 +251,7 @@ int rules_cgroup(struct rules *r, uint32_t above, const char *path)
 
 	for (size_t i = 0; i < r->n; i++)
 		if (r->match[i]->cgroup && policy_pattern_fits(r->match[i]->cgroup, path)) {
-			put(&s, i);
+			set_add(&s, i);
 			fits = r->seen[i] = true;
 		}
 	return fits ? number_of(r, &s) : (int)above;
@@ -263,7 +263,7 @@ int rules_interface(struct rules *r, const char *name)
 
 	for (size_t i = 0; i < r->n; i++)
 		if (r->match[i]->interface && policy_pattern_fits(r->match[i]->interface, name)) {
-			put(&s, i);
+			set_add(&s, i);
 			r->seen[i] = true;
 		}
 	return number_of(r, &s);

@@ -365,7 +365,7 @@ int experiment_plot(const struct experiment *e, const struct experiment_result *
 	int code = 0;
 
 	if (!lines || !own)
-		code = weir_err_set(&why, -ENOMEM, "out of memory");
+		code = no_memory(&why);
 	for (size_t i = 0; code == 0 && i < p->n_lines; i++)
 		code = line_points(&p->lines[i], &r->scope, &lines[i], &own[i], &why);
 	if (code == 0)

@@ -115,7 +115,7 @@ static int network_new(const struct sim_network_config *config, weir_time durati
 	return r;
 }
 
-static int run(struct sim_network *n, const struct sim_options *o)
+static int run_events(struct sim_network *n, const struct sim_options *o)
 {
 	const struct heap_item *first;
 
@@ -142,7 +142,7 @@ int sim_network_run(const struct sim_network_config *config, weir_time duration,
 
 	if (r)
 		return weir_err_set(err, r, "network: %s", strerror(-r));
-	r = run(n, options);
+	r = run_events(n, options);
 	if (r == 0)
 		r = net_report_end(n);
 	if (r == 0) {
