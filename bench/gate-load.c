@@ -16,11 +16,12 @@
 #define DIRT_PART  (GATE_LOAD_LATER << 12) /* a payload of 4 KiB per request */
 #define DIRT_LINE  64
 
-/* ---- the floor */
+/* ---- the floor: it takes a pointer to its own structure in place of a gate's */
 
-static int fifo_submit(void *object, weir_time now, struct weir_req *const *reqs, size_t n)
+static int fifo_submit(
+	struct weir_gate *object, weir_time now, struct weir_req *const *reqs, size_t n)
 {
-	struct gate_load_fifo *f = object;
+	struct gate_load_fifo *f = (void *)object;
 
 	for (size_t i = 0; i < n; i++) {
 		reqs[i]->submitted = now;
@@ -31,9 +32,9 @@ static int fifo_submit(void *object, weir_time now, struct weir_req *const *reqs
 	return 0;
 }
 
-static size_t fifo_next(void *object, weir_time now, struct weir_req **ret, size_t max)
+static size_t fifo_next(struct weir_gate *object, weir_time now, struct weir_req **ret, size_t max)
 {
-	struct gate_load_fifo *f = object;
+	struct gate_load_fifo *f = (void *)object;
 	size_t n = 0;
 
 	while (n < max && f->head) {
@@ -48,24 +49,10 @@ static size_t fifo_next(void *object, weir_time now, struct weir_req **ret, size
 	return n;
 }
 
-static void fifo_done(void *object, weir_time now, struct weir_req *const *reqs, size_t n)
+static void fifo_done(
+	struct weir_gate *object, weir_time now, struct weir_req *const *reqs, size_t n)
 {
-	((struct gate_load_fifo *)object)->served += n;
-}
-
-/* ---- the gate through the same interface */
-
-static int gate_submit(void *g, weir_time now, struct weir_req *const *reqs, size_t n)
-{
-	return weir_gate_submit(g, now, reqs, n);
-}
-static size_t gate_next(void *g, weir_time now, struct weir_req **ret, size_t max)
-{
-	return weir_gate_next(g, now, ret, max);
-}
-static void gate_done(void *g, weir_time now, struct weir_req *const *reqs, size_t n)
-{
-	weir_gate_done(g, now, reqs, n);
+	((struct gate_load_fifo *)(void *)object)->served += n;
 }
 
 /* ---- set-up */
@@ -172,7 +159,8 @@ static int gate_load_gate(struct gate_load *l, uint32_t idle)
 	}
 	for (uint32_t i = 0; !r && i < l->tenants; i++)
 		r = gate_load_knobs(l, i);
-	l->target = (struct gate_load_target){gate_submit, gate_next, gate_done, l->gate};
+	l->target = (struct gate_load_target){
+		weir_gate_submit, weir_gate_next, weir_gate_done, l->gate};
 	return r;
 }
 
@@ -261,7 +249,8 @@ int gate_load_new(uint32_t tenants, unsigned features, uint32_t idle, struct gat
 	l->features = features;
 	if (features & GATE_LOAD_FLOOR) {
 		l->fifo.tail = &l->fifo.head;
-		l->target = (struct gate_load_target){fifo_submit, fifo_next, fifo_done, &l->fifo};
+		l->target = (struct gate_load_target){
+			fifo_submit, fifo_next, fifo_done, (struct weir_gate *)(void *)&l->fifo};
 	} else {
 		r = gate_load_gate(l, idle);
 	}

@@ -49,12 +49,13 @@ enum gate_load_features {
 	GATE_LOAD_TIME = 8192,    /* profile buckets in device time, not in requests */
 };
 
-/* The interface to the gate or the FIFO. */
+/* The functions of the gate or the FIFO. Both are called directly through these pointers: the floor must neither be
+ * inlined nor be spared a call. */
 struct gate_load_target {
-	int (*submit)(void *, weir_time, struct weir_req *const *, size_t);
-	size_t (*next)(void *, weir_time, struct weir_req **, size_t);
-	void (*done)(void *, weir_time, struct weir_req *const *, size_t);
-	void *object;
+	int (*submit)(struct weir_gate *, weir_time, struct weir_req *const *, size_t);
+	size_t (*next)(struct weir_gate *, weir_time, struct weir_req **, size_t);
+	void (*done)(struct weir_gate *, weir_time, struct weir_req *const *, size_t);
+	struct weir_gate *object; /* the gate; or the FIFO, whose functions convert the pointer */
 };
 
 struct gate_load_fifo {
