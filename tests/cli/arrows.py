@@ -28,9 +28,9 @@ ARROWS = {  # room: the rooms that it may need
 SERVE = [
     {"loop"},
     {"back", "drive", "http", "show", "store"},
-    {"front", "gateway/plan", "peer"},
+    {"front", "gateway/plan", "page", "peer"},
     {"shape", "snapshot"},
-    {"resource"},
+    {"history", "resource"},
     {"gateway"},
     {"host"},
     {"api"},

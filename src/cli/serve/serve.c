@@ -224,6 +224,7 @@ static int start_api(const struct setup *s, struct gateway *g, const char *const
 		.token_file = values[TOKEN_FILE] ? values[TOKEN_FILE] : p->token,
 		.mode = s->api_mode,
 		.recordings = values[RECORDINGS] ? values[RECORDINGS] : p->recordings,
+		.state = values[STATE] ? values[STATE] : p->state,
 	};
 
 	*ret_api = NULL;

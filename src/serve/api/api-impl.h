@@ -32,6 +32,11 @@ struct api { /* the main thread's, but for `http` */
 	weir_time record_while;
 	bool recorded_set; /* the timer has ended a recording, and this is its result */
 	uint64_t recorded, dropped;
+	/* api-history.c */
+	struct history *history;
+	struct loop_timer history_due;
+	bool history_looks;  /* a snapshot for it is being gathered */
+	bool history_full;   /* and the last one had no room for some tenants */
 	struct plans *plans; /* serve/host/plans.h; NULL: none was asked for */
 };
 
@@ -72,6 +77,13 @@ api_run api_get_volumes, api_get_volume, api_put_volume, api_patch_volume, api_d
 api_run api_get_record, api_post_record, api_delete_record;
 int api_record_start(struct api *a, const char *folder); /* 0 or -ENOMEM */
 void api_record_stop(struct api *a);
+
+/* ---- api-history.c */
+
+api_run api_get_history;
+int api_history_start(
+	struct api *a, const char *folder); /* folder NULL: in memory only. 0 or -ENOMEM */
+void api_history_stop(struct api *a);
 
 /* ---- api-plan.c */
 

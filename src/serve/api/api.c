@@ -8,6 +8,7 @@
 #include "base/no-memory.h"
 #include "serve/api/api-impl.h"
 #include "serve/gateway/ledger.h"
+#include "serve/page/page.h"
 #include "serve/snapshot/version.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -262,6 +263,7 @@ static const struct route {
 	{"GET", "/v1/status", false, api_get_status,
 		KEYS("tenant", "active", "limit", "after", "histograms", "brief")},
 	{"GET", "/v1/clients", false, api_get_clients, KEYS("tenant")},
+	{"GET", "/v1/history", false, api_get_history, KEYS("tenant", "resource", "span")},
 	{"GET", "/v1/ledger", false, get_ledger, NO_KEYS},
 	{"GET", "/v1/policy", false, api_get_policy, KEYS("show")},
 	{"PUT", "/v1/policy", false, put_policy, KEYS("keep", "dry", "name", "tenants")},
@@ -410,6 +412,7 @@ static int start_default(struct api *a, struct http_config *c, struct weir_err *
 static void api_free(struct api *a)
 {
 	api_record_stop(a);
+	api_history_stop(a);
 	http_free(a->http);
 	if (a->loop)
 		loop_free(a->loop);
@@ -425,11 +428,14 @@ static int start_api(struct api *a, const struct api_options *o, struct weir_err
 		.token_file = o->token_file,
 		.mode = o->mode,
 		.crowd = &a->crowd,
+		.files = page_files,
+		.n_files = page_n_files,
 		.handler = api_handle,
 		.arg = a};
 	int r = 0;
 
-	if (api_record_start(a, o->recordings) < 0 || loop_new(&a->loop) < 0)
+	if (api_record_start(a, o->recordings) < 0 || api_history_start(a, o->state) < 0 ||
+		loop_new(&a->loop) < 0)
 		return no_memory(err);
 	if (o->n_addresses || o->n_sockets)
 		r = http_new(a->loop, &c, &a->http, err);

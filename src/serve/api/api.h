@@ -7,6 +7,7 @@
  *   api-call.c    the HTTP thread, and the main thread
  *   api-look.c    answers that are gathered first and then sent piece by piece
  *   api-record.c  recordings
+ *   api-history.c the past
  *   api-status.c  measurements as JSON; api-resource.c: those of resources
  *   metrics.c     measurements for Prometheus
  */
@@ -29,6 +30,7 @@ struct api_options {                  /* zero: the default */
 	const char *token_file;
 	mode_t mode;            /* of unix sockets; 0: 0660 */
 	const char *recordings; /* folder; NULL: nothing can be recorded */
+	const char *state;      /* folder for the history; NULL: a restart loses it */
 };
 /* Start the API after gateway_new, before gateway_run; main thread. Without addresses and sockets
  * it listens at http_socket; if that is not available (e.g. in use by another gateway) and nothing

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control-api: what a controller can be asked; weir-api(7), "THE CONTROLLER". It can be told nothing but a plan. */
+#include "serve/page/page.h"
 #include "serve/http/json.h"
 #include "serve/host/control-impl.h"
 #include "serve/show/metrics-text.h"
@@ -205,6 +206,8 @@ int control_api_start(struct control *l, struct weir_err *err)
 	struct http_config c = {.addresses = l->options.n_api ? l->options.api : p->api,
 		.n_addresses = l->options.n_api ? l->options.n_api : p->n_api,
 		.token_file = l->options.token_file ? l->options.token_file : p->token,
+		.files = page_files,
+		.n_files = page_n_files,
 		.handler = handle,
 		.arg = l};
 

@@ -392,6 +392,8 @@ int http_new(
 	h->handler = c->handler;
 	h->arg = c->arg;
 	h->crowd = c->crowd;
+	h->files = c->files;
+	h->n_files = c->n_files;
 	r = open_all(h, c, err);
 	if (r < 0) {
 		http_free(h);

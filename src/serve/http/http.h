@@ -3,8 +3,8 @@
  * http: a small HTTP server on a loop, by libmicrohttpd; it has no thread of its own.
  *
  * Listens on unix sockets, where the file's mode controls access, and on TCP, where every request
- * except GET /healthz needs the token ("Authorization: Bearer TOKEN"). One handler answers all
- * requests, on the loop's thread: at once, later, or piece by piece, so that no request blocks the
+ * except GET /healthz and of files needs the token ("Authorization: Bearer TOKEN"). One handler answers all
+ * other requests, on the loop's thread: at once, later, or piece by piece, so that no request blocks the
  * loop. Bodies, connections and times are bounded: a client cannot exhaust memory or connections.
  */
 #pragma once
@@ -61,6 +61,13 @@ void http_answer(struct http_later *l, struct http_reply *r); /* frees l; on the
 
 typedef void http_handler(void *arg, struct http_request *q, struct http_reply *ret);
 
+/* A file of a page for browsers. Anyone may read it, without the token: it must hold no data. */
+struct http_file {
+	const char *path, *type;
+	const void *text, *packed; /* as it is, and by gzip */
+	size_t length, n_packed;
+};
+
 struct http_config {
 	const char *const *addresses; /* in the syntax of stream_listen */
 	size_t n_addresses;
@@ -71,6 +78,9 @@ struct http_config {
 	/* Replies that wait for others to be sent: while there are any, a client that reads nothing of a
 	 * long one for 2 s is disconnected, sooner if many wait. NULL: never. */
 	const atomic_uint *crowd;
+	const struct http_file
+		*files; /* static; GET and HEAD of their paths do not reach the handler */
+	size_t n_files;
 	http_handler *handler;
 	void *arg;
 };

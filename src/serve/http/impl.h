@@ -41,6 +41,8 @@ struct http {
 	bool ending; /* requests are refused, since replies cannot be deferred any more */
 	bool paused; /* accepting is paused until the timer: no file descriptors left */
 	char token[HTTP_TOKEN_MAX + 1];
+	const struct http_file *files;
+	size_t n_files;
 	http_handler *handler;
 	void *arg;
 };

@@ -223,6 +223,50 @@ static enum MHD_Result send_refusal(struct MHD_Connection *c, unsigned status, c
 	return send_reply(c, NULL, &r, close);
 }
 
+/* ---- files */
+
+static const struct http_file *find_file(const struct http *h, const char *path, const char *method)
+{
+	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+		return NULL;
+	for (size_t i = 0; i < h->n_files; i++)
+		if (strcmp(h->files[i].path, path) == 0)
+			return &h->files[i];
+	return NULL;
+}
+
+/* The page may load its own files and ask its own server, nothing else, and no other page may frame it. */
+#define FILE_POLICY                                                                                \
+	"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "    \
+	"data:; "                                                                                  \
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+static enum MHD_Result send_file(struct MHD_Connection *c, const struct http_file *f)
+{
+	const char *accepts =
+		MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+	bool packed = accepts && strstr(accepts, "gzip");
+	struct MHD_Response *r = MHD_create_response_from_buffer(packed ? f->n_packed : f->length,
+		(void *)(uintptr_t)(packed ? f->packed : f->text), MHD_RESPMEM_PERSISTENT);
+	enum MHD_Result done;
+
+	if (!r)
+		return MHD_NO;
+	MHD_add_response_header(r, "Content-Type", f->type);
+	if (packed)
+		MHD_add_response_header(r, "Content-Encoding", "gzip");
+	MHD_add_response_header(r, "Vary", "Accept-Encoding");
+	MHD_add_response_header(r, "Cache-Control", "no-cache");
+	MHD_add_response_header(r, "Content-Security-Policy", FILE_POLICY);
+	MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+	done = MHD_queue_response(c, MHD_HTTP_OK, r);
+	MHD_destroy_response(r);
+	return done;
+}
+
+/* ---- lengths */
+
 struct lengths {
 	unsigned n;
 	const char *wrong; /* NULL: nothing is */
@@ -308,6 +352,7 @@ static enum MHD_Result begin_request(struct http *h, struct MHD_Connection *c, c
 	const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
 	bool health = strcmp(path, "/healthz") == 0 && strcmp(method, "GET") == 0;
 	bool knows = of && (!of->tcp || knows_token(h, c));
+	const struct http_file *file = find_file(h, path, method);
 	struct exchange *x;
 	const char *why;
 	unsigned refused;
@@ -321,6 +366,8 @@ static enum MHD_Result begin_request(struct http *h, struct MHD_Connection *c, c
 	refused = check_length(c, &why);
 	if (refused)
 		return send_refusal(c, refused, why);
+	if (file)
+		return send_file(c, file);
 	if (!knows && !health)
 		return send_refusal(c, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong\n");
 	if (length && strtoull(length, NULL, 10) > HTTP_BODY_MAX)

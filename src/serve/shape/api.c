@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* api: what a shaper can be asked: GET /v1/status, /metrics and /healthz. */
+#include "serve/page/page.h"
 #include "serve/shape/impl.h"
 #include "serve/http/json.h"
 #include "serve/show/metrics-text.h"
@@ -260,6 +261,8 @@ int shaper_api_start(struct shaper *s, struct weir_err *err)
 {
 	struct http_config c = {.addresses = s->options.api,
 		.n_addresses = s->options.n_api,
+		.files = page_files,
+		.n_files = page_n_files,
 		.handler = handle,
 		.arg = s};
 
