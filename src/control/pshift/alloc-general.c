@@ -61,8 +61,8 @@ struct general {
 /* Prefetch row and cells of an entry. */
 static inline void fetch(const struct general *g, const struct pshift_own *o)
 {
-	__builtin_prefetch(&g->rows[o[PSHIFT_AHEAD].i]);
-	__builtin_prefetch(&g->cells[o[PSHIFT_AHEAD].e]);
+	__builtin_prefetch(&g->rows[o[PSHIFT_PREFETCH].i]);
+	__builtin_prefetch(&g->cells[o[PSHIFT_PREFETCH].e]);
 }
 
 /* ---- rings */

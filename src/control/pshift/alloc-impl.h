@@ -75,14 +75,14 @@ struct pshift_flow {
 	bool general;
 };
 
-#define PSHIFT_AHEAD 8 /* rows of a list that are prefetched into the cache */
+#define PSHIFT_PREFETCH 8 /* rows of a list that are prefetched into the cache */
 
 /* Prefetch later rows of a list; they are not adjacent in memory. */
 static inline void pshift_fetch(
 	const struct pshift_flow *f, const uint32_t *list, size_t x, size_t n)
 {
-	uint32_t far = list[x + 2 * PSHIFT_AHEAD < n ? x + 2 * PSHIFT_AHEAD : x];
-	uint32_t i = list[x + PSHIFT_AHEAD < n ? x + PSHIFT_AHEAD : x];
+	uint32_t far = list[x + 2 * PSHIFT_PREFETCH < n ? x + 2 * PSHIFT_PREFETCH : x];
+	uint32_t i = list[x + PSHIFT_PREFETCH < n ? x + PSHIFT_PREFETCH : x];
 	uint32_t e = f->first[i], last = f->first[i + 1] - (f->first[i + 1] > e);
 
 	__builtin_prefetch(f->first + far);
@@ -97,7 +97,7 @@ static inline void pshift_fetch(
 struct pshift_own {
 	uint32_t e, i;
 };
-/* Sort entries by server, into PSHIFT_OF_FIRST and PSHIFT_OF; PSHIFT_AHEAD more, of no server,
+/* Sort entries by server, into PSHIFT_OF_FIRST and PSHIFT_OF; PSHIFT_PREFETCH more, of no server,
  * follow the last and may be read. 0 or -ENOMEM. */
 int pshift_by_server(struct pshift *p, const struct pshift_flow *f);
 

@@ -86,7 +86,7 @@ int pshift_by_server(struct pshift *p, const struct pshift_flow *f)
 {
 	size_t entries = f->first[f->buckets];
 	uint32_t *first = pshift_array(p, PSHIFT_OF_FIRST, f->servers + 2, sizeof(*first));
-	struct pshift_own *of = pshift_array(p, PSHIFT_OF, entries + PSHIFT_AHEAD, sizeof(*of));
+	struct pshift_own *of = pshift_array(p, PSHIFT_OF, entries + PSHIFT_PREFETCH, sizeof(*of));
 
 	if (!first || !of)
 		return -ENOMEM;
@@ -100,7 +100,7 @@ int pshift_by_server(struct pshift *p, const struct pshift_flow *f)
 		for (uint32_t e = f->first[i]; e < f->first[i + 1]; e++)
 			of[first[f->server[e] + 1]++] = (struct pshift_own){e, i};
 	}
-	memset(of + entries, 0, PSHIFT_AHEAD * sizeof(*of));
+	memset(of + entries, 0, PSHIFT_PREFETCH * sizeof(*of));
 	return 0;
 }
 
