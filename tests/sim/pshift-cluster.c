@@ -207,6 +207,25 @@ static void test_same_again(void)
 	metrics_free(c);
 }
 
+/* A controller is gone while half of the buckets move; the next one moves tokens away from servers that these crowd, late
+ * in a period. Buckets that stay, also large ones, which have most of their tokens yet to use, keep their reservations
+ * (pshift-exp5, `killed`). */
+static void test_takeover_late_in_a_period(void)
+{
+	struct metrics *m = fixture_run("duration: 25200ms\ncluster: {servers: 8, buckets: 200, "
+					"capacity: 1k iops, noise: 0.1, "
+					"period: 5s, slot: 5ms, settle: 7500ms, reserved: 0.8, "
+					"limit: 1.5, zipf: 0.5, demand: 1.5, "
+					"active: 4, arrivals: even, changes: 0.2, kill: [11s, "
+					"18s], skew: 0.5, stand_in: false%s}\n",
+		"", "", 2);
+
+	CHECK(fixture_get(m, "pshift.steady") > 250);
+	CHECK(fixture_get(m, "pshift.steady99") >= 0.995);
+	CHECK(fixture_get(m, "pshift.over") == 0);
+	metrics_free(m);
+}
+
 int main(void)
 {
 	RUN(test_the_map);
@@ -219,5 +238,6 @@ int main(void)
 	RUN(test_judge);
 	RUN(test_quiet);
 	RUN(test_same_again);
+	RUN(test_takeover_late_in_a_period);
 	return 0;
 }

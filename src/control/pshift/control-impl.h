@@ -85,8 +85,6 @@ struct pshift_share { /* a bucket */
 	uint64_t moved; /* the last period in which demand came to one of its servers, or left it */
 	/* the last period in which a server with a part of it was silent or started, or will not have its part back */
 	uint64_t ended;
-	uint64_t
-		missed; /* the last period in which it missed its reservation, although all its servers were there */
 };
 
 struct pshift_control { /* arrays of entries by place: in the order of buckets */

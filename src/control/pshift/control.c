@@ -205,24 +205,6 @@ static void open_round(struct pshift_control *c, weir_time now)
 	}
 }
 
-/* Mark buckets that missed their reservation in the period that ends, to a twelfth, while requests waited. */
-static void look_for_missed(struct pshift_control *c)
-{
-	for (size_t i = 0; i < c->n_buckets && !c->stale_order; i++) {
-		struct pshift_share *b = &c->buckets[i];
-		int64_t open = b->reservation - b->reservation / 12, queue = 0;
-
-		for (uint32_t p = c->first[i]; p < c->first[i + 1]; p++) {
-			const struct pshift_entry *e = &c->entries[c->place[p]];
-
-			open -= pshift_used(c, e, c->end);
-			queue += e->queue;
-		}
-		if (open > 0 && queue && pshift_has_limit(b) && !pshift_just_ended(c, b))
-			b->missed = c->period;
-	}
-}
-
 /* Begin a period: caps are the servers' entitlements. A round is due when the servers, which
  * measure at the same time, have reported; until then they have their entitlements. */
 static void turn(struct pshift_control *c)
@@ -230,7 +212,6 @@ static void turn(struct pshift_control *c)
 	c->news = c->end;
 	c->changed = c->turned = true;
 	open_round(c, c->end);
-	look_for_missed(c);
 	c->period++;
 	c->end += c->config.length;
 	pshift_lead_turn(c);

@@ -158,7 +158,7 @@ static void forget(struct pshift_control *c)
 
 		b->seen = 0;
 		b->waiting = false;
-		b->renewed = b->missed = 0;
+		b->renewed = 0;
 		b->lost = b->lost_next = b->unknown[0] = b->unknown[1] = 0;
 	}
 	ids_free(&c->pairs);

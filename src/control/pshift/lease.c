@@ -302,7 +302,7 @@ static double rate_of(const struct pshift_server *s, const struct pshift_spot *b
 	double length = (double)s->length, spread = length / (1 + 1.0 / PSHIFT_CATCH_UP);
 	double rate = (double)b->cap / fmax(fmin(spread, length - PSHIFT_AHEAD), PSHIFT_PACE);
 	bool moved = now - greater(b->moved, b->delayed) < s->length;
-	double early = fmax(left - length / (moved ? 8 : 32), PSHIFT_PACE);
+	double early = fmax(left - length / (moved ? 8 : PSHIFT_LATE), PSHIFT_PACE);
 
 	if ((b->makes_up && s->joined != s->period) || moved)
 		rate = fmax(rate, (double)(b->claim - b->used) / early);
@@ -328,15 +328,16 @@ static int64_t paced(
 	return all;
 }
 
-/* Return the R-tokens at the gate: the part of the open claim that is due now, and an eighth of a
- * period ahead. Otherwise a server whose capacity is all claimed would serve all in turn until the
- * small claims are met, and the largest alone at the end: a client that then thinks for a moment
+/* Return the R-tokens at the gate: the part of the open claim that is due now, and a little ahead, so that a late look
+ * or a short pause of the server loses none. Otherwise a server whose capacity is all claimed would serve all in turn
+ * until the small claims are met, and the largest alone at the end: a client that then thinks for a moment
  * loses its turn for good. Without limits looks are rare: then all of it. */
 static int64_t due_claim(const struct pshift_server *s, const struct pshift_spot *b, weir_time now)
 {
 	int64_t open = greater(0, b->claim - b->used), due;
 	int64_t has = s->state == LEASE_HELD ? b->r - b->borrowed : b->r; /* of its own */
-	weir_time later = s->end - now - s->length / 8;
+	weir_time head = lesser(s->length / 8, greater(s->length / PSHIFT_LATE, PSHIFT_HEAD));
+	weir_time later = s->end - now - head;
 
 	if (!s->limits || later <= 0)
 		return open;

@@ -179,6 +179,15 @@
 #define PSHIFT_HOLD  4 /* periods: enough to restart a controller */
 #define PSHIFT_GAP   2 /* periods: enough for a report from any server that answers */
 
+/* Interval of adding L-tokens while a bucket has a limit: a fifth of the longest wait that it may
+ * cause … */
+#define PSHIFT_PACE (5 * WEIR_MS)
+/* … and the gate holds the tokens of four of them, so that a late look delays no request: nearly as
+ * much as the hold bucket of a max (policy/knobs/install.c); PSHIFT_READY tokens at least. */
+#define PSHIFT_AHEAD (20 * WEIR_MS)
+/* A part of a period before its end by which claims are made up for. */
+#define PSHIFT_LATE 32
+
 /* The last bit of a controller's instance: it is a server that stands in. */
 static inline bool pshift_stands_in(uint64_t instance)
 {

@@ -5,13 +5,10 @@
 #include "control/ids.h"
 #include "control/pshift/server.h"
 
-/* Interval of adding L-tokens while a bucket has a limit: a fifth of the longest wait that it may
- * cause … */
-#define PSHIFT_PACE (5 * WEIR_MS)
-/* … and the gate holds the tokens of four of them, so that a late look delays no request: nearly as
- * much as the hold bucket of a max (policy/knobs/install.c), … */
-#define PSHIFT_AHEAD (20 * WEIR_MS)
-#define PSHIFT_READY 2 /* … and two at least, while the cap has them */
+#define PSHIFT_READY 2 /* tokens at the gate at least, while the cap has them: PSHIFT_AHEAD */
+/* R-tokens come this much before they are due, at least, and an eighth of a period at most: longer than a late look at a
+ * gate takes, and than demand that moves is told to all. With 50 ms, and periods of 1 s, pshift-exp4 misses. */
+#define PSHIFT_HEAD (125 * WEIR_MS)
 /* Tokens lost by a late look are added later, at this part of the rate: with the above, a second
  * has less than 1.05 times the max. */
 #define PSHIFT_CATCH_UP 40

@@ -13,16 +13,19 @@
  * DEMAND   (§III-D) What waits, and what arrived in the last interval, extrapolated to the period's end; of
  *          a closed loop (pshift.h) what the server can do. Capacity is the caller's estimate. Demand of a
  *          bucket with a limit that comes or leaves is measured at once: it would be held until then.
- * TOKENS   Of a bucket without a limit: R-tokens are granted as they come due, an eighth of a period ahead
- *          (where no bucket has a limit: at once). With a limit, R- and L-tokens together come in at the
+ * TOKENS   Of a bucket without a limit: R-tokens are granted as they come due, 1/32 of a period ahead and 125 ms
+ *          at least, an eighth at most (where no bucket has a limit: at once). If more came ahead, small claims would be served
+ *          first and large ones at the period's end: with an eighth, by a server whose capacity was all claimed, the
+ *          largest of 100 claims had a third of its part after 60 % of a period, and could then not be made up for at
+ *          another server. With a limit, R- and L-tokens together come in at the
  *          rate of its cap, spread over the period, and a gate holds what comes in in 20 ms, and 2 at least, so that a first
  *          request never waits for any of this. What was not used in time is lost, as with the max of
  *          a single gateway: over all servers, no second has more than 1.05 times the limit's part of it,
  *          and a request at each server: caps add up to no more than the limit at any time. A claim that would
- *          not be met at that rate comes in faster, if that stays within the limit's pace by the controller's
- *          count; beyond it if demand has moved between servers, or waited for its turn with tokens at the
- *          gate, or if the reservation was missed lately with all servers there: a second may then have what is
- *          left of the reservation besides. Not where tokens were with a server that ended, or while this one
+ *          not be met at that rate comes in faster, if by the controller's count all that make up for one stay within
+ *          the limit's pace beside the present service of the others; beyond it if demand has moved between servers, or
+ *          waited for its turn with tokens at the gate: a second may then have what is left of the reservation
+ *          besides. Not where tokens were with a server that ended, or while this one
  *          had only its static parts: a server that ends or starts lets no more pass in a second.
  * BORROW   HELD and STATIC: AdapTBF (control/lend/lend) over the entitlements, every 100 ms.
  *

@@ -5,6 +5,7 @@
 #include "control/pshift/control-impl.h"
 #include "base/lesser.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,34 +99,36 @@ void pshift_tell_bucket(struct pshift_control *c, size_t bucket)
 
 /* ---- messages */
 
-#define LATE                                                                                       \
-	32 /* part of a period before its end at which claims are made up for: rate_of() in lease.c */
-#define MISSED 8 /* periods */
+/* Return the rate, in tokens a ns, at which the server would serve the bucket if it made up for its claim in `left`, as
+ * rate_of() in lease.c does; no less than it does now. */
+static double projected(const struct pshift_control *c, const struct pshift_entry *e, double left)
+{
+	double used = (double)pshift_used(c, e, c->now);
+	double early = left - (double)c->config.length / PSHIFT_LATE;
+	double rate = ((double)e->claim - used) / fmax(early, PSHIFT_PACE);
 
-/* Return true if the open part of the reservation can be served in the rest of the period within the limit's pace. */
+	return fmax((double)e->serving / (double)WEIR_SEC,
+		fmin(rate, ((double)e->cap.told - used) / left));
+}
+
+/* Return true if claims can be made up for within the limit's pace, over all servers. */
 static bool keeps_pace(const struct pshift_control *c, const struct pshift_share *b)
 {
 	size_t bucket = (size_t)(b - c->buckets);
-	weir_time late = c->config.length / LATE;
-	double left = (double)(c->end - c->now - late);
-	int64_t open = b->reservation;
+	double left = fmax((double)(c->end - c->now - PSHIFT_AHEAD), PSHIFT_PACE), rate = 0;
 
-	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++) {
-		const struct pshift_entry *e = &c->entries[c->place[p]];
-
-		open -= e->period == c->period ? e->used : 0;
-	}
-	return (double)open <= (double)b->limit * left / (double)c->config.length;
+	for (uint32_t p = c->first[bucket]; p < c->first[bucket + 1]; p++)
+		rate += projected(c, &c->entries[c->place[p]], left);
+	return rate <= (double)b->limit / (double)c->config.length;
 }
 
-/* Return true if claims are made up for beyond the pace of caps: since demand has moved; or within the limit's pace, or
- * since the reservation was missed, unless tokens were with a server that ended. */
+/* Return true if claims are made up for beyond the pace of caps: since demand has moved; or within the limit's pace,
+ * unless tokens were with a server that ended. */
 static bool makes_up(const struct pshift_control *c, const struct pshift_share *b)
 {
-	bool moved = b->moved && c->period <= b->moved + 1,
-	     missed = b->missed && c->period <= b->missed + MISSED;
+	bool moved = b->moved && c->period <= b->moved + 1;
 
-	return moved || (!pshift_just_ended(c, b) && (missed || keeps_pace(c, b)));
+	return moved || (!pshift_just_ended(c, b) && keeps_pace(c, b));
 }
 
 static size_t collect(struct pshift_control *c, const struct pshift_member *s)

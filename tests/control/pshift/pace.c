@@ -281,6 +281,16 @@ static void restarts_where_most_is_reserved(void)
 	closely = false;
 }
 
+/* The same where most is reserved: claims of a bucket that missed its reservation are not made up for late in a period
+ * at more than the limit's pace. */
+static void late_claims(void)
+{
+	closely = true;
+	restarts_at(0x1d, 2022);
+	restarts_at(0x1c, 2158);
+	closely = false;
+}
+
 int main(void)
 {
 	printf("seed %llu\n", (unsigned long long)seed());
@@ -292,6 +302,7 @@ int main(void)
 	RUN(takeovers);
 	RUN(restarts);
 	RUN(late_grants);
+	RUN(late_claims);
 	RUN(restarts_where_most_is_reserved);
 	return 0;
 }
