@@ -119,6 +119,9 @@ POOL_HOT bool lane_enter(struct lane *l, const struct lane_home *h, struct lane_
 {
 	double each = weight * LANE_WEIGHT_ONE;
 
+	/* (First of all: lane_enter_frozen takes groups by number.) */
+	if (!plain && __builtin_expect(entry->without && !l->banked, 0))
+		lane_split(l);
 	if (!plain && __builtin_expect(lane_frozen(l, entry->without), 0))
 		lane_enter_frozen(l, entry, each);
 	else
@@ -131,8 +134,6 @@ POOL_HOT bool lane_enter(struct lane *l, const struct lane_home *h, struct lane_
 		l->owed += each * (double)ahead;
 		l->weight += (int64_t)each;
 	} else {
-		if (__builtin_expect(entry->without && !l->banked, 0))
-			lane_split(l);
 		lane_true_set(l, entry, tag);
 		l->owed += lane_frozen(l, entry->without) ? 0 : each * (double)ahead;
 		lane_weigh(l, entry->without, (int64_t)each, ahead);

@@ -664,6 +664,30 @@ static void a_frozen_child_moves_nothing(void)
 	}
 }
 
+/* The first child that lacks a kind begins to wait while its other kinds are not allowed, and was counted as ahead of
+ * V; another child is ahead as well. The lane's groups are known by number then, no longer by width. */
+static void the_first_bank_is_frozen(void)
+{
+	static struct model m;
+
+	start(&m, 4, false);
+	for (uint32_t i = 0; i < 3; i++)
+		join(&m, i, 300, 1);
+	serve(&m, 0, 300);
+	leave(&m, 0);
+	m.e[3].entry.tag = m.l.now + (UINT64_C(1) << 30);
+	m.e[3].entry.width = 31;
+	join(&m, 3, 300, 1);
+	lane_allow(&m.l, 1);
+	m.e[0].entry.without = 1;
+	join(&m, 0, 300, 1);
+	CHECK(m.l.banked);
+	CHECK(lane_first(&m.l, &m.h) != 0);
+	lane_allow(&m.l, LANE_KINDS);
+	leave(&m, 0);
+	lane_free(&m.l);
+}
+
 /* A run continues with a child whose kinds are no longer allowed: they are allowed then, so that
  * its weight counts. */
 static void a_frozen_child_is_served(void)
@@ -833,6 +857,7 @@ int main(int argc, char **argv)
 	RUN(leaves_in_advance);
 	RUN(leaves_a_bank);
 	RUN(a_frozen_child_moves_nothing);
+	RUN(the_first_bank_is_frozen);
 	RUN(a_frozen_child_is_served);
 	RUN(the_origin_of_sums);
 	RUN(served_alone);
