@@ -47,7 +47,8 @@
  *    them all, and R-tokens if there are any, else L-tokens if there is a limit. With several R-buckets it is enough
  *    if one holds enough, and all that count the request pay: together they guarantee the most that any of them
  *    does, not their sum.
- * 4. A bucket admits when its level ≥ min(cost, size), and may go negative. Hold and L-buckets are
+ * 4. A bucket admits when its level ≥ min(cost, size), and may go negative; a profile bucket when its level ≥ cost, so
+ *    that a request which costs more than the size of one never fits. Hold and L-buckets are
  *    charged as of the submit of the request, or as of when the one before it was charged if that is
  *    later, but as of 20 ms before its dispatch at the earliest: so a late call of weir_gate_next takes nothing from
  *    a tenant that waits, nor does a knob that is set meanwhile. Over any interval service ≤ r·(t + 20 ms) + b + one

@@ -9,10 +9,11 @@
 #define PROFILE_PAIRS 0
 #endif
 
-#define PROFILE_SLOW  (UINT64_C(1) << 31) /* rates: times a span of 32 bits it fits in 63 */
-#define PROFILE_EXACT (UINT64_C(1) << 16) /* least rate that may be rounded, by half of one */
-#define PROFILE_MOST  (INT64_C(1) << 30) /* units: the greatest size and cost, 32 bits with a sign */
-#define PROFILE_BITS  19                 /* BUCKET_UNIT is an odd number times 2 to this */
+#define PROFILE_SLOW    (UINT64_C(1) << 31) /* rates: times a span of 32 bits it fits in 63 */
+#define PROFILE_EXACT   (UINT64_C(1) << 16) /* least rate that may be rounded, by half of one */
+#define PROFILE_MOST    (INT64_C(1) << 30) /* units: the greatest size and cost, 32 bits with a sign */
+#define PROFILE_BELOW_0 (UINT64_C(1) << 63) /* the sign of a number */
+#define PROFILE_BITS    19                  /* BUCKET_UNIT is an odd number times 2 to this */
 
 /* Return true if profile_wait_alike and profile_pay_alike can be used. */
 static bool profile_is_alike(const struct profile *p)
@@ -62,11 +63,24 @@ static bool profile_can_be_narrow(const struct profile *p, const struct bucket *
 	return p->shift || bucket_narrow(&full);
 }
 
+/* Return the largest cost in range; of buckets of one unit: that ever fits, too. */
+static uint32_t profile_largest(const struct profile *p)
+{
+	int64_t most = profile_most(p->shift), size = most;
+
+	for (unsigned i = 0; i < p->n; i++) {
+		if (p->b[i].unit != p->b[0].unit)
+			return (uint32_t)most;
+		size = p->b[i].size < size ? p->b[i].size : size;
+	}
+	return (uint32_t)size;
+}
+
 void profile_round(struct profile *p)
 {
 	const bucket_parts one = (bucket_parts)1 << (p->shift = (uint8_t)profile_shift(p));
 
-	p->most = (uint32_t)profile_most(p->shift);
+	p->most = profile_largest(p);
 	for (unsigned i = 0; i < p->n; i++) {
 		struct bucket *b = &p->b[i];
 
@@ -81,7 +95,8 @@ void profile_round(struct profile *p)
 /* Return true if the bucket can be narrow now. */
 static bool profile_is_narrow(const struct profile *p, const struct bucket *b)
 {
-	return p->shift ? b->lack >= 0 && b->lack <= 3 * bucket_units(p->most) : bucket_narrow(b);
+	return p->shift ? b->lack >= 0 && b->lack <= 3 * bucket_units(profile_most(p->shift))
+			: bucket_narrow(b);
 }
 
 void profile_changed(struct profile *p)
@@ -118,7 +133,7 @@ POOL_HOT int64_t profile_parts(const struct profile *p, int64_t units)
 	return units * (int64_t)(BUCKET_UNIT >> PROFILE_BITS) << (PROFILE_BITS - p->shift);
 }
 
-/* Return the number of parts that bucket i lacks for a cost; none if that is not positive. */
+/* Return the number of parts that bucket i lacks for a cost, of at most its size; none if that is not positive. */
 POOL_HOT int64_t profile_missing(const struct profile *p, unsigned i, int64_t cost)
 {
 	int64_t slack = p->size[i] - cost;
@@ -148,8 +163,8 @@ static weir_time profile_wait_each(const struct profile *p, const struct weir_re
 
 #define PROFILE_NEAR 1e-6F /* relative: four roundings of a float are a quarter of that */
 
-/* Return how long after the stamp all buckets admit r, or -1 if its costs are out of range. The last bucket to admit
- * is found without a division or a branch, which would be mispredicted. */
+/* Return how long after the stamp all buckets admit r, or -1 if a cost is out of range or above a size. The last
+ * bucket to admit is found without a division or a branch, which would be mispredicted. */
 static weir_time profile_wait_narrow(struct profile *p, const struct weir_req *r)
 {
 	float last = 0, second = 0;
@@ -161,7 +176,7 @@ static weir_time profile_wait_narrow(struct profile *p, const struct weir_req *r
 		int64_t cost = limits_cost(r, p->unit[i]), m = profile_missing(p, i, cost);
 		float t = (float)m * p->per_rate[i], less = t < last ? t : last;
 
-		costs |= (uint64_t)(cost - 1);
+		costs |= (uint64_t)(cost - 1) | ((uint64_t)(p->size[i] - cost) & PROFILE_BELOW_0);
 		second = less > second ? less : second;
 		which = t > last ? i : which;
 		missing = t > last ? m : missing;
@@ -260,7 +275,11 @@ static weir_time profile_wait(const struct profile *p, const struct weir_req *r)
 	for (const struct bucket *b = p->b, *end = b + p->n; b < end; b++) {
 		int64_t cost = limits_cost(r, b->unit);
 
-		if (limits_counts(b, r) && !bucket_admits_after(b, cost, wait))
+		if (!limits_counts(b, r))
+			continue;
+		if (cost > b->size)
+			return WEIR_NEVER;
+		if (!bucket_admits_after(b, cost, wait))
 			wait = bucket_wait(b, cost);
 	}
 	return wait;

@@ -6,6 +6,9 @@
  * that time and no further, and charged as of it, so that a conforming request that waits for others loses nothing
  * of its profile, and no bucket overflows while it waits (law 4).
  *
+ * A request that costs more than the size of a bucket never fits, so that what fits keeps to the curve rate·t + size of
+ * each bucket.
+ *
  * Few tenants have profiles, so profiles are not part of the node.
  *
  * METHOD  Most profiles have up to four narrow buckets (bucket.h) that count everything. Then a request touches two
@@ -34,7 +37,8 @@ struct profile {
 	                              hint */
 	uint8_t shift;             /* of lack and rate; 0 if large buckets are not to be narrow */
 	bool wide;                 /* no level makes them narrow */
-	uint32_t most;             /* narrow: the largest cost in range, units */
+	uint32_t most;             /* narrow: the largest cost in range, units; of one unit: and no
+	                              size is less */
 	/* changed by knobs only */
 	_Alignas(POOL_LINE) uint64_t rate[PROFILE_FEW]; /* narrow: the buckets' >> shift */
 	uint32_t size[PROFILE_FEW];

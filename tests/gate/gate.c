@@ -229,6 +229,56 @@ static void knobs_are_all_or_nothing(void)
 	weir_gate_free(b.g);
 }
 
+/* What costs more than the size of a profile bucket never fits, full as the buckets may be: not of those that are read one by
+ * one, of several units, nor of those computed two at a time. It takes nothing from the next. */
+static void larger_than_a_profile(void)
+{
+	static const unsigned units[][2] = {
+		{WEIR_UNIT_BYTES, WEIR_UNIT_BYTES}, {WEIR_UNIT_BYTES, WEIR_UNIT_REQUESTS}};
+
+	for (int i = 0; i < 2; i++) {
+		struct bench b = bench_new((struct weir_gate_config){.window = 100});
+		weir_node n = leaf(&b, WEIR_ROOT, 1);
+		const struct weir_bucket_spec pairs[] = {
+			{.kind = WEIR_PROFILE, .unit = units[i][0], .rate = 1e6, .size = 4096},
+			{.kind = WEIR_PROFILE, .unit = units[i][1], .rate = 1e5, .size = 65536}};
+		const uint32_t bytes[] = {8192, 1 << 20, 4097, 4096};
+		struct weir_req *r;
+
+		buckets(&b, n, pairs, 2);
+		for (int k = 0; k < 4; k++) {
+			struct weir_req *next = submit(&b, n, bytes[k]);
+
+			r = pass(&b);
+			CHECK(r == next);
+			CHECK_INT(r->class_, k < 3 ? WEIR_CLASS_REST : WEIR_CLASS_PRIORITY);
+		}
+		weir_gate_free(b.g);
+	}
+}
+
+/* While such a request waits, nothing is due that would let it fit. */
+static void never_fits(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.window = 1});
+	weir_node n = leaf(&b, WEIR_ROOT, 1);
+	const struct weir_bucket_spec pair = {
+		.kind = WEIR_PROFILE, .unit = WEIR_UNIT_BYTES, .rate = 1e6, .size = 2};
+	struct weir_req *first, *large;
+
+	buckets(&b, n, &pair, 1);
+	first = submit(&b, n, 1);
+	large = submit(&b, n, 3);
+	CHECK(pass(&b) == first);
+	CHECK(!pass(&b));
+	CHECK_INT(weir_gate_wakeup(b.g, b.now), WEIR_NEVER);
+	b.now = WEIR_SEC;
+	finish(&b, first);
+	CHECK(pass(&b) == large);
+	CHECK_INT(large->class_, WEIR_CLASS_REST);
+	weir_gate_free(b.g);
+}
+
 /* A window that was full for no time has served nothing in it, even if requests complete at that
  * moment. */
 static void full_for_no_time(void)
@@ -519,6 +569,8 @@ int main(void)
 	RUN(credit_lets_the_idle_catch_up);
 	RUN(runs_of_near_requests);
 	RUN(knobs_are_all_or_nothing);
+	RUN(larger_than_a_profile);
+	RUN(never_fits);
 	RUN(served_while_it_was_full);
 	RUN(full_for_no_time);
 	RUN(raising_a_limit_takes_effect_at_once);

@@ -212,15 +212,21 @@ static bool ref_admits(const struct ref_node *n, enum weir_bucket_kind kind, boo
 
 /* Return when r began or begins to fit all profiles: not before it came, and not before the
  * previous request of this class fitted. While it waits for its turn after that, nothing is
- * lost. */
+ * lost. A request larger than a profile never fits. */
 static weir_time ref_fits(const struct ref_node *n, const struct weir_req *r)
 {
 	weir_time e = r->submitted > n->fitted ? r->submitted : n->fitted;
 
-	for (unsigned i = 0; i < n->n_buckets; i++)
-		if (n->b[i].spec.kind == WEIR_PROFILE && ref_counts(&n->b[i], r) &&
-			ref_bucket_due(&n->b[i], r) > e)
-			e = ref_bucket_due(&n->b[i], r);
+	for (unsigned i = 0; i < n->n_buckets; i++) {
+		const struct ref_bucket *b = &n->b[i];
+
+		if (b->spec.kind != WEIR_PROFILE || !ref_counts(b, r))
+			continue;
+		if (ref_cost(r, b->spec.unit) * REF_UNIT > b->size)
+			return WEIR_NEVER;
+		if (ref_bucket_due(b, r) > e)
+			e = ref_bucket_due(b, r);
+	}
 	return e;
 }
 

@@ -127,25 +127,15 @@ static void settle(struct meister_meter *m)
 	m->room = 0;
 }
 
-/* Return the first pair that does not hold a cost within the slack, or n. */
+/* Return the first pair that does not hold a cost within the slack, or never does, or n. */
 static unsigned broken(const struct meister_meter *m, double cost)
 {
 	unsigned i = 0;
 
-	while (i < m->n && m->level[i] + m->pairs[i].rate * m->slack >= cost)
+	while (i < m->n && cost <= m->pairs[i].size &&
+		m->level[i] + m->pairs[i].rate * m->slack >= cost)
 		i++;
 	return i;
-}
-
-/* Return true if the gate lets a request pass as one in profile: a bucket that is full admits any. */
-static bool passes(const struct meister_meter *m, double cost)
-{
-	unsigned i = 0;
-
-	while (i < m->n &&
-		m->level[i] + m->pairs[i].rate * m->slack >= least(cost, m->pairs[i].size))
-		i++;
-	return i == m->n;
 }
 
 static void note_broken(struct meister_meter *m, unsigned broke)
@@ -176,12 +166,11 @@ void meister_meter_add_slow(struct meister_meter *m, weir_time now, double cost)
 	}
 	broke = broken(m, cost);
 	count(m, cost);
-	if (broke < m->n)
+	if (broke < m->n) {
 		note_broken(m, broke);
-	else
-		m->in++;
-	if (broke < m->n && !passes(m, cost))
 		return;
+	}
+	m->in++;
 	m->room = m->n ? INFINITY : 0;
 	for (unsigned i = 0; i < m->n; i++) {
 		m->level[i] -= cost;

@@ -4,8 +4,7 @@
  *
  * LAW     A request is in profile if every bucket holds its cost, or will within `slack`; it then pays all of them. So the
  *         gate judges it, but as of its arrival, and the gate holds it to best effort for at most the slack. A request larger than a
- *         bucket is larger than any of the trace from which that was made: it is not in profile, and others' bounds do not count it. The
- *         gate lets it pass when the bucket is full, and then it pays here, too. A tenant is out of
+ *         bucket, and so than any of the trace from which that was made, is never in profile. A tenant is out of
  *         profile from the first request that is not in it until there was none for METER_CALM.
  *         Its real curve over a span T is the most work that came within T; the planned one is min(rate·(T + slack) + size) over the
  *         pairs. The excess is the largest ratio of both since it is out: over the time since the broken bucket was full, if
