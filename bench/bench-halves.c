@@ -5,7 +5,7 @@
  * METHOD  The first halves of the traces decide; the second halves pass the gates with the buckets and priorities that the first ones
  *         gave, and judge: a tenant is late if its replayed percentile is beyond its slo, whatever the reason. Tenants ask one after
  *         the other, in a random order. Only traces with ten requests beyond the percentile in each half take part.
- *         With `quarters` the first halves alone are halved again: on these the planner's constants were chosen.
+ *         `parts: 4, decides: 0, judges: 1` takes the first quarters and the second ones instead, and so on.
  */
 #include "base/array.h"
 #include "base/no-memory.h"
@@ -31,7 +31,7 @@ struct bench_halves {
 	struct halves *of;
 	size_t n, room;
 	double margin;
-	bool quarters;
+	unsigned parts, decides, judges; /* of each trace, in equal times */
 	struct parallel *pool;
 };
 
@@ -69,24 +69,28 @@ static void write_half(const struct trace *t, size_t from, size_t to, struct hal
 	fclose(f);
 }
 
-/* Halve a trace by time, or its first half. */
+/* Write one of the parts of a trace, which are equal in time. */
+static void write_part(const struct bench_halves *b, const struct trace *t, unsigned part,
+	struct halves *h, int half)
+{
+	weir_time begin = t->records[0].at, span = (t->records[t->n - 1].at - begin) / b->parts;
+	size_t from = 0, to;
+
+	while (from < t->n && t->records[from].at < begin + part * span)
+		from++;
+	for (to = from; to < t->n; to++)
+		if (part + 1 < b->parts && t->records[to].at >= begin + (part + 1) * span)
+			break;
+	write_half(t, from, to, h, half);
+}
+
 static int halve(struct bench_halves *b, const struct trace *t)
 {
-	weir_time begin = t->records[0].at,
-		  span = (t->records[t->n - 1].at - begin) / (b->quarters ? 4 : 2);
-	size_t at = 0, end = 0;
-
-	while (at < t->n && t->records[at].at < begin + span)
-		at++;
-	while (end < t->n && (!b->quarters || t->records[end].at < begin + 2 * span))
-		end++;
-	if (at == 0 || end == at)
-		return 0;
 	if (array_grow(&b->of, &b->room, b->n + 1) < 0)
 		return -ENOMEM;
 	b->of[b->n] = (struct halves){0};
-	write_half(t, 0, at, &b->of[b->n], 0);
-	write_half(t, at, end, &b->of[b->n++], 1);
+	write_part(b, t, b->decides, &b->of[b->n], 0);
+	write_part(b, t, b->judges, &b->of[b->n++], 1);
 	return 0;
 }
 
@@ -353,7 +357,9 @@ int bench_halves(struct bench *b, struct weir_err *err)
 	r.margin = atof(setting(b, "margin", "")) / 100;
 	if (!*setting(b, "margin", ""))
 		r.margin = PLAN_MARGIN;
-	r.quarters = strcmp(setting(b, "quarters", "false"), "true") == 0;
+	r.parts = (unsigned)atoi(setting(b, "parts", "2"));
+	r.decides = (unsigned)atoi(setting(b, "decides", "0"));
+	r.judges = (unsigned)atoi(setting(b, "judges", "1"));
 	rc = parallel_new(2, &r.pool);
 	if (rc == 0)
 		rc = read_folder(&r, setting(b, "traces", "."), err);
