@@ -21,7 +21,7 @@ END
 serve gate --api "unix:$here/api.sock" weir.yaml
 
 cat >drive.py <<'END'
-import http.client, json, socket, sys, time
+import http.client, json, os, socket, sys, time
 from concurrent.futures import ThreadPoolExecutor
 import nbdraw
 
@@ -55,9 +55,19 @@ def one(i):
     return s
 
 
+def cpu():
+    """Return the processor time of the gateway so far, in seconds."""
+    fields = open(f"/proc/{open('gate.pid').read().strip()}/stat").read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def worst(path):
-    """Return the text, and the shortest of three times: the machine may be busy."""
+    """Return the text, and the shortest of three times: the machine may be busy. The gateway itself works for at most 1 s."""
+    before = cpu()
     all = [ask(path) for _ in range(3)]
+    work = (cpu() - before) / 3
+    print(f"{path}: {work:.2f} s of the gateway's processor time")
+    assert work < 1, work
     return all[0][0], min(t for _, t in all)
 
 
@@ -72,10 +82,10 @@ assert len(all) == N + 2, len(all)
 assert all["vms"]["served"] == N and all["vms"]["clients"] == N, all["vms"]
 assert all["vms/others"]["clients"] == 0
 assert all["vms/vm-7"]["max"]["iops"] == 1000
-assert seconds < 1, seconds
+assert seconds < 3, seconds
 text, seconds = worst("/metrics")
 print(f"metrics: {seconds:.2f} s, {len(text)} bytes")
-assert seconds < 1, seconds
+assert seconds < 3, seconds
 begin = time.monotonic()
 extra = one(0)  # no change is needed for it
 print(f"one more client of a tenant that exists: {time.monotonic() - begin:.3f} s")
