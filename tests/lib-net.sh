@@ -36,12 +36,17 @@ net_up() # COMMAND...
 	namespace "$a"
 	namespace "$b"
 	ip link add v0 netns "$a" type veth peer name v0 netns "$b" 2>/dev/null || skip "the kernel has no veth"
+	net_link
+	net_mechanisms "$a"
+}
+
+net_link() # give the devices their addresses
+{
 	in_a ip addr add 10.9.0.1/24 dev v0
 	in_b ip addr add 10.9.0.2/24 dev v0
 	for ns in "$a" "$b"; do
 		ip -n "$ns" link set v0 up
 	done
-	net_mechanisms "$a"
 }
 
 rack_up() # N MBIT: machines with a link of so many Mbit/s each

@@ -14,6 +14,8 @@
 #define SHAPE_RULES 4096 /* as POLICY_NET_MATCHES */
 #define SHAPE_WORDS (SHAPE_RULES / 64)
 #define SHAPE_NODES 4000 /* services and their parents; number 0 is of packets without a service */
+#define SHAPE_SLOTS                                                                                \
+	4096 /* numbers of classes of nodes; more, so that those that are emptied need not be used again */
 
 enum shape_field {
 	SHAPE_CGROUP,
@@ -29,7 +31,7 @@ struct shape_set { /* of rules; its number is that of the element of the map `se
 	uint64_t bits[SHAPE_WORDS];
 };
 
-/* Minor numbers of classes of HTB: these and a node's number. */
+/* Minor numbers of classes of HTB: these and a node's slot. */
 #define SHAPE_MAJOR    0x5ee00000u
 #define SHAPE_DIRECT   0      /* packets that are never shaped */
 #define SHAPE_LINK     0x0001 /* all others */

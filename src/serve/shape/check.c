@@ -53,7 +53,6 @@ static void try_classifier(const struct tc_link *lo, struct probe *p)
 	struct rules *rules;
 	struct program *program;
 	struct weir_err err = {""};
-	bool made = false;
 
 	if (rules_new(&empty, &none, &rules) < 0) {
 		p->classifier = -ENOMEM;
@@ -63,7 +62,7 @@ static void try_classifier(const struct tc_link *lo, struct probe *p)
 		&(struct program_config){.rules = rules, .nodes = 1, .tag = 1}, &program, &err);
 	snprintf(p->why, sizeof(p->why), "%s", err.text);
 	if (p->classifier == 0) {
-		p->clsact = program_attach(program, lo->index, &made, &err);
+		p->clsact = program_attach(program, lo->index, &err);
 		program_free(program);
 	}
 	rules_free(rules);

@@ -3,6 +3,7 @@
 #include "base/no-memory.h"
 #include "serve/shape/former.h"
 #include <bpf/bpf.h>
+#include <linux/pkt_sched.h>
 #include <errno.h>
 #include <stdio.h>
 #include <math.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #define MINOR(id)   ((id)&0xffff)
+#define CLASSES     0x10000
 #define TCX_INGRESS 46 /* enum bpf_attach_type, since Linux 6.6 */
 #define TCX_EGRESS  47
 
@@ -101,16 +103,16 @@ static struct tree_link link_of(const struct device *d, const struct tree *tree)
 static int put_class(
 	struct device *d, struct tc *t, const struct tc_class *c, bool queue, struct weir_err *err)
 {
-	uint32_t minor = MINOR(c->id);
+	struct device_class *of = &d->classes[MINOR(c->id)];
 	int r = tc_class(t, &d->link, c, err);
 
 	if (r == 0) {
-		d->made[minor] = true;
-		d->above[minor] = MINOR(c->parent);
+		of->made = of->wanted = true;
+		of->above = MINOR(c->parent);
 	}
-	if (r == 0 && queue && !d->limited[minor]) {
+	if (r == 0 && queue && !of->limited) {
 		r = tc_class_queue(t, &d->link, c->id, tree_queue(c->ceil), err);
-		d->limited[minor] = r == 0;
+		of->limited = r == 0;
 	}
 	return r;
 }
@@ -171,16 +173,17 @@ int device_leaf(struct device *d, struct tc *t, const struct tree *tree, size_t 
 	tree_leaf_class(tree, &l, node, minor, rate, &c);
 	c.quantum = d->quanta[node];
 	if (resize)
-		d->limited[minor] = false;
+		d->classes[minor].limited = false;
 	return put_class(d, t, &c, true, err);
 }
 
 int device_leaf_gone(struct device *d, struct tc *t, uint16_t minor)
 {
-	int r = d->made[minor] ? tc_class_delete(t, &d->link, SHAPE_MAJOR | minor, NULL) : 0;
+	int r = d->classes[minor].made ? tc_class_delete(t, &d->link, SHAPE_MAJOR | minor, NULL)
+				       : 0;
 
 	if (r == 0 || r == -ENOENT)
-		d->made[minor] = d->limited[minor] = false;
+		d->classes[minor].made = d->classes[minor].limited = false;
 	return r == -ENOENT ? 0 : r;
 }
 
@@ -207,129 +210,168 @@ static int full_quanta(struct device *d, const struct tree *tree)
 void device_free(struct device *d)
 {
 	free(d->quanta);
+	free(d->classes);
 }
 
-/* Return true if a class is in this one. */
-static bool has_classes(const struct device *d, uint32_t minor)
+/* ---- classes that are there already */
+
+static void on_class(void *arg, const struct tc_class_state *c)
 {
-	for (uint32_t m = SHAPE_RUNTIME; m < 0x10000; m++)
-		if (d->made[m] && d->above[m] == minor)
-			return true;
-	return false;
+	struct device *d = arg;
+	struct device_class *of = &d->classes[MINOR(c->id)];
+
+	of->made = true;
+	of->limited = c->limited;
+	of->above = MINOR(c->parent);
+	of->queued = c->queued;
+	if (c->parent != TC_H_ROOT)
+		d->classes[MINOR(c->parent)].inner = true;
 }
 
-/* Delete the classes that `kept` does not have, those inside of others first. */
-static int drop_classes(struct device *d, struct tc *t, const bool *kept, struct weir_err *err)
+static int look_at_classes(struct device *d, struct tc *t, struct weir_err *err)
 {
-	bool more = true;
+	for (uint32_t m = 0; m < CLASSES; m++)
+		d->classes[m].made = d->classes[m].limited = d->classes[m].inner = false;
+	return device_held(t, &d->link) ? tc_classes(t, &d->link, on_class, d, err) : 0;
+}
+
+int device_look(struct device *d, struct tc *t, struct weir_err *err)
+{
+	int r = tc_link(t, d->name, &d->link, err);
+
+	if (r)
+		return r;
+	if (!d->classes && !(d->classes = calloc(CLASSES, sizeof(*d->classes))))
+		return no_memory(err);
+	return look_at_classes(d, t, err);
+}
+
+enum tree_slot device_slot(const struct device *d, uint16_t slot, uint16_t above, bool leaf)
+{
+	static const uint32_t bases[] = {SHAPE_STATIC, SHAPE_RUNTIME};
+	const struct device_class *inside = &d->classes[SHAPE_DEFAULT + slot];
+	bool made = inside->made;
+
+	if (!leaf && inside->made)
+		return TREE_MOVES;
+	for (int i = 0; i < 2; i++) {
+		const struct device_class *c = &d->classes[bases[i] + slot];
+
+		made |= c->made;
+		if (c->made && c->above != (above ? bases[i] + above : SHAPE_LINK))
+			return TREE_MOVES;
+		if (bases[i] == SHAPE_STATIC && c->made && (leaf ? c->inner : c->limited))
+			return TREE_MOVES;
+	}
+	return made ? TREE_FITS : TREE_FREE;
+}
+
+static int drop_class(struct device *d, struct tc *t, uint32_t minor, struct weir_err *err)
+{
+	int r = tc_class_delete(t, &d->link, SHAPE_MAJOR | minor, err);
+
+	if (r == 0)
+		d->classes[minor] = (struct device_class){.above = d->classes[minor].above};
+	return r;
+}
+
+/* Delete the classes in a class, those inside of them first. */
+static int drop_inside(struct device *d, struct tc *t, uint32_t minor, struct weir_err *err)
+{
 	int r = 0;
 
-	while (more && r == 0) {
-		more = false;
-		for (uint32_t m = 0xffff; r == 0 && m >= SHAPE_RUNTIME; m--) {
-			if (!d->made[m] || kept[m] || has_classes(d, m))
-				continue;
-			r = tc_class_delete(t, &d->link, SHAPE_MAJOR | m, err);
-			d->made[m] = d->limited[m] = r != 0;
-			more = true;
+	for (uint32_t m = SHAPE_RUNTIME; r == 0 && m < CLASSES; m++)
+		if (d->classes[m].made && d->classes[m].above == minor) {
+			r = d->classes[m].inner ? drop_inside(d, t, m, err) : 0;
+			r = r ? r : drop_class(d, t, m, err);
 		}
+	return r;
+}
+
+/* Delete what a slot's classes cannot be made of. Their packets are lost. */
+static int drop_moved(
+	struct device *d, struct tc *t, const struct tree *tree, size_t node, struct weir_err *err)
+{
+	static const uint32_t bases[] = {SHAPE_STATIC, SHAPE_RUNTIME, SHAPE_DEFAULT};
+	const struct tree_node *n = &tree->nodes[node];
+	int r = 0;
+
+	if (!node || device_slot(d, n->slot, tree->nodes[n->parent].slot, n->leaf) != TREE_MOVES)
+		return 0;
+	for (int i = 0; r == 0 && i < 3; i++) {
+		uint32_t m = bases[i] + n->slot;
+
+		if (!d->classes[m].made)
+			continue;
+		r = drop_inside(d, t, m, err);
+		r = r ? r : drop_class(d, t, m, err);
 	}
 	return r;
 }
 
-/* Set `moved` for classes that HTB would have to move into another one, which it cannot, and for all inside of them. */
-static void find_moved(const struct device *d, const struct tree *tree, bool *moved)
+int device_retire(struct device *d, struct tc *t, struct weir_err *err)
 {
-	struct tree_link l = link_of(d, tree);
-	struct tc_class c;
-	bool more = true;
-
-	for (size_t i = 0; i < tree->n; i++) {
-		tree_static_class(tree, &l, i, &c);
-		moved[MINOR(c.id)] =
-			d->made[MINOR(c.id)] && d->above[MINOR(c.id)] != MINOR(c.parent);
-		tree_runtime_class(tree, &l, i, INFINITY, &c);
-		moved[MINOR(c.id)] =
-			d->made[MINOR(c.id)] && d->above[MINOR(c.id)] != MINOR(c.parent);
-	}
-	while (more) {
-		more = false;
-		for (uint32_t m = SHAPE_RUNTIME; m < SHAPE_LEAF_END; m++)
-			if (d->made[m] && !moved[m] && moved[d->above[m]])
-				more = moved[m] = true;
-	}
-}
-
-/* Delete the classes that HTB cannot move. Their packets are lost. */
-static int drop_moved(struct device *d, struct tc *t, const struct tree *tree, struct weir_err *err)
-{
-	bool *moved = calloc(2 * 0x10000, sizeof(*moved)), *kept = moved + 0x10000;
 	int r;
 
-	if (!moved)
-		return no_memory(err);
-	find_moved(d, tree, moved);
-	for (uint32_t m = 0; m < 0x10000; m++)
-		kept[m] = !moved[m];
-	r = drop_classes(d, t, kept, err);
-	free(moved);
+	if (--d->retiring)
+		return 0;
+	r = look_at_classes(d, t, err);
+	for (uint32_t m = SHAPE_RUNTIME; r == 0 && m < SHAPE_LEAF; m++) {
+		const struct device_class *c = &d->classes[m];
+
+		if (!c->made || c->wanted)
+			continue;
+		d->retiring = 1;
+		if (!c->inner && !c->queued)
+			r = drop_class(d, t, m, err);
+	}
 	return r;
 }
 
-/* Make the classes of a tree. Classes that it does not have are deleted with `drop`, which loses their packets. */
+/* ---- all classes */
+
+/* Make the classes of a tree. */
 static int device_classes(
-	struct device *d, struct tc *t, const struct tree *tree, bool drop, struct weir_err *err)
+	struct device *d, struct tc *t, const struct tree *tree, struct weir_err *err)
 {
 	struct tree_link l = link_of(d, tree);
-	bool *kept = calloc(0x10000, sizeof(*kept));
 	struct tc_class c;
 	int r;
 
-	if (!kept || full_quanta(d, tree) < 0) {
-		free(kept);
+	if (full_quanta(d, tree) < 0)
 		return no_memory(err);
-	}
+	for (uint32_t m = 0; m < SHAPE_LEAF; m++)
+		d->classes[m].wanted = false;
 	tree_link_class(tree, &l, &c);
 	r = put_class(d, t, &c, false, err);
-	if (r == 0)
-		r = drop_moved(d, t, tree, err);
+	for (size_t i = 0; r == 0 && i < tree->n; i++)
+		r = drop_moved(d, t, tree, i, err);
+	for (uint32_t m = 0; m < SHAPE_LEAF; m++)
+		d->classes[m].limited = false; /* the limits of queues follow those of classes */
 	for (size_t i = 0; r == 0 && i < tree->n; i++) {
 		tree_static_class(tree, &l, i, &c);
 		c.quantum = d->quanta[i];
 		r = put_class(d, t, &c, tree->nodes[i].leaf, err);
 		if (r == 0)
 			r = put_runtime(d, t, tree, i, err);
-		kept[SHAPE_STATIC + i] = kept[SHAPE_RUNTIME + i] = kept[SHAPE_DEFAULT + i] = true;
 	}
-	memset(kept + SHAPE_LEAF, true, SHAPE_LEAF_END - SHAPE_LEAF + 1); /* leaves.h */
-	if (r == 0 && drop)
-		r = drop_classes(d, t, kept, err);
-	free(kept);
 	return r;
 }
 
 /* ---- taking and giving back */
 
-static void on_class(void *arg, const struct tc_class_state *c)
-{
-	struct device *d = arg;
-
-	d->made[MINOR(c->id)] = true;
-	d->limited[MINOR(c->id)] = c->limited;
-	d->above[MINOR(c->id)] = MINOR(c->parent);
-}
-
-/* Write down what the device has, unless it is the shaper's already. */
+/* Write down what the device has, unless it is the shaper's already. ret: what it had. */
 static int keep_state(struct device *d, const struct tc_queue *root, const struct device_state *s,
-	bool held, struct weir_err *err)
+	struct former *ret, struct weir_err *err)
 {
-	struct former st = {.segments = d->link.segments, .root = *root};
+	bool held = is_ours(root);
 
-	if (held && former_read(s, d->name, &st, NULL) == 0)
+	*ret = (struct former){.segments = d->link.segments, .clsact = root->clsact, .root = *root};
+	if (held && former_read(s, d->name, ret, NULL) == 0)
 		return 0;
 	if (held) /* a lost file: the kernel's defaults */
-		st = (struct former){.segments = 65535};
-	return former_write(s, d->name, &st, err);
+		*ret = (struct former){.segments = 65535};
+	return former_write(s, d->name, ret, err);
 }
 
 /* Undo what was done before the last error. */
@@ -345,48 +387,39 @@ int device_take(struct device *d, struct tc *t, const struct tree *tree, struct 
 {
 	struct tc_queue root;
 	struct former st;
-	bool held, made = false;
-	int r = tc_link(t, d->name, &d->link, err);
+	uint32_t segments;
+	int r = d->classes ? 0 : device_look(d, t, err);
 
 	if (r == 0)
 		r = device_check(t, &d->link, g, err);
 	if (r == 0)
 		r = tc_root(t, &d->link, &root, err);
+	if (r == 0)
+		r = keep_state(d, &root, s, &st, err);
 	if (r)
 		return r;
-	held = is_ours(&root);
-	r = keep_state(d, &root, s, held, err);
+	if (!is_ours(&root))
+		r = tc_root_add(t, &d->link, SHAPE_MAJOR, g->replace, err);
 	if (r == 0)
-		r = held ? tc_classes(t, &d->link, on_class, d, err)
-			 : tc_root_add(t, &d->link, SHAPE_MAJOR, g->replace, err);
+		r = device_classes(d, t, tree, err);
+	segments = tree_segments(tree, d->rate, d->link.mtu);
+	if (r == 0) /* never more than the device's own */
+		r = tc_set_segments(
+			t, &d->link, segments < st.segments ? segments : st.segments, err);
 	if (r == 0)
-		r = device_classes(d, t, tree, false, err);
-	if (r == 0)
-		r = tc_set_segments(t, &d->link, tree_segments(tree, d->rate, d->link.mtu), err);
-	if (r == 0)
-		r = program_attach(p, d->link.index, &made, err);
-	if (r == 0 && !made && !held && former_read(s, d->name, &st, err) == 0) {
-		st.clsact = true;
-		r = former_write(s, d->name, &st, err);
-	}
-	if (r == 0 && held)
-		r = device_classes(d, t, tree, true, err);
-	if (r < 0 && !held)
+		r = program_attach(p, d->link.index, err);
+	d->retiring = r == 0 && is_ours(&root) ? 2 : 0;
+	if (r < 0 && !is_ours(&root))
 		give_back(d, t, s);
 	return r;
 }
 
+/* The root comes last, in one message: until then another call finds what is left to do. */
 static int restore_root(
-	struct tc *t, const struct tc_link *l, const struct former *st, struct weir_err *err)
+	struct tc *t, const struct tc_link *l, const struct tc_queue *former, struct weir_err *err)
 {
-	struct tc_queue q;
-	int r = tc_root(t, l, &q, err);
-
-	if (r == 0 && is_ours(&q))
-		r = tc_root_delete(t, l, SHAPE_MAJOR, err);
-	if (r == 0 && is_ours(&q) && st->root.handle)
-		r = tc_root_put(t, l, &st->root, err);
-	return r;
+	return former->handle ? tc_root_put(t, l, former, err)
+			      : tc_root_delete(t, l, SHAPE_MAJOR, err);
 }
 
 static int restore_one(struct tc *t, const struct device_state *s, const struct tc_link *l,
@@ -394,18 +427,21 @@ static int restore_one(struct tc *t, const struct device_state *s, const struct 
 {
 	struct former st = {.segments = l->segments, .clsact = true};
 	struct others others = {{0}, false};
-	bool known = former_read(s, l->name, &st, NULL) == 0, held = device_held(t, l);
-	int r = find_others(t, l, &others, err), e;
+	bool known = former_read(s, l->name, &st, NULL) == 0, held = false;
+	struct tc_queue root;
+	int r = tc_root(t, l, &root, err);
 
-	*ret_ours = held || others.ours;
-	if (r == 0 && *ret_ours) {
-		r = restore_root(t, l, &st, err);
-		e = program_detach(
-			l->index, known && !st.clsact && !others.name[0], r ? NULL : err);
-		r = r ? r : e;
-		e = held && known ? tc_set_segments(t, l, st.segments, r ? NULL : err) : 0;
-		r = r ? r : e;
+	if (r == 0) {
+		held = is_ours(&root);
+		r = find_others(t, l, &others, err);
 	}
+	*ret_ours = r == 0 && (held || others.ours);
+	if (*ret_ours)
+		r = program_detach(l->index, known && !st.clsact && !others.name[0], err);
+	if (r == 0 && held && known)
+		r = tc_set_segments(t, l, st.segments, err);
+	if (r == 0 && held)
+		r = restore_root(t, l, &st.root, err);
 	if (r == 0)
 		former_remove(s, l->name);
 	return r;

@@ -35,16 +35,26 @@ struct device {
 	double part;      /* of the rates of all devices */
 	uint32_t *quanta; /* of runtime classes, by node; owned; NULL before it is taken */
 	struct tc_link link;
-	bool limited[0x10000];   /* by minor number: the class has its queue */
-	bool made[0x10000];      /* … there is the class … */
-	uint16_t above[0x10000]; /* … in that one */
+	struct device_class {
+		bool made, limited; /* it is there; it has a queue of the shaper's */
+		bool inner;         /* there are classes in it: at the last device_look */
+		bool wanted;        /* of the tree in force */
+		uint16_t above;     /* minor number of the class that it is in */
+		uint32_t queued;    /* packets: at the last device_look */
+	} * classes;                /* by minor number; owned; NULL before device_look */
+	bool lost;                  /* the device is gone, or another program has its root */
+	unsigned retiring;          /* calls of device_retire that are due, at least */
 };
 
 /* Find what `device_take` would refuse. 0; -EBUSY with a message that names it. */
 int device_check(
 	struct tc *t, const struct tc_link *l, const struct device_guard *g, struct weir_err *err);
+/* Read the device and its classes. d->name is set. */
+int device_look(struct device *d, struct tc *t, struct weir_err *err);
+/* For tree_slots: of a device that was looked at. */
+enum tree_slot device_slot(const struct device *d, uint16_t slot, uint16_t above, bool leaf);
 /* Make HTB the device's root, with classes for all services; then let the program choose among them. d->name, rate and part
- * are set. On error the device is as it was. */
+ * are set. Classes of other services than these stay until device_retire. On error the device is as it was. */
 int device_take(struct device *d, struct tc *t, const struct tree *tree, struct program *p,
 	const struct device_state *s, const struct device_guard *g, struct weir_err *err);
 /* Make the runtime classes follow shares, bytes/s by node, where they differ by more than DEVICE_BAND. */
@@ -56,6 +66,9 @@ int device_leaf(struct device *d, struct tc *t, const struct tree *tree, size_t 
 	uint16_t minor, double rate, bool resize, struct weir_err *err);
 /* Delete it, if it is there. Packets in its queue are lost. */
 int device_leaf_gone(struct device *d, struct tc *t, uint16_t minor);
+/* Delete classes that are not wanted and have no packets; call it each few ms while d->retiring. The first call does nothing: packets
+ * may be on the way to such a class. */
+int device_retire(struct device *d, struct tc *t, struct weir_err *err);
 void device_free(struct device *d);
 /* Return true if the device's root is the shaper's. */
 bool device_held(struct tc *t, const struct tc_link *l);

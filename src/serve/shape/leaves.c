@@ -175,7 +175,7 @@ static void forget(struct leaves *l, const struct leaves_on *on, struct leaf *f)
 static bool is_made(const struct leaves_on *on, uint32_t minor)
 {
 	for (size_t i = 0; i < on->n_devices; i++)
-		if (on->devices[i].made[minor])
+		if (on->devices[i].classes[minor].made)
 			return true;
 	return false;
 }

@@ -5,12 +5,15 @@
 static void on_class(void *arg, const struct tc_class_state *c)
 {
 	struct shaper *s = arg;
-	uint32_t minor = c->id & 0xffff, node = minor & 0xfff;
+	uint32_t minor = c->id & 0xffff, slot = minor % SHAPE_SLOTS,
+		 node = s->now.tree->by_slot[slot];
 	const struct leaf *f = minor >= SHAPE_LEAF ? leaves_look(&s->leaves, c) : NULL;
 	struct shaper_queue *q;
 
 	if (minor >= SHAPE_LEAF)
 		node = f ? f->to.node : UINT32_MAX;
+	else if (slot && !node) /* of a service that is gone */
+		node = UINT32_MAX;
 	if (minor < SHAPE_DEFAULT || node >= s->now.tree->n)
 		return;
 	q = &s->now.queue[node];
@@ -48,7 +51,8 @@ void shaper_look_queues(struct shaper *s, weir_time now)
 			.gone_dropped = q->gone_dropped};
 	}
 	for (size_t i = 0; i < s->n_devices; i++)
-		tc_classes(&s->tc, &s->devices[i].link, on_class, s, &err);
+		if (!s->devices[i].lost)
+			tc_classes(&s->tc, &s->devices[i].link, on_class, s, &err);
 	leaves_sweep(&s->leaves, &on, now, on_gone, &s->now);
 }
 

@@ -177,7 +177,7 @@ static int attach(const struct bpf_program *program, int index, enum bpf_tc_atta
 	return bpf_tc_attach(&hook, &opts);
 }
 
-int program_attach(struct program *p, int index, bool *ret_made, struct weir_err *err)
+int program_attach(struct program *p, int index, struct weir_err *err)
 {
 	struct bpf_tc_hook hook = {.sz = sizeof(hook),
 		.ifindex = index,
@@ -188,8 +188,6 @@ int program_attach(struct program *p, int index, bool *ret_made, struct weir_err
 	e = bpf_tc_hook_create(&hook);
 	if (e && e != -EEXIST)
 		return fail(e, "clsact", err);
-	if (e == 0)
-		*ret_made = true;
 	e = attach(p->bpf->progs.weir_out, index, BPF_TC_EGRESS);
 	if (e == 0)
 		e = attach(p->bpf->progs.weir_in, index, BPF_TC_INGRESS);
@@ -220,6 +218,12 @@ int program_detach(int index, bool clsact, struct weir_err *err)
 }
 
 /* ---- maps */
+
+void program_slots(struct program *p, const struct tree *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		p->bpf->bss->slots[i] = t->nodes[i].slot;
+}
 
 void program_beat(struct program *p, uint64_t now)
 {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "serve/shape/rules.h"
+#include "serve/shape/tree.h"
 #include <weir/err.h>
 
 struct program_config {
@@ -21,11 +22,13 @@ struct program_config {
 struct program;
 /* Load the programs and fill the maps. 0, or a negative errno and a message: -EPERM, … */
 int program_new(const struct program_config *c, struct program **ret, struct weir_err *err);
+/* Use these slots of the tree; before it is attached. */
+void program_slots(struct program *p, const struct tree *t);
 /* What is attached to a device stays. */
 void program_free(struct program *p);
 
-/* Classify and count at a device from now on. *ret_made: the clsact qdisc was not there before; untouched if it was. */
-int program_attach(struct program *p, int index, bool *ret_made, struct weir_err *err);
+/* Classify and count at a device from now on. */
+int program_attach(struct program *p, int index, struct weir_err *err);
 /* Take the programs of any version off a device; with `clsact`, the clsact qdisc, too. */
 int program_detach(int index, bool clsact, struct weir_err *err);
 /* The priority at which the programs are attached. */

@@ -31,6 +31,7 @@ const volatile struct shape_config config;
 uint16_t ports[65536]; /* set by port */
 uint16_t dscps[64];
 uint16_t owners[SHAPE_RULES]; /* node by rule */
+uint16_t slots[SHAPE_SLOTS];  /* by node */
 uint64_t beat;                /* ns: when the shaper was last alive */
 
 struct {
@@ -349,10 +350,11 @@ static __always_inline uint32_t class_of(const struct packet *p, uint32_t node)
 	const struct shape_leaf *leaf;
 
 	if (now - beat > SHAPE_STALE && now > beat)
-		return SHAPE_STATIC + node;
+		return SHAPE_STATIC + slots[node & (SHAPE_SLOTS - 1)];
 	__builtin_memcpy(to.address, p->other, 16);
 	leaf = bpf_map_lookup_elem(&leaves, &to);
-	return leaf && now < leaf->until ? leaf->minor : SHAPE_DEFAULT + node;
+	return leaf && now < leaf->until ? leaf->minor
+					 : SHAPE_DEFAULT + slots[node & (SHAPE_SLOTS - 1)];
 }
 
 SEC("tc")

@@ -186,6 +186,40 @@ static int begin_shares(struct shaper_version *v, double rate, struct weir_err *
 	return 0;
 }
 
+struct choosing {
+	const struct device *devices;
+	size_t n;
+};
+
+/* All devices have the same slots. */
+static enum tree_slot slot_state(void *arg, uint16_t slot, uint16_t above, bool leaf)
+{
+	const struct choosing *c = arg;
+	enum tree_slot worst = TREE_FREE;
+
+	for (size_t i = 0; i < c->n; i++) {
+		enum tree_slot is = device_slot(&c->devices[i], slot, above, leaf);
+
+		worst = is > worst ? is : worst;
+	}
+	return worst;
+}
+
+/* Choose the classes of a version's services, given what devices have. before: the version in force, NULL: none. */
+static int choose_slots(struct shaper *s, struct shaper_version *v, const struct tree *before,
+	struct device *d, size_t n, struct weir_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = device_look(&d[i], &s->tc, err);
+	if (r == 0) {
+		tree_slots(v->tree, before, slot_state, &(struct choosing){d, n});
+		program_slots(v->program, v->tree);
+	}
+	return r;
+}
+
 static int take_devices(struct shaper *s, struct shaper_version *v, struct device *d, size_t n,
 	struct weir_err *err)
 {
@@ -207,27 +241,50 @@ static void adopt_leaves(struct shaper *s)
 	leaves_adopt(&s->leaves, &on);
 }
 
+/* Shape a device again that came back, or whose packets have another size. */
+static int take_again(struct shaper *s, struct device *d, struct weir_err *err)
+{
+	int r = device_look(d, &s->tc, err);
+
+	return r ? r
+		 : device_take(d, &s->tc, s->now.tree, s->now.program, &s->state, &s->options.guard,
+			   err);
+}
+
 /* A device may be taken away and come back, and another program may take its root: that one is left alone. */
 static void look_at_device(struct shaper *s, struct device *d)
 {
 	struct tc_link l;
 	struct weir_err err;
 	int r = tc_link(&s->tc, d->name, &l, &err);
+	bool held = r == 0 && device_held(&s->tc, &l), same = held && l.index == d->link.index;
 
-	if (r == 0 && l.index == d->link.index && device_held(&s->tc, &l))
+	if (same && l.mtu == d->link.mtu) {
+		d->lost = false;
 		return;
-	if (r == 0) {
-		memset(d->made, 0, sizeof(d->made));
-		memset(d->limited, 0, sizeof(d->limited));
-		r = device_take(
-			d, &s->tc, s->now.tree, s->now.program, &s->state, &s->options.guard, &err);
 	}
+	if (r == 0)
+		r = take_again(s, d, &err);
 	adopt_leaves(s);
 	if (r == 0)
 		log_event(LOG_LEVEL_WARNING, "device-again", "device", d->name, "why",
-			"its qdisc was gone; it is shaped again", NULL);
-	else
+			same ? "the size of its packets was changed"
+			     : "its qdisc was gone; it is shaped again",
+			NULL);
+	else if (!d->lost)
 		log_event(LOG_LEVEL_ERROR, "device-lost", "device", d->name, "why", err.text, NULL);
+	d->lost = r != 0;
+}
+
+static void retire(struct shaper *s)
+{
+	struct weir_err err;
+
+	for (size_t i = 0; i < s->n_devices; i++)
+		if (s->devices[i].retiring && !s->devices[i].lost &&
+			device_retire(&s->devices[i], &s->tc, &err) < 0)
+			log_event(LOG_LEVEL_ERROR, "classes", "device", s->devices[i].name, "why",
+				err.text, NULL);
 }
 
 /* Divide the links by what services want now. */
@@ -249,7 +306,8 @@ static void divide(struct shaper *s)
 		if (v->tree->nodes[i].leaf && v->demand[i] < INFINITY)
 			v->share[i] = fmax(v->share[i], v->full[i]);
 	for (size_t i = 0; r == 0 && i < s->n_devices; i++)
-		if (device_share(&s->devices[i], &s->tc, v->tree, v->share, &err) < 0)
+		if (!s->devices[i].lost &&
+			device_share(&s->devices[i], &s->tc, v->tree, v->share, &err) < 0)
 			log_event(LOG_LEVEL_ERROR, "shares", "device", s->devices[i].name, "why",
 				err.text, NULL);
 }
@@ -262,6 +320,7 @@ static void on_tick(struct loop_timer *t, weir_time now)
 	shaper_look_queues(s, now);
 	shaper_look_counts(s, now);
 	divide(s);
+	retire(s);
 	if (++s->ticks % SECOND == 0) {
 		program_beat(s->now.program, (uint64_t)loop_refresh(s->loop));
 		for (size_t i = 0; i < s->n_devices; i++)
@@ -313,6 +372,8 @@ static int change(struct shaper *s, struct weir_err *err)
 	for (size_t i = 0; r == 0 && i < s->n_devices; i++)
 		if (strcmp(d[i].name, s->devices[i].name) != 0)
 			r = weir_err_set(err, -EINVAL, "the devices differ: this takes a restart");
+	if (r == 0)
+		r = choose_slots(s, &v, s->now.tree, d, s->n_devices, err);
 	program_beat(v.program, (uint64_t)loop_refresh(s->loop));
 	if (r == 0)
 		r = begin_shares(&v, rate, err);
@@ -321,7 +382,8 @@ static int change(struct shaper *s, struct weir_err *err)
 	if (r) {
 		struct weir_err again;
 
-		take_devices(s, &s->now, s->devices, s->n_devices, &again);
+		for (size_t i = 0; i < s->n_devices; i++)
+			take_again(s, &s->devices[i], &again);
 		adopt_leaves(s);
 		free_devices(d, s->n_devices);
 		shaper_version_free(&v);
@@ -407,7 +469,9 @@ static int start(struct shaper *s, struct weir_policy *p, struct weir_err *err)
 	if (r)
 		return r;
 	s->n_devices = s->now.policy->network->n_devices;
-	r = begin_shares(&s->now, s->rate, err);
+	r = choose_slots(s, &s->now, NULL, s->devices, s->n_devices, err);
+	if (r == 0)
+		r = begin_shares(&s->now, s->rate, err);
 	if (r)
 		return r;
 	r = shaper_api_start(s, err);

@@ -240,6 +240,8 @@ static int on_root(const struct nlmsghdr *h, void *arg)
 	struct root *to = arg;
 	const struct nlattr *a;
 
+	if (tc->tcm_ifindex == to->index && tc->tcm_parent == TC_H_CLSACT)
+		to->q.clsact = true;
 	if (tc->tcm_ifindex != to->index || tc->tcm_parent != TC_H_ROOT)
 		return MNL_CB_OK;
 	to->found = true;

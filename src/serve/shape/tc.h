@@ -43,6 +43,7 @@ struct tc_queue { /* a root qdisc */
 	char kind[TC_KIND];
 	uint32_t handle; /* 0: the kernel's default */
 	bool classes;    /* it has some, which `options` do not hold */
+	bool clsact;     /* the device has a clsact or an ingress qdisc besides */
 	uint8_t options[TC_OPTIONS];
 	size_t len; /* of options; larger than TC_OPTIONS: not kept */
 };

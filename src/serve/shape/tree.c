@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LEAST   1000.0 /* bytes/s: HTB takes no rate of 0 */
 #define SEGMENT 100e-6 /* s that the largest segment takes */
@@ -97,6 +98,8 @@ static int fill(
 		if (p->tenants[i].first_child < 0)
 			t->of[i] = numbers[i];
 	}
+	for (size_t i = 0; i < t->n; i++)
+		t->nodes[i].slot = t->by_slot[i] = (uint16_t)i;
 	t->load = load_of(p);
 	return add_up(t) < 0 ? no_memory(err) : 0;
 }
@@ -128,6 +131,75 @@ void tree_free(struct tree *t)
 	free(t->nodes);
 	free(t->of);
 	free(t);
+}
+
+/* ---- slots */
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp((*(const struct tree_node *const *)a)->path,
+		(*(const struct tree_node *const *)b)->path);
+}
+
+/* Return the nodes by path, or NULL. */
+static const struct tree_node **sort_nodes(const struct tree *t)
+{
+	const struct tree_node **all = calloc(t->n, sizeof(*all));
+
+	for (size_t i = 0; all && i < t->n; i++)
+		all[i] = &t->nodes[i];
+	if (all)
+		qsort(all, t->n, sizeof(*all), by_path);
+	return all;
+}
+
+struct slots {
+	struct tree *t;
+	tree_slot_state *state;
+	void *arg;
+	uint16_t next; /* none below it is free */
+};
+
+static bool is_taken(const struct tree *t, uint16_t slot)
+{
+	return !slot || t->by_slot[slot];
+}
+
+/* Return the first slot of no class, or if there is none, any that is not taken. */
+static uint16_t free_slot(struct slots *s, uint16_t above, bool leaf)
+{
+	uint16_t any = 1;
+
+	for (; s->next < SHAPE_SLOTS; s->next++)
+		if (!is_taken(s->t, s->next) && s->state(s->arg, s->next, above, leaf) == TREE_FREE)
+			return s->next;
+	while (is_taken(s->t, any))
+		any++;
+	return any;
+}
+
+void tree_slots(struct tree *t, const struct tree *before, tree_slot_state *state, void *arg)
+{
+	struct slots s = {t, state, arg, 1};
+	const struct tree_node **old = before ? sort_nodes(before) : NULL;
+
+	memset(t->by_slot, 0, sizeof(t->by_slot));
+	for (size_t i = 1; i < t->n; i++) {
+		struct tree_node *n = &t->nodes[i];
+		const struct tree_node **found =
+			old ? bsearch(&n, old, before->n, sizeof(*old), by_path) : NULL;
+		uint16_t above = t->nodes[n->parent].slot,
+			 slot = found ? (*found)->slot : (uint16_t)i;
+		enum tree_slot is =
+			is_taken(t, slot) ? TREE_MOVES : state(arg, slot, above, n->leaf);
+
+		/* Of a tree in force, classes that fit are still those of another service. */
+		if (is == TREE_MOVES || (before && !found && is == TREE_FITS))
+			slot = free_slot(&s, above, n->leaf);
+		n->slot = slot;
+		t->by_slot[slot] = (uint16_t)i;
+	}
+	free(old);
 }
 
 /* ---- classes */
@@ -193,44 +265,51 @@ void tree_link_class(const struct tree *t, const struct tree_link *l, struct tc_
 		SHAPE_MAJOR | SHAPE_LINK, SHAPE_MAJOR, rate, rate, burst, burst, l->segment};
 }
 
-static uint32_t class_above(const struct tree_node *n, uint32_t base)
+static uint32_t class_above(const struct tree *t, size_t node, uint32_t base)
 {
-	return SHAPE_MAJOR | (n->parent ? base + n->parent : SHAPE_LINK);
+	uint16_t parent = t->nodes[node].parent;
+
+	return SHAPE_MAJOR | (parent ? base + t->nodes[parent].slot : SHAPE_LINK);
+}
+
+static uint32_t class_of(const struct tree *t, size_t node, uint32_t base)
+{
+	return SHAPE_MAJOR | (base + t->nodes[node].slot);
 }
 
 void tree_runtime_class(const struct tree *t, const struct tree_link *l, size_t node, double cap,
 	struct tc_class *ret)
 {
-	*ret = (struct tc_class){.id = SHAPE_MAJOR | (uint32_t)(SHAPE_RUNTIME + node),
-		.parent = class_above(&t->nodes[node], SHAPE_RUNTIME)};
+	*ret = (struct tc_class){.id = class_of(t, node, SHAPE_RUNTIME),
+		.parent = class_above(t, node, SHAPE_RUNTIME)};
 	set_class(t, l, node, cap, ret);
 }
 
 /* The class that holds those of a leaf of the tree. */
-static uint32_t runtime_of(size_t node)
+static uint32_t runtime_of(const struct tree *t, size_t node)
 {
-	return SHAPE_MAJOR | (node ? (uint32_t)(SHAPE_RUNTIME + node) : SHAPE_LINK);
+	return node ? class_of(t, node, SHAPE_RUNTIME) : SHAPE_MAJOR | SHAPE_LINK;
 }
 
 void tree_default_class(const struct tree *t, const struct tree_link *l, size_t node, double cap,
 	struct tc_class *ret)
 {
 	*ret = (struct tc_class){
-		.id = SHAPE_MAJOR | (uint32_t)(SHAPE_DEFAULT + node), .parent = runtime_of(node)};
+		.id = class_of(t, node, SHAPE_DEFAULT), .parent = runtime_of(t, node)};
 	set_class(t, l, node, cap, ret);
 }
 
 void tree_leaf_class(const struct tree *t, const struct tree_link *l, size_t node, uint16_t minor,
 	double rate, struct tc_class *ret)
 {
-	*ret = (struct tc_class){.id = SHAPE_MAJOR | minor, .parent = runtime_of(node)};
+	*ret = (struct tc_class){.id = SHAPE_MAJOR | minor, .parent = runtime_of(t, node)};
 	set_class(t, l, node, rate / l->part, ret); /* the destination is behind one device */
 }
 
 void tree_static_class(
 	const struct tree *t, const struct tree_link *l, size_t node, struct tc_class *ret)
 {
-	*ret = (struct tc_class){.id = SHAPE_MAJOR | (uint32_t)(SHAPE_STATIC + node),
-		.parent = class_above(&t->nodes[node], SHAPE_STATIC)};
+	*ret = (struct tc_class){.id = class_of(t, node, SHAPE_STATIC),
+		.parent = class_above(t, node, SHAPE_STATIC)};
 	set_class(t, l, node, INFINITY, ret);
 }

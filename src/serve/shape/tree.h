@@ -14,6 +14,10 @@
  *         division, and what one leaves is lost to the others until then. HTB's own guarantee (rate = min) is not used: a class
  *         that has it loses its turn in the division of the rest (measured: 50 of 60 where min and weight ask for 60).
  *
+ * NUMBERS HTB can neither move a class into another one nor make one that has a queue hold classes, and a class that is deleted
+ *         loses its packets. So a service keeps the number of its classes when the policy changes, and one that has another
+ *         parent than before gets a number that no class has.
+ *
  * Makes no system call.
  */
 #pragma once
@@ -28,6 +32,7 @@ struct tree_node {        /* a service, or a tenant that has services in it */
 	const char *path; /* "" for node 0, packets of no service */
 	size_t tenant;
 	uint16_t parent; /* 0: none */
+	uint16_t slot;   /* the number of its classes, below SHAPE_SLOTS; of node 0: 0 */
 	unsigned depth;  /* 0: at the top */
 	bool leaf;
 	double weight;   /* at this machine, for what it sends */
@@ -38,13 +43,20 @@ struct tree_node {        /* a service, or a tenant that has services in it */
 struct tree {
 	struct tree_node *nodes; /* parents first; node 0 is of packets without a service */
 	size_t n;
-	uint16_t *of; /* by tenant: its node, 0: none; of leaves only */
-	double load;  /* of the link, at most: the bounds of completion times */
+	uint16_t *of;                  /* by tenant: its node, 0: none; of leaves only */
+	double load;                   /* of the link, at most: the bounds of completion times */
+	uint16_t by_slot[SHAPE_SLOTS]; /* its node, 0: none */
 };
 
 /* The policy has a `network`, and is borrowed. 0, -ENOMEM, or -EINVAL with a message: too many or too deep services. */
 int tree_new(const struct weir_policy *p, struct tree **ret, struct weir_err *err);
 void tree_free(struct tree *t);
+
+/* Choose the slots; without a call they are as the nodes' numbers. before: the tree in force, NULL: none. state: of a slot on the
+ * devices, for a node of this kind in the slot `above` (0: the link). Slots that move would lose packets, and are the last choice. */
+enum tree_slot { TREE_FREE, TREE_FITS, TREE_MOVES };
+typedef enum tree_slot tree_slot_state(void *arg, uint16_t slot, uint16_t above, bool leaf);
+void tree_slots(struct tree *t, const struct tree *before, tree_slot_state *state, void *arg);
 
 struct tree_link {
 	double rate; /* bytes/s */

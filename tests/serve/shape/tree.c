@@ -101,6 +101,84 @@ static void classes(void)
 	weir_policy_free(p);
 }
 
+/* A device's classes, as slots. */
+struct rig {
+	uint16_t above[SHAPE_SLOTS];
+	bool made[SHAPE_SLOTS], leaf[SHAPE_SLOTS];
+};
+
+static enum tree_slot rig_state(void *arg, uint16_t slot, uint16_t above, bool leaf)
+{
+	const struct rig *r = arg;
+
+	return !r->made[slot]                                     ? TREE_FREE
+	       : r->above[slot] == above && r->leaf[slot] == leaf ? TREE_FITS
+								  : TREE_MOVES;
+}
+
+static void rig_take(struct rig *r, const struct tree *t)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct tree_node *n = &t->nodes[i];
+
+		r->made[n->slot] = true;
+		r->above[n->slot] = t->nodes[n->parent].slot;
+		r->leaf[n->slot] = n->leaf;
+		CHECK_INT(t->by_slot[n->slot], i);
+	}
+}
+
+static const struct tree_node *node_of(const struct tree *t, const char *path)
+{
+	for (size_t i = 1; i < t->n; i++)
+		if (strcmp(t->nodes[i].path, path) == 0)
+			return &t->nodes[i];
+	FAIL("no node %s", path);
+}
+
+/* A service keeps its classes, whatever its number; one that moves gets others, and no other service those that it leaves. */
+static void slots(void)
+{
+	static struct rig rig;
+	struct weir_policy *p, *q, *u;
+	struct tree *t = make(NESTED, &p);
+	struct tree *moved =
+		make("  - {name: new, net: {}, match: {port: 4}}\n"
+		     "  - {name: b, net: {}, match: {port: 3}}\n"
+		     "  - name: a\n    children: [{name: x, net: {}, match: {port: 1}}]\n"
+		     "  - {name: y, net: {}, match: {port: 2}}\n",
+			&q);
+	struct tree *leaf = make("  - {name: a, net: {}, match: {port: 1}}\n"
+				 "  - {name: other, net: {}, match: {port: 2}}\n",
+		&u);
+	struct tc_class c;
+	struct tree_link l = {.rate = 50 * mbit, .part = 1, .segment = 1514};
+
+	tree_slots(t, NULL, rig_state, &rig);
+	rig_take(&rig, t);
+	CHECK_INT(node_of(t, "b")->slot, 4);
+	tree_slots(moved, t, rig_state, &rig);
+	CHECK_INT(node_of(moved, "b")->slot, 4);
+	CHECK_INT(node_of(moved, "a")->slot, 1);
+	CHECK_INT(node_of(moved, "a/x")->slot, 2);
+	CHECK(node_of(moved, "new")->slot > 4 && node_of(moved, "y")->slot > 4);
+	rig_take(&rig, moved);
+	tree_runtime_class(moved, &l, (size_t)(node_of(moved, "a/x") - moved->nodes), INFINITY, &c);
+	CHECK_INT(c.id, SHAPE_MAJOR | (SHAPE_RUNTIME + 2));
+	CHECK_INT(c.parent, SHAPE_MAJOR | (SHAPE_RUNTIME + 1));
+	tree_slots(leaf, moved, rig_state, &rig);
+	CHECK(node_of(leaf, "a")->slot > 4); /* it held others */
+	/* Across a restart numbers are taken as they fit. */
+	tree_slots(leaf, NULL, rig_state, &rig);
+	CHECK(node_of(leaf, "a")->slot != 1);
+	tree_free(t);
+	tree_free(moved);
+	tree_free(leaf);
+	weir_policy_free(p);
+	weir_policy_free(q);
+	weir_policy_free(u);
+}
+
 static void refused(void)
 {
 	struct weir_policy *p = parse(
@@ -122,6 +200,7 @@ int main(void)
 	nodes();
 	shares();
 	classes();
+	slots();
 	refused();
 	return 0;
 }
