@@ -151,6 +151,9 @@ void policy_plan_read_together(struct policy_reading *r, yamldoc_node n); /* aft
 
 /* policy/net.c: `network` of the top level; `net` and the matches of packets of a tenant's map. */
 void policy_net_read(struct policy_reading *r, yamldoc_node n);
+/* Read the keys of one share; those that are absent keep their values. */
+struct policy_net_share;
+void policy_net_read_share(struct policy_reading *r, yamldoc_node n, struct policy_net_share *to);
 void policy_net_read_tenant(struct policy_reading *r, yamldoc_node n, struct weir_tenant *t);
 /* Return true if the map is a match of packets, not of requests. */
 bool policy_net_is_match(yamldoc_node n);

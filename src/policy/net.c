@@ -175,8 +175,7 @@ static void read_bound(struct policy_reading *r, yamldoc_node n, struct policy_n
 		policy_refuse(r, n, "the size and the time must be more than 0");
 }
 
-/* Read the keys of one share; those that are absent keep their values. */
-static void read_share(struct policy_reading *r, yamldoc_node n, struct policy_net_share *to)
+void policy_net_read_share(struct policy_reading *r, yamldoc_node n, struct policy_net_share *to)
 {
 	to->at = policy_place(r, n);
 	read_rate(r, n, "min", &to->min);
@@ -192,13 +191,13 @@ static void read_level(
 {
 	static const char *const names[POLICY_NET_DIRS] = {"in", "out"};
 
-	read_share(r, n, &to[0]);
+	policy_net_read_share(r, n, &to[0]);
 	to[1] = to[0];
 	for (int d = 0; d < POLICY_NET_DIRS; d++) {
 		yamldoc_node map = yamldoc_get(n, names[d]);
 
 		if (map.id && policy_keys(r, map, share_keys))
-			read_share(r, map, &to[d]);
+			policy_net_read_share(r, map, &to[d]);
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* view-shape: the services of a machine's links, as its shaper (weir shape) knows them, as a table of weir status. */
 #include "cli/view/view.h"
+#include <weir/units.h>
 
 bool view_is_shape(const json_t *now)
 {
@@ -15,6 +16,26 @@ static void cell_rate(const json_t *j, const char *key, struct table *t)
 		table_cell(t, "%.1f", json_number_value(n) * 8e-6);
 	else
 		table_cell(t, "-");
+}
+
+/* Values of `weir set`, and how long they last. */
+static void write_set(const json_t *list, FILE *to)
+{
+	char left[32];
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *o = json_array_get(list, i), *s = json_object_get(o, "left_s");
+
+		fprintf(to, "%sset: ", i ? "" : "\n");
+		table_put_text(view_text(o, "key"), to);
+		fputc(' ', to);
+		table_put_text(view_text(o, "value"), to);
+		if (s)
+			fprintf(to, ", for another %s",
+				weir_units_show_time(
+					json_integer_value(s) * WEIR_SEC, left, sizeof(left)));
+		fputc('\n', to);
+	}
 }
 
 void view_write_shape(const json_t *now, FILE *to)
@@ -47,4 +68,5 @@ void view_write_shape(const json_t *now, FILE *to)
 		table_cell(&t, "%s", bound[0] ? bound : "nothing");
 	}
 	table_end(&t, to);
+	write_set(json_object_get(now, "overrides"), to);
 }

@@ -11,6 +11,7 @@ struct target { /* the target of a key */
 	int index; /* of the tenant or resource; enforce: 0 */
 };
 
-enum what policy_override_what(const char *name); /* the last part of a key */
+const char *policy_override_words(const struct weir_err *e); /* of a message, without its place */
+enum what policy_override_what(const char *name);            /* the last part of a key */
 int policy_override_find(
 	const struct weir_policy *p, const char *key, struct target *ret, struct weir_err *err);

@@ -69,6 +69,11 @@ int policy_override_find(
 		if (t.what != ENFORCE)
 			return weir_err_set(err, -ENOENT,
 				"'%s' is not TENANT.KEY, RESOURCE.KEY or enforce", key);
+	} else if (strstr(key, ".net.")) {
+		return weir_err_set(err, -ENOENT,
+			"'%s' is of a link: set it at the shaper, by --socket "
+			"/run/weir-shape/api.sock",
+			key);
 	} else if (t.what >= ENFORCE) {
 		return no_such_key(dot + 1, err);
 	} else if (t.what >= DEPTH) {
@@ -230,14 +235,20 @@ static void read_value(
 	}
 }
 
+const char *policy_override_words(const struct weir_err *e)
+{
+	const char *text = strchr(e->text, ' ');
+
+	return text ? text + 1 : e->text;
+}
+
 /* Convert "set:1:6: max.all: must be …" to "prod/db.max.all: must be …". */
 static int say(const struct weir_err *from, const char *key, struct weir_err *err)
 {
 	const char *dot = strrchr(key, '.'), *name = dot ? dot + 1 : key;
-	const char *text = strchr(from->text, ' ');
+	const char *text = policy_override_words(from);
 	size_t len = strlen(name);
 
-	text = text ? text + 1 : from->text;
 	if (strncmp(text, name, len) == 0 && text[len] && strchr(":.[", text[len]))
 		return weir_err_set(err, -EINVAL, "%.*s%s", (int)(name - key), key, text);
 	return weir_err_set(err, -EINVAL, "%s: %s", key, text);

@@ -23,6 +23,12 @@
 int policy_override_set(
 	struct weir_policy *p, const char *key, const char *value, struct weir_err *err);
 
+/* The same for a share of the machine's links, at a shaper:
+ *   prod/db.net.max  1 Gbit/s    also .net.in.max, .net.out.max, and min and weight; `none`: as if it were not stated
+ * A max is never refused for the mins below it, which give way. p->tenants[…].net is replaced, and its matches are shared. */
+int policy_override_net(
+	struct weir_policy *p, const char *key, const char *value, struct weir_err *err);
+
 /* Check a value for a tenant that a template may make and has not made: 0; -ENOENT: it is none; -EINVAL, -ENOMEM. */
 int policy_override_later(
 	struct weir_policy *p, const char *key, const char *value, struct weir_err *err);

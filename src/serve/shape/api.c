@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api: what a shaper can be asked: GET /v1/status, /metrics and /healthz. */
+/* api: what a shaper can be asked: GET /v1/status, /metrics and /healthz; and set.c. */
 #include "serve/page/page.h"
 #include "serve/shape/impl.h"
 #include "serve/http/json.h"
@@ -139,9 +139,10 @@ static json_t *status_json(const struct shaper *s)
 	for (size_t i = 0; i < s->n_devices; i++)
 		json_array_append_new(devices, json_pack("{s:s, s:o}", "device", s->devices[i].name,
 						       "rate", number(s->devices[i].rate)));
-	return json_pack("{s:s, s:o, s:s?, s:o, s:o, s:o}", "weir", WEIR_VERSION, "uptime_s",
+	return json_pack("{s:s, s:o, s:s?, s:o, s:o, s:o, s:o}", "weir", WEIR_VERSION, "uptime_s",
 		json_real((double)(loop_clock() - s->began) / 1e9), "machine", machine, "devices",
-		devices, "services", services, "feedback", feedback_json(s));
+		devices, "services", services, "feedback", feedback_json(s), "overrides",
+		shaper_set_json(s));
 }
 
 struct family {
@@ -234,11 +235,13 @@ static void write_metrics(const struct shaper *s, FILE *to)
 
 static void handle(void *arg, struct http_request *q, struct http_reply *ret)
 {
-	const struct shaper *s = arg;
+	struct shaper *s = arg;
 	bool health = strcmp(q->path, "/healthz") == 0, metrics = strcmp(q->path, "/metrics") == 0,
 	     status = strcmp(q->path, "/v1/status") == 0;
 	FILE *f;
 
+	if (shaper_set_handle(s, q, ret))
+		return;
 	if (!health && !metrics && !status) {
 		http_json_fail(ret, 404, "no such path");
 	} else if (strcmp(q->method, "GET") != 0 && strcmp(q->method, "HEAD") != 0) {

@@ -31,6 +31,8 @@ struct shape_set { /* of rules; its number is that of the element of the map `se
 	uint64_t bits[SHAPE_WORDS];
 };
 
+#define SHAPE_INTERFACES 4096 /* sets of interfaces, as a mark has them; number 0 is of no rule */
+
 /* Minor numbers of classes of HTB: these and a node's slot. */
 #define SHAPE_MAJOR    0x5ee00000u
 #define SHAPE_DIRECT   0      /* packets that are never shaped */
@@ -48,7 +50,7 @@ struct shape_set { /* of rules; its number is that of the element of the map `se
 /* The upper half of a packet's mark; the lower half is left alone. */
 #define SHAPE_MARK_TAG(tag) ((uint32_t)(tag) << 29) /* 1 … 7, of the network namespace */
 #define SHAPE_MARK_IN       (1u << 28)              /* counted at the device as of the node … */
-#define SHAPE_MARK_AT       16 /* … whose number is here; else: its set of interfaces */
+#define SHAPE_MARK_AT       16 /* … whose number is here; else: that of its set of interfaces */
 
 struct shape_config {
 	uint32_t words;             /* of the sets that are used */

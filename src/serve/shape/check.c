@@ -211,16 +211,22 @@ static void tell_match(struct report *r, const struct weir_tenant *t,
 			       "one"
 			     : "there is no such cgroup yet; it is matched when it appears");
 	else if (m->interface)
-		say(r, SHAPER_NOTE, what, "never matches: interfaces are not looked at yet");
+		say(r, seen ? SHAPER_FINE : SHAPER_NOTE, what,
+			seen ? "out: shaped, what comes from there and leaves by a device; in: "
+			       "counted, what goes there"
+			     : "there is no such interface yet; it is matched when it appears");
 	else
 		say(r, SHAPER_FINE, what,
 			rack ? "out: shaped; in: limited by feedback to senders"
 			     : "out: shaped; in: counted");
 }
 
-static void tell_matches(struct report *r, const struct weir_policy *p, struct rules *rules)
+static void tell_matches(
+	struct report *r, struct tc *t, const struct weir_policy *p, struct rules *rules)
 {
 	bool mounted = cgroups_look(rules) >= 0;
+
+	interfaces_look(rules, t, p->network);
 
 	for (size_t i = 0; i < p->n_tenants; i++)
 		for (unsigned k = 0; p->tenants[i].net && k < p->tenants[i].net->n_match; k++) {
@@ -256,7 +262,7 @@ static int tell_policy(struct report *r, struct tc *t, const struct weir_policy 
 	for (size_t i = 0; e == 0 && i < p->network->n_devices; i++)
 		tell_device(r, t, tree, &p->network->devices[i], rates[i], g);
 	if (e == 0)
-		tell_matches(r, p, rules);
+		tell_matches(r, t, p, rules);
 	rules_free(rules);
 	tree_free(tree);
 	free(rates);

@@ -29,14 +29,9 @@ bool device_held(struct tc *t, const struct tc_link *l)
 	return tc_root(t, l, &q, NULL) == 0 && is_ours(&q);
 }
 
-struct others {
-	char name[80]; /* of the first program that is not the shaper's */
-	bool ours;     /* one of the shaper's is there */
-};
-
 static int on_filter(void *arg, const struct tc_filter *f)
 {
-	struct others *o = arg;
+	struct device_others *o = arg;
 
 	if (f->priority == PROGRAM_PRIORITY && strcmp(f->kind, "bpf") == 0)
 		o->ours = true;
@@ -46,10 +41,10 @@ static int on_filter(void *arg, const struct tc_filter *f)
 	return 0;
 }
 
-static int find_others(
-	struct tc *t, const struct tc_link *l, struct others *ret, struct weir_err *err)
+int device_others(
+	struct tc *t, const struct tc_link *l, struct device_others *ret, struct weir_err *err)
 {
-	*ret = (struct others){{0}, false};
+	*ret = (struct device_others){{0}, false};
 	for (int type = TCX_INGRESS; type <= TCX_EGRESS; type++) {
 		uint32_t flags, ids[8], n = 8;
 
@@ -64,12 +59,12 @@ static int find_others(
 int device_check(
 	struct tc *t, const struct tc_link *l, const struct device_guard *g, struct weir_err *err)
 {
-	struct others others;
+	struct device_others others;
 	struct tc_queue q;
 	int r = tc_root(t, l, &q, err);
 
 	if (r == 0)
-		r = find_others(t, l, &others, err);
+		r = device_others(t, l, &others, err);
 	if (r)
 		return r;
 	if (q.handle && !is_ours(&q) && !g->replace)
@@ -375,7 +370,7 @@ static int keep_state(struct device *d, const struct tc_queue *root, const struc
 }
 
 /* Undo what was done before the last error. */
-static void give_back(struct device *d, struct tc *t, const struct device_state *s)
+static void undo(struct device *d, struct tc *t, const struct device_state *s)
 {
 	unsigned n;
 
@@ -410,7 +405,7 @@ int device_take(struct device *d, struct tc *t, const struct tree *tree, struct 
 		r = program_attach(p, d->link.index, err);
 	d->retiring = r == 0 && is_ours(&root) ? 2 : 0;
 	if (r < 0 && !is_ours(&root))
-		give_back(d, t, s);
+		undo(d, t, s);
 	return r;
 }
 
@@ -422,18 +417,18 @@ static int restore_root(
 			      : tc_root_delete(t, l, SHAPE_MAJOR, err);
 }
 
-static int restore_one(struct tc *t, const struct device_state *s, const struct tc_link *l,
+int device_give_back(struct tc *t, const struct device_state *s, const struct tc_link *l,
 	bool *ret_ours, struct weir_err *err)
 {
 	struct former st = {.segments = l->segments, .clsact = true};
-	struct others others = {{0}, false};
+	struct device_others others = {{0}, false};
 	bool known = former_read(s, l->name, &st, NULL) == 0, held = false;
 	struct tc_queue root;
 	int r = tc_root(t, l, &root, err);
 
 	if (r == 0) {
 		held = is_ours(&root);
-		r = find_others(t, l, &others, err);
+		r = device_others(t, l, &others, err);
 	}
 	*ret_ours = r == 0 && (held || others.ours);
 	if (*ret_ours)
@@ -477,7 +472,7 @@ int device_restore(
 
 	for (size_t i = 0; i < all.n; i++) {
 		bool ours = false;
-		int e = restore_one(t, s, &all.links[i], &ours, r ? NULL : err);
+		int e = device_give_back(t, s, &all.links[i], &ours, r ? NULL : err);
 
 		r = r ? r : e;
 		n += ours;

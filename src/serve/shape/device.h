@@ -73,6 +73,16 @@ void device_free(struct device *d);
 /* Return true if the device's root is the shaper's. */
 bool device_held(struct tc *t, const struct tc_link *l);
 
+/* The programs at a device. */
+struct device_others {
+	char name[80]; /* of the first one that is not the shaper's; "": there is none */
+	bool ours;     /* one of the shaper's is there */
+};
+int device_others(
+	struct tc *t, const struct tc_link *l, struct device_others *ret, struct weir_err *err);
+/* Give back one device, if it has anything of the shaper's. */
+int device_give_back(struct tc *t, const struct device_state *s, const struct tc_link *l,
+	bool *ret_ours, struct weir_err *err);
 /* Give back all devices of this network namespace, with or without files of state. *ret_n: how many were the shaper's. The
  * first error counts; the others are tried. */
 int device_restore(

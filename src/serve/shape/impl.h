@@ -3,8 +3,10 @@
 #pragma once
 
 #include "serve/http/http.h"
+#include <jansson.h>
 #include "serve/loop/daemon.h"
 #include "serve/shape/cgroups.h"
+#include "serve/shape/interfaces.h"
 #include "serve/shape/leaves.h"
 #include "serve/shape/receive.h"
 #include "serve/shape/shaper.h"
@@ -17,9 +19,11 @@ struct shaper_version { /* all that is made from a policy */
 	struct rules *rules;
 	struct program *program;
 	struct cgroups *cgroups; /* NULL: no rule has one */
-	struct shaper_use {      /* by node and direction */
-		uint64_t bytes;  /* at the last look */
-		double rate;     /* bytes/s, since the look before */
+	struct interfaces *interfaces;
+	bool scanned;           /* for interfaces */
+	struct shaper_use {     /* by node and direction */
+		uint64_t bytes; /* at the last look */
+		double rate;    /* bytes/s, since the look before */
 	} (*use)[SHAPE_DIRS];
 	double *full, *share;  /* by node, bytes/s: if all services sent without end; and now */
 	double *demand;        /* by node, bytes/s; INFINITY: packets wait */
@@ -48,6 +52,9 @@ struct feedback { /* feedback.c */
 struct shaper {
 	struct shaper_options options;
 	struct shaper_version now;
+	struct weir_policy *base; /* as it was read; now.policy has what was set, too */
+	struct gateway_override *set;
+	size_t n_set;
 	struct tc tc;
 	struct device_state state;
 	struct device *devices;
@@ -82,5 +89,23 @@ void shaper_feedback_free(struct shaper *s);
 void shaper_feedback_hear(
 	void *arg, const uint8_t address[16], const uint64_t *words, unsigned n, weir_time now);
 struct leaves_on shaper_leaves_on(struct shaper *s);
+/* Put a policy in force, which belongs to the shaper from now on, also on error; the old one stays in force if this fails. */
+int shaper_change_to(struct shaper *s, struct weir_policy *p, struct weir_err *err);
+/* watch.c */
+int shaper_take_again(struct shaper *s, struct device *d, struct weir_err *err);
+void shaper_look_devices(struct shaper *s);
+void shaper_retire(struct shaper *s);
+void shaper_scan(struct shaper *s); /* for new interfaces and cgroups */
+void shaper_adopt_leaves(struct shaper *s);
+/* set.c */
+int shaper_set_load(struct shaper *s, struct weir_err *err);
+/* Make a copy of a policy with what is set; values that do not fit are left out. */
+int shaper_set_lay(struct shaper *s, const struct weir_policy *base, struct weir_policy **ret,
+	struct weir_err *err);
+void shaper_set_end(struct shaper *s); /* remove a value whose time is over */
+void shaper_set_free(struct shaper *s);
+json_t *shaper_set_json(const struct shaper *s);
+/* Return true if it is a request for these values. */
+bool shaper_set_handle(struct shaper *s, struct http_request *q, struct http_reply *ret);
 /* api.c */
 int shaper_api_start(struct shaper *s, struct weir_err *err);

@@ -68,6 +68,7 @@ static void configure(struct program *p, const struct program_config *c)
 		.tcp = c->tcp,
 		.udp = c->udp};
 	memcpy(to->any, r->any, sizeof(to->any));
+	p->bpf->bss->interface_sets[0] = (uint16_t)r->any[SHAPE_INTERFACE];
 	memcpy(p->bpf->bss->ports, r->port, sizeof(r->port));
 	memcpy(p->bpf->bss->dscps, r->dscp, sizeof(r->dscp));
 	memcpy(p->bpf->bss->owners, r->owner, r->n * sizeof(*r->owner));
@@ -177,7 +178,9 @@ static int attach(const struct bpf_program *program, int index, enum bpf_tc_atta
 	return bpf_tc_attach(&hook, &opts);
 }
 
-int program_attach(struct program *p, int index, struct weir_err *err)
+/* Attach a program to each direction of a device; the clsact qdisc is made if it is missing. */
+static int attach_both(int index, const struct bpf_program *in, const struct bpf_program *out,
+	struct weir_err *err)
 {
 	struct bpf_tc_hook hook = {.sz = sizeof(hook),
 		.ifindex = index,
@@ -188,10 +191,21 @@ int program_attach(struct program *p, int index, struct weir_err *err)
 	e = bpf_tc_hook_create(&hook);
 	if (e && e != -EEXIST)
 		return fail(e, "clsact", err);
-	e = attach(p->bpf->progs.weir_out, index, BPF_TC_EGRESS);
+	e = attach(out, index, BPF_TC_EGRESS);
 	if (e == 0)
-		e = attach(p->bpf->progs.weir_in, index, BPF_TC_INGRESS);
+		e = attach(in, index, BPF_TC_INGRESS);
 	return e ? fail(e, "the classifier at the device", err) : 0;
+}
+
+int program_attach(struct program *p, int index, struct weir_err *err)
+{
+	return attach_both(index, p->bpf->progs.weir_in, p->bpf->progs.weir_out, err);
+}
+
+int program_attach_interface(struct program *p, int index, struct weir_err *err)
+{
+	return attach_both(
+		index, p->bpf->progs.weir_out_interface, p->bpf->progs.weir_in_interface, err);
 }
 
 int program_detach(int index, bool clsact, struct weir_err *err)
@@ -236,6 +250,22 @@ int program_set(struct program *p, uint32_t number, const struct shape_set *s)
 		return -ENOSPC;
 	return bpf_map__update_elem(
 		p->bpf->maps.sets, &number, sizeof(number), s, sizeof(*s), BPF_ANY);
+}
+
+void program_interface_set(struct program *p, unsigned number, uint32_t set)
+{
+	p->bpf->bss->interface_sets[number] = (uint16_t)set;
+}
+
+int program_interface(struct program *p, int index, uint32_t number)
+{
+	return bpf_map__update_elem(
+		p->bpf->maps.interfaces, &index, sizeof(index), &number, sizeof(number), BPF_ANY);
+}
+
+void program_interface_gone(struct program *p, int index)
+{
+	bpf_map__delete_elem(p->bpf->maps.interfaces, &index, sizeof(index), 0);
 }
 
 int program_cgroup(struct program *p, uint64_t id, uint32_t set)

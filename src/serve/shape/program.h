@@ -36,6 +36,12 @@ int program_detach(int index, bool clsact, struct weir_err *err);
 
 /* Tell the classifier that the shaper is alive at `now`, of CLOCK_MONOTONIC; 0: it is not. */
 void program_beat(struct program *p, uint64_t now);
+/* Mark what comes from a device, and move what goes into it, as of the set with this number: below SHAPE_INTERFACES, 0 is of no
+ * rule. Attached programs stay when this process ends. */
+void program_interface_set(struct program *p, unsigned number, uint32_t set);
+int program_interface(struct program *p, int index, uint32_t number);
+void program_interface_gone(struct program *p, int index);
+int program_attach_interface(struct program *p, int index, struct weir_err *err);
 /* Add a set that came after program_new. */
 int program_set(struct program *p, uint32_t number, const struct shape_set *s);
 int program_cgroup(struct program *p, uint64_t id, uint32_t set);

@@ -31,8 +31,9 @@ const volatile struct shape_config config;
 uint16_t ports[65536]; /* set by port */
 uint16_t dscps[64];
 uint16_t owners[SHAPE_RULES]; /* node by rule */
-uint16_t slots[SHAPE_SLOTS];  /* by node */
-uint64_t beat;                /* ns: when the shaper was last alive */
+uint16_t interface_sets[SHAPE_INTERFACES];
+uint16_t slots[SHAPE_SLOTS]; /* by node */
+uint64_t beat;               /* ns: when the shaper was last alive */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -63,7 +64,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, uint32_t);
 	__type(value, uint32_t);
-} interfaces SEC(".maps");
+} interfaces SEC(".maps"); /* by index: the number in interface_sets */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -257,11 +258,12 @@ static __always_inline uint32_t cgroup_set(struct __sk_buff *skb)
 	return config.any[SHAPE_CGROUP];
 }
 
-static __always_inline uint32_t interface_set(uint32_t index)
+/* The number of its set. */
+static __always_inline uint32_t interface_number(uint32_t index)
 {
 	const uint32_t *found = bpf_map_lookup_elem(&interfaces, &index);
 
-	return found ? *found : config.any[SHAPE_INTERFACE];
+	return found ? *found & (SHAPE_INTERFACES - 1) : 0;
 }
 
 /* ---- marks and counters */
@@ -365,7 +367,7 @@ int weir_out(struct __sk_buff *skb)
 	struct packet p;
 
 	if (config.interfaces && is_marked(skb->mark, 0))
-		interface = MARK_VALUE(skb->mark);
+		interface = interface_sets[MARK_VALUE(skb->mark)];
 	if (read_packet(skb, &p, SHAPE_OUT) == 0) {
 		if (is_exempt(&p)) {
 			skb->priority = SHAPE_MAJOR | SHAPE_DIRECT;
@@ -437,14 +439,15 @@ int weir_in_cgroup(struct __sk_buff *skb)
 SEC("tc")
 int weir_in_interface(struct __sk_buff *skb)
 {
-	move(skb, config.any[SHAPE_CGROUP], interface_set(skb->ifindex), skb->len - config.header);
+	move(skb, config.any[SHAPE_CGROUP], interface_sets[interface_number(skb->ifindex)],
+		skb->len - config.header);
 	return TC_ACT_UNSPEC;
 }
 
 SEC("tc")
 int weir_out_interface(struct __sk_buff *skb)
 {
-	skb->mark = mark_of(skb->mark, 0, interface_set(skb->ifindex));
+	skb->mark = mark_of(skb->mark, 0, interface_number(skb->ifindex));
 	return TC_ACT_UNSPEC;
 }
 

@@ -90,6 +90,9 @@ int shaper_version_new(
 		c.nodes = ret->tree->n;
 		r = program_new(&c, &ret->program, err);
 	}
+	if (r == 0)
+		r = interfaces_new(ret->rules, ret->program, p->network, &s->state,
+			&s->options.guard, &ret->interfaces, err);
 	if (r == 0 && ret->rules->cgroups) {
 		r = cgroups_new(ret->rules, ret->program, &ret->cgroups, err);
 		if (r == 0 && (r = cgroups_scan(ret->cgroups, err)) >= 0) {
@@ -115,6 +118,7 @@ int shaper_version_new(
 void shaper_version_free(struct shaper_version *v)
 {
 	cgroups_free(v->cgroups);
+	interfaces_free(v->interfaces);
 	program_free(v->program);
 	rules_free(v->rules);
 	tree_free(v->tree);
@@ -234,57 +238,11 @@ static int take_devices(struct shaper *s, struct shaper_version *v, struct devic
 /* ---- each tick */
 
 /* A new program knows no leaf. Rates are told again at once. */
-static void adopt_leaves(struct shaper *s)
+void shaper_adopt_leaves(struct shaper *s)
 {
 	struct leaves_on on = shaper_leaves_on(s);
 
 	leaves_adopt(&s->leaves, &on);
-}
-
-/* Shape a device again that came back, or whose packets have another size. */
-static int take_again(struct shaper *s, struct device *d, struct weir_err *err)
-{
-	int r = device_look(d, &s->tc, err);
-
-	return r ? r
-		 : device_take(d, &s->tc, s->now.tree, s->now.program, &s->state, &s->options.guard,
-			   err);
-}
-
-/* A device may be taken away and come back, and another program may take its root: that one is left alone. */
-static void look_at_device(struct shaper *s, struct device *d)
-{
-	struct tc_link l;
-	struct weir_err err;
-	int r = tc_link(&s->tc, d->name, &l, &err);
-	bool held = r == 0 && device_held(&s->tc, &l), same = held && l.index == d->link.index;
-
-	if (same && l.mtu == d->link.mtu) {
-		d->lost = false;
-		return;
-	}
-	if (r == 0)
-		r = take_again(s, d, &err);
-	adopt_leaves(s);
-	if (r == 0)
-		log_event(LOG_LEVEL_WARNING, "device-again", "device", d->name, "why",
-			same ? "the size of its packets was changed"
-			     : "its qdisc was gone; it is shaped again",
-			NULL);
-	else if (!d->lost)
-		log_event(LOG_LEVEL_ERROR, "device-lost", "device", d->name, "why", err.text, NULL);
-	d->lost = r != 0;
-}
-
-static void retire(struct shaper *s)
-{
-	struct weir_err err;
-
-	for (size_t i = 0; i < s->n_devices; i++)
-		if (s->devices[i].retiring && !s->devices[i].lost &&
-			device_retire(&s->devices[i], &s->tc, &err) < 0)
-			log_event(LOG_LEVEL_ERROR, "classes", "device", s->devices[i].name, "why",
-				err.text, NULL);
 }
 
 /* Divide the links by what services want now. */
@@ -315,19 +273,18 @@ static void divide(struct shaper *s)
 static void on_tick(struct loop_timer *t, weir_time now)
 {
 	struct shaper *s = container_of(t, struct shaper, tick);
-	struct weir_err err;
 
 	shaper_look_queues(s, now);
 	shaper_look_counts(s, now);
 	divide(s);
-	retire(s);
+	shaper_retire(s);
 	if (++s->ticks % SECOND == 0) {
 		program_beat(s->now.program, (uint64_t)loop_refresh(s->loop));
-		for (size_t i = 0; i < s->n_devices; i++)
-			look_at_device(s, &s->devices[i]);
+		shaper_look_devices(s);
+		shaper_set_end(s);
 	}
-	if (s->now.cgroups && s->ticks % SCAN == 0 && cgroups_scan(s->now.cgroups, &err) < 0)
-		log_event(LOG_LEVEL_ERROR, "cgroups", "why", err.text, NULL);
+	if (s->ticks % SCAN == 0)
+		shaper_scan(s);
 	loop_set(s->loop, t, now + TICK);
 }
 
@@ -346,17 +303,14 @@ static bool same_rack(const struct policy_network *a, const struct policy_networ
 	return true;
 }
 
-/* Replace the policy; its devices must be those of before. The old one stays in force if this fails. */
-static int change(struct shaper *s, struct weir_err *err)
+/* Its devices must be those of before. */
+int shaper_change_to(struct shaper *s, struct weir_policy *p, struct weir_err *err)
 {
 	struct shaper_version v;
-	struct weir_policy *p;
 	struct device *d;
 	double rate;
-	int r = s->options.reread ? s->options.reread(s->options.reread_arg, &p, err) : -ENOTSUP;
+	int r = shaper_version_new(s, p, &v, err);
 
-	if (r == 0)
-		r = shaper_version_new(s, p, &v, err);
 	if (r)
 		return r;
 	r = find_devices(s, v.policy->network, &d, &rate, err);
@@ -383,8 +337,8 @@ static int change(struct shaper *s, struct weir_err *err)
 		struct weir_err again;
 
 		for (size_t i = 0; i < s->n_devices; i++)
-			take_again(s, &s->devices[i], &again);
-		adopt_leaves(s);
+			shaper_take_again(s, &s->devices[i], &again);
+		shaper_adopt_leaves(s);
 		free_devices(d, s->n_devices);
 		shaper_version_free(&v);
 		return r;
@@ -394,8 +348,29 @@ static int change(struct shaper *s, struct weir_err *err)
 	s->rate = rate;
 	shaper_version_free(&s->now);
 	s->now = v;
-	adopt_leaves(s);
+	shaper_adopt_leaves(s);
 	warn_scaled(&s->now, rate);
+	shaper_scan(s);
+	return 0;
+}
+
+/* Read the policy again. */
+static int change(struct shaper *s, struct weir_err *err)
+{
+	struct weir_policy *base, *p;
+	int r = s->options.reread ? s->options.reread(s->options.reread_arg, &base, err) : -ENOTSUP;
+
+	if (r)
+		return r;
+	r = shaper_set_lay(s, base, &p, err);
+	if (r == 0)
+		r = shaper_change_to(s, p, err);
+	if (r) {
+		weir_policy_free(base);
+		return r;
+	}
+	weir_policy_free(s->base);
+	s->base = base;
 	return 0;
 }
 
@@ -445,24 +420,21 @@ static int start(struct shaper *s, struct weir_policy *p, struct weir_err *err)
 	unsigned n;
 	int r = tc_open(&s->tc, err);
 
+	s->base = p;
 	if (r == 0)
 		r = device_state_open(s->options.state, &s->state, err);
-	if (r) {
-		weir_policy_free(p);
-		return r;
-	}
-	r = loop_new(&s->loop);
-	if (r)
+	if (r == 0 && (r = loop_new(&s->loop)))
 		weir_err_set(err, r, "the event loop: %s", strerror(-r));
 	if (r == 0)
 		r = shaper_feedback_new(s, err);
 	if (r == 0)
 		r = open_talk(s, p, err);
-	if (r) {
-		weir_policy_free(p);
-		return r;
-	}
-	r = shaper_version_new(s, p, &s->now, err);
+	if (r == 0)
+		r = shaper_set_load(s, err);
+	if (r == 0)
+		r = shaper_set_lay(s, s->base, &p, err);
+	if (r == 0)
+		r = shaper_version_new(s, p, &s->now, err);
 	if (r)
 		return r;
 	r = find_devices(s, s->now.policy->network, &s->devices, &s->rate, err);
@@ -479,8 +451,9 @@ static int start(struct shaper *s, struct weir_policy *p, struct weir_err *err)
 	if (r == 0 && (r = take_devices(s, &s->now, s->devices, s->n_devices, err)))
 		device_restore(&s->tc, &s->state, &n, NULL);
 	if (r == 0) {
-		adopt_leaves(s);
+		shaper_adopt_leaves(s);
 		warn_scaled(&s->now, s->rate);
+		shaper_scan(s);
 	}
 	s->ready = r == 0;
 	return r;
@@ -545,6 +518,8 @@ void shaper_free(struct shaper *s)
 	shaper_feedback_free(s);
 	loop_free(s->loop);
 	shaper_version_free(&s->now);
+	weir_policy_free(s->base);
+	shaper_set_free(s);
 	free_devices(s->devices, s->n_devices);
 	if (s->state.lock >= 0)
 		device_state_close(&s->state);
