@@ -50,20 +50,18 @@ void parley_broker_free(struct parley_broker *b)
 /* Give the children of a parent service (-1: the link) at node `at` the next nodes, or its leaves. */
 static void add_children(struct parley_broker *b, int parent, uint32_t at, size_t *listed)
 {
-	size_t k = b->tree.parents++;
-
-	b->parents[k] = at;
-	b->first[k] = (uint32_t)b->n_nodes;
+	b->parents[b->tree.parents++] = at;
+	b->first[at] = (uint32_t)b->n_nodes;
 	for (size_t i = 0; i < b->n_services; i++)
 		if (b->services[i].parent == parent) {
 			b->node[i] = (uint32_t)b->n_nodes++;
 			b->order[(*listed)++] = (uint32_t)i;
 		}
-	if (parent >= 0 && b->n_nodes == b->first[k]) {
+	if (parent >= 0 && b->n_nodes == b->first[at]) {
 		b->leaf[parent] = (uint32_t)b->n_nodes;
 		b->n_nodes += b->members;
 	}
-	b->many[k] = (uint32_t)b->n_nodes - b->first[k];
+	b->many[at] = (uint32_t)b->n_nodes - b->first[at];
 }
 
 /* Lay out the nodes breadth first: services in the order of their nodes. */

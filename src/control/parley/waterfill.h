@@ -62,7 +62,7 @@ struct waterfill_tree {
 	const uint32_t *parent; /* in: the nodes with children, in order */
 	size_t parents;         /* in: their number */
 	const uint32_t *first,
-		*many;     /* in: for each parent node, its first child and their number */
+		*many;     /* in: by node, of parents: the first child, and their number */
 	const double *min; /* in: of inner nodes */
 	double *least;     /* in: min of leaves; out: guarantee of inner nodes */
 	double *want;      /* in: demand of leaves; out: of inner nodes */

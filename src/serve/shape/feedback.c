@@ -29,7 +29,9 @@ struct leaves_on shaper_leaves_on(struct shaper *s)
 static void on_sample(void *arg, const struct shape_sample *p)
 {
 	struct shaper *s = arg;
-	double rate = p->node < s->now.tree->n ? receive_told(s->now.receive, p->node) : INFINITY;
+	double rate = p->node < s->now.tree->n
+			      ? receive_telling(s->now.receive, p->node, loop_now(s->loop))
+			      : INFINITY;
 	struct feedback_to *to = &s->feedback.pending[s->feedback.n];
 
 	if (!(rate < INFINITY))

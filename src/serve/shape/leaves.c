@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define HASHED 65536 /* heads */
+#define FREE   1e12  /* bytes/s: no limit */
 #define DEAD                                                                                       \
 	(200 * WEIR_MS) /* a packet that was classified before a leaf died is in its queue by then */
 
@@ -236,8 +237,10 @@ void leaves_sweep(struct leaves *l, const struct leaves_on *on, weir_time now,
 	for (uint32_t i = 0; i < l->used; i++) {
 		struct leaf *f = &l->all[i];
 
-		if (f->state == LEAF_LIVES && now - f->heard >= PARLEY_LEAF + LEAVES_AHEAD)
+		if (f->state == LEAF_LIVES && now - f->heard >= PARLEY_LEAF + LEAVES_AHEAD) {
 			die(l, f);
+			set_class(l, on, f, FREE, now, NULL); /* its queue empties at once */
+		}
 		if (f->state == LEAF_DEAD && !f->queued &&
 			now - f->heard >= PARLEY_LEAF + LEAVES_AHEAD + DEAD) {
 			program_leaf_gone(on->program, &f->to);

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 
 #define DIVISION 25 /* T */
+/* The least rate told: a sender at it is sampled some times in the life of its leaf, or it would not hear of a higher one. */
+#define LEAST      125e3 /* bytes/s; of slow lines: */
+#define LEAST_PART 0.005
 
 /* ---- making it */
 
@@ -69,6 +72,7 @@ int receive_new(const struct weir_policy *p, const struct tree *t, double line, 
 		struct receive_service *s = &r->services[i];
 
 		parley_meter_init(&s->meter, line, true);
+		s->meter.rcp.least = fmin(LEAST, LEAST_PART * line);
 		s->meter.began = now;
 		s->cap = (struct parley_cap){INFINITY, share_of(p, t, i)->max, 0};
 		s->share = INFINITY;
@@ -142,6 +146,8 @@ void receive_step(struct receive *r, const struct tree *t, weir_time now)
 				parley_period(capacity, PARLEY_MTU) - r->period / 2, now);
 		else
 			m->began = now;
+		if (m->rcp.rate < m->rcp.line)
+			r->services[i].limited = now;
 	}
 	if (now - r->began >= DIVISION * r->period)
 		divide(r, t, now);
@@ -152,4 +158,11 @@ double receive_told(const struct receive *r, size_t node)
 	const struct rcp *rcp = &r->services[node].meter.rcp;
 
 	return rcp->rate < rcp->line ? rcp->rate : INFINITY;
+}
+
+double receive_telling(const struct receive *r, size_t node, weir_time now)
+{
+	const struct receive_service *s = &r->services[node];
+
+	return s->limited && now - s->limited < PARLEY_LEAF ? s->meter.rcp.rate : INFINITY;
 }

@@ -24,6 +24,7 @@ struct receive_service {
 	double share;            /* bytes/s; INFINITY: it has all it wants */
 	double rate;             /* bytes/s, between the last two divisions */
 	uint64_t divided;        /* bytes, at the last division */
+	weir_time limited;       /* R was last below the line's rate; 0: never */
 };
 
 struct receive {
@@ -48,3 +49,5 @@ void receive_step(struct receive *r, const struct tree *t, weir_time now);
 double receive_capacity(const struct receive *r, size_t node, weir_time now);
 /* Return R, bytes/s; INFINITY: no sender is limited. */
 double receive_told(const struct receive *r, size_t node);
+/* The same, but R for as long as some sender may keep to a lower one. */
+double receive_telling(const struct receive *r, size_t node, weir_time now);

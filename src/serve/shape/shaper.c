@@ -280,6 +280,8 @@ static void on_tick(struct loop_timer *t, weir_time now)
 	shaper_retire(s);
 	if (++s->ticks % SECOND == 0) {
 		program_beat(s->now.program, (uint64_t)loop_refresh(s->loop));
+		if (s->talk) /* that others know this machine before it tells them rates */
+			talk_usage(s->talk, NULL, 0);
 		shaper_look_devices(s);
 		shaper_set_end(s);
 	}

@@ -96,6 +96,29 @@ static void two_services(void)
 	end(&m);
 }
 
+/* Users 1 to 2 of a service with at most 60, beside another one: 20, 40, 30; one alone has all 60. */
+static void nested(void)
+{
+	struct machine m =
+		make("  - name: a\n    net: {in: {max: 60 Mbit/s, weight: 4}}\n    children:\n"
+		     "      - {name: x, net: {in: {weight: 1}}, match: {port: 1}}\n"
+		     "      - {name: y, net: {in: {weight: 2}}, match: {port: 2}}\n"
+		     "  - {name: b, net: {}, match: {port: 3}}\n");
+	double senders[5] = {0, 0, 1, 0, 0},
+	       each[5] = {100 * mbit, 100 * mbit, 100 * mbit, 100 * mbit, 100 * mbit};
+
+	for (int i = 0; i < 1000; i++)
+		period(&m, senders, each);
+	CHECK_NEAR(receive_told(m.r, 2), 60 * mbit, 0.02);
+	senders[3] = senders[4] = 1;
+	for (int i = 0; i < 2000; i++)
+		period(&m, senders, each);
+	CHECK_NEAR(receive_told(m.r, 2), 20 * mbit, 0.02);
+	CHECK_NEAR(receive_told(m.r, 3), 40 * mbit, 0.02);
+	CHECK_NEAR(receive_told(m.r, 4), 30 * mbit, 0.02);
+	end(&m);
+}
+
 /* A broker's cap holds until its time, and marks halve what is told. */
 static void caps_and_marks(void)
 {
@@ -139,6 +162,7 @@ int main(void)
 {
 	RUN(fan_in);
 	RUN(two_services);
+	RUN(nested);
 	RUN(caps_and_marks);
 	RUN(moved_packets);
 	return 0;
