@@ -11,6 +11,7 @@
 #include "cli/live/live.h"
 #include "serve/loop/loop.h"
 #include "cli/live/live-impl.h"
+#include "cli/live/live-network.h"
 #include "base/lesser.h"
 #include <errno.h>
 #include <signal.h>
@@ -363,7 +364,9 @@ int live_run(const struct scenario *s, const struct sim_options *options, struct
 	for (size_t i = 0; i < N_SIGNALS; i++)
 		sigaction(signals[i], &act, &before[i]);
 	priority = raise_priority();
-	r = s->cluster ? live_cluster_run(&l, options, err) : run_scenario(&l, options, err);
+	r = s->cluster   ? live_cluster_run(&l, options, err)
+	    : s->network ? live_network_run(&l, options, err)
+			 : run_scenario(&l, options, err);
 	/* A signal to the whole group also ends children: that is not a failure of theirs. */
 	if (r < 0 && interrupted)
 		r = weir_err_set(err, -ECANCELED, "stopped by a signal");

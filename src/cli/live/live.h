@@ -18,6 +18,7 @@
  *   live-change.c   changes during the run
  *   live-look.c     the gateways' counters, as metrics
  *   live-cluster.c, live-cluster-plan.c   a cluster: servers and weir control
+ *   live-network.c, live-network-rack.c, live-network-load.c, live-network-look.c   a network: links, shapers and flows
  *   live-relay.c    delays and drops reports
  */
 #pragma once

@@ -174,7 +174,8 @@ void net_control_told(struct sim_network *n, uint32_t flow, double rate)
 	uint32_t leaf = n->flows[flow].leaf;
 
 	n->leaves[leaf].heard = n->now;
-	net_limit(n, &n->leaves[leaf], NET_LIMITER, leaf, rate);
+	net_limit(n, &n->leaves[leaf], NET_LIMITER, leaf,
+		rate * n->config->groups[n->flows[flow].group].weight);
 }
 
 /* Return what a service may have at a machine: its broker's cap, its static max, its part of the link. */

@@ -56,6 +56,7 @@ struct net_group { /* flows of one kind between the same machines */
 	uint32_t batch;            /* rpc: so many begin at once */
 	uint32_t window;           /* segments at first */
 	uint64_t size;             /* rpc */
+	double weight;             /* of its senders: they take so many times what they are told */
 	double rate;               /* udp: of each flow; rpc: of all together; bytes/s */
 	weir_time start, end, on, off;
 	bool wander; /* udp: another destination at each start of `on` */
@@ -79,9 +80,10 @@ struct net_failure {
 struct sim_network_config { /* weir-scenario(5), "network" */
 	uint64_t segment, buffer, mark;
 	weir_time delay, period, sample, settle, timeout, message_delay;
-	double loss;   /* of feedback and of brokers' messages */
-	double widest; /* most segments of a window */
-	bool adapt;    /* a slow service's period is longer */
+	double loss;                 /* of feedback and of brokers' messages */
+	double live_rate, live_time; /* live, rates are divided and times multiplied by these */
+	double widest;               /* most segments of a window */
+	bool adapt;                  /* a slow service's period is longer */
 	bool feedback, ecn, rack, fabric, forget;
 	bool watch;     /* queues: their lengths are sampled */
 	uint32_t split; /* rates of single flows are reported for groups of up to so many */

@@ -29,7 +29,9 @@ static const struct field top_fields[] = {{"segment", FIELD_SIZE, TOP(segment), 
 	{"adapt", FIELD_FLAG, TOP(adapt), NULL}, {"feedback", FIELD_FLAG, TOP(feedback), NULL},
 	{"ecn", FIELD_FLAG, TOP(ecn), NULL}, {"rack_broker", FIELD_FLAG, TOP(rack), NULL},
 	{"fabric_broker", FIELD_FLAG, TOP(fabric), NULL}, {"forget", FIELD_FLAG, TOP(forget), NULL},
-	{"watch", FIELD_FLAG, TOP(watch), NULL}, {"split", FIELD_WHOLE, TOP(split), NULL}, {0}};
+	{"live_rate", FIELD_REAL, TOP(live_rate), NULL},
+	{"live_time", FIELD_REAL, TOP(live_time), NULL}, {"watch", FIELD_FLAG, TOP(watch), NULL},
+	{"split", FIELD_WHOLE, TOP(split), NULL}, {0}};
 #define RACK(member) offsetof(struct net_rack, member)
 static const struct field rack_fields[] = {{"machines", FIELD_WHOLE, RACK(machines), NULL},
 	{"rate", FIELD_BYTES_RATE, RACK(rate), NULL}, {"up", FIELD_BYTES_RATE, RACK(up), NULL},
@@ -43,7 +45,8 @@ static const struct field group_fields[] = {{"kind", FIELD_WORD, GROUP(kind), ki
 	{"size", FIELD_SIZE, GROUP(size), NULL}, {"rate", FIELD_BYTES_RATE, GROUP(rate), NULL},
 	{"start", FIELD_TIME, GROUP(start), NULL}, {"end", FIELD_TIME, GROUP(end), NULL},
 	{"on", FIELD_TIME, GROUP(on), NULL}, {"off", FIELD_TIME, GROUP(off), NULL},
-	{"wander", FIELD_FLAG, GROUP(wander), NULL}, {0}};
+	{"weight", FIELD_REAL, GROUP(weight), NULL}, {"wander", FIELD_FLAG, GROUP(wander), NULL},
+	{0}};
 #define FAULT(member) offsetof(struct net_failure, member)
 static const struct field failure_fields[] = {{"broker", FIELD_WORD, FAULT(what), faults},
 	{"machines", FIELD_WHOLE, FAULT(machines), NULL}, {"from", FIELD_TIME, FAULT(from), NULL},
@@ -206,7 +209,7 @@ static int read_groups(yamldoc_node n, struct sim_network_config *c, struct weir
 		struct net_group *to = &c->groups[c->n_groups++];
 		yamldoc_node map = yamldoc_at(n, i);
 
-		*to = (struct net_group){.many = 1, .batch = 1, .window = 10};
+		*to = (struct net_group){.many = 1, .batch = 1, .window = 10, .weight = 1};
 		if ((r = read_fields(map, group_fields, more, to, err)) ||
 			(r = read_name(map, "name", to->name, err)) ||
 			(r = read_name(map, "from", to->from, err)) ||
@@ -217,6 +220,8 @@ static int read_groups(yamldoc_node n, struct sim_network_config *c, struct weir
 			return yamldoc_error(map, err, "from: no machines '%s'", to->from);
 		if (!find_machines(c, to->to, &to->to_first, &to->to_many))
 			return yamldoc_error(map, err, "to: no machines '%s'", to->to);
+		if (!(to->weight > 0 && to->weight <= 1000))
+			return yamldoc_error(map, err, "weight: more than 0, at most 1000");
 		r = check_group(map, to, err);
 	}
 	return r;
@@ -267,6 +272,8 @@ static int check(yamldoc_node map, const struct sim_network_config *c, struct we
 			map, err, "period and timeout: 1us or more; sample: 1ms or more");
 	if (!(c->loss >= 0 && c->loss <= 1) || !(c->widest >= 1))
 		return yamldoc_error(map, err, "loss: from 0 to 1; window: 1 or more");
+	if (!(c->live_rate >= 1 && c->live_time >= 1))
+		return yamldoc_error(map, err, "live_rate and live_time: 1 or more");
 	if (c->message_delay < 0 || c->message_delay >= WEIR_SEC / 2 || c->delay < 0)
 		return yamldoc_error(map, err, "message_delay: below 500ms");
 	if (c->fabric && !c->rack)
@@ -300,6 +307,8 @@ int sim_network_read(yamldoc_node map, struct sim_network_config *ret, struct we
 		.timeout = 200 * WEIR_MS,
 		.message_delay = WEIR_MS,
 		.widest = 1000,
+		.live_rate = 1,
+		.live_time = 1,
 		.adapt = true,
 		.feedback = true,
 		.ecn = true,
