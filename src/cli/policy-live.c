@@ -12,19 +12,10 @@
 
 /* ---- apply */
 
-/*
- * The file that the policy names for its tenants is sent after it: a gateway opens no file that a
- * client names.
- */
-struct sent {
-	char *text;
-	size_t len, tenants; /* tenants: the last of these bytes */
-};
-
 static int add_named(void *arg, const char *from, const char *name, char **ret_text,
 	size_t *ret_len, struct weir_err *err)
 {
-	struct sent *s = arg;
+	struct policy_sent *s = arg;
 	int rc = files_read_beside(NULL, from, name, ret_text, ret_len, err);
 
 	if (rc < 0)
@@ -40,7 +31,7 @@ static int add_named(void *arg, const char *from, const char *name, char **ret_t
 }
 
 /* Return true if the policy may name a file. Most do not, and need not be parsed here. */
-static bool may_name_file(const struct sent *s)
+static bool may_name_file(const struct policy_sent *s)
 {
 	const char *at = s->text;
 
@@ -54,7 +45,7 @@ static bool may_name_file(const struct sent *s)
 }
 
 /* Append the file that the policy names. Errors are ignored: the gateway reports them. */
-static void add_files(struct sent *s, const char *name)
+static void add_files(struct policy_sent *s, const char *name)
 {
 	static struct weir_policy_remarks remarks;
 	struct weir_policy *p;
@@ -65,57 +56,73 @@ static void add_files(struct sent *s, const char *name)
 	free(copy);
 }
 
-static int send_policy(
-	struct remote *r, const char *file, struct sent *s, bool keep, bool dry, json_t **ret_reply)
+static int send_policy(struct remote *r, const char *name, const struct policy_sent *s,
+	const struct policy_change *c, json_t **ret_reply)
 {
-	char *name = strcmp(file, "-") == 0 ? strdup("standard input") : realpath(file, NULL);
-	char *path = NULL, tenants[32];
+	char tenants[32], base[32], *path;
 	int status;
 
-	if (name) {
-		add_files(s, name);
-		snprintf(tenants, sizeof(tenants), "%zu", s->tenants);
-		path = remote_path("/v1/policy?keep=", keep ? "1" : "0", "&dry=", dry ? "1" : "0",
-			"&name=", name, "&tenants=", tenants, NULL);
-	}
 	if (s->len > HTTP_BODY_MAX)
-		status = opts_fail(&verb_policy,
+		return opts_fail(&verb_policy,
 			"%s: too large for the gateway's API; change its policy file and "
 			"send it SIGHUP",
-			file);
-	else
-		status = remote_ask(r, "PUT", path, s->text, s->len, ret_reply);
-	free(name);
+			name);
+	snprintf(tenants, sizeof(tenants), "%zu", s->tenants);
+	snprintf(base, sizeof(base), "%llu", (unsigned long long)c->base);
+	path = remote_path("/v1/policy?keep=", c->keep ? "1" : "0", "&dry=", c->dry ? "1" : "0",
+		"&name=", name, "&tenants=", tenants, "&message=", c->message,
+		"&base=", c->base ? base : NULL, NULL);
+	status = remote_ask(r, "PUT", path, s->text, s->len, ret_reply);
 	free(path);
 	return status;
 }
 
-int policy_apply(const char *const *at, const char *file, bool keep, bool dry)
+static int apply_live(const char *const *at, const char *name, const struct policy_sent *s,
+	const struct policy_change *c)
 {
-	struct weir_err err;
 	struct remote *r;
 	json_t *reply;
-	struct sent s = {0};
+	int status = remote_of_options(&verb_policy, at, &r);
+
+	if (status >= 0)
+		return status;
+	status = send_policy(r, name, s, c, &reply);
+	remote_close(r);
+	if (status >= 0)
+		return status;
+	remote_notes(reply);
+	if (c->dry)
+		printf("nothing was changed (--dry-run)\n");
+	else
+		printf(json_is_true(json_object_get(reply, "stored"))
+				? "version %lld is stored\n"
+				: "policy version %lld is in force\n",
+			(long long)json_integer_value(json_object_get(reply, "version")));
+	json_decref(reply);
+	return 0;
+}
+
+int policy_apply(
+	const char *const *at, const char *store, const char *file, const struct policy_change *c)
+{
+	struct policy_sent s = {0};
+	struct weir_err err;
+	char *name;
 	int status;
 
 	if (files_read(file, HTTP_BODY_MAX, &s.text, &s.len, &err) < 0)
 		return opts_fail(&verb_policy, "%s", err.text);
-	status = remote_of_options(&verb_policy, at, &r);
-	if (status < 0) {
-		status = send_policy(r, file, &s, keep, dry, &reply);
-		remote_close(r);
+	name = strcmp(file, "-") == 0 ? strdup("standard input") : realpath(file, NULL);
+	if (!name) {
+		status = opts_no_memory(&verb_policy);
+	} else {
+		add_files(&s, name);
+		status = store ? policy_store_apply(store, &s, name, c)
+			       : apply_live(at, name, &s, c);
 	}
+	free(name);
 	free(s.text);
-	if (status >= 0)
-		return status;
-	remote_notes(reply);
-	if (dry)
-		printf("nothing was changed (--dry-run)\n");
-	else
-		printf("policy version %lld is in force\n",
-			(long long)json_integer_value(json_object_get(reply, "version")));
-	json_decref(reply);
-	return 0;
+	return status;
 }
 
 /* ---- show */

@@ -8,17 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JSON, POD, LAB, KEEP, DRY_RUN, SOCKET, URL, TOKEN, N_OPTIONS };
+enum { JSON, POD, LAB, KEEP, DRY_RUN, MESSAGE, BASE, NUMBER, STORE, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
-	[JSON] = {"json", 0, NULL, "show: JSON instead of tables"},
+	[JSON] = {"json", 0, NULL, "show, history: JSON"},
 	[POD] = {"pod", 0, NULL, "keys: as a part of a manual page"},
 	[LAB] = {"lab", 0, NULL, "check, show: accept keys for experiments"},
 	[KEEP] = {"keep", 'k', NULL, "apply: keep values of weir set"},
 	[DRY_RUN] = {"dry-run", 'n', NULL, "apply: only print what would change"},
+	[MESSAGE] = {"message", 'm', "TEXT", "apply, rollback: why, for the history"},
+	[BASE] = {"base", 0, "N", "apply, rollback: only if version N is the newest"},
+	[NUMBER] = {"number", 0, "N", "history: how many versions (20)"},
+	[STORE] = {"store", 0, "STORE",
+		"sqlite:FOLDER, etcd:URL,... or a cluster's token; else $WEIR_STORE"},
 	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
-static const char *const subverbs[] = {"check", "show", "apply", "keys", NULL};
+static const char *const subverbs[] = {
+	"check", "show", "apply", "history", "diff", "rollback", "export", "keys", NULL};
 
 static const char *name_of(const char *path)
 {
@@ -97,65 +103,158 @@ static int show_policy(const char *path, bool json, bool lab)
 	return 0;
 }
 
+/* ---- the command line */
+
+enum { CHECK_, SHOW, APPLY, HISTORY, DIFF, ROLLBACK, EXPORT, KEYS };
+
 /* Return 0, or 2 with a message about the first option that does not belong to the subverb. */
-static int check_options(const char *const *values, bool is_show, bool is_apply, bool live)
+static int check_options(const char *const *values, int subverb, int n)
 {
+	static const struct {
+		unsigned subverbs; /* bit set */
+		const char *with;
+	} go[N_OPTIONS] = {
+		[JSON] = {1 << SHOW | 1 << HISTORY, "show and history"},
+		[POD] = {1 << KEYS, "keys"},
+		[LAB] = {1 << CHECK_ | 1 << SHOW, "check FILE and show FILE"},
+		[KEEP] = {1 << APPLY, "apply"},
+		[DRY_RUN] = {1 << APPLY, "apply"},
+		[MESSAGE] = {1 << APPLY | 1 << ROLLBACK, "apply and rollback, and a store"},
+		[BASE] = {1 << APPLY | 1 << ROLLBACK, "apply and rollback, and a store"},
+		[NUMBER] = {1 << HISTORY, "history"},
+		[STORE] = {1 << APPLY | 1 << HISTORY | 1 << DIFF | 1 << ROLLBACK | 1 << EXPORT,
+			"apply, history, diff, rollback and export"},
+		[SOCKET] = {1 << APPLY | 1 << SHOW, "apply, and with show without a FILE"},
+		[URL] = {1 << APPLY | 1 << SHOW, "apply, and with show without a FILE"},
+		[TOKEN] = {1 << APPLY | 1 << SHOW, "apply, and with show without a FILE"},
+	};
+
 	for (int i = 0; i < N_OPTIONS; i++) {
+		bool live = subverb == SHOW && n == 1;
+
 		if (!values[i])
 			continue;
-		if (i == POD)
-			return opts_fail(&verb_policy, "--pod goes with keys");
-		if (i == LAB && (is_apply || live))
-			return opts_fail(&verb_policy, "--lab goes with check FILE and show FILE");
-		if (i == JSON && !is_show)
-			return opts_fail(&verb_policy, "--json goes with show");
-		if ((i == KEEP || i == DRY_RUN) && !is_apply)
-			return opts_fail(&verb_policy, "--%s goes with apply", options[i].name);
-		if (i >= SOCKET && !live)
-			return opts_fail(&verb_policy,
-				"--%s goes with apply, and with show without a FILE",
-				options[i].name);
+		if (!(go[i].subverbs & 1u << subverb) || (i == LAB && live) ||
+			(i >= SOCKET && subverb == SHOW && !live))
+			return opts_fail(
+				&verb_policy, "--%s goes with %s", options[i].name, go[i].with);
 	}
 	return 0;
 }
 
+/* Parse the number of a version. Return 0, or 2 with a message. */
+static int parse_number(const char *text, const char *name, uint64_t *ret)
+{
+	struct weir_err err;
+	int64_t n;
+
+	if (!text)
+		return 0;
+	if (weir_units_int(text, &n, &err) < 0 || n < 1)
+		return opts_fail(&verb_policy, "%s: must be a number from 1 on", name);
+	*ret = (uint64_t)n;
+	return 0;
+}
+
+static const char *store_of(const char *const *values)
+{
+	const char *store = values[STORE] ? values[STORE] : getenv("WEIR_STORE");
+
+	return store && *store ? store : NULL;
+}
+
+static int run_versions(const char *const *values, int subverb, char **operands, int n)
+{
+	static const int most[] = {[HISTORY] = 0, [DIFF] = 2, [ROLLBACK] = 1, [EXPORT] = 1};
+	struct policy_change c = {.message = values[MESSAGE]};
+	const char *store = store_of(values);
+	uint64_t a = 0, b = 0, number = 20;
+
+	if (n - 1 > most[subverb] || (subverb != EXPORT && n - 1 < most[subverb]))
+		return opts_fail(&verb_policy, "%s needs %s", operands[0],
+			subverb == HISTORY  ? "no operand"
+			: subverb == DIFF   ? "the numbers of two versions"
+			: subverb == EXPORT ? "the number of a version, or none"
+					    : "the number of a version");
+	if (!store)
+		return opts_fail(&verb_policy, "%s needs --store, or $WEIR_STORE", operands[0]);
+	if (parse_number(values[BASE], "--base", &c.base) ||
+		parse_number(values[NUMBER], "--number", &number) ||
+		(n > 1 && parse_number(operands[1], operands[1], &a)) ||
+		(n > 2 && parse_number(operands[2], operands[2], &b)))
+		return 2;
+	if (subverb == HISTORY)
+		return policy_store_history(store, number < 1000 ? number : 1000, values[JSON]);
+	if (subverb == DIFF)
+		return policy_store_diff(store, a, b);
+	if (subverb == ROLLBACK)
+		return policy_store_rollback(store, a, &c);
+	return policy_store_export(store, a);
+}
+
+static int run_apply(const char *const *values, char **operands, int n)
+{
+	struct policy_change c = {
+		.keep = values[KEEP], .dry = values[DRY_RUN], .message = values[MESSAGE]};
+	bool live = values[SOCKET] || values[URL] || values[TOKEN];
+	const char *store = live ? NULL : store_of(values);
+
+	if (n != 2)
+		return opts_fail(&verb_policy, "apply needs one FILE");
+	if (live && values[STORE])
+		return opts_fail(&verb_policy, "--store, or --socket or --url");
+	if (parse_number(values[BASE], "--base", &c.base))
+		return 2;
+	return policy_apply(values + SOCKET, store, operands[1], &c);
+}
+
+static int run_show(const char *const *values, char **operands, int n)
+{
+	if (n == 1)
+		return policy_show_live(values + SOCKET, values[JSON]);
+	return n == 2 ? show_policy(operands[1], values[JSON], values[LAB])
+		      : opts_fail(&verb_policy, "show needs one FILE, or none");
+}
+
 static int policy_main(const char *const *values, char **operands, int n)
 {
-	bool is_show, is_apply;
-	int status;
+	int subverb = 0, status;
 
 	if (n == 0)
-		return opts_fail(
-			&verb_policy, "needs check, show, apply or keys; see weir policy --help");
-	if (strcmp(operands[0], "keys") == 0)
-		return n <= 2 ? policy_keys_show(n == 2 ? operands[1] : NULL, values[POD])
-			      : opts_fail(&verb_policy, "keys needs one CONTROLLER, or none");
-	is_show = strcmp(operands[0], "show") == 0;
-	is_apply = strcmp(operands[0], "apply") == 0;
-	if (!is_show && !is_apply && strcmp(operands[0], "check") != 0)
-		return opts_fail(
-			&verb_policy, "no '%s'; use check, show, apply or keys", operands[0]);
-	status = check_options(values, is_show, is_apply, is_apply || (is_show && n == 1));
+		return opts_fail(&verb_policy,
+			"needs check, show, apply, history, diff, rollback, export or keys; see "
+			"weir policy --help");
+	while (subverbs[subverb] && strcmp(subverbs[subverb], operands[0]) != 0)
+		subverb++;
+	if (!subverbs[subverb])
+		return opts_fail(&verb_policy,
+			"no '%s'; use check, show, apply, history, diff, rollback, export or keys",
+			operands[0]);
+	status = check_options(values, subverb, n);
 	if (status)
 		return status;
-	if (is_show && n == 1)
-		return policy_show_live(values + SOCKET, values[JSON]);
-	if (is_show)
-		return n == 2 ? show_policy(operands[1], values[JSON], values[LAB])
-			      : opts_fail(&verb_policy, "show needs one FILE, or none");
-	if (is_apply)
-		return n == 2 ? policy_apply(
-					values + SOCKET, operands[1], values[KEEP], values[DRY_RUN])
-			      : opts_fail(&verb_policy, "apply needs one FILE");
-	return n >= 2 ? check_policies(n - 1, operands + 1, values[LAB])
-		      : opts_fail(&verb_policy, "check needs one FILE or several");
+	switch (subverb) {
+	case CHECK_:
+		return n >= 2 ? check_policies(n - 1, operands + 1, values[LAB])
+			      : opts_fail(&verb_policy, "check needs one FILE or several");
+	case SHOW:
+		return run_show(values, operands, n);
+	case APPLY:
+		return run_apply(values, operands, n);
+	case KEYS:
+		return n <= 2 ? policy_keys_show(n == 2 ? operands[1] : NULL, values[POD])
+			      : opts_fail(&verb_policy, "keys needs one CONTROLLER, or none");
+	default:
+		return run_versions(values, subverb, operands, n);
+	}
 }
 
 const struct verb verb_policy = {
 	.name = "policy",
 	.summary = "check a policy, show its shares and limits, or put it in force",
 	.usage = "check [--lab] FILE...\n       weir policy show [--json] [--lab] [FILE]\n"
-		 "       weir policy apply [--keep] [--dry-run] FILE\n"
+		 "       weir policy apply [--keep] [--dry-run] [--store STORE] [-m TEXT] FILE\n"
+		 "       weir policy history | diff N M | rollback N | export [N]\n"
 		 "       weir policy keys [--pod] [CONTROLLER]",
 	.options = options,
 	.subverbs = subverbs,

@@ -6,9 +6,11 @@
 
 extern const struct verb verb_set;
 
-enum { UNSET, SOCKET, URL, TOKEN, N_OPTIONS };
+enum { UNSET, FOR, MESSAGE, SOCKET, URL, TOKEN, N_OPTIONS };
 static const struct opt options[] = {
 	[UNSET] = {"unset", 'u', NULL, "remove the value: the policy file's value holds again"},
+	[FOR] = {"for", 0, "TIME", "in a cluster: the value ends after this time, such as 1h"},
+	[MESSAGE] = {"message", 'm', "TEXT", "in a cluster: why, for the history"},
 	REMOTE_ROWS,
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
 };
@@ -47,10 +49,15 @@ static int list_overrides(struct remote *r)
 	return 0;
 }
 
-static int change_value(struct remote *r, const char *key, const char *value)
+static int change_value(
+	struct remote *r, const char *key, const char *value, const char *span, const char *message)
 {
 	json_t *j;
-	char *path = remote_path("/v1/set/", key, NULL);
+	char *path = remote_path("/v1/set/", key, span ? "?for=" : "", span ? span : "",
+		!message ? ""
+		: span   ? "&message="
+			 : "?message=",
+		message ? message : "", NULL);
 	int status =
 		remote_ask(r, value ? "PUT" : "DELETE", path, value, value ? strlen(value) : 0, &j);
 
@@ -58,6 +65,9 @@ static int change_value(struct remote *r, const char *key, const char *value)
 	if (status >= 0)
 		return status;
 	remote_notes(j);
+	if (json_is_true(json_object_get(j, "stored")))
+		printf("version %lld is stored\n",
+			(long long)json_integer_value(json_object_get(j, "version")));
 	json_decref(j);
 	return 0;
 }
@@ -72,13 +82,16 @@ static int set_main(const char *const *values, char **operands, int n)
 		return opts_fail(&verb_set,
 			values[UNSET] ? "--unset needs one KEY, such as db.max"
 				      : "needs a KEY and a VALUE, such as: db.max 5k iops");
+	if (values[FOR] && n < 2)
+		return opts_fail(&verb_set, "--for goes with a KEY and a VALUE");
 	status = remote_of_options(&verb_set, values + SOCKET, &r);
 	if (status >= 0)
 		return status;
 	if (n > 1 && !(value = join_words(operands + 1, n - 1)))
 		status = opts_no_memory(&verb_set);
 	else
-		status = n ? change_value(r, operands[0], value) : list_overrides(r);
+		status = n ? change_value(r, operands[0], value, values[FOR], values[MESSAGE])
+			   : list_overrides(r);
 	free(value);
 	remote_close(r);
 	return status;

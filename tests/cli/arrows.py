@@ -28,11 +28,11 @@ ARROWS = {  # room: the rooms that it may need
 SERVE = [
     {"loop"},
     {"back", "drive", "http", "show", "store"},
-    {"front", "gateway/plan", "page", "peer"},
+    {"front", "gateway/plan", "page", "peer", "versions"},
     {"shape", "snapshot"},
     {"history", "resource"},
     {"gateway"},
-    {"host"},
+    {"host", "member"},
     {"api"},
 ]
 PURE = {"base", "wire", "gate", "model", "policy", "control"}

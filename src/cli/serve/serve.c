@@ -5,6 +5,7 @@
 #include "serve/gateway/gateway.h"
 #include "serve/host/cluster.h"
 #include "serve/host/reports.h"
+#include "serve/member/member.h"
 #include "serve/loop/log.h"
 #include "cli/common/files.h"
 #include "cli/common/stay.h"
@@ -40,6 +41,9 @@ enum {
 	LOG_LEVEL,
 	LOG_JSON,
 	CHECK,
+	JOIN,
+	LOCAL,
+	NAME,
 	LAB,
 	NO_CONFINE,
 	N_OPTIONS
@@ -65,6 +69,10 @@ static const struct opt options[] = {
 	[LOG_LEVEL] = {"log-level", 0, "LEVEL", "error, warning, info or debug; else the policy's"},
 	[LOG_JSON] = {"log-json", 0, NULL, "log one JSON object per line"},
 	[CHECK] = {"check", 0, NULL, "only check whether FILE could be served; open nothing"},
+	[JOIN] = {"join", 0, "TOKEN",
+		"take the tenants from the cluster of this token (weir cluster init)"},
+	[LOCAL] = {"local", 0, "FILE", "with --join: this machine's devices and listeners"},
+	[NAME] = {"name", 0, "NAME", "with --join: of this member; else the machine's name"},
 	[LAB] = {"lab", 0, NULL, "accept the policy's keys for experiments"},
 	[NO_CONFINE] = {"no-confine", 0, NULL, STAY_NO_CONFINE},
 	[N_OPTIONS] = {NULL, 0, NULL, NULL},
@@ -81,6 +89,7 @@ struct setup { /* from the command line */
 	int level; /* enum log_level; -1: the policy's */
 	bool json;
 	mode_t api_mode;
+	struct serve_join *join; /* NULL: no member of a cluster */
 };
 
 /* ---- the command line */
@@ -213,7 +222,7 @@ static int run_gateway(struct gateway *g, const char *pidfile, bool confined)
 
 /* Start the API. Return 0 and *ret_api NULL if it is switched off. */
 static int start_api(const struct setup *s, struct gateway *g, const char *const *values,
-	struct api **ret_api, struct weir_err *err)
+	struct member *member, struct api **ret_api, struct weir_err *err)
 {
 	const struct weir_policy *p = gateway_policy(g);
 	struct api_options o = {
@@ -225,6 +234,7 @@ static int start_api(const struct setup *s, struct gateway *g, const char *const
 		.mode = s->api_mode,
 		.recordings = values[RECORDINGS] ? values[RECORDINGS] : p->recordings,
 		.state = values[STATE] ? values[STATE] : p->state,
+		.member = member,
 	};
 
 	*ret_api = NULL;
@@ -247,7 +257,8 @@ static int start_gateway(struct setup *s, struct serve_policy *p, const char *co
 {
 	static const char *const usual[] = {LISTEN_DEFAULT};
 	struct gateway *g;
-	struct api *api;
+	struct member *member = NULL;
+	struct api *api = NULL;
 	struct weir_err err;
 	const char *bare;
 	int rc, status;
@@ -275,11 +286,18 @@ static int start_gateway(struct setup *s, struct serve_policy *p, const char *co
 	if (rc < 0)
 		return serve_fail(rc, &err);
 	gateway_reader(g, files_read_beside, NULL);
-	rc = start_api(s, g, values, &api, &err);
+	rc = s->join ? serve_join_start(s->join, g,
+			       s->gateway.state ? s->gateway.state : gateway_policy(g)->state,
+			       &member, &err)
+		     : 0;
+	if (rc == 0)
+		rc = start_api(s, g, values, member, &api, &err);
 	status = rc < 0 ? serve_fail(rc, &err)
 			: run_gateway(g, values[PIDFILE], !values[NO_CONFINE]);
 	api_stop(api);
+	member_stop(member);
 	gateway_free(g);
+	member_free(member);
 	return status;
 }
 
@@ -298,6 +316,20 @@ static int check_policy(struct serve_policy *p, const char *token)
 	return rc < 0 ? serve_fail(rc, &err) : 0;
 }
 
+/* Return -1, or the exit status. */
+static int check_join(const char *const *values, int n)
+{
+	if (!values[JOIN] != !values[LOCAL])
+		return opts_fail(&verb_serve, "--join and --local go together");
+	if (values[NAME] && !values[JOIN])
+		return opts_fail(&verb_serve, "--name goes with --join");
+	if (values[JOIN] && (values[LAB] || n))
+		return opts_fail(&verb_serve, "--join takes no FILE, and no --lab");
+	return n == 1 || values[JOIN]
+		       ? -1
+		       : opts_fail(&verb_serve, "needs one FILE or back end, such as memory:1G");
+}
+
 static int serve_main(const char *const *values, char **operands, int n)
 {
 	static struct setup s;
@@ -305,15 +337,18 @@ static int serve_main(const char *const *values, char **operands, int n)
 	struct weir_err err;
 	int rc, status;
 
-	if (n != 1)
-		return opts_fail(&verb_serve, "needs one FILE or back end, such as memory:1G");
+	status = check_join(values, n);
+	if (status >= 0)
+		return status;
 	status = read_options(values, &s);
 	if (status < 0 && !values[CHECK])
 		status = take_sockets(&s);
 	if (status < 0) {
-		rc = serve_policy_read(operands[0], values[LAB], &p, &err);
+		rc = values[JOIN] ? serve_join_read(values[JOIN], values[LOCAL], values[NAME],
+					    values[STATE], &s.join, &p, &err)
+				  : serve_policy_read(operands[0], values[LAB], &p, &err);
 		if (rc < 0) {
-			status = serve_fail(rc == -ENOMEM ? rc : -EINVAL, &err);
+			status = serve_fail(rc == -ENOMEM || values[JOIN] ? rc : -EINVAL, &err);
 		} else {
 			serve_disks_hint(p.policy, stderr);
 			status = values[CHECK] ? check_policy(&p, values[TOKEN_FILE])
@@ -321,6 +356,7 @@ static int serve_main(const char *const *values, char **operands, int n)
 			free(p.text);
 		}
 	}
+	serve_join_free(s.join);
 	stay_list_free(&s.listen);
 	stay_list_free(&s.api);
 	return status;
@@ -329,7 +365,8 @@ static int serve_main(const char *const *values, char **operands, int n)
 const struct verb verb_serve = {
 	.name = "serve",
 	.summary = "stand between clients and their storage, and enforce the policy",
-	.usage = "[OPTION]... FILE|BACKEND",
+	.usage =
+		"[OPTION]... FILE|BACKEND\n       weir serve [OPTION]... --join TOKEN --local FILE",
 	.options = options,
 	.run = serve_main,
 };

@@ -32,3 +32,18 @@ const char *serve_policy_bare_secret(const struct weir_policy *p, const char *to
 int serve_policy_check(const struct weir_policy *p, struct weir_err *err);
 /* Print a hint for each resource that shares its disk or upstream with an earlier one. disks.c */
 void serve_disks_hint(const struct weir_policy *p, FILE *to);
+
+/* ---- join.c: a member of a cluster */
+
+struct serve_join; /* its token, and the version to start with */
+struct gateway;
+struct member;
+/*
+ * Read the token and the own file, and get the version from the cluster's store, or its copy in the folder `state` (NULL: the
+ * file's). name NULL: the machine's. Return 0, or a negative errno: -EINVAL: a file or the version is wrong.
+ */
+int serve_join_read(const char *token, const char *local, const char *name, const char *state,
+	struct serve_join **ret_join, struct serve_policy *ret, struct weir_err *err);
+int serve_join_start(struct serve_join *j, struct gateway *g, const char *state,
+	struct member **ret_member, struct weir_err *err);
+void serve_join_free(struct serve_join *j); /* NULL is fine */

@@ -13,7 +13,8 @@ struct look;
 
 struct api { /* the main thread's, but for `http` */
 	struct gateway *gateway;
-	struct http *http; /* on `loop` */
+	struct member *member; /* NULL: none */
+	struct http *http;     /* on `loop` */
 	/* api-call.c */
 	struct loop *loop;
 	pthread_t thread;
@@ -62,6 +63,10 @@ typedef json_t *api_changed(struct gateway *g, const char *name, const struct ga
 void api_change(struct api *a, struct http_request *q, struct gateway_change *c, const char *name,
 	api_changed *give);
 bool api_flag(const struct http_request *q, const char *key); /* ?key, ?key=1 */
+
+/* ---- api-member.c: of a member of a cluster */
+
+api_run api_put_policy_member, api_set_member;
 
 /* ---- api-look.c */
 

@@ -124,6 +124,10 @@ static void put_policy(struct api *a, struct http_request *q, struct http_reply 
 	size_t length = q->length;
 	char *text;
 
+	if (a->member) {
+		api_put_policy_member(a, q, ret);
+		return;
+	}
 	if (tenants &&
 		(weir_units_int(tenants, &n, &err) < 0 || n < 0 || (size_t)n >= length + !n)) {
 		http_json_fail(ret, 400,
@@ -194,6 +198,13 @@ static void put_set(struct api *a, struct http_request *q, struct http_reply *re
 	char value[VALUE_MAX];
 	size_t n = q->length;
 
+	if (a->member || http_query(q, "for")) {
+		if (a->member)
+			api_set_member(a, q, ret);
+		else
+			http_json_fail(ret, 400, "for: only a member of a cluster knows ends");
+		return;
+	}
 	while (n && strchr(" \t\r\n", q->body[n - 1]))
 		n--;
 	if (n == 0 || n >= sizeof(value) || memchr(q->body, 0, n)) {
@@ -207,7 +218,10 @@ static void put_set(struct api *a, struct http_request *q, struct http_reply *re
 
 static void delete_set(struct api *a, struct http_request *q, struct http_reply *ret)
 {
-	change(a, q, gateway_change_set(q->path + strlen("/v1/set/"), NULL));
+	if (a->member)
+		api_set_member(a, q, ret);
+	else
+		change(a, q, gateway_change_set(q->path + strlen("/v1/set/"), NULL));
 }
 
 /* ---- bypass */
@@ -266,12 +280,13 @@ static const struct route {
 	{"GET", "/v1/history", false, api_get_history, KEYS("tenant", "resource", "span")},
 	{"GET", "/v1/ledger", false, get_ledger, NO_KEYS},
 	{"GET", "/v1/policy", false, api_get_policy, KEYS("show")},
-	{"PUT", "/v1/policy", false, put_policy, KEYS("keep", "dry", "name", "tenants")},
+	{"PUT", "/v1/policy", false, put_policy,
+		KEYS("keep", "dry", "name", "tenants", "user", "message", "base")},
 	{"GET", "/v1/plan", false, get_plan, NO_KEYS},
 	{"PUT", "/v1/plan", false, put_plan, KEYS("dry")},
 	{"DELETE", "/v1/plan", false, delete_plan, NO_KEYS},
-	{"PUT", "/v1/set/", true, put_set, NO_KEYS},
-	{"DELETE", "/v1/set/", true, delete_set, NO_KEYS},
+	{"PUT", "/v1/set/", true, put_set, KEYS("user", "message", "for")},
+	{"DELETE", "/v1/set/", true, delete_set, KEYS("user", "message")},
 	{"GET", "/v1/bypass", false, get_bypass, NO_KEYS},
 	{"PUT", "/v1/bypass/", true, put_bypass, NO_KEYS},
 	{"DELETE", "/v1/bypass/", true, delete_bypass, NO_KEYS},
@@ -456,6 +471,7 @@ int api_start(
 	if (!a)
 		return no_memory(err);
 	a->gateway = g;
+	a->member = o->member;
 	r = start_api(a, o, err);
 	if (r < 0) {
 		api_free(a);

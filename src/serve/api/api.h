@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 struct gateway;
+struct member;
 struct api;
 
 struct api_options {                  /* zero: the default */
@@ -31,6 +32,8 @@ struct api_options {                  /* zero: the default */
 	mode_t mode;            /* of unix sockets; 0: 0660 */
 	const char *recordings; /* folder; NULL: nothing can be recorded */
 	const char *state;      /* folder for the history; NULL: a restart loses it */
+	struct member
+		*member; /* of a cluster, in whose store changes of the policy are; NULL: none */
 };
 /* Start the API after gateway_new, before gateway_run; main thread. Without addresses and sockets
  * it listens at http_socket; if that is not available (e.g. in use by another gateway) and nothing

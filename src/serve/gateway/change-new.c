@@ -4,6 +4,7 @@
  */
 #include "serve/gateway/change.h"
 #include "serve/gateway/volume-edit.h"
+#include "serve/store/state.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ void gateway_change_free(struct gateway_change *c)
 	free(c->value);
 	free(c->gone);
 	free(c->made);
+	state_free(c->sets, c->n_sets);
 	free((char *)c->volume.name);
 	free((char *)c->volume.resource);
 	free((char *)c->volume.back);
@@ -97,6 +99,25 @@ struct gateway_change *gateway_change_reload(void)
 	if (c)
 		c->kind = CHANGE_RELOAD;
 	return c;
+}
+
+struct gateway_change *gateway_change_follow(const struct gateway_override *sets, size_t n)
+{
+	struct gateway_change *c = gateway_change_reload();
+
+	if (!c)
+		return NULL;
+	c->follow = true;
+	if (state_copy(sets, n, NULL, NULL, &c->sets, &c->n_sets) == 0)
+		return c;
+	gateway_change_free(c);
+	return NULL;
+}
+
+void gateway_change_dry(struct gateway_change *c)
+{
+	if (c)
+		c->dry = true;
 }
 
 /* Copy a text that may be NULL. */

@@ -51,6 +51,10 @@ struct gateway_change {
 	char *name;
 	bool keep, dry;
 	bool own; /* the operator's own file, which may name others */
+	/* reload: with these values of `set` instead of those in force */
+	bool follow;
+	struct gateway_override *sets;
+	size_t n_sets;
 	/* plan: its number, 0: the next; of the cluster's controller: the digest of its tenants, else "" */
 	uint64_t number;
 	char tenants_digest[GATEWAY_DIGEST];

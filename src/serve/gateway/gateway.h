@@ -95,6 +95,10 @@ struct gateway_change *gateway_change_apply(
 /* "prod/db.max" "5k iops"; value NULL: back to what the policy says. Kept across a restart. */
 struct gateway_change *gateway_change_set(const char *key, const char *value);
 struct gateway_change *gateway_change_reload(void); /* SIGHUP */
+/* The same with these values of `set` (copied) instead of those in force: another version of a cluster's policy. */
+struct gateway_override;
+struct gateway_change *gateway_change_follow(const struct gateway_override *sets, size_t n);
+void gateway_change_dry(struct gateway_change *c); /* only say what would change; NULL is fine */
 /* A plan's file (serve/gateway/plan.h), malloc'ed and taken; NULL: no plan. It is refused (-EINVAL) unless it was made for the policy
  * and the profiles in force. Kept across a restart. dry: say whether it would be taken. */
 struct gateway_change *gateway_change_plan(char *text, size_t len, bool dry);

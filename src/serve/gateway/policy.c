@@ -163,6 +163,14 @@ static int make_applied(struct gateway *g, struct gateway_change *c, struct gate
 	rc = copy_layers(g, NULL, NULL, v);
 	if (rc < 0)
 		return no_memory(err);
+	if (c->follow) {
+		state_free(v->overrides, v->n_overrides);
+		v->overrides = NULL;
+		v->n_overrides = 0;
+		rc = state_copy(c->sets, c->n_sets, NULL, NULL, &v->overrides, &v->n_overrides);
+		if (rc < 0)
+			return no_memory(err);
+	}
 	rc = look_at_folders(g, c, v, err);
 	if (rc < 0)
 		return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sqlite-db: tables and statements.
+ * sqlite-db: requests.
  *
  * METHOD  A key has one row, with the revision of its last change; a key that was removed has a row in `gone`, so that the
  *         changes since a revision are one query. Of these the last GONE are kept; `forgotten` is the highest revision
@@ -8,132 +8,18 @@
  *         has ended.
  */
 #include "base/array.h"
-#include "base/no-memory.h"
-#include "serve/loop/log.h"
-#include "serve/store/sqlite-db.h"
-#include "serve/store/state-file.h"
+#include "serve/store/sqlite-impl.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#define GONE    1000 /* keys that were removed */
-#define BUSY_MS 5000 /* wait for another process */
-#define WAL_MAX "4194304"
-#define LIMIT   100
-
-enum statement {
-	BEGIN_READ,
-	BEGIN_WRITE,
-	COMMIT,
-	ROLLBACK,
-	META,
-	SET_META,
-	GET,
-	PUT,
-	REMOVE,
-	BURY,
-	EXHUME,
-	FORGET,
-	LIST_PREFIX,
-	LIST_NAMES,
-	SINCE,
-	SINCE_GONE,
-	LEASE_GET,
-	LEASE_PUT,
-	LEASE_DROP,
-	LEASE_KEYS,
-	LEASE_ENDED,
-	LEASE_NEXT,
-	STATEMENTS
-};
-
-static const char *const statements[STATEMENTS] = {
-	[BEGIN_READ] = "BEGIN",
-	[BEGIN_WRITE] = "BEGIN IMMEDIATE",
-	[COMMIT] = "COMMIT",
-	[ROLLBACK] = "ROLLBACK",
-	[META] = "SELECT value FROM meta WHERE name = ?1",
-	[SET_META] = "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
-	[GET] = "SELECT key, created, changed, lease, value FROM keys WHERE key = ?1",
-	[PUT] = "INSERT INTO keys (key, created, changed, lease, value) VALUES (?1, ?2, ?2, ?3, "
-		"?4) "
-		"ON CONFLICT (key) DO UPDATE SET changed = ?2, lease = ?3, value = ?4",
-	[REMOVE] = "DELETE FROM keys WHERE key = ?1",
-	[BURY] = "INSERT INTO gone VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET changed = ?2",
-	[EXHUME] = "DELETE FROM gone WHERE key = ?1",
-	[FORGET] = "SELECT changed FROM gone ORDER BY changed DESC LIMIT 1 OFFSET ?1",
-	[LIST_PREFIX] =
-		"SELECT key, created, changed, lease, value FROM keys WHERE key >= ?1 AND key > ?2 "
-		"AND key < ?3 ORDER BY key LIMIT ?4",
-	[LIST_NAMES] = "SELECT key, created, changed, lease FROM keys WHERE key >= ?1 AND key > ?2 "
-		       "AND key < ?3 ORDER BY key LIMIT ?4",
-	[SINCE] = "SELECT key, created, changed, lease, value FROM keys "
-		  "WHERE changed >= ?1 AND key >= ?2 AND key < ?3 ORDER BY changed, key",
-	[SINCE_GONE] = "SELECT key, 0, changed, 0 FROM gone "
-		       "WHERE changed >= ?1 AND key >= ?2 AND key < ?3 ORDER BY changed, key",
-	[LEASE_GET] = "SELECT ttl FROM leases WHERE id = ?1",
-	[LEASE_PUT] = "INSERT INTO leases VALUES (?1, ?2, ?3) "
-		      "ON CONFLICT (id) DO UPDATE SET ends = ?3",
-	[LEASE_DROP] = "DELETE FROM leases WHERE id = ?1",
-	[LEASE_KEYS] = "SELECT key FROM keys WHERE lease = ?1 LIMIT 1",
-	[LEASE_ENDED] = "SELECT id FROM leases WHERE ends <= ?1 LIMIT 1",
-	[LEASE_NEXT] = "SELECT MIN(ends) FROM leases",
-};
-
-static const char schema[] =
-	"PRAGMA journal_mode = WAL;"
-	"PRAGMA synchronous = FULL;"
-	"PRAGMA journal_size_limit = " WAL_MAX ";"
-	"BEGIN IMMEDIATE;"
-	"CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
-	"CREATE TABLE IF NOT EXISTS keys (key TEXT PRIMARY KEY, created INTEGER, changed INTEGER,"
-	" lease INTEGER, value BLOB);"
-	"CREATE INDEX IF NOT EXISTS keys_changed ON keys (changed);"
-	"CREATE INDEX IF NOT EXISTS keys_lease ON keys (lease) WHERE lease > 0;"
-	"CREATE TABLE IF NOT EXISTS gone (key TEXT PRIMARY KEY, changed INTEGER) WITHOUT ROWID;"
-	"CREATE INDEX IF NOT EXISTS gone_changed ON gone (changed);"
-	"CREATE TABLE IF NOT EXISTS leases (id INTEGER PRIMARY KEY, ttl INTEGER, ends INTEGER);"
-	"COMMIT;";
-
-struct sqlite_db {
-	sqlite3 *db;
-	sqlite3_stmt *all[STATEMENTS];
-	char *folder, *path;
-	sqlite3_int64 changes; /* of this connection, that others were told of */
-};
-
-/* ---- errors */
-
-static int fail(const struct sqlite_db *d, int code, struct weir_err *err)
-{
-	int rc = code == SQLITE_FULL || code == SQLITE_TOOBIG                            ? -ENOSPC
-		 : code == SQLITE_NOMEM                                                  ? -ENOMEM
-		 : code == SQLITE_BUSY                                                   ? -EAGAIN
-		 : code == SQLITE_READONLY || code == SQLITE_PERM || code == SQLITE_AUTH ? -EACCES
-											 : -EIO;
-
-	return weir_err_set(err, rc, "store %s/%s: %s", d->folder, SQLITE_DB_NAME,
-		code == SQLITE_BUSY ? "another process uses it" : sqlite3_errstr(code));
-}
-
-static bool damaged(int code)
-{
-	return code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
-}
+#define GONE  1000 /* keys that were removed */
+#define LIMIT 100
 
 /* ---- statements */
-
-static sqlite3_stmt *bind(struct sqlite_db *d, enum statement s)
-{
-	sqlite3_reset(d->all[s]);
-	return d->all[s];
-}
 
 static void put_text(sqlite3_stmt *s, int at, const char *text)
 {
@@ -145,19 +31,9 @@ static void put_number(sqlite3_stmt *s, int at, uint64_t n)
 	sqlite3_bind_int64(s, at, (sqlite3_int64)n);
 }
 
-/* Run a statement without rows, or to its first row. SQLITE_DONE, SQLITE_ROW, or an error. */
-static int step(sqlite3_stmt *s)
+static int sqlite_run(struct sqlite_db *d, enum statement s)
 {
-	int code = sqlite3_step(s);
-
-	if (code != SQLITE_ROW)
-		sqlite3_reset(s);
-	return code;
-}
-
-static int run(struct sqlite_db *d, enum statement s)
-{
-	int code = step(bind(d, s));
+	int code = sqlite_step(sqlite_bind(d, s));
 
 	return code == SQLITE_DONE ? 0 : code;
 }
@@ -165,7 +41,7 @@ static int run(struct sqlite_db *d, enum statement s)
 /* Return 0 or SQLite's code; a row that is missing is 0. */
 static int get_number(sqlite3_stmt *s, uint64_t *ret)
 {
-	int code = step(s);
+	int code = sqlite_step(s);
 
 	if (code == SQLITE_DONE) {
 		*ret = 0;
@@ -180,7 +56,7 @@ static int get_number(sqlite3_stmt *s, uint64_t *ret)
 
 static int meta(struct sqlite_db *d, const char *name, uint64_t *ret)
 {
-	sqlite3_stmt *s = bind(d, META);
+	sqlite3_stmt *s = sqlite_bind(d, META);
 
 	put_text(s, 1, name);
 	return get_number(s, ret);
@@ -188,9 +64,9 @@ static int meta(struct sqlite_db *d, const char *name, uint64_t *ret)
 
 static int set_meta(struct sqlite_db *d, const char *name, uint64_t value)
 {
-	put_text(bind(d, SET_META), 1, name);
+	put_text(sqlite_bind(d, SET_META), 1, name);
 	put_number(d->all[SET_META], 2, value);
-	return run(d, SET_META);
+	return sqlite_run(d, SET_META);
 }
 
 /* ---- answers */
@@ -264,29 +140,29 @@ static int key_remove(struct sqlite_db *d, const char *key, uint64_t revision)
 {
 	int code;
 
-	put_text(bind(d, REMOVE), 1, key);
-	code = run(d, REMOVE);
+	put_text(sqlite_bind(d, REMOVE), 1, key);
+	code = sqlite_run(d, REMOVE);
 	if (code || !sqlite3_changes(d->db))
 		return code;
-	put_text(bind(d, BURY), 1, key);
+	put_text(sqlite_bind(d, BURY), 1, key);
 	put_number(d->all[BURY], 2, revision);
-	return run(d, BURY);
+	return sqlite_run(d, BURY);
 }
 
 static int key_put(struct sqlite_db *d, const struct store_change *c, uint64_t revision)
 {
-	sqlite3_stmt *s = bind(d, PUT);
+	sqlite3_stmt *s = sqlite_bind(d, PUT);
 	int code;
 
 	put_text(s, 1, c->key);
 	put_number(s, 2, revision);
 	put_number(s, 3, c->lease);
 	sqlite3_bind_blob64(s, 4, c->length ? c->value : "", c->length, SQLITE_STATIC);
-	code = run(d, PUT);
+	code = sqlite_run(d, PUT);
 	if (code)
 		return code;
-	put_text(bind(d, EXHUME), 1, c->key);
-	return run(d, EXHUME);
+	put_text(sqlite_bind(d, EXHUME), 1, c->key);
+	return sqlite_run(d, EXHUME);
 }
 
 /* Keep the last GONE removed keys. */
@@ -295,7 +171,7 @@ static int forget(struct sqlite_db *d)
 	uint64_t last = 0;
 	int code;
 
-	put_number(bind(d, FORGET), 1, GONE);
+	put_number(sqlite_bind(d, FORGET), 1, GONE);
 	code = get_number(d->all[FORGET], &last);
 	if (code || !last)
 		return code;
@@ -316,11 +192,11 @@ static int lease_end(struct sqlite_db *d, uint64_t id, uint64_t revision)
 	int code = 0;
 
 	for (;;) {
-		sqlite3_stmt *s = bind(d, LEASE_KEYS);
+		sqlite3_stmt *s = sqlite_bind(d, LEASE_KEYS);
 		char *key;
 
 		put_number(s, 1, id);
-		code = step(s);
+		code = sqlite_step(s);
 		if (code != SQLITE_ROW)
 			break;
 		key = strdup((const char *)sqlite3_column_text(s, 0));
@@ -332,8 +208,8 @@ static int lease_end(struct sqlite_db *d, uint64_t id, uint64_t revision)
 	}
 	if (code != SQLITE_DONE)
 		return code;
-	put_number(bind(d, LEASE_DROP), 1, id);
-	return run(d, LEASE_DROP);
+	put_number(sqlite_bind(d, LEASE_DROP), 1, id);
+	return sqlite_run(d, LEASE_DROP);
 }
 
 /* End the leases whose time is over; *changed: some had ended. */
@@ -343,7 +219,7 @@ static int end_leases(struct sqlite_db *d, weir_time now, uint64_t *revision, bo
 		uint64_t id = 0;
 		int code;
 
-		put_number(bind(d, LEASE_ENDED), 1, (uint64_t)now);
+		put_number(sqlite_bind(d, LEASE_ENDED), 1, (uint64_t)now);
 		code = get_number(d->all[LEASE_ENDED], &id);
 		if (code || !id)
 			return code;
@@ -359,12 +235,12 @@ static int end_leases(struct sqlite_db *d, weir_time now, uint64_t *revision, bo
 
 static int holds(struct sqlite_db *d, const struct store_condition *c, bool *ret)
 {
-	sqlite3_stmt *s = bind(d, GET);
+	sqlite3_stmt *s = sqlite_bind(d, GET);
 	uint64_t changed = 0;
 	int code;
 
 	put_text(s, 1, c->key);
-	code = step(s);
+	code = sqlite_step(s);
 	if (code == SQLITE_ROW) {
 		changed = (uint64_t)sqlite3_column_int64(s, 2);
 		sqlite3_reset(s);
@@ -376,7 +252,7 @@ static int holds(struct sqlite_db *d, const struct store_condition *c, bool *ret
 
 static int lease_ttl(struct sqlite_db *d, uint64_t id, uint64_t *ret)
 {
-	put_number(bind(d, LEASE_GET), 1, id);
+	put_number(sqlite_bind(d, LEASE_GET), 1, id);
 	return get_number(d->all[LEASE_GET], ret);
 }
 
@@ -414,7 +290,7 @@ static int do_txn(struct sqlite_db *d, const struct store_request *q, struct sql
 
 static int do_list(struct sqlite_db *d, const struct store_request *q, struct sqlite_answer *a)
 {
-	sqlite3_stmt *s = bind(d, q->exact ? GET : q->names ? LIST_NAMES : LIST_PREFIX);
+	sqlite3_stmt *s = sqlite_bind(d, q->exact ? GET : q->names ? LIST_NAMES : LIST_PREFIX);
 	size_t limit = q->limit ? q->limit : LIMIT;
 	char end[STORE_KEY_MAX + 2];
 
@@ -450,12 +326,12 @@ static int do_lease(
 		code = lease_end(d, id, ++a->result.revision);
 		return code ? code : set_meta(d, "revision", a->result.revision);
 	}
-	put_number(bind(d, LEASE_PUT), 1, id);
+	put_number(sqlite_bind(d, LEASE_PUT), 1, id);
 	put_number(d->all[LEASE_PUT], 2, ttl);
 	put_number(d->all[LEASE_PUT], 3, (uint64_t)(now + (weir_time)ttl * WEIR_SEC));
 	a->result.lease = id;
 	a->result.ttl = (unsigned)ttl;
-	return run(d, LEASE_PUT);
+	return sqlite_run(d, LEASE_PUT);
 }
 
 static int do_request(
@@ -476,12 +352,12 @@ static int begin(struct sqlite_db *d, bool write, weir_time now, struct sqlite_a
 {
 	uint64_t next = 0;
 	bool changed = false;
-	int code = run(d, write ? BEGIN_WRITE : BEGIN_READ);
+	int code = sqlite_run(d, write ? BEGIN_WRITE : BEGIN_READ);
 
 	if (!code)
-		code = get_number(bind(d, LEASE_NEXT), &next);
+		code = get_number(sqlite_bind(d, LEASE_NEXT), &next);
 	if (!code && !write && next && next <= (uint64_t)now) {
-		run(d, ROLLBACK);
+		sqlite_run(d, ROLLBACK);
 		return begin(d, true, now, a);
 	}
 	if (!code)
@@ -500,11 +376,11 @@ static int finish(struct sqlite_db *d, int code, struct sqlite_answer *a, struct
 	uint64_t next = 0;
 
 	if (!code)
-		code = get_number(bind(d, LEASE_NEXT), &next);
+		code = get_number(sqlite_bind(d, LEASE_NEXT), &next);
 	if (!code)
-		code = run(d, COMMIT);
+		code = sqlite_run(d, COMMIT);
 	if (code && !sqlite3_get_autocommit(d->db))
-		run(d, ROLLBACK);
+		sqlite_run(d, ROLLBACK);
 	if (!code &&
 		sqlite3_total_changes64(d->db) != d->changes) { /* tell other processes: sqlite.c */
 		d->changes = sqlite3_total_changes64(d->db);
@@ -517,7 +393,7 @@ static int finish(struct sqlite_db *d, int code, struct sqlite_answer *a, struct
 	sqlite_answer_free(a);
 	if (code == NO_LEASE)
 		return weir_err_set(err, -ENOENT, "the lease has ended");
-	return fail(d, code, err);
+	return sqlite_fail(d, code, err);
 }
 
 int sqlite_db_ask(struct sqlite_db *d, const struct store_request *q, weir_time now,
@@ -546,7 +422,7 @@ int sqlite_db_since(struct sqlite_db *d, const char *prefix, uint64_t from, weir
 	if (!code)
 		code = meta(d, "forgotten", &forgotten);
 	for (int gone = 0; !code && forgotten < from && gone < 2; gone++) {
-		sqlite3_stmt *s = bind(d, gone ? SINCE_GONE : SINCE);
+		sqlite3_stmt *s = sqlite_bind(d, gone ? SINCE_GONE : SINCE);
 
 		put_number(s, 1, from);
 		put_text(s, 2, prefix);
@@ -561,128 +437,4 @@ int sqlite_db_since(struct sqlite_db *d, const char *prefix, uint64_t from, weir
 	if (rc == 0)
 		*ret = a;
 	return rc;
-}
-
-/* ---- open */
-
-/* Leases of an earlier boot have ended: their ends are of another clock. */
-static int check_boot(struct sqlite_db *d)
-{
-	char is[64] = "", text[160];
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	sqlite3_stmt *s = bind(d, META);
-	const char *was;
-	bool same;
-	int code;
-
-	if (f) {
-		if (fscanf(f, "%36[0-9a-f-]", is) != 1)
-			is[0] = 0;
-		fclose(f);
-	}
-	put_text(s, 1, "boot");
-	code = step(s);
-	was = code == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : NULL;
-	same = was && strcmp(was, is) == 0;
-	sqlite3_reset(s);
-	if (same)
-		return 0;
-	if (code != SQLITE_ROW && code != SQLITE_DONE)
-		return code;
-	snprintf(text, sizeof(text),
-		"UPDATE leases SET ends = 0; REPLACE INTO meta VALUES ('boot', '%s')", is);
-	return sqlite3_exec(d->db, text, NULL, NULL, NULL);
-}
-
-static int open_once(struct sqlite_db *d, const char *path)
-{
-	int code = sqlite3_open_v2(path, &d->db,
-		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW |
-			SQLITE_OPEN_FULLMUTEX,
-		NULL);
-
-	if (!code) {
-		sqlite3_busy_timeout(d->db, BUSY_MS);
-		code = sqlite3_exec(d->db, schema, NULL, NULL, NULL);
-	}
-	for (int i = 0; !code && i < STATEMENTS; i++)
-		code = sqlite3_prepare_v3(
-			d->db, statements[i], -1, SQLITE_PREPARE_PERSISTENT, &d->all[i], NULL);
-	return code ? code : check_boot(d);
-}
-
-static void close_once(struct sqlite_db *d)
-{
-	for (int i = 0; i < STATEMENTS; i++)
-		sqlite3_finalize(d->all[i]);
-	memset((void *)d->all, 0, sizeof(d->all));
-	sqlite3_close(d->db);
-	d->db = NULL;
-}
-
-/* The log of a database that was moved aside must not be read into a new one. */
-static void unlink_log(const char *path)
-{
-	static const char *const ends[] = {"-wal", "-shm"};
-	char name[PATH_MAX + 8];
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-		snprintf(name, sizeof(name), "%s%s", path, ends[i]);
-		unlink(name);
-	}
-}
-
-static int open_path(struct sqlite_db *d, struct weir_err *err)
-{
-	const char *path = d->path;
-	mode_t mask;
-	int code;
-
-	if (mkdir(d->folder, 0700) < 0 && errno != EEXIST)
-		return weir_err_set(err, -errno, "store %s: %s", d->folder, strerror(errno));
-	mask = umask(0077);
-	code = open_once(d, path);
-	if (damaged(code)) {
-		close_once(d);
-		state_file_aside(d->folder, SQLITE_DB_NAME, sqlite3_errstr(code));
-		unlink_log(path);
-		code = open_once(d, path);
-	}
-	umask(mask);
-	if (code == SQLITE_CANTOPEN)
-		return weir_err_set(err, -EIO, "store %s: %s", path,
-			access(d->folder, W_OK | X_OK) < 0 ? strerror(errno) : "cannot be opened");
-	return code ? fail(d, code, err) : 0;
-}
-
-int sqlite_db_open(const char *folder, struct sqlite_db **ret_db, struct weir_err *err)
-{
-	struct sqlite_db *d = calloc(1, sizeof(*d));
-	int rc;
-
-	if (!d || asprintf(&d->path, "%s/" SQLITE_DB_NAME, folder) < 0) {
-		free(d);
-		return no_memory(err);
-	}
-	d->folder = strdup(folder);
-	if (!d->folder) {
-		sqlite_db_close(d);
-		return no_memory(err);
-	}
-	rc = open_path(d, err);
-	if (rc < 0)
-		sqlite_db_close(d);
-	else
-		*ret_db = d;
-	return rc;
-}
-
-void sqlite_db_close(struct sqlite_db *d)
-{
-	if (!d)
-		return;
-	close_once(d);
-	free(d->folder);
-	free(d->path);
-	free(d);
 }

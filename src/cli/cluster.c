@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cluster: `weir cluster`, make a cluster in a store, and show its members. */
+#include "cli/common/files.h"
+#include "cli/common/verb.h"
+#include "cli/view/table.h"
+#include "serve/versions/versions.h"
+#include "serve/member/publish.h"
+#include "serve/member/token.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern const struct verb verb_cluster;
+
+#define MEMBERS 20000 /* that are listed, at most */
+#define TOKEN   ((size_t)64 << 10)
+
+enum { STORE, NAME, JOIN, JSON, N_OPTIONS };
+static const struct opt options[] = {
+	[STORE] = {"store", 0, "STORE", "init: sqlite:FOLDER or etcd:URL,..."},
+	[NAME] = {"name", 0, "NAME", "init: of the cluster"},
+	[JOIN] = {"join", 0, "FILE", "status: the cluster's token; else $WEIR_CLUSTER"},
+	[JSON] = {"json", 0, NULL, "status: JSON"},
+	[N_OPTIONS] = {NULL, 0, NULL, NULL},
+};
+static const char *const subverbs[] = {"init", "status", NULL};
+
+/* ---- calls that wait */
+
+struct asking {
+	struct loop *loop;
+	struct store *store;
+	bool done, held, more;
+	int rc;
+	struct weir_err err;
+	json_t *all; /* of a list: name: value, as JSON */
+	char last[STORE_KEY_MAX];
+	size_t skip; /* of each key */
+};
+
+static void was_asked(void *arg, int rc, const struct store_result *r, const struct weir_err *err)
+{
+	struct asking *a = arg;
+
+	a->done = true;
+	a->rc = rc;
+	if (rc < 0)
+		a->err = *err;
+	a->held = rc == 0 && r->held;
+	a->more = rc == 0 && r->more;
+	for (size_t i = 0; rc == 0 && a->all && i < r->n; i++) {
+		json_t *j = json_loadb(r->keys[i].value, r->keys[i].length, 0, NULL);
+
+		snprintf(a->last, sizeof(a->last), "%s", r->keys[i].key);
+		json_object_set_new(a->all, r->keys[i].key + a->skip, j ? j : json_null());
+	}
+	loop_stop(a->loop);
+}
+
+static int ask(struct asking *a, const struct store_request *q)
+{
+	a->done = false;
+	store_ask(a->store, q, was_asked, a);
+	while (!a->done)
+		loop_run(a->loop);
+	return a->rc;
+}
+
+/* Read all keys of a prefix, or one key, into an object; NULL: failed, with a->err. */
+static json_t *read_all(struct asking *a, const char *prefix, bool exact)
+{
+	struct store_request q = {
+		.kind = STORE_LIST, .prefix = prefix, .exact = exact, .stale = true};
+	json_t *all = a->all = json_object();
+	int rc;
+
+	a->skip = exact ? 0 : strlen(prefix);
+	do {
+		rc = ask(a, &q);
+		q.after = a->last;
+	} while (rc == 0 && a->more && json_object_size(all) < MEMBERS);
+	a->all = NULL;
+	if (rc == 0)
+		return all;
+	json_decref(all);
+	return NULL;
+}
+
+static int open_it(const char *store, struct asking *a)
+{
+	struct weir_err err;
+
+	*a = (struct asking){0};
+	if (loop_new(&a->loop) < 0)
+		return opts_no_memory(&verb_cluster);
+	if (store_open(a->loop, store, &a->store, &err) == 0)
+		return -1;
+	loop_free(a->loop);
+	return opts_fail(&verb_cluster, "%s", err.text);
+}
+
+static void close_it(struct asking *a)
+{
+	store_close(a->store);
+	loop_stop(a->loop);
+	loop_run(a->loop);
+	loop_free(a->loop);
+}
+
+/* ---- init */
+
+static int write_token(const struct token *t)
+{
+	char path[80], *text = token_write(t);
+	int fd, status = -1;
+
+	snprintf(path, sizeof(path), "%s.token", t->cluster);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		status = opts_fail(&verb_cluster, "%s: %s", path, strerror(errno));
+	else if (!text || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) < 0)
+		status = opts_fail(&verb_cluster, "%s: cannot be written", path);
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 && status >= 0)
+		unlink(path);
+	free(text);
+	return status;
+}
+
+static int store_cluster(const struct token *t, struct asking *a)
+{
+	char *record = token_record(t);
+	struct store_condition none = {.key = TOKEN_KEY};
+	struct store_change c = {
+		.key = TOKEN_KEY, .value = record, .length = record ? strlen(record) : 0};
+	struct store_request q = {.kind = STORE_TXN,
+		.conditions = &none,
+		.n_conditions = 1,
+		.changes = &c,
+		.n_changes = 1};
+	int status = -1;
+
+	if (!record)
+		return opts_no_memory(&verb_cluster);
+	if (ask(a, &q) < 0)
+		status = opts_fail(&verb_cluster, "%s", a->err.text) - 1;
+	else if (!a->held)
+		status = opts_fail(&verb_cluster,
+			"there is a cluster in %s already; another one needs another prefix=",
+			store_name(a->store));
+	free(record);
+	return status;
+}
+
+static int init(const char *store, const char *name)
+{
+	struct token t = {0};
+	struct asking a;
+	struct weir_err err;
+	int status;
+
+	if (!store || !name)
+		return opts_fail(&verb_cluster, "init needs --store and --name");
+	if (token_new(name, store, &t, &err) < 0)
+		return opts_fail(&verb_cluster, "%s", err.text);
+	status = open_it(t.store, &a);
+	if (status < 0) {
+		status = write_token(&t);
+		if (status < 0) {
+			status = store_cluster(&t, &a);
+			if (status >= 0) {
+				char path[80];
+
+				snprintf(path, sizeof(path), "%s.token", t.cluster);
+				unlink(path);
+			}
+		}
+		close_it(&a);
+	}
+	if (status < 0) {
+		printf("cluster %s is made; its token is in %s.token\n", t.cluster, t.cluster);
+		printf("next: weir policy apply --store %s.token -m 'the first' FILE\n", t.cluster);
+		printf("      weir serve --join %s.token --local FILE\n", t.cluster);
+		status = 0;
+	}
+	token_free(&t);
+	return status;
+}
+
+/* ---- status */
+
+static const char *text_of(const json_t *j, const char *key)
+{
+	const char *s = json_string_value(json_object_get(j, key));
+
+	return s ? s : "";
+}
+
+/* Say how a member is; `head`: the newest version. */
+static void row(struct table *t, const char *name, const json_t *m, json_int_t head)
+{
+	json_int_t version = json_integer_value(json_object_get(m, "version"));
+
+	table_cell(t, "%s", name);
+	if (!m) {
+		table_cell(t, "-");
+		table_cell(t, "away");
+		return;
+	}
+	table_cell(t, "%lld", (long long)version);
+	if (*text_of(m, "fault"))
+		table_cell(t, "version %lld is not in force: %s",
+			(long long)json_integer_value(json_object_get(m, "wanted")),
+			text_of(m, "fault"));
+	else if (version < head)
+		table_cell(t, "%lld behind", (long long)(head - version));
+	else
+		table_cell(t, "ok");
+}
+
+static void show_members(const json_t *known, const json_t *members, json_int_t head)
+{
+	static const char *const heads[] = {"MEMBER", "VERSION", "STATE", NULL};
+	struct table t;
+	const char *name;
+	const json_t *value;
+
+	table_begin(&t, heads, 1 << 1);
+	json_object_foreach((json_t *)known, name, value)
+		row(&t, name, json_object_get(members, name), head);
+	table_print(&t);
+}
+
+static int show_status(const struct token *token, struct asking *a, bool json)
+{
+	json_t *cluster = read_all(a, TOKEN_KEY, true);
+	json_t *head = cluster ? read_all(a, VERSIONS_HEAD, true) : NULL;
+	json_t *known = head ? read_all(a, PUBLISH_KNOWN, false) : NULL;
+	json_t *members = known ? read_all(a, PUBLISH_MEMBERS, false) : NULL, *newest;
+	int status = 0;
+
+	if (!members) {
+		opts_fail(&verb_cluster, "%s", a->err.text);
+		status = 1;
+	} else if (json) {
+		json_t *all = json_pack("{s:s, s:O, s:O, s:O}", "cluster", token->cluster, "newest",
+			json_object_size(head) ? json_object_get(head, VERSIONS_HEAD) : json_null(),
+			"known", known, "members", members);
+
+		json_dumpf(all, stdout, JSON_INDENT(2));
+		putchar('\n');
+		json_decref(all);
+	} else {
+		newest = json_object_get(head, VERSIONS_HEAD);
+		printf("cluster %s, ", token->cluster);
+		if (newest)
+			printf("newest version %lld: ",
+				(long long)json_integer_value(json_object_get(newest, "number")));
+		table_put_text(newest ? text_of(newest, "message") : "no policy yet", stdout);
+		putchar('\n');
+		show_members(known, members, json_integer_value(json_object_get(newest, "number")));
+	}
+	json_decref(cluster);
+	json_decref(head);
+	json_decref(known);
+	json_decref(members);
+	return status;
+}
+
+static int status_of(const char *file, bool json)
+{
+	struct token t;
+	struct asking a;
+	struct weir_err err;
+	char *text;
+	size_t n;
+	int status, rc;
+
+	file = file ? file : getenv("WEIR_CLUSTER");
+	if (!file)
+		return opts_fail(&verb_cluster, "status needs --join FILE, or $WEIR_CLUSTER");
+	if (files_read(file, TOKEN, &text, &n, &err) < 0)
+		return opts_fail(&verb_cluster, "%s", err.text);
+	rc = token_read(text, file, &t, &err);
+	free(text);
+	if (rc < 0)
+		return opts_fail(&verb_cluster, "%s", err.text);
+	status = open_it(t.store, &a);
+	if (status < 0) {
+		status = show_status(&t, &a, json);
+		close_it(&a);
+	}
+	token_free(&t);
+	return status;
+}
+
+static int cluster_main(const char *const *values, char **operands, int n)
+{
+	bool is_init = n == 1 && strcmp(operands[0], "init") == 0;
+	bool is_status = n == 1 && strcmp(operands[0], "status") == 0;
+
+	if (!is_init && !is_status)
+		return opts_fail(&verb_cluster, "needs init or status; see weir cluster --help");
+	if (is_init && (values[JOIN] || values[JSON]))
+		return opts_fail(
+			&verb_cluster, "--%s goes with status", values[JOIN] ? "join" : "json");
+	if (is_status && (values[STORE] || values[NAME]))
+		return opts_fail(
+			&verb_cluster, "--%s goes with init", values[STORE] ? "store" : "name");
+	return is_init ? init(values[STORE], values[NAME]) : status_of(values[JOIN], values[JSON]);
+}
+
+const struct verb verb_cluster = {
+	.name = "cluster",
+	.summary = "make a cluster of gateways in a store, and show its members",
+	.usage =
+		"init --store STORE --name NAME\n       weir cluster status [--json] [--join FILE]",
+	.options = options,
+	.subverbs = subverbs,
+	.run = cluster_main,
+};

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "serve/member/content.h"
+#include "base/no-memory.h"
+#include "policy/override/override.h"
+#include "serve/gateway/differences.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct part { /* of a text: the file that a policy names */
+	const char *text;
+	size_t length;
+};
+
+static int read_part(void *arg, const char *from, const char *name, char **ret_text,
+	size_t *ret_len, struct weir_err *err)
+{
+	const struct part *p = arg;
+
+	if (!p->text)
+		return weir_err_set(err, -EACCES, "%s: a stored policy names no file", name);
+	*ret_text = strndup(p->text, p->length);
+	if (!*ret_text)
+		return no_memory(err);
+	*ret_len = strlen(*ret_text);
+	return 0;
+}
+
+/* The first line that is no comment begins a list. */
+bool content_is_list(const char *text, size_t n)
+{
+	const char *end = text + n;
+
+	while (text < end) {
+		size_t line = strcspn(text, "\n");
+
+		text += strspn(text, " \t\r");
+		if (*text == '-' && strncmp(text, "---", 3) != 0)
+			return true;
+		if (*text == '[')
+			return true;
+		if (*text && !strchr("#\n%-", *text))
+			return false;
+		line = strcspn(text, "\n");
+		text += line + (text[line] ? 1 : 0);
+		if (!text[0])
+			break;
+	}
+	return false;
+}
+
+int content_parse_at(const char *local, const char *local_name, const char *text, size_t length,
+	const char *name, struct weir_policy **ret_policy, struct weir_policy_remarks *ret_remarks)
+{
+	struct part part = {text, length};
+	char *whole;
+	int n = asprintf(&whole, "%s\ntenants: \"%s\"\n", local, name), rc;
+
+	if (n < 0) {
+		*ret_remarks = (struct weir_policy_remarks){.n_errors = 1};
+		return no_memory(&ret_remarks->errors[0]);
+	}
+	rc = policy_parse_lab(
+		whole, (size_t)n, local_name, false, read_part, &part, ret_policy, ret_remarks);
+	free(whole);
+	return rc;
+}
+
+int content_parse(const char *text, size_t length, size_t tenants, const char *name,
+	struct weir_policy **ret_policy, struct weir_policy_remarks *ret_remarks)
+{
+	struct part part = {tenants ? text + length - tenants : NULL, tenants};
+
+	if (content_is_list(text, length))
+		return content_parse_at("", name, text, length, name, ret_policy, ret_remarks);
+	return policy_parse_lab(
+		text, length - tenants, name, false, read_part, &part, ret_policy, ret_remarks);
+}
+
+int content_policy(
+	const struct versions_text *v, struct weir_policy **ret_policy, struct weir_err *err)
+{
+	const struct record *r = &v->record;
+	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
+	struct weir_policy *p;
+	struct weir_err ignored;
+	int rc;
+
+	if (!remarks)
+		return no_memory(err);
+	rc = content_parse(v->text, record_length(r), r->tenants, r->name, &p, remarks);
+	if (rc < 0)
+		weir_err_set(err, rc, "version %llu: %s", (unsigned long long)r->number,
+			remarks->errors[0].text);
+	free(remarks);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < r->n_sets; i++)
+		policy_override_set(p, r->sets[i].key, r->sets[i].value, &ignored);
+	*ret_policy = p;
+	return 0;
+}
+
+/* Values of keys that a policy alone does not have, such as those of resources, show in the lists. */
+static void set_differences(
+	const struct record *from, const struct record *to, struct gateway_note *note)
+{
+	for (size_t i = 0; i < to->n_sets; i++) {
+		const struct record_set *s = &to->sets[i];
+		size_t k = 0;
+
+		while (k < from->n_sets && (strcmp(from->sets[k].key, s->key) != 0 ||
+						   strcmp(from->sets[k].value, s->value) != 0 ||
+						   from->sets[k].until != s->until))
+			k++;
+		if (k == from->n_sets)
+			gateway_note_add(note, "set %s %s%s", s->key, s->value,
+				s->until > 0 ? " (until its end)" : "");
+	}
+	for (size_t i = 0; i < from->n_sets; i++) {
+		size_t k = 0;
+
+		while (k < to->n_sets && strcmp(from->sets[i].key, to->sets[k].key) != 0)
+			k++;
+		if (k == to->n_sets)
+			gateway_note_add(note, "unset %s (it was %s)", from->sets[i].key,
+				from->sets[i].value);
+	}
+}
+
+void content_differences(
+	const struct versions_text *from, const struct versions_text *to, struct gateway_note *note)
+{
+	struct weir_policy *a = NULL, *b = NULL;
+	struct weir_err err;
+	size_t before = note->n;
+
+	set_differences(&from->record, &to->record, note);
+	if (content_policy(from, &a, &err) < 0 || content_policy(to, &b, &err) < 0)
+		gateway_note_add(note, "%s", err.text);
+	else
+		gateway_note_changes(note, a, b, true);
+	weir_policy_free(a);
+	weir_policy_free(b);
+	if (note->n == before && strcmp(from->text, to->text) != 0)
+		gateway_note_add(note, "only comments, or the order or form of lines");
+}
