@@ -5,6 +5,7 @@
  */
 #include "base/no-memory.h"
 #include "cli/serve/serve.h"
+#include "plan/planning.h"
 #include "serve/back/back.h"
 #include "serve/gateway/gateway.h"
 #include "serve/peer/peer.h"
@@ -196,4 +197,9 @@ int serve_policy_check(const struct weir_policy *p, struct weir_err *err)
 	if (rc == 0)
 		rc = check_exports(p, err);
 	return rc == 0 ? gateway_lets_in(p, err) : rc;
+}
+
+void serve_policy_digest(const struct serve_policy *p, char ret[65])
+{
+	planning_digest(p->text, strlen(p->text), p->policy->tenants_text, ret);
 }

@@ -21,6 +21,8 @@ struct serve_policy {
  */
 int serve_policy_read(
 	const char *operand, bool lab, struct serve_policy *ret, struct weir_err *err);
+/* The SHA-256 by which a plan names the policy. */
+void serve_policy_digest(const struct serve_policy *p, char ret[65]);
 /* Check the names of back ends and peers. Errors have their place. */
 int serve_policy_names(const struct weir_policy *p, struct weir_err *err);
 /*

@@ -36,13 +36,15 @@ static int shape_fail(int code, const struct weir_err *err)
 	return code == -EINVAL ? 2 : 1;
 }
 
-static int read_policy(void *arg, struct weir_policy **ret, struct weir_err *err)
+static int read_policy(
+	void *arg, struct weir_policy **ret, char ret_digest[SHAPER_DIGEST], struct weir_err *err)
 {
 	struct serve_policy p;
 	int r = serve_policy_read(arg, false, &p, err);
 
 	if (r < 0)
 		return r == -ENOMEM ? r : -EINVAL;
+	serve_policy_digest(&p, ret_digest);
 	free(p.text);
 	*ret = p.policy;
 	return 0;
@@ -71,7 +73,7 @@ static int run_shaper(char *path, struct shaper_options *o, int level, const cha
 	struct weir_policy *p;
 	struct weir_err err;
 	struct shaper *s;
-	int r = read_policy(path, &p, &err);
+	int r = read_policy(path, &p, o->digest, &err);
 
 	if (r < 0)
 		return shape_fail(r, &err);
@@ -118,7 +120,8 @@ static int check_main(char *path, const struct shaper_options *o)
 {
 	struct weir_policy *p = NULL;
 	struct weir_err err;
-	int r = path ? read_policy(path, &p, &err) : 0;
+	char digest[SHAPER_DIGEST];
+	int r = path ? read_policy(path, &p, digest, &err) : 0;
 
 	if (r == 0)
 		r = shaper_check(p, &o->guard, print_finding, NULL, &err);

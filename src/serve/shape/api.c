@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api: what a shaper can be asked: GET /v1/status, /metrics and /healthz; and set.c. */
+/* api: what a shaper can be asked: GET /v1/status, /metrics and /healthz; and set.c, plan.c. */
 #include "serve/page/page.h"
 #include "serve/shape/impl.h"
 #include "serve/http/json.h"
@@ -240,7 +240,7 @@ static void handle(void *arg, struct http_request *q, struct http_reply *ret)
 	     status = strcmp(q->path, "/v1/status") == 0;
 	FILE *f;
 
-	if (shaper_set_handle(s, q, ret))
+	if (shaper_set_handle(s, q, ret) || shaper_plan_handle(s, q, ret))
 		return;
 	if (!health && !metrics && !status) {
 		http_json_fail(ret, 404, "no such path");

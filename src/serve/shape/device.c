@@ -92,11 +92,35 @@ static struct tree_link link_of(const struct device *d, const struct tree *tree)
 {
 	return (struct tree_link){.rate = d->rate,
 		.part = d->part,
+		.index = d->index,
 		.segment = d->link.mtu * tree_segments(tree, d->rate, d->link.mtu) + 14};
 }
 
-static int put_class(
-	struct device *d, struct tc *t, const struct tc_class *c, bool queue, struct weir_err *err)
+/* The first of the major numbers of a class's buckets: TREE_BUCKETS for each static and each default class, without the root's. */
+static uint16_t first_of(uint32_t minor)
+{
+	uint32_t at = minor % SHAPE_SLOTS * 2 + (minor >= SHAPE_STATIC);
+
+	at = at * TREE_BUCKETS + 1;
+	return (uint16_t)(at + TREE_BUCKETS > SHAPE_MAJOR >> 16 ? at + TREE_BUCKETS : at);
+}
+
+/* Make the queue of a class, or change it. */
+static int make_queue(struct device *d, struct tc *t, const struct tc_class *c,
+	const struct tree_node *n, struct weir_err *err)
+{
+	unsigned many = tree_node_buckets(n, d->index);
+	uint32_t minor = MINOR(c->id), segment = c->quantum;
+
+	if (!many || minor >= SHAPE_LEAF)
+		return tc_class_queue(t, &d->link, c->id, tree_queue(c->ceil), err);
+	return tc_class_buckets(t, &d->link, c->id, first_of(minor), n->buckets, many,
+		segment < 2000 ? 2000 : segment, tree_queue(c->ceil), err);
+}
+
+/* n: NULL: a class without a queue. */
+static int put_class(struct device *d, struct tc *t, const struct tc_class *c,
+	const struct tree_node *n, struct weir_err *err)
 {
 	struct device_class *of = &d->classes[MINOR(c->id)];
 	int r = tc_class(t, &d->link, c, err);
@@ -105,8 +129,8 @@ static int put_class(
 		of->made = of->wanted = true;
 		of->above = MINOR(c->parent);
 	}
-	if (r == 0 && queue && !of->limited) {
-		r = tc_class_queue(t, &d->link, c->id, tree_queue(c->ceil), err);
+	if (r == 0 && n && !of->limited) {
+		r = make_queue(d, t, c, n, err);
 		of->limited = r == 0;
 	}
 	return r;
@@ -121,12 +145,12 @@ static int put_runtime(
 
 	if (node) {
 		tree_runtime_class(tree, &l, node, INFINITY, &c);
-		r = put_class(d, t, &c, false, err);
+		r = put_class(d, t, &c, NULL, err);
 	}
 	if (r == 0 && tree->nodes[node].leaf) {
 		tree_default_class(tree, &l, node, INFINITY, &c);
 		c.quantum = d->quanta[node];
-		r = put_class(d, t, &c, true, err);
+		r = put_class(d, t, &c, &tree->nodes[node], err);
 	}
 	return r;
 }
@@ -169,7 +193,7 @@ int device_leaf(struct device *d, struct tc *t, const struct tree *tree, size_t 
 	c.quantum = d->quanta[node];
 	if (resize)
 		d->classes[minor].limited = false;
-	return put_class(d, t, &c, true, err);
+	return put_class(d, t, &c, &tree->nodes[node], err);
 }
 
 int device_leaf_gone(struct device *d, struct tc *t, uint16_t minor)
@@ -215,8 +239,11 @@ static void on_class(void *arg, const struct tc_class_state *c)
 	struct device *d = arg;
 	struct device_class *of = &d->classes[MINOR(c->id)];
 
+	if ((c->id & 0xffff0000) != SHAPE_MAJOR) /* of buckets */
+		return;
 	of->made = true;
 	of->limited = c->limited;
+	of->first = c->first;
 	of->above = MINOR(c->parent);
 	of->queued = c->queued;
 	if (c->parent != TC_H_ROOT)
@@ -241,13 +268,29 @@ int device_look(struct device *d, struct tc *t, struct weir_err *err)
 	return look_at_classes(d, t, err);
 }
 
-enum tree_slot device_slot(const struct device *d, uint16_t slot, uint16_t above, bool leaf)
+/* Does a class that is there have as many buckets as the node asks for? */
+static bool same_buckets(const struct device *d, uint32_t minor, const struct tree_node *n)
 {
+	const struct device_class *c = &d->classes[minor];
+	unsigned many = tree_node_buckets(n, d->index);
+	uint16_t first = first_of(minor);
+	bool some = c->first >= first && c->first < first + TREE_BUCKETS;
+
+	return !c->made || !c->limited || (some ? c->first == first + many - 1 : !many);
+}
+
+enum tree_slot device_slot(
+	const struct device *d, uint16_t slot, uint16_t above, const struct tree_node *n)
+{
+	bool leaf = n->leaf;
 	static const uint32_t bases[] = {SHAPE_STATIC, SHAPE_RUNTIME};
 	const struct device_class *inside = &d->classes[SHAPE_DEFAULT + slot];
 	bool made = inside->made;
 
 	if (!leaf && inside->made)
+		return TREE_MOVES;
+	if (leaf && (!same_buckets(d, SHAPE_STATIC + slot, n) ||
+			    !same_buckets(d, SHAPE_DEFAULT + slot, n)))
 		return TREE_MOVES;
 	for (int i = 0; i < 2; i++) {
 		const struct device_class *c = &d->classes[bases[i] + slot];
@@ -291,7 +334,7 @@ static int drop_moved(
 	const struct tree_node *n = &tree->nodes[node];
 	int r = 0;
 
-	if (!node || device_slot(d, n->slot, tree->nodes[n->parent].slot, n->leaf) != TREE_MOVES)
+	if (!node || device_slot(d, n->slot, tree->nodes[n->parent].slot, n) != TREE_MOVES)
 		return 0;
 	for (int i = 0; r == 0 && i < 3; i++) {
 		uint32_t m = bases[i] + n->slot;
@@ -338,7 +381,7 @@ static int device_classes(
 	for (uint32_t m = 0; m < SHAPE_LEAF; m++)
 		d->classes[m].wanted = false;
 	tree_link_class(tree, &l, &c);
-	r = put_class(d, t, &c, false, err);
+	r = put_class(d, t, &c, NULL, err);
 	for (size_t i = 0; r == 0 && i < tree->n; i++)
 		r = drop_moved(d, t, tree, i, err);
 	for (uint32_t m = 0; m < SHAPE_LEAF; m++)
@@ -346,7 +389,7 @@ static int device_classes(
 	for (size_t i = 0; r == 0 && i < tree->n; i++) {
 		tree_static_class(tree, &l, i, &c);
 		c.quantum = d->quanta[i];
-		r = put_class(d, t, &c, tree->nodes[i].leaf, err);
+		r = put_class(d, t, &c, tree->nodes[i].leaf ? &tree->nodes[i] : NULL, err);
 		if (r == 0)
 			r = put_runtime(d, t, tree, i, err);
 	}

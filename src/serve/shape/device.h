@@ -33,12 +33,14 @@ struct device {
 	const char *name;
 	double rate;      /* bytes/s, each way */
 	double part;      /* of the rates of all devices */
+	size_t index;     /* in the policy's network */
 	uint32_t *quanta; /* of runtime classes, by node; owned; NULL before it is taken */
 	struct tc_link link;
 	struct device_class {
 		bool made, limited; /* it is there; it has a queue of the shaper's */
 		bool inner;         /* there are classes in it: at the last device_look */
 		bool wanted;        /* of the tree in force */
+		uint16_t first;     /* as tc_class_state */
 		uint16_t above;     /* minor number of the class that it is in */
 		uint32_t queued;    /* packets: at the last device_look */
 	} * classes;                /* by minor number; owned; NULL before device_look */
@@ -52,7 +54,8 @@ int device_check(
 /* Read the device and its classes. d->name is set. */
 int device_look(struct device *d, struct tc *t, struct weir_err *err);
 /* For tree_slots: of a device that was looked at. */
-enum tree_slot device_slot(const struct device *d, uint16_t slot, uint16_t above, bool leaf);
+enum tree_slot device_slot(
+	const struct device *d, uint16_t slot, uint16_t above, const struct tree_node *n);
 /* Make HTB the device's root, with classes for all services; then let the program choose among them. d->name, rate and part
  * are set. Classes of other services than these stay until device_retire. On error the device is as it was. */
 int device_take(struct device *d, struct tc *t, const struct tree *tree, struct program *p,

@@ -52,7 +52,10 @@ struct feedback { /* feedback.c */
 struct shaper {
 	struct shaper_options options;
 	struct shaper_version now;
-	struct weir_policy *base; /* as it was read; now.policy has what was set, too */
+	struct weir_policy *base;   /* as it was read; now.policy has what was set, too */
+	char digest[SHAPER_DIGEST]; /* of its text */
+	struct gateway_plan *plan;  /* in force; NULL: none */
+	uint64_t plan_number;       /* of the last change */
 	struct gateway_override *set;
 	size_t n_set;
 	struct tc tc;
@@ -91,6 +94,11 @@ void shaper_feedback_hear(
 struct leaves_on shaper_leaves_on(struct shaper *s);
 /* Put a policy in force, which belongs to the shaper from now on, also on error; the old one stays in force if this fails. */
 int shaper_change_to(struct shaper *s, struct weir_policy *p, struct weir_err *err);
+/* plan.c: give the services of the plan in force their priorities and buckets. */
+void shaper_plan_lay(const struct shaper *s, const struct weir_policy *p, struct tree *t);
+int shaper_plan_load(struct shaper *s, struct weir_err *err);
+void shaper_plan_free(struct shaper *s);
+bool shaper_plan_handle(struct shaper *s, struct http_request *q, struct http_reply *ret);
 /* watch.c */
 int shaper_take_again(struct shaper *s, struct device *d, struct weir_err *err);
 void shaper_look_devices(struct shaper *s);

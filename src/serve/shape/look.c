@@ -10,6 +10,9 @@ static void on_class(void *arg, const struct tc_class_state *c)
 	const struct leaf *f = minor >= SHAPE_LEAF ? leaves_look(&s->leaves, c) : NULL;
 	struct shaper_queue *q;
 
+	if ((c->id & 0xffff0000) != SHAPE_MAJOR) /* of a service's buckets */
+		return;
+
 	if (minor >= SHAPE_LEAF)
 		node = f ? f->to.node : UINT32_MAX;
 	else if (slot && !node) /* of a service that is gone */

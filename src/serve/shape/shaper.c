@@ -83,6 +83,8 @@ int shaper_version_new(
 		r = header_of(&s->tc, p->network, &c.header, err);
 	if (r == 0)
 		r = tree_new(p, &ret->tree, err);
+	if (r == 0)
+		shaper_plan_lay(s, p, ret->tree);
 	if (r == 0 && rules_new(p, ret->tree->of, &ret->rules) < 0)
 		r = no_memory(err);
 	if (r == 0) {
@@ -154,6 +156,7 @@ static int find_devices(struct shaper *s, const struct policy_network *n, struct
 		d[i].name = n->devices[i].name;
 		d[i].rate = rates[i];
 		d[i].part = rates[i] / sum;
+		d[i].index = i;
 	}
 	free(rates);
 	if (r) {
@@ -196,13 +199,14 @@ struct choosing {
 };
 
 /* All devices have the same slots. */
-static enum tree_slot slot_state(void *arg, uint16_t slot, uint16_t above, bool leaf)
+static enum tree_slot slot_state(
+	void *arg, uint16_t slot, uint16_t above, const struct tree_node *n)
 {
 	const struct choosing *c = arg;
 	enum tree_slot worst = TREE_FREE;
 
 	for (size_t i = 0; i < c->n; i++) {
-		enum tree_slot is = device_slot(&c->devices[i], slot, above, leaf);
+		enum tree_slot is = device_slot(&c->devices[i], slot, above, n);
 
 		worst = is > worst ? is : worst;
 	}
@@ -360,14 +364,19 @@ int shaper_change_to(struct shaper *s, struct weir_policy *p, struct weir_err *e
 static int change(struct shaper *s, struct weir_err *err)
 {
 	struct weir_policy *base, *p;
-	int r = s->options.reread ? s->options.reread(s->options.reread_arg, &base, err) : -ENOTSUP;
+	char digest[SHAPER_DIGEST], was[SHAPER_DIGEST];
+	int r = s->options.reread ? s->options.reread(s->options.reread_arg, &base, digest, err)
+				  : -ENOTSUP;
 
 	if (r)
 		return r;
+	memcpy(was, s->digest, sizeof(was));
+	memcpy(s->digest, digest, sizeof(digest));
 	r = shaper_set_lay(s, base, &p, err);
 	if (r == 0)
 		r = shaper_change_to(s, p, err);
 	if (r) {
+		memcpy(s->digest, was, sizeof(was));
 		weir_policy_free(base);
 		return r;
 	}
@@ -423,6 +432,7 @@ static int start(struct shaper *s, struct weir_policy *p, struct weir_err *err)
 	int r = tc_open(&s->tc, err);
 
 	s->base = p;
+	memcpy(s->digest, s->options.digest, sizeof(s->digest));
 	if (r == 0)
 		r = device_state_open(s->options.state, &s->state, err);
 	if (r == 0 && (r = loop_new(&s->loop)))
@@ -433,6 +443,8 @@ static int start(struct shaper *s, struct weir_policy *p, struct weir_err *err)
 		r = open_talk(s, p, err);
 	if (r == 0)
 		r = shaper_set_load(s, err);
+	if (r == 0)
+		r = shaper_plan_load(s, err);
 	if (r == 0)
 		r = shaper_set_lay(s, s->base, &p, err);
 	if (r == 0)
@@ -522,6 +534,7 @@ void shaper_free(struct shaper *s)
 	shaper_version_free(&s->now);
 	weir_policy_free(s->base);
 	shaper_set_free(s);
+	shaper_plan_free(s);
 	free_devices(s->devices, s->n_devices);
 	if (s->state.lock >= 0)
 		device_state_close(&s->state);

@@ -14,14 +14,18 @@
 #define SHAPER_SOCKET "unix:/run/weir-shape/api.sock"
 #define SHAPER_SSH    22
 
+#define SHAPER_DIGEST 65 /* as planning_digest writes it */
+
 struct shaper_options {
-	const char *state; /* folder */
+	char digest[SHAPER_DIGEST]; /* of the policy's text */
+	const char *state;          /* folder */
 	struct device_guard guard;
 	uint16_t ssh;           /* a port of TCP that is not shaped; 0: none */
 	const char *const *api; /* addresses; none: no API */
 	size_t n_api;
 	/* Read the policy again, at SIGHUP. */
-	int (*reread)(void *arg, struct weir_policy **ret, struct weir_err *err);
+	int (*reread)(void *arg, struct weir_policy **ret, char ret_digest[SHAPER_DIGEST],
+		struct weir_err *err);
 	void *reread_arg;
 };
 

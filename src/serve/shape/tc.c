@@ -279,22 +279,34 @@ int tc_root(struct tc *t, const struct tc_link *l, struct tc_queue *ret, struct 
 	return blame(r, err, "its qdisc", l->name);
 }
 
-int tc_root_add(
-	struct tc *t, const struct tc_link *l, uint32_t handle, bool replace, struct weir_err *err)
+static int add_htb(struct tc *t, const struct tc_link *l, uint32_t parent, uint32_t handle,
+	bool replace, uint32_t others, struct weir_err *err)
 {
-	struct tc_htb_glob glob = {.version = 3, .rate2quantum = 10};
+	struct tc_htb_glob glob = {.version = 3, .rate2quantum = 10, .defcls = others};
 	union message m;
 	struct tcmsg *tc = begin_tc(&m, RTM_NEWQDISC,
 		(uint16_t)(NLM_F_CREATE | (replace ? NLM_F_REPLACE : NLM_F_EXCL)), l->index);
 	struct nlattr *options;
 
-	tc->tcm_parent = TC_H_ROOT;
+	tc->tcm_parent = parent;
 	tc->tcm_handle = handle;
 	mnl_attr_put_strz(&m.header, TCA_KIND, "htb");
 	options = mnl_attr_nest_start(&m.header, TCA_OPTIONS);
 	mnl_attr_put(&m.header, TCA_HTB_INIT, sizeof(glob), &glob);
 	mnl_attr_nest_end(&m.header, options);
 	return blame(ask(t, &m, NULL, NULL, err), err, "qdisc htb", l->name);
+}
+
+int tc_root_add(
+	struct tc *t, const struct tc_link *l, uint32_t handle, bool replace, struct weir_err *err)
+{
+	return add_htb(t, l, TC_H_ROOT, handle, replace, 0, err);
+}
+
+int tc_inner_add(
+	struct tc *t, const struct tc_link *l, uint32_t id, uint32_t qdisc, struct weir_err *err)
+{
+	return add_htb(t, l, id, qdisc, false, 1, err);
 }
 
 int tc_root_put(
@@ -343,7 +355,8 @@ int tc_class(struct tc *t, const struct tc_link *l, const struct tc_class *c, st
 		.ceil = rate_spec(c->ceil),
 		.buffer = burst_ticks(c->rate, c->rate_burst),
 		.cbuffer = burst_ticks(c->ceil, c->ceil_burst),
-		.quantum = c->quantum};
+		.quantum = c->quantum,
+		.prio = c->priority};
 	union message m;
 	struct tcmsg *tc = begin_tc(&m, RTM_NEWTCLASS, NLM_F_CREATE, l->index);
 	struct nlattr *options;
@@ -414,8 +427,10 @@ static int on_class(const struct nlmsghdr *h, void *arg)
 {
 	const struct tcmsg *tc = mnl_nlmsg_get_payload(h);
 	const struct classes *to = arg;
-	struct tc_class_state c = {
-		.id = tc->tcm_handle, .parent = tc->tcm_parent, .limited = tc->tcm_info != 0};
+	struct tc_class_state c = {.id = tc->tcm_handle,
+		.parent = tc->tcm_parent,
+		.limited = tc->tcm_info != 0,
+		.first = (uint16_t)(tc->tcm_info >> 16)};
 	const struct nlattr *a;
 
 	if (tc->tcm_ifindex != to->index)

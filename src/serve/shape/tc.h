@@ -61,7 +61,8 @@ struct tc_class { /* of HTB */
 	uint32_t id, parent;
 	double rate, ceil;               /* bytes/s: what it is guaranteed, and what it may have */
 	uint32_t rate_burst, ceil_burst; /* bytes */
-	uint32_t quantum; /* bytes: its part of what the parent's other classes leave */
+	uint32_t quantum;  /* bytes: its part of what the parent's other classes leave */
+	unsigned priority; /* 0 … 7: the lowest number has all that others may borrow first */
 };
 /* Make or change a class. */
 int tc_class(struct tc *t, const struct tc_link *l, const struct tc_class *c, struct weir_err *err);
@@ -71,9 +72,20 @@ int tc_class_delete(struct tc *t, const struct tc_link *l, uint32_t id, struct w
 int tc_class_queue(
 	struct tc *t, const struct tc_link *l, uint32_t id, uint32_t limit, struct weir_err *err);
 
+/* Make HTB the queue of a class, with all of its packets in class 1. -EEXIST: it has one that was made. */
+int tc_inner_add(
+	struct tc *t, const struct tc_link *l, uint32_t id, uint32_t qdisc, struct weir_err *err);
+struct weir_bucket_spec;
+/* Limit a class by token buckets of bytes, each a qdisc with the major number `first` and those after it, and its queue to so many
+ * bytes. Done again with as many buckets it changes them; packets are not lost. */
+int tc_class_buckets(struct tc *t, const struct tc_link *l, uint32_t id, uint16_t first,
+	const struct weir_bucket_spec *b, unsigned n, uint32_t segment, uint32_t limit,
+	struct weir_err *err);
+
 struct tc_class_state {
 	uint32_t id, parent;
-	bool limited; /* tc_class_queue was called */
+	bool limited;   /* tc_class_queue or tc_class_buckets was called … */
+	uint16_t first; /* … with this major number plus the number of buckets - 1 */
 	uint64_t bytes, packets, dropped;
 	uint32_t queued; /* packets */
 };

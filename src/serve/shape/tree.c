@@ -166,12 +166,12 @@ static bool is_taken(const struct tree *t, uint16_t slot)
 }
 
 /* Return the first slot of no class, or if there is none, any that is not taken. */
-static uint16_t free_slot(struct slots *s, uint16_t above, bool leaf)
+static uint16_t free_slot(struct slots *s, uint16_t above, const struct tree_node *n)
 {
 	uint16_t any = 1;
 
 	for (; s->next < SHAPE_SLOTS; s->next++)
-		if (!is_taken(s->t, s->next) && s->state(s->arg, s->next, above, leaf) == TREE_FREE)
+		if (!is_taken(s->t, s->next) && s->state(s->arg, s->next, above, n) == TREE_FREE)
 			return s->next;
 	while (is_taken(s->t, any))
 		any++;
@@ -190,12 +190,11 @@ void tree_slots(struct tree *t, const struct tree *before, tree_slot_state *stat
 			old ? bsearch(&n, old, before->n, sizeof(*old), by_path) : NULL;
 		uint16_t above = t->nodes[n->parent].slot,
 			 slot = found ? (*found)->slot : (uint16_t)i;
-		enum tree_slot is =
-			is_taken(t, slot) ? TREE_MOVES : state(arg, slot, above, n->leaf);
+		enum tree_slot is = is_taken(t, slot) ? TREE_MOVES : state(arg, slot, above, n);
 
 		/* Of a tree in force, classes that fit are still those of another service. */
 		if (is == TREE_MOVES || (before && !found && is == TREE_FITS))
-			slot = free_slot(&s, above, n->leaf);
+			slot = free_slot(&s, above, n);
 		n->slot = slot;
 		t->by_slot[slot] = (uint16_t)i;
 	}
@@ -243,6 +242,16 @@ static uint32_t burst_of(double rate, uint64_t stated, uint32_t segment)
 	return bytes < 1e9 ? (uint32_t)bytes : 1000000000u;
 }
 
+static bool node_is_planned(const struct tree_node *n, size_t device)
+{
+	return n->planned == (int)device + 1;
+}
+
+unsigned tree_node_buckets(const struct tree_node *n, size_t device)
+{
+	return node_is_planned(n, device) ? n->n_buckets : 0;
+}
+
 /* Fill in what the classes of a node have in common. */
 static void set_class(const struct tree *t, const struct tree_link *l, size_t node, double cap,
 	struct tc_class *ret)
@@ -254,6 +263,8 @@ static void set_class(const struct tree *t, const struct tree_link *l, size_t no
 	ret->rate_burst = burst_of(ret->rate, 0, l->segment);
 	ret->ceil_burst = burst_of(ret->ceil, n->burst, l->segment);
 	ret->quantum = l->segment;
+	ret->priority = !t->planned || !node_is_planned(n, l->index) ? t->planned * TREE_PRIORITIES
+								     : n->priority;
 }
 
 void tree_link_class(const struct tree *t, const struct tree_link *l, struct tc_class *ret)
@@ -262,7 +273,7 @@ void tree_link_class(const struct tree *t, const struct tree_link *l, struct tc_
 	uint32_t burst = burst_of(rate, 0, l->segment);
 
 	*ret = (struct tc_class){
-		SHAPE_MAJOR | SHAPE_LINK, SHAPE_MAJOR, rate, rate, burst, burst, l->segment};
+		SHAPE_MAJOR | SHAPE_LINK, SHAPE_MAJOR, rate, rate, burst, burst, l->segment, 0};
 }
 
 static uint32_t class_above(const struct tree *t, size_t node, uint32_t base)

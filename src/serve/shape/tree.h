@@ -35,7 +35,10 @@ struct tree_node {        /* a service, or a tenant that has services in it */
 	uint16_t slot;   /* the number of its classes, below SHAPE_SLOTS; of node 0: 0 */
 	unsigned depth;  /* 0: at the top */
 	bool leaf;
-	double weight;   /* at this machine, for what it sends */
+	double weight;                          /* at this machine, for what it sends */
+	uint8_t priority, n_buckets;            /* of a plan, at one device … */
+	int planned;                            /* … whose index + 1 this is; 0: none */
+	const struct weir_bucket_spec *buckets; /* bytes; borrowed */
 	double min, max; /* the same, bytes/s; min: at least its children's */
 	uint64_t burst;  /* bytes; 0: not stated */
 };
@@ -45,6 +48,7 @@ struct tree {
 	size_t n;
 	uint16_t *of;                  /* by tenant: its node, 0: none; of leaves only */
 	double load;                   /* of the link, at most: the bounds of completion times */
+	bool planned;                  /* a plan has some: all others have the lowest priority */
 	uint16_t by_slot[SHAPE_SLOTS]; /* its node, 0: none */
 };
 
@@ -53,16 +57,24 @@ int tree_new(const struct weir_policy *p, struct tree **ret, struct weir_err *er
 void tree_free(struct tree *t);
 
 /* Choose the slots; without a call they are as the nodes' numbers. before: the tree in force, NULL: none. state: of a slot on the
- * devices, for a node of this kind in the slot `above` (0: the link). Slots that move would lose packets, and are the last choice. */
+ * devices, for this node in the slot `above` (0: the link). Slots that move would lose packets, and are the last choice. */
 enum tree_slot { TREE_FREE, TREE_FITS, TREE_MOVES };
-typedef enum tree_slot tree_slot_state(void *arg, uint16_t slot, uint16_t above, bool leaf);
+typedef enum tree_slot tree_slot_state(
+	void *arg, uint16_t slot, uint16_t above, const struct tree_node *n);
 void tree_slots(struct tree *t, const struct tree *before, tree_slot_state *state, void *arg);
 
 struct tree_link {
 	double rate; /* bytes/s */
 	double part; /* of the rates of all devices: so much of each min and max is this one's */
 	uint32_t segment; /* bytes of the largest packet */
+	size_t index;     /* of the device */
 };
+
+/* Priorities of HTB that a plan has; then comes that of all others. */
+#define TREE_PRIORITIES 7
+#define TREE_BUCKETS    4 /* of a service */
+/* The buckets of a node at a device; 0: it has none there. */
+unsigned tree_node_buckets(const struct tree_node *n, size_t device);
 /* Divide a capacity, bytes/s, by the demands of leaves, or, with NULL, as if all were endless. ret: by node. 0 or -ENOMEM. */
 int tree_shares(const struct tree *t, double capacity, const double *demand, double *ret);
 /* Turn the shares of leaves into quanta, bytes: of at least one segment each, and at most TREE_QUANTUM. ret: by node. */

@@ -107,13 +107,13 @@ struct rig {
 	bool made[SHAPE_SLOTS], leaf[SHAPE_SLOTS];
 };
 
-static enum tree_slot rig_state(void *arg, uint16_t slot, uint16_t above, bool leaf)
+static enum tree_slot rig_state(void *arg, uint16_t slot, uint16_t above, const struct tree_node *n)
 {
 	const struct rig *r = arg;
 
-	return !r->made[slot]                                     ? TREE_FREE
-	       : r->above[slot] == above && r->leaf[slot] == leaf ? TREE_FITS
-								  : TREE_MOVES;
+	return !r->made[slot]                                        ? TREE_FREE
+	       : r->above[slot] == above && r->leaf[slot] == n->leaf ? TREE_FITS
+								     : TREE_MOVES;
 }
 
 static void rig_take(struct rig *r, const struct tree *t)
