@@ -360,6 +360,9 @@ int bench_halves(struct bench *b, struct weir_err *err)
 	r.parts = (unsigned)atoi(setting(b, "parts", "2"));
 	r.decides = (unsigned)atoi(setting(b, "decides", "0"));
 	r.judges = (unsigned)atoi(setting(b, "judges", "1"));
+	if (r.decides >= r.parts || r.judges >= r.parts || r.decides == r.judges)
+		return weir_err_set(err, -EINVAL,
+			"halves: decides and judges must be two parts, from 0 to below parts");
 	rc = parallel_new(2, &r.pool);
 	if (rc == 0)
 		rc = read_folder(&r, setting(b, "traces", "."), err);

@@ -41,6 +41,13 @@ has stderr 'there'
 run 2 weir experiment run needy --dir other --set trace=here
 has stderr 'parameters.trace'
 run 2 weir experiment run needy --dir other --set traces
+sed -i 's/^parameters:.*/parameters: {traces: nowhere, time: 2s}/; s/set: {/&duration: $time, /' other/needy/experiment.yaml
+run 1 weir experiment run needy --dir other --set traces=here --set time=700ms
+has stdout 'MISS  requests      –     4  6'
+run 0 weir experiment run needy --dir other --set time=700ms --set traces=here --set time=2s
+run 2 weir experiment run needy --dir other --set trace=here --set time=2s
+has stderr 'parameters.trace'
+run 2 weir experiment run needy --dir other --set =1 --set traces=here
 
 # One claim holds, one does not: the run names it, and fails.
 mkdir -p mine/half

@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -80,7 +81,7 @@ struct job { /* of one command line */
 	json_t *all;  /* with json */
 	struct experiment_out files;
 	size_t claims, missed, held, skipped;
-	struct experiment_parameter_set set;
+	struct experiment_sets sets;
 	const char *id; /* of the experiment that runs */
 	char what[256]; /* it and its current run */
 	struct progress progress;
@@ -112,7 +113,7 @@ static bool skip_experiment(struct job *j, const struct experiment *e)
 {
 	char full[PATH_MAX];
 
-	if (!e->needs || j->set.path[0]) /* a file that the user names must exist */
+	if (!e->needs || j->sets.n) /* a file that the user names must exist */
 		return false;
 	if (e->needs[0] == '/')
 		snprintf(full, sizeof(full), "%s", e->needs);
@@ -230,7 +231,7 @@ static int run_without(struct job *j, const struct experiment *e)
 static int run_one(struct job *j, const char *id)
 {
 	struct experiment *e;
-	int status = experiment_find_load(j->ids->dir, id, &j->set, &e);
+	int status = experiment_find_load(j->ids->dir, id, &j->sets, &e);
 
 	if (status)
 		return status;
@@ -263,7 +264,7 @@ static int check_one(const struct job *j, const char *id, bool named)
 		known |= strcmp(id, j->ids->entries[k]->d_name) == 0;
 	if (!known)
 		return experiment_find_unknown(j->ids, id);
-	status = experiment_find_load(j->ids->dir, id, &j->set, &e);
+	status = experiment_find_load(j->ids->dir, id, &j->sets, &e);
 	if (status)
 		return status;
 	if (named && j->live && !e->live)
@@ -341,16 +342,22 @@ static int run_ids(
 		.live = values[LIVE] != NULL,
 		.without = values[WITHOUT] != NULL,
 		.each = n == 1 && strcmp(operands[0], "all") == 0};
+	const char **texts;
+	size_t n_texts;
 	int status;
 
 	if (n == 0)
 		return opts_fail(&verb_experiment, "run: needs an ID, or all");
 	if (j.without && j.out)
 		return opts_fail(&verb_experiment, "--out cannot be used with --without");
-	if (opts_seed(&verb_experiment, values[SEED], &j.seed) ||
-		experiment_find_set(values[SET], &j.set))
+	if (opts_seed(&verb_experiment, values[SEED], &j.seed))
 		return 2;
-	status = run_job(&j, operands, j.each ? ids->n : n);
+	texts = opts_all(SET, &n_texts);
+	status = experiment_find_sets(texts, n_texts, &j.sets);
+	if (status == 0)
+		status = run_job(&j, operands, j.each ? ids->n : n);
+	experiment_find_sets_free(&j.sets);
+	free(texts);
 	json_decref(j.all);
 	return status;
 }

@@ -4,6 +4,7 @@
 #include "cli/common/verb.h"
 #include "sim/scenario/scenario.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,34 +116,53 @@ int experiment_find_unknown(const struct experiment_ids *ids, const char *id)
 		"no experiment '%s' in %s; weir experiment list shows them", id, ids->dir);
 }
 
-int experiment_find_set(const char *text, struct experiment_parameter_set *ret)
+static int read_set(const char *text, struct scenario_set *ret)
 {
-	const char *equals = text ? strchr(text, '=') : NULL;
-	int n;
+	const char *equals = strchr(text, '=');
+	char *path, *value;
 
-	*ret = (struct experiment_parameter_set){{0}, {0}};
-	if (!text)
-		return 0;
 	if (!equals || equals == text)
 		return opts_fail(&verb_experiment, "--set: give NAME=VALUE, as in traces=FOLDER");
-	n = snprintf(ret->path, sizeof(ret->path), "parameters.%.*s", (int)(equals - text), text);
-	if (n >= (int)sizeof(ret->path) || strlen(equals + 1) >= sizeof(ret->value))
-		return opts_fail(&verb_experiment, "--set: too long");
-	if (!realpath(equals + 1, ret->value))
-		strcpy(ret->value, equals + 1);
-	return 0;
+	if (asprintf(&path, "parameters.%.*s", (int)(equals - text), text) < 0)
+		return opts_no_memory(&verb_experiment);
+	ret->path = path;
+	value = realpath(equals + 1, NULL);
+	ret->value = value ? value : strdup(equals + 1);
+	return ret->value ? 0 : opts_no_memory(&verb_experiment);
 }
 
-static int parse_with_set(const char *text, size_t len, const char *path,
-	const struct experiment_parameter_set *set, struct experiment **ret, struct weir_err *err)
+int experiment_find_sets(const char *const *texts, size_t n, struct experiment_sets *ret)
 {
-	struct scenario_set change = {set ? set->path : NULL, set ? set->value : NULL};
+	int status = 0;
+
+	*ret = (struct experiment_sets){.all = calloc(n + 1, sizeof(*ret->all)), .n = n};
+	if (!ret->all || !texts) {
+		ret->n = 0;
+		return opts_no_memory(&verb_experiment);
+	}
+	for (size_t i = 0; status == 0 && i < n; i++)
+		status = read_set(texts[i], &ret->all[i]);
+	return status;
+}
+
+void experiment_find_sets_free(struct experiment_sets *sets)
+{
+	for (size_t i = 0; i < sets->n; i++) {
+		free((char *)sets->all[i].path);
+		free((char *)sets->all[i].value);
+	}
+	free(sets->all);
+}
+
+static int parse_with_sets(const char *text, size_t len, const char *path,
+	const struct experiment_sets *sets, struct experiment **ret, struct weir_err *err)
+{
 	char *changed;
 	int r;
 
-	if (!set || !set->path[0])
+	if (!sets || sets->n == 0)
 		return experiment_parse(text, len, path, ret, err);
-	r = scenario_override(text, len, path, &change, 1, &changed, &len, err);
+	r = scenario_override(text, len, path, sets->all, sets->n, &changed, &len, err);
 	if (r < 0)
 		return r;
 	r = experiment_parse(changed, len, path, ret, err);
@@ -150,8 +170,8 @@ static int parse_with_set(const char *text, size_t len, const char *path,
 	return r;
 }
 
-int experiment_find_load(const char *dir, const char *id,
-	const struct experiment_parameter_set *set, struct experiment **ret)
+int experiment_find_load(const char *dir, const char *id, const struct experiment_sets *sets,
+	struct experiment **ret)
 {
 	struct weir_err err;
 	char path[PATH_MAX], *text;
@@ -161,7 +181,7 @@ int experiment_find_load(const char *dir, const char *id,
 	snprintf(path, sizeof(path), "%s/%s/experiment.yaml", dir, id);
 	r = files_read(path, FILES_WRITTEN, &text, &len, &err);
 	if (r == 0) {
-		r = parse_with_set(text, len, path, set, ret, &err);
+		r = parse_with_sets(text, len, path, sets, ret, &err);
 		free(text);
 	}
 	if (r < 0)

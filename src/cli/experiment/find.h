@@ -7,7 +7,7 @@
 
 #include "sim/experiment/experiment.h"
 #include <dirent.h>
-#include <limits.h>
+#include <stddef.h>
 
 extern const struct verb verb_experiment; /* experiment.c */
 
@@ -16,8 +16,9 @@ struct experiment_ids {
 	struct dirent **entries; /* folders that hold an experiment.yaml, sorted */
 	int n;
 };
-struct experiment_parameter_set { /* the value of --set; path "": none */
-	char path[128], value[PATH_MAX];
+struct experiment_sets { /* the values of all --set */
+	struct scenario_set *all;
+	size_t n;
 };
 
 /* Return the folder that was given, or the first of the usual places that exists. NULL: none. */
@@ -29,10 +30,11 @@ void experiment_find_free(struct experiment_ids *ids);
 int experiment_find_unknown(const struct experiment_ids *ids, const char *id);
 
 /*
- * Parse NAME=VALUE (NULL: none). The path of a file or folder is relative to the current one.
- * Return 0 or 2.
+ * Parse n texts NAME=VALUE; of the same name the last one holds. The path of a file or folder is
+ * relative to the current one. Return 0, or 2; call experiment_find_sets_free in either case.
  */
-int experiment_find_set(const char *text, struct experiment_parameter_set *ret);
-/* Read and parse the file of one experiment; set NULL: without changes. Return 0 or 2. */
-int experiment_find_load(const char *dir, const char *id,
-	const struct experiment_parameter_set *set, struct experiment **ret);
+int experiment_find_sets(const char *const *texts, size_t n, struct experiment_sets *ret);
+void experiment_find_sets_free(struct experiment_sets *sets);
+/* Read and parse the file of one experiment; sets NULL: without changes. Return 0 or 2. */
+int experiment_find_load(const char *dir, const char *id, const struct experiment_sets *sets,
+	struct experiment **ret);
