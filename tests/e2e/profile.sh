@@ -50,13 +50,28 @@ printf weir >image
 truncate -s 64M image
 cp image before
 run 1 weir profile --duration 500ms "file:$PWD/image"
-has stderr "allow more with --duration or --data"
+has stderr "allow more with --data 4 (49.9 for all sizes)"
 run 0 weir profile --duration 2s --data 1000 "file:$PWD/image"
 has stdout "not measured: taken from reads"
 cmp -s image before || fail "the file was written to"
 run 0 weir profile --duration 4s --data 1000 --write "file:$PWD/image"
 hasnt stdout "not measured"
 cmp -s image before && fail "--write did not write"
+
+# What the data or the time do not allow is left out from the largest size on, and the bound that allows it is named.
+truncate -s 16M small
+run 0 weir profile --duration 2s --data 100 "file:$PWD/small"
+has stdout "sizes: [4 KiB, 16 KiB, 64 KiB]  # larger ones were not measured"
+has stderr "requests above 64 KiB were not measured: they need --data 199.3"
+mv stdout small.profile
+run 0 weir trace analyze --profile small.profile trace
+run 0 weir profile --duration 2s --data 199.3 "file:$PWD/small"
+has stdout "sizes: [4 KiB, 16 KiB, 64 KiB, 256 KiB]"
+run 0 weir profile --duration 1s --data 1000 model:disk+memory:1G
+has stdout "sizes: [4 KiB, 16 KiB, 64 KiB]  # larger"
+has stderr "requests above 64 KiB were not measured: they need a longer --duration"
+run 1 weir profile --duration 200ms --data 1000 model:disk+memory:1G
+has stderr "no read of 4 KiB was done in its part of the time: allow more with --duration"
 
 run 2 weir profile
 has stderr "needs one TARGET"

@@ -23,9 +23,11 @@ static const struct opt options[] = {
 };
 extern const struct verb verb_profile;
 
-#define SIZES 4
-#define ROWS  4
-#define MIXES 4 /* runs of all kinds mixed */
+#define SIZES       4
+#define LEAST_SIZES 2 /* of a profile: fewer do not make a line */
+#define ROWS        4
+#define MIXES       4 /* runs of all kinds mixed */
+#define EACH        4 /* requests of each slot in a run, at least; 2 of them are not counted */
 static const uint32_t sizes[SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10};
 static const uint64_t distances[ROWS] = {0, 64 << 20, 4096ull << 20, UINT64_MAX};
 
@@ -39,6 +41,10 @@ struct profile {
 	weir_time duration;
 	double data; /* part of the device */
 	bool writes;
+	unsigned n_sizes;  /* that the time and the data allow */
+	uint64_t requests; /* of each run, at most */
+	weir_time time;    /* of each run, at most */
+	bool slow;         /* a size was left out for want of time */
 	struct row row[2][ROWS];
 	struct weir_hist inside[2]; /* of all kinds */
 	double error; /* part by which a mix of them took longer than the sum of their work */
@@ -62,36 +68,83 @@ static bool row_fits(const struct profile *p, unsigned r)
 	       distances[r] < gauge_info(p->gauge)->size / 2;
 }
 
-/* Runs of one kind, and at the end of all of them mixed. */
-static unsigned count_runs(const struct profile *p)
+static unsigned count_rows(const struct profile *p)
 {
 	unsigned rows = 0;
 
 	for (unsigned r = 0; r < ROWS; r++)
 		rows += row_fits(p, r);
-	return rows * SIZES * (p->writes ? 2 : 1) + MIXES;
+	return p->writes ? 2 * rows : rows;
 }
 
+/* Runs of one kind, and at the end of all of them mixed. */
+static unsigned count_runs(const struct profile *p)
+{
+	return count_rows(p) * p->n_sizes + MIXES;
+}
+
+static double mean_size(unsigned n_sizes)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < n_sizes; i++)
+		sum += sizes[i];
+	return sum / n_sizes;
+}
+
+/* The bytes of one request of every run. */
+static double round_bytes(const struct profile *p, unsigned n_sizes)
+{
+	return (count_rows(p) * n_sizes + MIXES) * mean_size(n_sizes);
+}
+
+/* The percentage of the device that so many sizes need. */
+static double percent_for(const struct profile *p, unsigned n_sizes)
+{
+	double least = EACH * p->depth * round_bytes(p, n_sizes);
+
+	return ceil(1000 * least / (double)gauge_info(p->gauge)->size) / 10;
+}
+
+/* Choose as many sizes as the data allows, from the smallest on. All runs have as many requests. */
+static int choose_sizes(struct profile *p, struct weir_err *err)
+{
+	for (p->n_sizes = SIZES; p->n_sizes >= LEAST_SIZES; p->n_sizes--) {
+		p->requests = (uint64_t)(p->data * (double)gauge_info(p->gauge)->size /
+					 round_bytes(p, p->n_sizes));
+		p->time = p->duration / count_runs(p);
+		if (p->requests >= EACH * p->depth)
+			return 0;
+	}
+	return weir_err_set(err, -ENODATA,
+		"too little data for %u requests of each kind: allow more with --data %g (%g for "
+		"all sizes), or a lower --depth",
+		EACH * p->depth, percent_for(p, LEAST_SIZES), percent_for(p, SIZES));
+}
+
+/* A size that is too slow for its time ends the sizes of all rows. */
 static int measure_row(struct profile *p, unsigned op, unsigned r, struct progress *bar,
 	double *done, struct weir_err *err)
 {
-	unsigned runs = count_runs(p);
-	double budget = p->data * (double)gauge_info(p->gauge)->size / runs;
 	static struct gauge_result result;
 
-	for (unsigned i = 0; i < SIZES; i++) {
+	for (unsigned i = 0; i < p->n_sizes; i++) {
 		struct gauge_kind k = {op, sizes[i], distances[r]};
-		int rc = gauge_run(p->gauge, &k, 1, p->duration / runs, (uint64_t)budget, &result);
+		int rc = gauge_run(p->gauge, &k, 1, p->time, p->requests * sizes[i], &result);
 
-		if (rc == 0 && result.n == 0)
-			return weir_err_set(err, -ENODATA,
-				"no request of %u KiB was done in its time or part of the data: "
-				"allow "
-				"more with --duration or --data",
-				sizes[i] >> 10);
 		if (rc < 0)
 			return weir_err_set(err, rc, "a %s of %u KiB failed: %s",
 				op ? "write" : "read", sizes[i] >> 10, strerror(-rc));
+		if (result.n == 0 && i < LEAST_SIZES)
+			return weir_err_set(err, -ENODATA,
+				"no %s of %u KiB was done in its part of the time: allow more with "
+				"--duration",
+				op ? "write" : "read", sizes[i] >> 10);
+		if (result.n == 0) {
+			p->n_sizes = i;
+			p->slow = true;
+			break;
+		}
 		p->row[op][r].work[i] = result.work;
 		weir_hist_merge(&p->inside[op], &result.inside);
 		progress_tick(bar, ++*done);
@@ -104,7 +157,7 @@ static int measure_row(struct profile *p, unsigned op, unsigned r, struct progre
  * says nothing. */
 static int measure_mixes(struct profile *p, struct progress *bar, double *done)
 {
-	double budget = p->data * (double)gauge_info(p->gauge)->size / count_runs(p);
+	uint64_t budget = (uint64_t)((double)p->requests * mean_size(p->n_sizes));
 	struct gauge_kind kinds[2 * ROWS * SIZES];
 	double work[2 * ROWS * SIZES];
 	static struct gauge_result result;
@@ -114,15 +167,14 @@ static int measure_mixes(struct profile *p, struct progress *bar, double *done)
 	_Static_assert(2 * ROWS * SIZES <= GAUGE_KINDS, "kinds of a run");
 	for (unsigned op = 0; op < 2; op++)
 		for (unsigned r = 0; r < ROWS; r++)
-			for (unsigned i = 0; p->row[op][r].done && i < SIZES; i++) {
+			for (unsigned i = 0; p->row[op][r].done && i < p->n_sizes; i++) {
 				kinds[n] = (struct gauge_kind){op, sizes[i], distances[r]};
 				work[n++] = p->row[op][r].work[i];
 			}
 	for (int k = 0; rc == 0 && k < MIXES; k++) {
 		double sum = 0;
 
-		rc = gauge_run(
-			p->gauge, kinds, n, p->duration / count_runs(p), (uint64_t)budget, &result);
+		rc = gauge_run(p->gauge, kinds, n, p->time, budget, &result);
 		for (unsigned i = 0; i < n; i++)
 			sum += (double)result.of[i] * work[i];
 		if (rc == 0 && sum > 0)
@@ -136,8 +188,10 @@ static int measure_all(struct profile *p, struct weir_err *err)
 {
 	struct progress bar;
 	double done = 0;
-	int rc = 0;
+	int rc = choose_sizes(p, err);
 
+	if (rc < 0)
+		return rc;
 	weir_hist_clear(&p->inside[0]);
 	weir_hist_clear(&p->inside[1]);
 	progress_start(&bar, "profile", count_runs(p));
@@ -154,10 +208,10 @@ static int measure_all(struct profile *p, struct weir_err *err)
 
 /* ---- write */
 
-static void put_times(FILE *to, const struct row *row)
+static void put_times(FILE *to, const struct profile *p, const struct row *row)
 {
 	fputs("work: [", to);
-	for (unsigned i = 0; i < SIZES; i++) {
+	for (unsigned i = 0; i < p->n_sizes; i++) {
 		char text[32];
 
 		fprintf(to, "%s%s", i ? ", " : "",
@@ -202,7 +256,7 @@ static void put_op(FILE *to, const struct profile *p, unsigned op)
 		if (distances[r] != UINT64_MAX)
 			fprintf(to, "distance: %s, ",
 				weir_units_show_size(distances[r], text, sizeof(text)));
-		put_times(to, &p->row[from][r]);
+		put_times(to, p, &p->row[from][r]);
 	}
 }
 
@@ -213,10 +267,10 @@ static void put_profile(FILE *to, const struct profile *p, const char *target)
 	fprintf(to, "# weir profile --depth %u %s\nprofile: 1\ndepth: %u\n", p->depth, target,
 		p->depth);
 	fprintf(to, "device: %llu B\nsizes: [", (unsigned long long)gauge_info(p->gauge)->size);
-	for (unsigned i = 0; i < SIZES; i++)
+	for (unsigned i = 0; i < p->n_sizes; i++)
 		fprintf(to, "%s%s", i ? ", " : "",
 			weir_units_show_size(sizes[i], text, sizeof(text)));
-	fputs("]\n", to);
+	fprintf(to, "]%s\n", p->n_sizes < SIZES ? "  # larger ones were not measured" : "");
 	if (p->error > 0)
 		fprintf(to, "error: %.3g\n", fmin(p->error, 10));
 	put_op(to, p, 0);
@@ -277,10 +331,25 @@ static int read_options(const char *const *values, struct profile *p)
 	return 0;
 }
 
+static void say_left_out(const struct profile *p)
+{
+	unsigned kib = sizes[p->n_sizes - 1] >> 10;
+
+	if (p->slow)
+		opts_fail(&verb_profile,
+			"requests above %u KiB were not measured: they need a longer --duration",
+			kib);
+	else
+		opts_fail(&verb_profile,
+			"requests above %u KiB were not measured: they need --data %g", kib,
+			percent_for(p, SIZES));
+}
+
 static int run_profile(struct profile *p, const char *target, const char *path)
 {
 	struct sigaction act = {.sa_handler = interrupted, .sa_flags = SA_RESETHAND};
 	struct weir_err err;
+	bool partial;
 	int rc = gauge_new(target, p->depth, p->writes, &p->gauge, &err);
 
 	if (rc < 0)
@@ -293,12 +362,13 @@ static int run_profile(struct profile *p, const char *target, const char *path)
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
 	rc = measure_all(p, &err);
+	partial = p->row[0][ROWS - 1].done;
 	if (rc < 0)
 		opts_fail(&verb_profile, "%s%s", rc == -EINTR ? "interrupted" : err.text,
-			rc == -EINTR && p->row[0][ROWS - 1].done
-				? ": the profile has what was measured"
-				: "");
-	if (rc == 0 || (rc == -EINTR && p->row[0][ROWS - 1].done))
+			partial ? ": the profile has what was measured" : "");
+	else if (p->n_sizes < SIZES)
+		say_left_out(p);
+	if (rc == 0 || partial)
 		rc = write_profile(p, target, path) || rc ? 1 : 0;
 	running = NULL;
 	gauge_free(p->gauge);
