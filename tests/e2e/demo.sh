@@ -46,6 +46,27 @@ if command -v gnuplot >/dev/null; then
 fi
 run 0 weir policy check weir-demo/before.yaml weir-demo/after.yaml
 
+# The page that it names; with --stay the load goes on until SIGINT, and nothing is left behind.
+if command -v curl >/dev/null; then
+	TMPDIR=$PWD weir demo --time 4s --stay --out stay >staying 2>stay.log &
+	demo=$!
+	waited=0
+	until grep -q 'load goes on until' staying; do
+		sleep 0.1
+		waited=$((waited + 1))
+		[ "$waited" -lt 300 ] || fail "the demo does not stay: $(cat staying stay.log)"
+	done
+	page=$(sed -n 's/.* page, in a browser: \([^,]*\), token .*/\1/p' staying) token=$(sed -n 's/.* page, in .* token //p' staying)
+	curl -fsS "$page" | grep -q '<title>Weir</title>' || fail "no page at $page"
+	served() { curl -fsS -H "Authorization: Bearer $token" "${page}v1/status" | python3 -c 'import json,sys; print(sum(t["served"] for t in json.load(sys.stdin)["tenants"]))'; }
+	before=$(served)
+	sleep 1
+	[ "$(served)" -gt "$before" ] || fail "the load does not go on"
+	kill -s INT $demo
+	wait $demo || fail "--stay ends with status $?: $(cat stay.log)"
+	curl -s "$page" >/dev/null && fail "the gateway is left behind"
+fi
+
 # The suggested commands, with shorter times: serve, load and top.
 grep '^  .*weir ' first | sed 's/^  [^ ]*weir /weir /; s/60s/2s/' | sed "s|/tmp/|$PWD/|g" >next
 [ "$(wc -l <next)" -eq 3 ] || fail "not three suggested commands"

@@ -23,11 +23,12 @@ static const char policy_text[] =
 
 #define HALF 10 /* s: long enough for a p99 of 300 requests a second */
 
-enum { OUT, SECONDS, SEED, OPTIONS };
+enum { OUT, SECONDS, SEED, STAY, OPTIONS };
 static const struct opt options[] = {
 	[OUT] = {"out", 'o', "DIR", "folder for the picture and the policies (weir-demo)"},
 	[SECONDS] = {"time", 't', "TIME", "duration of each half: 4s to 60s (10s)"},
 	[SEED] = {"seed", 's', "N", "the seed of the clients (1)"},
+	[STAY] = {"stay", 0, NULL, "go on until ^C, to look at the page"},
 	[OPTIONS] = {NULL, 0, NULL, NULL},
 };
 static int demo_main(const char *const *values, char **operands, int n);
@@ -69,6 +70,11 @@ static void show_next(const char *dir)
 
 /* ---- the run */
 
+struct demo_show { /* how results are shown */
+	const char *dir;
+	bool live, stay;
+};
+
 /* Write the policy for the second half, and for the first half with enforcement off. */
 static int write_policies(const char *dir, char *before, char *after, struct weir_err *err)
 {
@@ -99,34 +105,59 @@ static void tick_progress(const struct demo *d)
 	progress_tick(&progress, d->elapsed);
 }
 
-static int run_and_show(const char *dir, double seconds, uint64_t seed, struct weir_err *err)
+static void show_page(const struct demo *d)
+{
+	printf("The gateway's page, in a browser: %s, token %s\n\n", d->page, d->token);
+	fflush(stdout);
+}
+
+static int show_results(void *arg, struct demo *d, struct weir_err *err)
+{
+	const struct demo_show *show = arg;
+	int r;
+
+	progress_end(&progress);
+	if (show->live)
+		demo_show_live_end();
+	r = demo_show_table(d);
+	if (r < 0)
+		return r;
+	demo_show_sum(d);
+	r = demo_show_picture(d, show->dir, err);
+	if (r < 0)
+		return r;
+	show_next(show->dir);
+	if (show->stay)
+		printf("\nThe load goes on until ^C: %s, token %s\n", d->page, d->token);
+	fflush(stdout);
+	return 0;
+}
+
+static int run_and_show(
+	const struct demo_show *show, double seconds, uint64_t seed, struct weir_err *err)
 {
 	char before[PATH_MAX], after[PATH_MAX];
-	bool live = isatty(STDOUT_FILENO);
 	struct demo_plan plan = {.before = before,
 		.after = after,
 		.seconds = seconds,
 		.seed = seed,
-		.look = live ? demo_show_live : tick_progress};
+		.stay = show->stay,
+		.started = show_page,
+		.look = show->live ? demo_show_live : tick_progress,
+		.measured = show_results,
+		.arg = (void *)(uintptr_t)show};
 	struct demo *d = calloc(1, sizeof(*d));
-	int r = d ? write_policies(dir, before, after, err) : -ENOMEM;
+	int r = d ? write_policies(show->dir, before, after, err) : -ENOMEM;
 
 	if (r == 0) {
 		show_intro();
 		progress_start(&progress, "demo", 2 * seconds);
 		r = demo_run(&plan, d, err);
-		progress_end(&progress);
-		if (live)
+		if (r < 0)
+			progress_end(&progress);
+		if (r < 0 && show->live)
 			demo_show_live_end();
 	}
-	if (r == 0)
-		r = demo_show_table(d);
-	if (r == 0) {
-		demo_show_sum(d);
-		r = demo_show_picture(d, dir, err);
-	}
-	if (r == 0)
-		show_next(dir);
 	if (d)
 		demo_free(d);
 	free(d);
@@ -150,6 +181,9 @@ static int parse_time(const char *text, double *ret)
 
 static int demo_main(const char *const *values, char **operands, int n)
 {
+	const struct demo_show show = {.dir = values[OUT] ? values[OUT] : "weir-demo",
+		.live = isatty(STDOUT_FILENO),
+		.stay = values[STAY] != NULL};
 	struct weir_err err = {"out of memory"};
 	double seconds = HALF;
 	uint64_t seed = 1;
@@ -158,7 +192,7 @@ static int demo_main(const char *const *values, char **operands, int n)
 		return opts_fail(&verb_demo, "takes no operand, but got '%s'", operands[0]);
 	if (opts_seed(&verb_demo, values[SEED], &seed) || parse_time(values[SECONDS], &seconds))
 		return 2;
-	if (run_and_show(values[OUT] ? values[OUT] : "weir-demo", seconds, seed, &err) < 0) {
+	if (run_and_show(&show, seconds, seed, &err) < 0) {
 		opts_fail(&verb_demo, "%s", err.text);
 		return 1;
 	}

@@ -45,14 +45,20 @@ struct demo {
 	 * the activity under the policy.
 	 */
 	json_t *start, *end;
+	char page[64], token[33]; /* the address of the gateway's page, and what it asks for */
 };
 
 struct demo_plan {
 	const char *before, *after; /* the policies: file names */
 	double seconds;             /* of each half */
 	uint64_t seed;
+	bool stay; /* load the gateway again afterwards, until SIGINT or SIGTERM */
+	void (*started)(const struct demo *d); /* the page can be opened */
 	/* Called regularly, with the results so far. */
 	void (*look)(const struct demo *d);
+	/* Called once, with all results, while the gateway still serves. 0 or a negative errno with a message. */
+	int (*measured)(void *arg, struct demo *d, struct weir_err *err);
+	void *arg;
 };
 
 /* Run the demo and fill d, which must be zeroed. Return 0, or a negative errno and a message. */

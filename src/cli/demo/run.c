@@ -11,15 +11,23 @@
 #include "cli/view/view.h"
 #include "load/load.h"
 #include <errno.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define INTERVAL (500 * WEIR_MS) /* between two points of the chart */
 #define LOOK     (250 * WEIR_MS) /* between two drawings */
 /* Requests sent before the policy was applied stay in the array's queue for a moment longer. */
 #define SETTLE 1.0 /* s */
+
+#define STAY (7 * 86400 * WEIR_SEC) /* with --stay: as good as no end */
 
 const char *const demo_tenants[DEMO_TENANTS] = {"db", "web", "backup"};
 
@@ -109,20 +117,56 @@ static void *load_thread(void *arg)
 
 /* ---- the gateway */
 
+/* Find a port of loopback that is free now, for the page: a browser opens no unix socket. */
+static unsigned free_port(void)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool found = fd >= 0 && bind(fd, (struct sockaddr *)&at, len) == 0 &&
+		     getsockname(fd, (struct sockaddr *)&at, &len) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return found ? ntohs(at.sin_port) : 0;
+}
+
+/* Choose the page's address and token, and write the token's file. */
+static int make_page(struct run *r, const char *file, unsigned *ret_port, struct weir_err *err)
+{
+	unsigned char random[16];
+
+	*ret_port = free_port();
+	if (!*ret_port || getrandom(random, sizeof(random), 0) != sizeof(random))
+		return weir_err_set(err, -EIO, "no free port of 127.0.0.1");
+	snprintf(r->d->page, sizeof(r->d->page), "http://127.0.0.1:%u/", *ret_port);
+	for (size_t i = 0; i < sizeof(random); i++)
+		snprintf(r->d->token + 2 * i, 3, "%02x", random[i]);
+	int status = files_write(file, r->d->token, strlen(r->d->token), err);
+
+	return status == 0 && chmod(file, 0600) < 0 ? weir_err_set(err, -errno, "%s", file)
+						    : status;
+}
+
 static int start_gateway(struct run *r, struct peer *p, struct weir_err *err)
 {
-	char listen[80], api[80];
-	const char *argv[] = {"weir", "serve", "--listen", listen, "--api", api, "--log-level",
-		"warning", r->plan->before, NULL};
+	char listen[80], api[128], token[80];
+	const char *argv[] = {"weir", "serve", "--listen", listen, "--api", api, "--token-file",
+		token, "--log-level", "warning", r->plan->before, NULL};
+	unsigned port;
 
 	int status = files_make_scratch("demo", r->dir, err);
 
 	if (status < 0)
 		return status;
+	snprintf(token, sizeof(token), "%s/token", r->dir);
+	status = make_page(r, token, &port, err);
+	if (status < 0)
+		return status;
 	snprintf(r->socket, sizeof(r->socket), "%s/nbd.sock", r->dir);
 	snprintf(r->api, sizeof(r->api), "%s/api.sock", r->dir);
 	snprintf(listen, sizeof(listen), "unix:%s", r->socket);
-	snprintf(api, sizeof(api), "unix:%s", r->api);
+	snprintf(api, sizeof(api), "unix:%s,tcp:127.0.0.1:%u", r->api, port);
 	status = peer_start(p, argv, -1, r->socket, NULL, err);
 
 	if (status == 0 && remote_open(&verb_demo, r->api, NULL, NULL, &r->remote) >= 0)
@@ -217,6 +261,33 @@ static int run_load(struct run *r, struct weir_err *err)
 	return status;
 }
 
+/* Load the gateway until SIGINT or SIGTERM. */
+static int stay(struct run *r, struct weir_err *err)
+{
+	struct load_options o = {0};
+	pthread_t thread;
+	sigset_t ends;
+	int status, sig;
+
+	for (size_t i = 0; i < DEMO_TENANTS; i++)
+		r->jobs[i].duration = STAY;
+	status = load_new(r->jobs, DEMO_TENANTS, &o, &r->load, err);
+	if (status < 0)
+		return status;
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	status = -pthread_create(&thread, NULL, load_thread, r);
+	if (status == 0) {
+		sigwait(&ends, &sig);
+		load_stop(r->load);
+		pthread_join(thread, NULL);
+	}
+	load_free(r->load);
+	return status < 0 ? weir_err_set(err, status, "no thread: %s", strerror(-status)) : 0;
+}
+
 int demo_run(const struct demo_plan *p, struct demo *d, struct weir_err *err)
 {
 	struct run r = {.plan = p, .d = d};
@@ -229,9 +300,14 @@ int demo_run(const struct demo_plan *p, struct demo *d, struct weir_err *err)
 	int status = start_gateway(&r, &gateway, err);
 
 	if (status == 0) {
+		p->started(d);
 		make_jobs(&r);
 		status = run_load(&r, err);
 	}
+	if (status == 0)
+		status = p->measured(p->arg, d, err);
+	if (status == 0 && p->stay)
+		status = stay(&r, err);
 	remote_close(r.remote);
 	peer_stop(&gateway);
 	files_remove_scratch(r.dir);
