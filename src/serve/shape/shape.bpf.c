@@ -192,28 +192,32 @@ static __always_inline int is_exempt(const struct packet *p)
 
 /* ---- matching */
 
+/* Without branches, each of which the kernel's verifier would follow. */
 static __always_inline uint32_t lowest(uint64_t bits)
 {
 	uint32_t n = 0;
 
-	for (uint32_t half = 32; half; half >>= 1)
-		if (!(bits & ((1ull << half) - 1))) {
-			bits >>= half;
-			n += half;
-		}
+	for (uint32_t log = 5, half = 32; half; half >>= 1, log--) {
+		uint64_t none = ((bits & ((1ull << half) - 1)) - 1) >> 63;
+
+		bits >>= none << log;
+		n += (uint32_t)none << log;
+	}
 	return n;
 }
 
-/* Return the node of the first rule that is in all sets, or 0. */
-static __always_inline uint32_t first_rule(const uint32_t set[SHAPE_FIELDS])
+/* Return the node of the first rule that is in all sets, or 0. No static function: the verifier looks at it once, and not at all that
+ * follows for each turn of its loop. */
+__attribute__((noinline)) uint32_t first_rule(
+	uint32_t in_a, uint32_t in_b, uint32_t in_c, uint32_t in_d, uint32_t in_e)
 {
 	const struct shape_set *a, *b, *c, *d, *e;
 
-	a = bpf_map_lookup_elem(&sets, &set[0]);
-	b = bpf_map_lookup_elem(&sets, &set[1]);
-	c = bpf_map_lookup_elem(&sets, &set[2]);
-	d = bpf_map_lookup_elem(&sets, &set[3]);
-	e = bpf_map_lookup_elem(&sets, &set[4]);
+	a = bpf_map_lookup_elem(&sets, &in_a);
+	b = bpf_map_lookup_elem(&sets, &in_b);
+	c = bpf_map_lookup_elem(&sets, &in_c);
+	d = bpf_map_lookup_elem(&sets, &in_d);
+	e = bpf_map_lookup_elem(&sets, &in_e);
 	if (!a || !b || !c || !d || !e)
 		return 0;
 	for (uint32_t i = 0; i < SHAPE_WORDS; i++) {
@@ -239,7 +243,7 @@ static __always_inline uint32_t find(const struct packet *p, uint32_t cgroup, ui
 	found = bpf_map_lookup_elem(&addresses, &block);
 	if (found)
 		set[SHAPE_ADDRESS] = *found;
-	return first_rule(set);
+	return first_rule(set[0], set[1], set[2], set[3], set[4]);
 }
 
 /* The set of the deepest cgroup of the packet's socket that has one. */
