@@ -330,3 +330,19 @@ void program_leaf_gone(struct program *p, const struct shape_to *to)
 {
 	bpf_map__delete_elem(p->bpf->maps.leaves, to, sizeof(*to), 0);
 }
+
+int program_measure(struct program *p, enum shape_dir dir, const void *packet, size_t n, int times,
+	double *ret_ns)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = packet, .data_size_in = (uint32_t)n,
+		.repeat = times);
+	int e;
+
+	program_beat(p, (uint64_t)1 << 62); /* alive: runtime classes */
+	e = bpf_prog_test_run_opts(
+		bpf_program__fd(dir == SHAPE_IN ? p->bpf->progs.weir_in : p->bpf->progs.weir_out),
+		&o);
+	if (e == 0)
+		*ret_ns = o.duration;
+	return e;
+}

@@ -60,3 +60,6 @@ int program_flow(const struct program *p, const struct shape_flow *f, uint32_t *
 /* Send a node's packets to an address through a leaf's class, until its time; or no longer. */
 int program_leaf(struct program *p, const struct shape_to *to, const struct shape_leaf *l);
 void program_leaf_gone(struct program *p, const struct shape_to *to);
+/* Run the program of a direction on a packet, from its Ethernet header on, so many times. *ret_ns: the mean. For benchmarks. */
+int program_measure(struct program *p, enum shape_dir dir, const void *packet, size_t n, int times,
+	double *ret_ns);
