@@ -33,6 +33,7 @@ uint16_t dscps[64];
 uint16_t owners[SHAPE_RULES]; /* node by rule */
 uint16_t interface_sets[SHAPE_INTERFACES];
 uint16_t slots[SHAPE_SLOTS]; /* by node */
+uint32_t nothing;            /* 0 */
 uint64_t beat;               /* ns: when the shaper was last alive */
 
 struct {
@@ -94,6 +95,10 @@ struct {
 	__type(value, uint32_t);
 } flows SEC(
 	".maps"); /* node by flow that goes out; only if ports, address and DSCP do not tell it */
+
+/* An index of which the verifier knows no value: without CAP_PERFMON it takes no addition to a pointer that is a constant in one path
+ * and a variable in another. */
+#define INDEX(i, n) (((uint32_t)(i) ^ nothing) & ((n)-1))
 
 struct packet {
 	uint8_t other[16], own[16];
@@ -227,15 +232,15 @@ __attribute__((noinline)) uint32_t first_rule(
 			break;
 		bits = a->bits[i] & b->bits[i] & c->bits[i] & d->bits[i] & e->bits[i];
 		if (bits)
-			return owners[(i * 64 + lowest(bits)) & (SHAPE_RULES - 1)];
+			return owners[INDEX(i * 64 + lowest(bits), SHAPE_RULES)];
 	}
 	return 0;
 }
 
 static __always_inline uint32_t find(const struct packet *p, uint32_t cgroup, uint32_t interface)
 {
-	uint32_t set[SHAPE_FIELDS] = {
-		cgroup, interface, ports[p->mine], config.any[SHAPE_ADDRESS], dscps[p->dscp & 63]};
+	uint32_t set[SHAPE_FIELDS] = {cgroup, interface, ports[INDEX(p->mine, 65536)],
+		config.any[SHAPE_ADDRESS], dscps[INDEX(p->dscp, 64)]};
 	struct shape_block block = {.bits = 128};
 	const uint32_t *found;
 
@@ -356,11 +361,11 @@ static __always_inline uint32_t class_of(const struct packet *p, uint32_t node)
 	const struct shape_leaf *leaf;
 
 	if (now - beat > SHAPE_STALE && now > beat)
-		return SHAPE_STATIC + slots[node & (SHAPE_SLOTS - 1)];
+		return SHAPE_STATIC + slots[INDEX(node, SHAPE_SLOTS)];
 	__builtin_memcpy(to.address, p->other, 16);
 	leaf = bpf_map_lookup_elem(&leaves, &to);
 	return leaf && now < leaf->until ? leaf->minor
-					 : SHAPE_DEFAULT + slots[node & (SHAPE_SLOTS - 1)];
+					 : SHAPE_DEFAULT + slots[INDEX(node, SHAPE_SLOTS)];
 }
 
 SEC("tc")
@@ -371,7 +376,7 @@ int weir_out(struct __sk_buff *skb)
 	struct packet p;
 
 	if (config.interfaces && is_marked(skb->mark, 0))
-		interface = interface_sets[MARK_VALUE(skb->mark)];
+		interface = interface_sets[INDEX(MARK_VALUE(skb->mark), SHAPE_INTERFACES)];
 	if (read_packet(skb, &p, SHAPE_OUT) == 0) {
 		if (is_exempt(&p)) {
 			skb->priority = SHAPE_MAJOR | SHAPE_DIRECT;
@@ -443,7 +448,8 @@ int weir_in_cgroup(struct __sk_buff *skb)
 SEC("tc")
 int weir_in_interface(struct __sk_buff *skb)
 {
-	move(skb, config.any[SHAPE_CGROUP], interface_sets[interface_number(skb->ifindex)],
+	move(skb, config.any[SHAPE_CGROUP],
+		interface_sets[INDEX(interface_number(skb->ifindex), SHAPE_INTERFACES)],
 		skb->len - config.header);
 	return TC_ACT_UNSPEC;
 }
