@@ -7,9 +7,9 @@ struct self {
 	struct parda_decision last;
 	struct parda_counts counts;
 	double held;
-	double stranger, wmax_needed, unreachable; /* 0: not so */
-	double window;                             /* of the resource's gate */
-	double knee, bursts, reads, probed;        /* NAN: not looked for */
+	double stranger, wmax_needed, unreachable;   /* 0: not so */
+	double window;                               /* of the resource's gate */
+	double knee, bursts, reads, probed, longest; /* NAN: not looked for */
 };
 
 #define AT(member)   FACT_AT(struct self, member)
@@ -58,6 +58,7 @@ static const struct fact facts[] = {
 	{.end = "probe_bursts", AT(bursts)},
 	{.end = "probe_reads", AT(reads)},
 	{.end = "probe_time", .unit = FACTS_SECONDS, AT(probed)},
+	{.end = "probe_longest", .unit = FACTS_SECONDS, AT(longest)},
 	{.end = "knee_end", .unit = FACTS_SECONDS, AT(knee)},
 };
 
@@ -74,6 +75,7 @@ static void finish(void *row)
 	s->bursts = s->counts.bursts ? (double)s->counts.bursts : NAN;
 	s->reads = s->counts.bursts ? (double)s->counts.reads : NAN;
 	s->probed = s->counts.bursts ? (double)s->counts.probed : NAN;
+	s->longest = s->counts.bursts ? (double)s->counts.longest : NAN;
 }
 
 static const char *note(const void *row, char text[FACTS_NOTE])
@@ -115,6 +117,7 @@ static void fill(const void *of, const struct facts_site *site, struct facts *re
 	s->bursts = from->probe ? (double)s->counts.bursts : NAN;
 	s->reads = from->probe ? (double)s->counts.reads : NAN;
 	s->probed = from->probe ? (double)s->counts.probed : NAN;
+	s->longest = from->probe ? (double)s->counts.longest : NAN;
 	ret->kind = &parda_facts;
 	ret->self = s;
 }

@@ -173,6 +173,7 @@ struct parda_counts {                   /* since the start */
 	uint64_t heard[PARDA_FULL + 1]; /* of parda_hear */
 	uint64_t bursts, reads;         /* of its own */
 	weir_time probed;               /* ns that bursts took, in all */
+	weir_time longest;              /* ns of the longest of them */
 };
 
 struct parda;

@@ -77,5 +77,7 @@ void parda_probe_learn(
 	p->counts.bursts++;
 	p->counts.reads += reads;
 	p->counts.probed += length;
+	if (length > p->counts.longest)
+		p->counts.longest = length;
 	probe_learn(p->probe, b);
 }

@@ -176,6 +176,8 @@ static void end_station(struct ending *e, uint32_t i)
 	if (st->device->ops->worked)
 		metrics_putf(m, "", (to->worked_ns - from->worked_ns) / (double)e->span, "%s.busy",
 			prefix);
+	if (st->has_own)
+		metrics_putf(m, "", (double)st->own_beside, "%s.own_beside", prefix);
 	if (i < e->w->scenario->n_devices)
 		return;
 	metrics_putf(m, "requests", (double)(to->drops - from->drops), "%s.drops", prefix);

@@ -236,6 +236,9 @@ int world_own_read(struct world *w, struct world_own *o, struct world_station *s
 	io->dev.op = WEIR_READ;
 	io->dev.priority = 0;
 	io->dev.source = w->n_tenants; /* one more than the number of tenants */
+	st->has_own = true;
+	st->own_beside += st->inside > st->own;
+	st->own++;
 	submit_to_station(w, st, io);
 	return 0;
 }
@@ -273,6 +276,7 @@ static void leave_station(struct world *w, struct world_station *st, struct worl
 {
 	count_inside(w, st, -1);
 	if (!io->load) {
+		st->own--;
 		end_own(w, io);
 		return;
 	}

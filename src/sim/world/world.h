@@ -154,6 +154,9 @@ struct world_station {
 	struct world_count count;
 	uint64_t drops, marks;
 	uint32_t inside;
+	uint32_t own;           /* of these, reads of a controller */
+	uint64_t own_beside;    /* … that began while a tenant's request was inside */
+	bool has_own;           /* there was such a read */
 	weir_time inside_since; /* when `inside` last changed */
 	double inside_ns;       /* ∫ inside dt */
 	double capacity;        /* learned, IOs per s; 0: unknown */
