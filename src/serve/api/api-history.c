@@ -29,6 +29,17 @@ static void wait_for_next(struct api *a)
 	loop_set(gateway_loop(a->gateway), &a->history_due, loop_clock() + left + BEHIND);
 }
 
+/* Say once that the file does not take the history, until it does again. */
+static void warn_of_file(struct api *a)
+{
+	int r = a->history ? history_wrong(a->history) : 0;
+
+	if (r < 0 && !a->history_wrong)
+		log_event(LOG_LEVEL_WARNING, "history", "why", strerror(-r), "so",
+			"it is kept in memory only", NULL);
+	a->history_wrong = r < 0;
+}
+
 static void looked(void *arg, struct snapshot *s)
 {
 	struct api *a = arg;
@@ -43,6 +54,7 @@ static void looked(void *arg, struct snapshot *s)
 		log_event(LOG_LEVEL_WARNING, "history-full", "why",
 			"there are more active tenants than the history has room for", NULL);
 	a->history_full = lost > 0;
+	warn_of_file(a);
 }
 
 static void on_due(struct loop_timer *t, weir_time now)

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* file: the memory of all series, a mapped file or none, and where a name's series is. */
+/*
+ * file: the memory of all series, their copy in the file, and where a name's series is.
+ *
+ * The file is read at the start and written point by point, not mapped: a file that is cut off, or on a disk that fails, must not
+ * end the gateway with SIGBUS.
+ */
 #include "base/no-memory.h"
 #include "serve/history/impl.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TABLE 4096 /* a power of two, several times HISTORY_SERIES */
@@ -84,7 +92,7 @@ size_t history_find_or_make(struct history *h, enum history_kind kind, const cha
 		return i;
 	i = choose(h);
 	h->crowded |= i == HISTORY_SERIES || h->series[i].used;
-	if (i == HISTORY_SERIES || history_reserve(h, i) < 0)
+	if (i == HISTORY_SERIES)
 		return HISTORY_SERIES;
 	s = &h->series[i];
 	replaced = s->used;
@@ -102,84 +110,149 @@ size_t history_find_or_make(struct history *h, enum history_kind kind, const cha
 	return i;
 }
 
-/* ---- memory */
+/* ---- the file */
 
-int history_reserve(struct history *h, size_t i)
+#define SIZE ((off_t)(sizeof(struct head) + HISTORY_SERIES * sizeof(struct series)))
+
+static off_t place_of(size_t i)
 {
-	off_t at = (off_t)((char *)&h->series[i] - (char *)h->head);
-
-	if (h->fd < 0)
-		return 0;
-	return posix_fallocate(h->fd, at, sizeof(struct series)) == 0 ? 0 : -ENOSPC;
+	return (off_t)(sizeof(struct head) + i * sizeof(struct series));
 }
 
-/* Return true if a file has this format, and nothing in it that a reader would stumble over. */
-static bool is_sound(const struct history *h)
+static bool put(struct history *h, const void *data, size_t n, off_t at)
 {
-	if (memcmp(h->head, &head_of, sizeof(head_of)) != 0)
+	ssize_t r = pwrite(h->fd, data, n, at);
+
+	if (r != (ssize_t)n)
+		h->wrong = r < 0 ? -errno : -ENOSPC;
+	return r == (ssize_t)n;
+}
+
+/* Write a series whole. While its points are those of another, the file has it as unused. */
+static bool save_series(struct history *h, size_t i)
+{
+	const struct series *s = &h->series[i];
+	const uint32_t unused[2] = {0};
+
+	return put(h, unused, sizeof(unused), place_of(i)) &&
+	       put(h, s->points, sizeof(s->points),
+		       place_of(i) + (off_t)offsetof(struct series, points)) &&
+	       put(h, s, offsetof(struct series, points), place_of(i));
+}
+
+void history_save(struct history *h, size_t i, const struct point *p)
+{
+	struct live *l = &h->live[i];
+
+	if (h->fd < 0)
+		return;
+	if (l->saved)
+		l->saved = put(h, p, sizeof(*p),
+			place_of(i) + (off_t)((const char *)p - (const char *)&h->series[i]));
+	else
+		l->saved = save_series(h, i);
+}
+
+/* Set `last` to the end of the newest point. A clock that was wrong then keeps no series for ever. */
+static void find_last(struct series *s, double day)
+{
+	s->last = 0;
+	for (size_t t = 0; t < TIERS; t++)
+		for (unsigned k = 0; k < history_tiers[t].n; k++) {
+			double end = (double)s->points[history_tiers[t].at + k].number *
+				     history_tiers[t].step;
+
+			if (end > s->last && end <= day + history_tiers[t].step)
+				s->last = end;
+		}
+}
+
+static bool read_series(struct history *h, size_t i, double day)
+{
+	struct series *s = &h->series[i], head;
+	size_t n = offsetof(struct series, points);
+
+	if (pread(h->fd, &head, n, place_of(i)) != (ssize_t)n)
+		return false;
+	if (!head.used)
+		return true;
+	if (head.kind > HISTORY_RESOURCE || !memchr(head.name, 0, sizeof(head.name)) ||
+		pread(h->fd, s, sizeof(*s), place_of(i)) != (ssize_t)sizeof(*s))
+		return false;
+	find_last(s, day);
+	h->live[i].saved = true;
+	return true;
+}
+
+/* Return true if the file has this format, and nothing in it that a reader would stumble over. */
+static bool read_all(struct history *h)
+{
+	struct head head;
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (pread(h->fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
+		memcmp(&head, &head_of, sizeof(head)) != 0)
 		return false;
 	for (size_t i = 0; i < HISTORY_SERIES; i++)
-		if (h->series[i].used &&
-			(h->series[i].kind > HISTORY_RESOURCE ||
-				!memchr(h->series[i].name, 0, sizeof(h->series[i].name))))
+		if (!read_series(h, i, (double)now.tv_sec))
 			return false;
 	return true;
+}
+
+static int begin_file(struct history *h, const char *path, struct weir_err *err)
+{
+	memset(h->live, 0, HISTORY_SERIES * sizeof(*h->live));
+	madvise(h->series, HISTORY_SERIES * sizeof(*h->series), MADV_DONTNEED); /* zeros again */
+	if (ftruncate(h->fd, 0) < 0 || ftruncate(h->fd, SIZE) < 0 ||
+		!put(h, &head_of, sizeof(head_of), 0))
+		return weir_err_set(err, -ENOSPC, "%s: no space", path);
+	return 0;
 }
 
 static int open_file(struct history *h, const char *folder, struct weir_err *err)
 {
 	char path[PATH_MAX];
+	struct stat st;
 
 	if (snprintf(path, sizeof(path), "%s/history", folder) >= (int)sizeof(path))
 		return weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", folder);
-	h->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	h->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 	if (h->fd < 0)
 		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (fstat(h->fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
+		return weir_err_set(
+			err, -EINVAL, "%s: not a file, or a file with other names", path);
 	if (flock(h->fd, LOCK_EX | LOCK_NB) < 0)
 		return weir_err_set(err, -EBUSY, "%s: another process has it", path);
-	if (ftruncate(h->fd, (off_t)h->size) < 0 ||
-		posix_fallocate(h->fd, 0, sizeof(*h->head)) != 0)
-		return weir_err_set(err, -ENOSPC, "%s: no space", path);
-	return 0;
+	return read_all(h) ? 0 : begin_file(h, path, err);
 }
+
+/* ---- memory */
 
 int history_map(struct history *h, const char *folder, struct weir_err *err)
 {
-	int flags = MAP_PRIVATE | MAP_ANONYMOUS, r;
-	void *at;
+	void *at = mmap(NULL, HISTORY_SERIES * sizeof(*h->series), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int r;
 
 	h->fd = -1;
-	h->size = sizeof(*h->head) + HISTORY_SERIES * sizeof(*h->series);
+	h->series = at == MAP_FAILED ? NULL : at;
 	h->table = calloc(TABLE, sizeof(*h->table));
 	h->live = calloc(HISTORY_SERIES, sizeof(*h->live));
-	if (!h->table || !h->live)
+	if (!h->series || !h->table || !h->live)
 		return no_memory(err);
-	if (folder) {
-		r = open_file(h, folder, err);
-		if (r < 0)
-			return r;
-		flags = MAP_SHARED;
-	}
-	at = mmap(NULL, h->size, PROT_READ | PROT_WRITE, flags, h->fd, 0);
-	if (at == MAP_FAILED)
-		return no_memory(err);
-	h->head = at;
-	h->series = (struct series *)(h->head + 1);
-	if (!is_sound(h)) {
-		if (h->fd >= 0 &&
-			(ftruncate(h->fd, 0) < 0 || ftruncate(h->fd, (off_t)h->size) < 0 ||
-				posix_fallocate(h->fd, 0, sizeof(*h->head)) != 0))
-			return weir_err_set(err, -ENOSPC, "%s/history: no space", folder);
-		*h->head = head_of;
-	}
+	r = folder ? open_file(h, folder, err) : 0;
+	if (r < 0)
+		return r;
 	index_all(h);
 	return 0;
 }
 
 void history_unmap(struct history *h)
 {
-	if (h->head)
-		munmap(h->head, h->size);
+	if (h->series)
+		munmap(h->series, HISTORY_SERIES * sizeof(*h->series));
 	if (h->fd >= 0)
 		close(h->fd);
 	free(h->table);

@@ -23,6 +23,8 @@ static const struct column resource_columns[] = {{"served", RATE, 1}, {"arrived"
 	{"queued", GAUGE, 1}, {"clients", GAUGE, 1}, {"capacity_iops", GAUGE, 1},
 	{"capacity_bytes", GAUGE, 1}, {"mins", GAUGE, 1}};
 
+enum { SERVED, ARRIVED }; /* columns of a tenant and of a resource */
+
 #define N(list) (sizeof(list) / sizeof(*(list)))
 const struct column *const history_columns[] = {gateway_columns, tenant_columns, resource_columns};
 const unsigned history_n_columns[] = {N(gateway_columns), N(tenant_columns), N(resource_columns)};
@@ -60,13 +62,14 @@ static void put_percentiles(const struct sample *m, const struct snapshot_hist *
 			value[i] = (float)((double)weir_hist_percentile(&now, c[i].of) / 1e9);
 }
 
-static void put_point(struct series *s, size_t t, uint32_t number, const float *value)
+static void put_point(struct history *h, size_t i, size_t t, uint32_t number, const float *value)
 {
 	const struct tier *tier = &history_tiers[t];
-	struct point *p = &s->points[tier->at + number % tier->n];
+	struct point *p = &h->series[i].points[tier->at + number % tier->n];
 
 	memcpy(p->value, value, sizeof(p->value));
 	p->number = number;
+	history_save(h, i, p);
 }
 
 static void keep_hist(struct base *b, const struct snapshot_hist *hist)
@@ -91,7 +94,7 @@ static void end_point(
 	float value[COLUMNS] = {0};
 
 	if (!b->known || first)
-		*b = (struct base){.day = first ? day : begin, .hist = b->hist};
+		b->day = first ? day : begin;
 	if (b->day < begin) /* it was idle since then */
 		b->day = begin;
 	for (unsigned k = 0; !first && k < history_n_columns[m->kind]; k++) {
@@ -107,11 +110,25 @@ static void end_point(
 	} else {
 		put_percentiles(m, b->known ? b->hist : NULL, value);
 		for (uint32_t n = h->last[t] + 1; n <= number; n++)
-			put_point(&h->series[i], t, n, value);
+			put_point(h, i, t, n, value);
 		b->day = end;
 	}
 	b->known = true;
 	keep_hist(b, m->hist);
+}
+
+/* The counters began at 0 again, as those of a tenant that was removed and is back: count on from where they were. */
+static void count_on(struct live *l, const struct sample *m)
+{
+	const struct column *c = history_columns[m->kind];
+
+	for (size_t t = 0; t < TIERS; t++) {
+		for (unsigned k = 0; k < history_n_columns[m->kind]; k++)
+			if (c[k].type == RATE)
+				l->base[t].sum[k] -= l->value[k];
+		free(l->base[t].hist);
+		l->base[t].hist = NULL;
+	}
 }
 
 /* ---- samples */
@@ -125,6 +142,9 @@ static bool add_sample(struct history *h, const struct sample *m, const bool end
 		return false;
 	h->live[i].seen = true;
 	h->series[i].last = day;
+	if (m->kind != HISTORY_GATEWAY && m->value[ARRIVED] < h->live[i].value[ARRIVED])
+		count_on(&h->live[i], m);
+	memcpy(h->live[i].value, m->value, sizeof(m->value));
 	for (size_t t = 0; t < TIERS; t++)
 		if (ends[t])
 			end_point(h, i, t, number[t], day, m);
@@ -185,13 +205,16 @@ static void find_ends(struct history *h, double day, bool ends[TIERS], uint32_t 
 static bool is_active(const struct history *h, const struct snapshot_tenant *t)
 {
 	size_t i = t ? history_find(h, HISTORY_TENANT, t->path) : HISTORY_SERIES;
+	const struct base *was;
 
 	if (!t)
 		return false;
 	if (i == HISTORY_SERIES)
 		return t->arrivals > 0;
-	return t->queued || t->in_flight || !h->live[i].base[TIERS - 1].known ||
-	       (double)t->arrivals > h->live[i].base[TIERS - 1].sum[1] + 0.5;
+	was = &h->live[i].base[TIERS - 1];
+	return t->queued || t->in_flight || !was->known ||
+	       fabs((double)t->arrivals - was->sum[ARRIVED]) > 0.5 ||
+	       fabs((double)t->served - was->sum[SERVED]) > 0.5;
 }
 
 size_t history_take(struct history *h, const struct snapshot *s, double day)
@@ -223,6 +246,14 @@ size_t history_take(struct history *h, const struct snapshot *s, double day)
 		if (ends[t])
 			h->last[t] = number[t];
 	return lost;
+}
+
+int history_wrong(struct history *h)
+{
+	int r = h->wrong;
+
+	h->wrong = 0;
+	return r;
 }
 
 /* ---- reading */

@@ -10,8 +10,9 @@
  *         time ÷ step, modulo the ring: what is older is overwritten, and a number that does not fit is no point.
  * MEMORY  HISTORY_SERIES rings of 52 kB each, allocated at first use; a further tenant replaces the one that was idle for
  *         longest, but none that is active. Besides, three histograms without their empty parts for each tenant.
- * FILE    With a folder the rings are the file `history` in it, mapped: they survive a restart, and a crash of the process. A
- *         file of another format, or a damaged one, is begun anew.
+ * FILE    With a folder the rings are copied to the file `history` in it, each point when it ends: they survive a restart, and a
+ *         crash of the process. A file of another format, or a damaged one, is begun anew. What the file does not take is kept in
+ *         memory.
  *
  * One thread.
  */
@@ -33,6 +34,9 @@ void history_free(struct history *h);
 
 /* Take the measurements of now; day: seconds since 1970. Return the number of active tenants for which there was no room. */
 size_t history_take(struct history *h, const struct snapshot *s, double day);
+
+/* Return why the file did not take all since the last call, a negative errno, or 0. */
+int history_wrong(struct history *h);
 
 /* Write {"step_s", "columns": [name, …], "points": [[time, value, …], …]}: the last `span` seconds up to `day` in the finest points
  * that reach so far back. A value that is not known is null; there are no points of times at which no snapshot was taken. name:

@@ -19,10 +19,10 @@ struct point {
 	float value[COLUMNS];
 };
 
-struct series { /* in the file */
+struct series { /* in memory as in the file */
 	uint32_t kind;
 	uint32_t used;
-	double last; /* time of day of the last sample in which it was active */
+	double last; /* time of day of the last sample in which it was active; in the file: of old */
 	char name[256];
 	struct point points[POINTS];
 };
@@ -41,15 +41,16 @@ struct base { /* what a tier's next point is measured from */
 
 struct live { /* of a series, in this process */
 	struct base base[TIERS];
-	bool seen; /* in this snapshot */
+	double value[COLUMNS]; /* of the last sample */
+	bool seen;             /* in this snapshot */
+	bool saved;            /* the file has its name, so that points may follow */
 };
 
 struct history {
-	struct head *head; /* mapped */
-	struct series *series;
+	struct series *series; /* mapped: only what is used takes memory */
 	struct live *live;
-	size_t size;          /* bytes mapped */
-	int fd;               /* -1: in memory only */
+	int fd;               /* of the file; -1: in memory only */
+	int wrong;            /* negative errno of the last write to it; 0: it has everything */
 	uint32_t *table;      /* by hash of kind and name: index + 1 */
 	uint32_t last[TIERS]; /* numbers of the last points of this process; 0: none yet */
 	bool crowded; /* some tenant had no series for a time: a new series need not begin with counters of 0 */
@@ -64,11 +65,11 @@ struct column {
 extern const struct column *const history_columns[];
 extern const unsigned history_n_columns[];
 
-/* file.c: the mapped memory. */
+/* file.c: the memory, and its copy in the file. */
 int history_map(struct history *h, const char *folder, struct weir_err *err);
 void history_unmap(struct history *h);
-/* Make the memory of a series certain. 0 or -ENOSPC. */
-int history_reserve(struct history *h, size_t i);
+/* Write a point of a series to the file, if there is one. */
+void history_save(struct history *h, size_t i, const struct point *p);
 /* Return the series, or HISTORY_SERIES: there is none. */
 size_t history_find(const struct history *h, enum history_kind kind, const char *name);
 /* The same, made if it is new; HISTORY_SERIES: there is no room. */

@@ -4,6 +4,8 @@
 #include "serve/history/history.h"
 #include <errno.h>
 #include <jansson.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -297,6 +299,132 @@ static void clocks_jump(void)
 	free(c.tenant[0].total);
 }
 
+/* A tenant that is removed and back counts from 0: nothing is lost, and what was before is not counted again. */
+static void counters_begin_again(void)
+{
+	static const double spans[] = {1800, 21600, 86400};
+	struct history *h;
+	struct weir_err err;
+	struct scene c;
+	json_t *j;
+
+	set_scene(&c);
+	CHECK_INT(history_new(NULL, &h, &err), 0);
+	take(&c, h, BEGIN + 0.1);
+	for (unsigned i = 1; i <= 120; i++) {
+		if (i == 40 || i == 80) {
+			c.tenant[0].served = c.tenant[0].arrivals = 0;
+			c.tenant[0].wait_ns[WEIR_WAIT_TURN] = 0;
+			c.resource.served = 0;
+			weir_hist_clear(&c.hist);
+		}
+		serve(&c, i < 40 ? 1000 : 10, 1000000);
+		take(&c, h, BEGIN + 5 * i + 0.1);
+	}
+	for (size_t k = 0; k < 3; k++) {
+		j = ask(h, HISTORY_TENANT, "a", spans[k], BEGIN + 600.2);
+		CHECK_NEAR(sum(j, "served"), 39 * 1000 + 81 * 10, 0.003);
+		CHECK_NEAR(sum(j, "wait_turn"), 2.0 * (39 * 1000 + 81 * 10), 0.003);
+		json_decref(j);
+	}
+	j = ask(h, HISTORY_TENANT, "a", 300, BEGIN + 600.2);
+	CHECK_NEAR(json_number_value(value(j, 30, "p99_s")), 0.001, 0.03);
+	json_decref(j);
+	history_free(h);
+	free(c.tenant[0].total);
+}
+
+/* The last reply comes after the last point with a request: it is counted, too. */
+static void replies_come_late(void)
+{
+	struct history *h;
+	struct weir_err err;
+	struct scene c;
+	json_t *j;
+
+	set_scene(&c);
+	CHECK_INT(history_new(NULL, &h, &err), 0);
+	take(&c, h, BEGIN + 0.1);
+	c.tenant[0].arrivals = 10;
+	c.tenant[0].in_flight = 10;
+	take(&c, h, BEGIN + 295.1);
+	take(&c, h, BEGIN + 300.1);
+	c.tenant[0].in_flight = 0;
+	c.tenant[0].served = 10;
+	take(&c, h, BEGIN + 305.1);
+	take(&c, h, BEGIN + 310.1);
+	j = ask(h, HISTORY_TENANT, "a", 60, BEGIN + 310.2);
+	CHECK_NEAR(sum(j, "served"), 10, 1e-3);
+	json_decref(j);
+	history_free(h);
+}
+
+/* A file that is cut off, or that the disk does not take, ends nothing: the history goes on in memory. */
+static void the_file_fails(void)
+{
+	struct history *h;
+	struct weir_err err;
+	struct rlimit was, low;
+	struct scene c;
+	char path[100];
+	json_t *j;
+
+	set_scene(&c);
+	snprintf(path, sizeof(path), "%s/history", folder);
+	CHECK_INT(history_new(folder, &h, &err), 0);
+	take(&c, h, BEGIN + 0.1);
+	serve(&c, 500, 1000);
+	take(&c, h, BEGIN + 5.1);
+	CHECK_INT(history_wrong(h), 0);
+	CHECK_INT(truncate(path, 0), 0);
+	serve(&c, 500, 1000);
+	take(&c, h, BEGIN + 10.1);
+	CHECK_INT(getrlimit(RLIMIT_FSIZE, &was), 0);
+	low = (struct rlimit){.rlim_cur = 0, .rlim_max = was.rlim_max};
+	signal(SIGXFSZ, SIG_IGN);
+	CHECK_INT(setrlimit(RLIMIT_FSIZE, &low), 0);
+	serve(&c, 500, 1000);
+	take(&c, h, BEGIN + 15.1);
+	CHECK_INT(history_wrong(h), -EFBIG);
+	CHECK_INT(setrlimit(RLIMIT_FSIZE, &was), 0);
+	take(&c, h, BEGIN + 20.1);
+	CHECK_INT(history_wrong(h), 0);
+	j = ask(h, HISTORY_TENANT, "a", 60, BEGIN + 20.2);
+	CHECK_NEAR(sum(j, "served"), 1500, 0.003);
+	json_decref(j);
+	history_free(h);
+	free(c.tenant[0].total);
+	CHECK_INT(unlink(path), 0);
+}
+
+/* What is no file, or has another name, stays as it is. */
+static void files_of_others(void)
+{
+	struct history *h;
+	struct weir_err err;
+	char path[100], other[100];
+	struct stat st;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/history", folder);
+	snprintf(other, sizeof(other), "%s/other", folder);
+	f = fopen(other, "w");
+	fputs("precious", f);
+	fclose(f);
+	CHECK_INT(link(other, path), 0);
+	CHECK_INT(history_new(folder, &h, &err), -EINVAL);
+	CHECK_INT(stat(other, &st), 0);
+	CHECK_INT(st.st_size, 8);
+	CHECK_INT(unlink(path), 0);
+	CHECK_INT(symlink("other", path), 0);
+	CHECK_INT(history_new(folder, &h, &err), -ELOOP);
+	CHECK_INT(unlink(path), 0);
+	CHECK_INT(mkfifo(path, 0600), 0);
+	CHECK_INT(history_new(folder, &h, &err), -EINVAL);
+	CHECK_INT(unlink(path), 0);
+	CHECK_INT(unlink(other), 0);
+}
+
 int main(void)
 {
 	CHECK(mkdtemp(folder) != NULL);
@@ -306,6 +434,10 @@ int main(void)
 	RUN(the_file_survives);
 	RUN(room_is_bounded);
 	RUN(clocks_jump);
+	RUN(counters_begin_again);
+	RUN(replies_come_late);
+	RUN(the_file_fails);
+	RUN(files_of_others);
 	CHECK_INT(rmdir(folder), 0);
 	return 0;
 }
