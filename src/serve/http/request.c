@@ -225,10 +225,8 @@ static enum MHD_Result send_refusal(struct MHD_Connection *c, unsigned status, c
 
 /* ---- files */
 
-static const struct http_file *find_file(const struct http *h, const char *path, const char *method)
+static const struct http_file *find_file(const struct http *h, const char *path)
 {
-	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		return NULL;
 	for (size_t i = 0; i < h->n_files; i++)
 		if (strcmp(h->files[i].path, path) == 0)
 			return &h->files[i];
@@ -241,11 +239,28 @@ static const struct http_file *find_file(const struct http *h, const char *path,
 	"data:; "                                                                                  \
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
+/* Return true if the client takes gzip: it is in the list, and not with the weight 0. */
+static bool takes_gzip(const char *list)
+{
+	for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
+		size_t n = strspn(at, " \t");
+		const char *q;
+
+		at += n;
+		n = strcspn(at, ";, \t");
+		if (n != 4 || strncasecmp(at, "gzip", n) != 0)
+			continue;
+		q = at + n + strspn(at + n, "; \t");
+		return strncasecmp(q, "q=", 2) != 0 || strtod(q + 2, NULL) > 0;
+	}
+	return false;
+}
+
 static enum MHD_Result send_file(struct MHD_Connection *c, const struct http_file *f)
 {
 	const char *accepts =
 		MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
-	bool packed = accepts && strstr(accepts, "gzip");
+	bool packed = takes_gzip(accepts);
 	struct MHD_Response *r = MHD_create_response_from_buffer(packed ? f->n_packed : f->length,
 		(void *)(uintptr_t)(packed ? f->packed : f->text), MHD_RESPMEM_PERSISTENT);
 	enum MHD_Result done;
@@ -352,7 +367,8 @@ static enum MHD_Result begin_request(struct http *h, struct MHD_Connection *c, c
 	const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
 	bool health = strcmp(path, "/healthz") == 0 && strcmp(method, "GET") == 0;
 	bool knows = of && (!of->tcp || knows_token(h, c));
-	const struct http_file *file = find_file(h, path, method);
+	const struct http_file *file = find_file(h, path);
+	bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 	struct exchange *x;
 	const char *why;
 	unsigned refused;
@@ -366,10 +382,16 @@ static enum MHD_Result begin_request(struct http *h, struct MHD_Connection *c, c
 	refused = check_length(c, &why);
 	if (refused)
 		return send_refusal(c, refused, why);
-	if (file)
+	if (file && reads)
 		return send_file(c, file);
 	if (!knows && !health)
 		return send_refusal(c, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong\n");
+	if (file) {
+		struct http_reply wrong = {
+			.status = MHD_HTTP_METHOD_NOT_ALLOWED, .allow = "GET, HEAD"};
+
+		return send_reply(c, NULL, &wrong, false);
+	}
 	if (length && strtoull(length, NULL, 10) > HTTP_BODY_MAX)
 		return send_refusal(c, MHD_HTTP_CONTENT_TOO_LARGE, "the body is over 16 MiB\n");
 	x = calloc(1, sizeof(*x));

@@ -71,11 +71,16 @@ static void handler(void *arg, struct http_request *q, struct http_reply *ret)
 	ret->length = 5;
 }
 
+static const struct http_file files[] = {{"/file", "text/css; charset=utf-8", "as it is", "packed",
+	sizeof("as it is") - 1, sizeof("packed") - 1}};
+
 static int start(const char *const *addresses, size_t n, const char *token, struct weir_err *err)
 {
 	struct http_config c = {.addresses = addresses,
 		.n_addresses = n,
 		.token_file = token,
+		.files = files,
+		.n_files = sizeof(files) / sizeof(*files),
 		.handler = handler,
 		.arg = seen};
 
@@ -343,6 +348,46 @@ static void strangers(void)
 		close(fds[i]);
 	close(old);
 	close(fd);
+	http_free(h);
+	unlink(file);
+}
+
+/* Files are for all, by GET and HEAD only; packed for those that say that they unpack them. */
+static void sends_files(void)
+{
+	static const struct {
+		const char *accepts, *body;
+	} list[] = {{"gzip", "packed"}, {"br;q=1.0, gzip;q=0.8, *;q=0.1", "packed"},
+		{"deflate,GZIP", "packed"}, {"gzip;q=0", "as it is"},
+		{"identity, gzip; q=0.000", "as it is"}, {"xgzipx", "as it is"}, {"br", "as it is"},
+		{"", "as it is"}};
+	char file[100], address[64], text[200];
+	const char *addresses[] = {address}, *reply;
+	struct weir_err err;
+	FILE *f;
+
+	tcp_address(address);
+	snprintf(file, sizeof(file), "%s/token", folder);
+	f = fopen(file, "w");
+	fputs("0123456789abcdef\n", f);
+	fclose(f);
+	CHECK_INT(start(addresses, 1, file, &err), 0);
+	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
+		snprintf(text, sizeof(text),
+			"GET /file HTTP/1.1\r\nHost: x\r\nAccept-Encoding: %s\r\n\r\n",
+			list[i].accepts);
+		reply = ask(address, text);
+		has(reply, " 200 ");
+		has(reply, "default-src 'none'");
+		has(reply, list[i].body);
+	}
+	CHECK(strstr(ask(address, "GET /fil HTTP/1.1\r\nHost: x\r\n\r\n"), " 401 ") != NULL);
+	has(ask(address, "POST /file HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"), " 401 ");
+	reply = ask(address,
+		"POST /file HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer 0123456789abcdef\r\n"
+		"Content-Length: 0\r\n\r\n");
+	has(reply, " 405 ");
+	has(reply, "Allow: GET, HEAD");
 	http_free(h);
 	unlink(file);
 }
@@ -630,6 +675,7 @@ int main(void)
 	RUN(large_bodies);
 	RUN(token);
 	RUN(strangers);
+	RUN(sends_files);
 	RUN(uncertain_lengths);
 	RUN(streams);
 	RUN(head_of_a_stream);
