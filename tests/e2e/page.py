@@ -21,7 +21,7 @@ HERE = pathlib.Path.cwd()
 TOKEN = "a-token-of-the-test-0123456789"
 MARKUP = "<img src=x onerror=window.hacked=1>"
 PICTURES = os.environ.get("PICTURES")
-IDLE = 195
+IDLE = 194
 
 
 def check(ok, what):
@@ -37,12 +37,13 @@ def free_port():
 
 
 def policy():
-    exports = ["db", "backup", "batch", "web", MARKUP] + [f"idle{i}" for i in range(IDLE)]
+    exports = ["db", "backup", "batch", "web", "one", MARKUP] + [f"idle{i}" for i in range(IDLE)]
     lines = ['resources: [{name: ssd, back: "model:ssd+memory:512M", depth: 8}]', "exports:"]
     lines += [f"  - {{name: {json.dumps(e)}, resource: ssd, offset: {i} MiB, size: 1 MiB}}" for i, e in enumerate(exports)]
     lines += ["tenants:", '  - {name: db, weight: 4, slo: "p99 < 4ms", match: {export: db}}',
               "  - {name: backup, weight: 40, match: {export: backup}}",
               "  - {name: batch, max: 2k iops, match: {export: batch}}", "  - {name: web, match: {export: web}}",
+              "  - {name: team, max: 20 iops, children: [{name: one, match: {export: one}}]}",
               f"  - {{name: {json.dumps(MARKUP)}, match: {{export: {json.dumps(MARKUP)}}}}}"]
     lines += [f"  - {{name: idle{i}, match: {{export: idle{i}}}}}" for i in range(IDLE)]
     return "\n".join(lines) + "\n"
@@ -74,7 +75,7 @@ class Rig:
              "--token-file", "token", "--state", f"{HERE}/state", "--pidfile", "pid"], stderr=open("gateway.log", "a"))
         self.until(lambda: (HERE / "pid").exists() and (HERE / "pid").read_text(), "the gateway is ready")
         uri = f"nbd+unix:///%s?socket={HERE}/nbd.sock"
-        self.load = subprocess.Popen(["nice", "weir", "load", "-t", "300s", "--depth", "16"] + [f"{n}={uri % n}" for n in ("db", "backup", "batch", "web")],
+        self.load = subprocess.Popen(["nice", "weir", "load", "-t", "300s", "--depth", "16"] + [f"{n}={uri % n}" for n in ("db", "backup", "batch", "web", "one")],
                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def stop_gateway(self):
@@ -251,6 +252,51 @@ def edit_policy(rig):
     rig.until(lambda: rig.rate("batch") > 1200, "with effect")
 
 
+def exact_knobs(rig):
+    """The field of a knob has what is in force, not rounded, so that sending it back changes nothing."""
+    for value in ("{all: 12345 iops, reads: [9999 iops, 100000001 B/s]}", "[12345 iops, 1.5 MiB/s]", "1234567 iops"):
+        request = urllib.request.Request(f"http://127.0.0.1:{rig.port}/v1/set/backup.max", method="PUT", data=value.encode(),
+                                         headers={"Authorization": f"Bearer {TOKEN}"})
+        urllib.request.urlopen(request).close()
+        was = rig.api("/v1/status?tenant=backup")["tenants"][0]["max"]
+        rig.go("")
+        rig.go("tenant/backup")
+        rig.until(lambda value=value: rig.find("#knob-max").get_attribute("value") == value, f"the field says {value}")
+        rig.find("#knob-max").send_keys(Keys.ENTER)
+        rig.until(lambda value=value: f"backup.max is {value}" in rig.text(".toasts"), "and the gateway takes it back")
+        check(rig.api("/v1/status?tenant=backup")["tenants"][0]["max"] == was, "unchanged")
+
+
+def group(rig):
+    """The tenants of a group are not its neighbours."""
+    rig.go("tenant/team")
+    rig.until(lambda: rig.text("h2") == "team" and "backup" in rig.text(".tenant table"), "a group's neighbours")
+    check("team/one" not in rig.text(".tenant table") and rig.rate("team") > 0, "are not its own tenants")
+
+
+def luminance(color):
+    parts = [int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+    parts = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def contrast(rig):
+    """WCAG 2.1 AA: 4.5 for text, 3 for what is drawn, in both themes, also while the gateway is gone."""
+    text = [(f, b) for f in ("ink", "muted", "accent", "good", "bad") for b in ("paper", "card", "hover")] + [("accent-ink", "accent")]
+    drawn = [(f, b) for f in ("cause-max", "cause-above", "cause-tokens", "cause-window", "cause-turn", "device", "warm", "cool", "muted") for b in ("card", "hover")]
+    for scheme in ("light", "dark"):
+        rig.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        for pairs, least in ((text, 4.5), (drawn, 3)):
+            for pair in pairs:
+                front, back = (luminance(rig.browser.execute_script(
+                    "return getComputedStyle(document.documentElement).getPropertyValue('--' + arguments[0]).trim()", name)) for name in pair)
+                ratio = (max(front, back) + 0.05) / (min(front, back) + 0.05)
+                if ratio < least:
+                    check(False, f"{scheme}: {pair[0]} on {pair[1]} has {ratio:.2f}, less than {least}")
+    faded = rig.browser.execute_script("document.body.classList.add('lost'); return getComputedStyle(document.querySelector('main')).opacity")
+    check(faded == "1", "contrasts are those of WCAG AA")
+
+
 def keyboard(rig):
     rig.go("")
     rig.until(lambda: rig.find(".grid"), "the table")
@@ -313,6 +359,9 @@ try:
     every_view(rig)
     find_and_fix(rig)
     edit_policy(rig)
+    exact_knobs(rig)
+    group(rig)
+    contrast(rig)
     keyboard(rig)
     restart(rig)
     looks(rig)

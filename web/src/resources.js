@@ -47,7 +47,7 @@ export function resourcesView(store) {
         ["served", rate === null ? "–" : `${short(rate)} iops`],
         ["window", `${short(r.window)}${r.window_bytes ? `, ${bytes(r.window_bytes)}` : ""}`], ["inside", String(r.in_flight)], ["waiting", String(r.queued)],
         ["window full", full === null ? "–" : percent(Math.min(1, full))],
-        ["capacity", r.capacity?.iops ? `${short(r.capacity.iops)} iops, ${bytes(r.capacity.bytes)}/s ${r.capacity.stated ? "(stated)" : "(learned)"}` : "not known yet"],
+        ["capacity", r.capacity?.iops ? `${short(r.capacity.iops)} iops${r.capacity.bytes ? `, ${bytes(r.capacity.bytes)}/s` : ""} ${r.capacity.stated ? "(stated)" : "(learned)"}` : "not known yet"],
         ["mins", r.mins === null ? "–" : `${percent(r.mins)} of the capacity`], ["stalled volumes", String(r.stalled)], ["errors", String(r.errors)],
         ["controller", r.controller ?? "none"],
       ].map(([k, v]) => h("div", null, h("dt", null, k), h("dd", null, v)))), controllerFacts(r),

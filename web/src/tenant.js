@@ -32,6 +32,9 @@ export function reason(row) {
   return text[cause];
 }
 
+/** An slo's window in words. Without requests it is neither met nor missed. */
+const verdict = (w) => (w.met === null ? "no requests" : `${time(w.value_s)} ${w.met ? "met" : "missed"}`);
+
 function knobForm(path, store, soon) {
   const inputs = {}, was = {};
   const say = h("p", { class: "problem", role: "alert" });
@@ -56,7 +59,7 @@ function knobForm(path, store, soon) {
 
   /** Show the values in force, but not over what is being typed. */
   function update(tenant) {
-    const now = { weight: String(tenant.weight), min: limits(tenant.min), max: limits(tenant.max) };
+    const now = { weight: String(tenant.weight), min: limits(tenant.min, true), max: limits(tenant.max, true) };
 
     for (const [knob, input] of Object.entries(inputs)) {
       if (input.value === (was[knob] ?? "") && document.activeElement !== input) input.value = now[knob];
@@ -67,12 +70,12 @@ function knobForm(path, store, soon) {
     h("p", { class: "muted" }, "As with weir set: 5k iops, 100 MiB/s, [4k iops, 40 MiB/s], none.")), update };
 }
 
-/** The others at the tenant's resources, the most served first: those that were served while it waited. */
+/** The others at the tenant's resources, without those of a group, the most served first: those that were served while it waited. */
 function others(store, path) {
   const mine = store.rows.get(path), at = new Set((mine?.tenant.at ?? []).map((a) => a.resource));
 
   return [...store.rows.values()]
-    .filter((row) => row.tenant.leaf && row.tenant.path !== path && row.rates?.served > 0 && row.tenant.at.some((a) => at.has(a.resource)))
+    .filter((row) => row.tenant.leaf && !`${row.tenant.path}/`.startsWith(`${path}/`) && row.rates?.served > 0 && row.tenant.at.some((a) => at.has(a.resource)))
     .sort((a, b) => b.rates.served - a.rates.served).slice(0, 10);
 }
 
@@ -138,7 +141,7 @@ export function tenantView(store, go, path) {
       ["clients", String(tenant.clients)],
       ["errors", String(tenant.errors)],
       tenant.slo && [`p${tenant.slo.percentile} < ${time(tenant.slo.latency_s)}`,
-        `last minute ${time(tenant.slo.minute.value_s)} ${tenant.slo.minute.met === false ? "missed" : "met"}, hour ${time(tenant.slo.hour.value_s)} ${tenant.slo.hour.met === false ? "missed" : "met"}`],
+        `last minute ${verdict(tenant.slo.minute)}, hour ${verdict(tenant.slo.hour)}`],
     ].filter(Boolean).map(([k, v]) => h("div", null, h("dt", null, k), h("dd", null, v))));
     knobs.update(tenant);
     const list = others(store, path);

@@ -49,20 +49,26 @@ const LIMITS = {
   bytes: ["", "bytes"], read_bytes: ["reads", "bytes"], write_bytes: ["writes", "bytes"],
 };
 
-/** Limits of a tenant in the status, {iops: 500, read_bytes: 1e6}, as a policy has them: "[500 iops, {reads: 976.56 KiB/s}]". */
-export function limits(of) {
-  const plain = [], kinds = {};
+/** Bytes as a policy has them, with nothing rounded away: 1536 → "1.5 KiB", 1000001 → "1000001 B". */
+function exactBytes(x) {
+  for (const [by, unit] of [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]])
+    if (x >= by && Number.isInteger((x / by) * 100)) return `${x / by} ${unit}`;
+  return `${x} B`;
+}
+
+/** Limits of a tenant in the status, {iops: 500, read_bytes: 1e6}, as a policy has them: "{all: 500 iops, reads: 976.56 KiB/s}". exact: for
+ * a field, whose text may be sent back as it is; else rounded. */
+export function limits(of, exact = false) {
+  const kinds = {};
 
   for (const [key, value] of Object.entries(of ?? {})) {
     const [kind, unit] = LIMITS[key] ?? ["", key];
-    const text = unit === "bytes" ? `${bytes(value)}/s` : `${short(value)} ${unit}`;
 
-    if (kind) (kinds[kind] ??= []).push(text);
-    else plain.push(text);
+    (kinds[kind || "all"] ??= []).push(unit === "bytes" ? `${exact ? exactBytes(value) : bytes(value)}/s` : `${exact ? value : short(value)} ${unit}`);
   }
   const list = (texts) => (texts.length > 1 ? `[${texts.join(", ")}]` : texts[0]);
-  const parts = Object.entries(kinds).map(([kind, texts]) => `${kind}: ${list(texts)}`);
+  const parts = Object.entries(kinds);
 
-  if (parts.length) plain.push(`{${parts.join(", ")}}`);
-  return plain.length ? list(plain) : "";
+  if (!parts.length) return "";
+  return parts.length === 1 && kinds.all ? list(kinds.all) : `{${parts.map(([kind, texts]) => `${kind}: ${list(texts)}`).join(", ")}}`;
 }
