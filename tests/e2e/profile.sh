@@ -50,7 +50,7 @@ printf weir >image
 truncate -s 64M image
 cp image before
 run 1 weir profile --duration 500ms "file:$PWD/image"
-has stderr "allow more with --data 4 (49.9 for all sizes)"
+has stderr "allow more with --data 15.7 (199.3 for all sizes)"
 run 0 weir profile --duration 2s --data 1000 "file:$PWD/image"
 has stdout "not measured: taken from reads"
 cmp -s image before || fail "the file was written to"
@@ -61,11 +61,11 @@ cmp -s image before && fail "--write did not write"
 # What the data or the time do not allow is left out from the largest size on, and the bound that allows it is named.
 truncate -s 16M small
 run 0 weir profile --duration 2s --data 100 "file:$PWD/small"
-has stdout "sizes: [4 KiB, 16 KiB, 64 KiB]  # larger ones were not measured"
-has stderr "requests above 64 KiB were not measured: they need --data 199.3"
+has stdout "sizes: [4 KiB, 16 KiB]  # larger ones were not measured"
+has stderr "requests above 16 KiB were not measured: they need --data 796.9"
 mv stdout small.profile
 run 0 weir trace analyze --profile small.profile trace
-run 0 weir profile --duration 2s --data 199.3 "file:$PWD/small"
+run 0 weir profile --duration 2s --data 796.9 "file:$PWD/small"
 has stdout "sizes: [4 KiB, 16 KiB, 64 KiB, 256 KiB]"
 run 0 weir profile --duration 1s --data 1000 model:disk+memory:1G
 has stdout "sizes: [4 KiB, 16 KiB, 64 KiB]  # larger"
