@@ -10,7 +10,7 @@
 #define SHARE_KEYS "min", "max", "weight", "bound"
 static const char *const network_keys[] = {"devices", "machine", "rack", "fabric", "period", NULL};
 static const char *const device_keys[] = {"name", "rate", NULL};
-static const char *const rack_keys[] = {"name", "up", "down", "machines", "key", NULL};
+static const char *const rack_keys[] = {"name", "up", "down", "machines", "key", "nic", NULL};
 static const char *const net_keys[] = {SHARE_KEYS, "in", "out", "rack", "fabric", "burst", NULL};
 static const char *const level_keys[] = {SHARE_KEYS, "in", "out", NULL};
 static const char *const share_keys[] = {SHARE_KEYS, NULL};
@@ -112,7 +112,9 @@ static void read_rack(struct policy_reading *r, yamldoc_node n, struct policy_ne
 	if (!yamldoc_has(n, "key"))
 		policy_refuse(
 			r, n, "needs 'key', a file: without it any machine could report usage");
-	if (!machines.id) {
+	if (read_rate(r, n, "nic", &to->nic) == 0 && !(to->nic > 0))
+		policy_refuse(r, yamldoc_get(n, "nic"), "must be more than 0");
+	if (!machines.id || (yamldoc_kind(machines) == YAMLDOC_LIST && !yamldoc_size(machines))) {
 		policy_refuse(r, n, "needs 'machines', as in [\"udp:10.0.4.1:7100\"]");
 		return;
 	}
@@ -123,6 +125,9 @@ static void read_rack(struct policy_reading *r, yamldoc_node n, struct policy_ne
 		if ((to->machines[to->n_machines] = read_address(
 			     r, yamldoc_at(machines, i), "udp:", "udp:10.0.4.1:7100")))
 			to->n_machines++;
+	for (size_t i = 1; i < to->n_machines; i++)
+		if (strcmp(strrchr(to->machines[i], ':'), strrchr(to->machines[0], ':')) != 0)
+			policy_refuse(r, machines, "all machines must have one port");
 }
 
 void policy_net_read(struct policy_reading *r, yamldoc_node n)

@@ -61,7 +61,8 @@ struct policy_network { /* of the top level */
 	const char *machine;              /* name; NULL: the host's */
 	const char *rack, *rack_key;      /* NULL: no rack is stated */
 	double capacity[POLICY_NET_DIRS]; /* of the rack: down, up */
-	const char **machines;            /* addresses of those of the rack */
+	double nic; /* bytes/s that a machine of the rack carries at most; 0: what this one does */
+	const char **machines; /* addresses of those of the rack */
 	size_t n_machines;
 	const char *fabric; /* the broker's address; NULL: none */
 	weir_time period;   /* of the meters of what arrives; 0: by the devices' rates */

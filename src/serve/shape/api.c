@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define AT_CAP 0.9 /* of its cap: a service that uses so much would use more */
+
 static const char *const dirs[SHAPE_DIRS] = {"in", "out"};
 
 static const struct policy_net_share *share_of(const struct shaper *s, size_t node, int dir)
@@ -53,11 +55,27 @@ static const char *bound_in(const struct shaper *s, size_t node)
 	return at_max(s, node, SHAPE_IN) ? "its max" : "the machine's link";
 }
 
-/* Return what keeps a service from more of a direction: "" if nothing does. */
-static const char *bound_of(const struct shaper *s, size_t node, int dir)
+/* Return true if the cap of brokers keeps a service from more. */
+static bool is_capped(const struct shaper *s, size_t node, int dir)
+{
+	const struct policy_net_share *own = node ? share_of(s, node, dir) : NULL;
+	const struct shaper_queue *q = &s->now.queue[node];
+	double cap = s->now.cap[dir][node];
+	bool waits = dir == SHAPE_OUT && (q->queued || q->dropped > q->before);
+
+	return cap < (own ? own->max : INFINITY) &&
+	       (waits || s->now.use[node][dir].rate >= AT_CAP * cap);
+}
+
+/* Return what keeps a service from more of a direction: "" if nothing does. text: may hold it. */
+static const char *bound_of(const struct shaper *s, size_t node, int dir, char text[128])
 {
 	const struct shaper_queue *q = &s->now.queue[node];
 
+	if (is_capped(s, node, dir)) {
+		brokers_bound(s->brokers, node, (enum shape_dir)dir, text);
+		return text;
+	}
 	if (dir == SHAPE_IN)
 		return bound_in(s, node);
 	if (!q->queued && q->dropped <= q->before)
@@ -77,14 +95,15 @@ static json_t *number(double v)
 static json_t *service_json(const struct shaper *s, size_t i, int dir)
 {
 	const struct policy_net_share *share = i ? share_of(s, i, dir) : NULL;
-	const char *bound = bound_of(s, i, dir);
+	char text[128];
+	const char *bound = bound_of(s, i, dir, text);
 
-	json_t *j = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:s, s:I}", "service",
+	json_t *j = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:s, s:I}", "service",
 		i ? s->now.tree->nodes[i].path : "", "dir", dirs[dir], "weight",
 		number(share ? share->weight : 1), "min", number(share ? share->min : 0), "max",
-		number(share ? share->max : INFINITY), "rate", number(s->now.use[i][dir].rate),
-		"wants_more", bound[0] != '\0', "bound", bound, "bytes",
-		(json_int_t)s->now.use[i][dir].bytes);
+		number(share ? share->max : INFINITY), "cap", number(s->now.cap[dir][i]), "rate",
+		number(s->now.use[i][dir].rate), "wants_more", bound[0] != '\0', "bound", bound,
+		"bytes", (json_int_t)s->now.use[i][dir].bytes);
 	const struct shaper_queue *q = &s->now.queue[i];
 
 	if (dir == SHAPE_OUT)
@@ -139,16 +158,22 @@ static json_t *status_json(const struct shaper *s)
 	for (size_t i = 0; i < s->n_devices; i++)
 		json_array_append_new(devices, json_pack("{s:s, s:o}", "device", s->devices[i].name,
 						       "rate", number(s->devices[i].rate)));
-	return json_pack("{s:s, s:o, s:s?, s:o, s:o, s:o, s:o}", "weir", WEIR_VERSION, "uptime_s",
-		json_real((double)(loop_clock() - s->began) / 1e9), "machine", machine, "devices",
-		devices, "services", services, "feedback", feedback_json(s), "overrides",
-		shaper_set_json(s));
+	return json_pack("{s:s, s:o, s:s?, s:o, s:o, s:o, s:o, s:o*}", "weir", WEIR_VERSION,
+		"uptime_s", json_real((double)(loop_clock() - s->began) / 1e9), "machine", machine,
+		"devices", devices, "services", services, "feedback", feedback_json(s), "overrides",
+		shaper_set_json(s), "rack", s->brokers ? brokers_json(s->brokers) : NULL);
 }
 
 struct family {
 	const char *name, *type, *help;
 	double (*value)(const struct shaper *s, size_t node, int dir);
 };
+
+/* Bytes/s; a service without a cap has infinity. */
+static double cap_of(const struct shaper *s, size_t node, int dir)
+{
+	return s->now.cap[dir][node];
+}
 
 static double bytes_of(const struct shaper *s, size_t node, int dir)
 {
@@ -210,6 +235,8 @@ static void write_metrics(const struct shaper *s, FILE *to)
 			bytes_of},
 		{"weir_net_dropped_total", "counter",
 			"Packets that a service's full queue dropped.", dropped_of},
+		{"weir_net_cap_bytes", "gauge",
+			"What brokers allow a service here, in bytes per second.", cap_of},
 		{"weir_net_queued", "gauge", "Packets that wait in a service's queue.", queued_of},
 		{"weir_net_share_bytes", "gauge", "Bytes/s that a service may have now.",
 			share_now},
@@ -231,6 +258,8 @@ static void write_metrics(const struct shaper *s, FILE *to)
 			}
 	}
 	write_feedback(s, to);
+	if (s->brokers)
+		brokers_metrics(s->brokers, to);
 }
 
 static void handle(void *arg, struct http_request *q, struct http_reply *ret)

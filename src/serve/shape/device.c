@@ -144,24 +144,24 @@ static int put_runtime(
 	int r = 0;
 
 	if (node) {
-		tree_runtime_class(tree, &l, node, INFINITY, &c);
+		tree_runtime_class(tree, &l, node, d->caps[node], &c);
 		r = put_class(d, t, &c, NULL, err);
 	}
 	if (r == 0 && tree->nodes[node].leaf) {
-		tree_default_class(tree, &l, node, INFINITY, &c);
+		tree_default_class(tree, &l, node, d->caps[node], &c);
 		c.quantum = d->quanta[node];
 		r = put_class(d, t, &c, &tree->nodes[node], err);
 	}
 	return r;
 }
 
-static bool is_far(uint32_t a, uint32_t b)
+static bool is_far(double a, double b)
 {
-	return fabs((double)a - b) > DEVICE_BAND * b;
+	return a != b && fabs(a - b) > DEVICE_BAND * fmin(a, b); /* one may be INFINITY */
 }
 
 int device_share(struct device *d, struct tc *t, const struct tree *tree, const double *share,
-	struct weir_err *err)
+	const double *caps, struct weir_err *err)
 {
 	struct tree_link l = link_of(d, tree);
 	uint32_t *next = calloc(tree->n, sizeof(*next));
@@ -171,13 +171,17 @@ int device_share(struct device *d, struct tc *t, const struct tree *tree, const 
 		tree_quanta(tree, l.segment, share, next);
 	for (size_t i = 0; r == 0 && i < tree->n; i++) {
 		uint32_t was = d->quanta[i];
+		double cap = d->caps[i];
 
-		if (!tree->nodes[i].leaf || !is_far(next[i], was))
+		if (!tree->nodes[i].leaf || (!is_far(next[i], was) && !is_far(caps[i], cap)))
 			continue;
 		d->quanta[i] = next[i];
+		d->caps[i] = caps[i];
 		r = put_runtime(d, t, tree, i, err);
-		if (r)
+		if (r) {
 			d->quanta[i] = was;
+			d->caps[i] = cap;
+		}
 	}
 	free(next);
 	return r;
@@ -210,19 +214,26 @@ int device_leaf_gone(struct device *d, struct tc *t, uint16_t minor)
 static int full_quanta(struct device *d, const struct tree *tree)
 {
 	double *share = calloc(tree->n, sizeof(*share));
+	double *caps = calloc(tree->n, sizeof(*caps));
 	uint32_t *quanta = calloc(tree->n, sizeof(*quanta));
-	int r = share && quanta ? tree_shares(tree, d->rate / d->part * tree->load, NULL, share)
-				: -ENOMEM;
+	int r = share && quanta && caps
+			? tree_shares(tree, d->rate / d->part * tree->load, NULL, share)
+			: -ENOMEM;
 
 	if (r == 0)
 		tree_quanta(tree, link_of(d, tree).segment, share, quanta);
 	free(share);
 	if (r) {
 		free(quanta);
+		free(caps);
 		return r;
 	}
+	for (size_t i = 0; i < tree->n; i++)
+		caps[i] = INFINITY;
 	free(d->quanta);
+	free(d->caps);
 	d->quanta = quanta;
+	d->caps = caps;
 	return 0;
 }
 
@@ -230,6 +241,7 @@ void device_free(struct device *d)
 {
 	free(d->quanta);
 	free(d->classes);
+	free(d->caps);
 }
 
 /* ---- classes that are there already */

@@ -35,6 +35,7 @@ struct device {
 	double part;      /* of the rates of all devices */
 	size_t index;     /* in the policy's network */
 	uint32_t *quanta; /* of runtime classes, by node; owned; NULL before it is taken */
+	double *caps;     /* the same: caps of brokers, bytes/s of all devices; INFINITY: none */
 	struct tc_link link;
 	struct device_class {
 		bool made, limited; /* it is there; it has a queue of the shaper's */
@@ -60,10 +61,10 @@ enum tree_slot device_slot(
  * are set. Classes of other services than these stay until device_retire. On error the device is as it was. */
 int device_take(struct device *d, struct tc *t, const struct tree *tree, struct program *p,
 	const struct device_state *s, const struct device_guard *g, struct weir_err *err);
-/* Make the runtime classes follow shares, bytes/s by node, where they differ by more than DEVICE_BAND. */
+/* Make the runtime classes follow shares and caps, bytes/s by node, where they differ by more than DEVICE_BAND. */
 #define DEVICE_BAND 0.02
 int device_share(struct device *d, struct tc *t, const struct tree *tree, const double *share,
-	struct weir_err *err);
+	const double *caps, struct weir_err *err);
 /* Make or change the class of a destination of a node. resize: its queue, too, without losing a packet. */
 int device_leaf(struct device *d, struct tc *t, const struct tree *tree, size_t node,
 	uint16_t minor, double rate, bool resize, struct weir_err *err);

@@ -5,6 +5,7 @@
 #include "serve/http/http.h"
 #include <jansson.h>
 #include "serve/loop/daemon.h"
+#include "serve/shape/brokers.h"
 #include "serve/shape/cgroups.h"
 #include "serve/shape/interfaces.h"
 #include "serve/shape/leaves.h"
@@ -20,13 +21,17 @@ struct shaper_version { /* all that is made from a policy */
 	struct program *program;
 	struct cgroups *cgroups; /* NULL: no rule has one */
 	struct interfaces *interfaces;
-	bool scanned;           /* for interfaces */
-	struct shaper_use {     /* by node and direction */
-		uint64_t bytes; /* at the last look */
-		double rate;    /* bytes/s, since the look before */
+	bool scanned;              /* for interfaces */
+	struct shaper_use {        /* by node and direction */
+		uint64_t bytes;    /* at the last look */
+		uint64_t reported; /* at the last round of the brokers */
+		double rate;       /* bytes/s, since the look before */
 	} (*use)[SHAPE_DIRS];
-	double *full, *share;  /* by node, bytes/s: if all services sent without end; and now */
-	double *demand;        /* by node, bytes/s; INFINITY: packets wait */
+	double *full, *share;      /* by node, bytes/s: if all services sent without end; and now */
+	double *demand;            /* by node, bytes/s; INFINITY: packets wait */
+	double *cap[SHAPE_DIRS];   /* by node, bytes/s: of brokers; INFINITY: none */
+	double *usage[SHAPE_DIRS]; /* the same, since the round before */
+	bool reported;             /* usage is known from the next round on */
 	bool seen;             /* counters were looked at: rates are known from the next look on */
 	struct shaper_queue {  /* by node, of all devices and classes */
 		uint64_t sent; /* bytes */
@@ -70,7 +75,8 @@ struct shaper {
 	struct feedback feedback;
 	struct daemon daemon;
 	struct http *http;
-	weir_time began, looked; /* CLOCK_MONOTONIC */
+	struct brokers *brokers;           /* NULL: there is no rack */
+	weir_time began, looked, reported; /* CLOCK_MONOTONIC */
 	unsigned ticks;
 	bool ready;
 };
@@ -115,5 +121,18 @@ void shaper_set_free(struct shaper *s);
 json_t *shaper_set_json(const struct shaper *s);
 /* Return true if it is a request for these values. */
 bool shaper_set_handle(struct shaper *s, struct http_request *q, struct http_reply *ret);
+/* limits.c: what brokers allow services */
+int limits_arrays(struct shaper_version *v); /* 0 or -ENOMEM */
+void limits_free(struct shaper_version *v);
+int limits_start(struct shaper *s, struct weir_err *err);
+int limits_change(
+	struct shaper *s, const struct shaper_version *v, double rate, struct weir_err *err);
+/* For talk_config; arg: the shaper. */
+void limits_usage(void *arg, size_t machine, const char *name, const uint64_t *words, unsigned n,
+	weir_time now);
+void limits_fabric(void *arg, size_t machine, const char *name, const uint64_t *words, unsigned n,
+	weir_time now);
+/* Set the caps; with `round` tell the others what is used, and hear their part. */
+void limits_tick(struct shaper *s, weir_time now, bool round);
 /* api.c */
 int shaper_api_start(struct shaper *s, struct weir_err *err);

@@ -108,7 +108,8 @@ int shaper_version_new(
 		ret->full = calloc(ret->tree->n, sizeof(*ret->full));
 		ret->share = calloc(ret->tree->n, sizeof(*ret->share));
 		ret->demand = calloc(ret->tree->n, sizeof(*ret->demand));
-		r = ret->use && ret->queue && ret->full && ret->share && ret->demand
+		r = ret->use && ret->queue && ret->full && ret->share && ret->demand &&
+				    limits_arrays(ret) == 0
 			    ? 0
 			    : no_memory(err);
 	}
@@ -130,6 +131,7 @@ void shaper_version_free(struct shaper_version *v)
 	free(v->full);
 	free(v->share);
 	free(v->demand);
+	limits_free(v);
 	weir_policy_free(v->policy);
 	*v = (struct shaper_version){0};
 }
@@ -268,8 +270,8 @@ static void divide(struct shaper *s)
 		if (v->tree->nodes[i].leaf && v->demand[i] < INFINITY)
 			v->share[i] = fmax(v->share[i], v->full[i]);
 	for (size_t i = 0; r == 0 && i < s->n_devices; i++)
-		if (!s->devices[i].lost &&
-			device_share(&s->devices[i], &s->tc, v->tree, v->share, &err) < 0)
+		if (!s->devices[i].lost && device_share(&s->devices[i], &s->tc, v->tree, v->share,
+						   v->cap[SHAPE_OUT], &err) < 0)
 			log_event(LOG_LEVEL_ERROR, "shares", "device", s->devices[i].name, "why",
 				err.text, NULL);
 }
@@ -280,9 +282,10 @@ static void on_tick(struct loop_timer *t, weir_time now)
 
 	shaper_look_queues(s, now);
 	shaper_look_counts(s, now);
+	limits_tick(s, now, ++s->ticks % SECOND == 0);
 	divide(s);
 	shaper_retire(s);
-	if (++s->ticks % SECOND == 0) {
+	if (s->ticks % SECOND == 0) {
 		program_beat(s->now.program, (uint64_t)loop_refresh(s->loop));
 		if (s->talk) /* that others know this machine before it tells them rates */
 			talk_usage(s->talk, NULL, 0);
@@ -338,10 +341,13 @@ int shaper_change_to(struct shaper *s, struct weir_policy *p, struct weir_err *e
 	if (r == 0)
 		r = begin_shares(&v, rate, err);
 	if (r == 0)
+		r = limits_change(s, &v, rate, err);
+	if (r == 0)
 		r = take_devices(s, &v, d, s->n_devices, err);
 	if (r) {
 		struct weir_err again;
 
+		limits_change(s, &s->now, s->rate, &again);
 		for (size_t i = 0; i < s->n_devices; i++)
 			shaper_take_again(s, &s->devices[i], &again);
 		shaper_adopt_leaves(s);
@@ -403,19 +409,14 @@ static void on_stop(void *arg)
 
 /* ---- from start to end */
 
-static void on_usage(void *arg, size_t machine, const char *name, const uint64_t *words, unsigned n,
-	weir_time now)
-{
-	/* the rack's broker */
-}
-
 /* A machine alone, without a rack, has no key: it tells no sender anything, and is told nothing. */
 static int open_talk(struct shaper *s, const struct weir_policy *p, struct weir_err *err)
 {
 	struct talk_config c = {.loop = s->loop,
 		.network = p->network,
 		.feedback = shaper_feedback_hear,
-		.usage = on_usage,
+		.usage = limits_usage,
+		.limits = limits_fabric,
 		.arg = s};
 	char host[PEER_NAME_MAX + 1] = "";
 
@@ -460,7 +461,9 @@ static int start(struct shaper *s, struct weir_policy *p, struct weir_err *err)
 		r = begin_shares(&s->now, s->rate, err);
 	if (r)
 		return r;
-	r = shaper_api_start(s, err);
+	r = limits_start(s, err);
+	if (r == 0)
+		r = shaper_api_start(s, err);
 	program_beat(s->now.program, (uint64_t)loop_clock());
 	if (r == 0 && (r = take_devices(s, &s->now, s->devices, s->n_devices, err)))
 		device_restore(&s->tc, &s->state, &n, NULL);
@@ -528,6 +531,7 @@ void shaper_free(struct shaper *s)
 	if (s->now.program)
 		program_beat(s->now.program, 0); /* static from now on */
 	http_free(s->http);
+	brokers_free(s->brokers);
 	talk_free(s->talk);
 	shaper_feedback_free(s);
 	loop_free(s->loop);

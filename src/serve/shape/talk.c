@@ -14,6 +14,7 @@ struct talk {
 	struct peers *peers;
 	struct sockaddr_storage *at; /* of the machines */
 	size_t n, own;
+	char name[PEER_NAME_MAX + 1];
 	uint64_t outside;
 };
 
@@ -97,6 +98,9 @@ static void on_words(
 	machine = machine_at(t, from);
 	if (machine < 0 || (size_t)machine == t->own)
 		t->outside++;
+	else if (m->kind == PEER_LIMITS)
+		t->config.limits(
+			t->config.arg, (size_t)machine, m->name, m->words, m->n_reports, now);
 	else
 		t->config.usage(
 			t->config.arg, (size_t)machine, m->name, m->words, m->n_reports, now);
@@ -105,6 +109,11 @@ static void on_words(
 void talk_usage(struct talk *t, const uint64_t *words, unsigned n)
 {
 	peer_tell(t->peers, NULL, PEER_USAGE, words, n);
+}
+
+void talk_limits(struct talk *t, const uint64_t *words, unsigned n)
+{
+	peer_tell(t->peers, NULL, PEER_LIMITS, words, n);
 }
 
 int talk_feedback(struct talk *t, const uint8_t address[16], const uint64_t *words, unsigned n)
@@ -120,6 +129,11 @@ int talk_feedback(struct talk *t, const uint8_t address[16], const uint64_t *wor
 size_t talk_own(const struct talk *t)
 {
 	return t->own;
+}
+
+const char *talk_name(const struct talk *t)
+{
+	return t->name;
 }
 
 uint16_t talk_port(const struct talk *t)
@@ -190,6 +204,8 @@ int talk_new(const struct talk_config *c, struct talk **ret, struct weir_err *er
 		return r;
 	}
 	t->config.network = NULL;
+	t->config.machine = NULL;
+	strncpy(t->name, c->machine, PEER_NAME_MAX);
 	*ret = t;
 	return 0;
 }
