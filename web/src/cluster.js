@@ -5,7 +5,7 @@ import { fill, h } from "./dom.js";
 import { bytes, short, time } from "./units.js";
 
 const cell = (key, v) => (v === null || v === undefined ? "–" : typeof v === "boolean" ? (v ? "yes" : "no")
-  : typeof v === "number" ? (key.endsWith("_s") ? time(v) : key.endsWith("bytes") ? bytes(v) : short(v)) : typeof v === "object" ? JSON.stringify(v) : String(v));
+  : typeof v === "number" ? (key.endsWith("_s") ? time(v) : key.endsWith("bytes") ? bytes(v) : short(v)) : typeof v === "object" ? Object.values(v).filter((part) => part !== null).join(", ") : String(v));
 
 /** A table of objects with the same keys. */
 export function tableOf(rows) {

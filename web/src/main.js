@@ -40,7 +40,8 @@ function markNav() {
 }
 
 function show() {
-  const [name, ...rest] = location.hash.slice(2).split("/");
+  const [asked, ...rest] = location.hash.slice(2).split("/");
+  const name = store.status && !store.status.tenants && asked !== "plan" ? "cluster" : asked; // a controller has no tenants of its own
 
   view?.end?.();
   try {
