@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* brokers-impl: shared by brokers.c and fabric.c. */
+/* brokers-impl: shared by brokers.c and brokers-show.c. */
 #pragma once
 
 #include "control/parley/machine.h"

@@ -99,10 +99,6 @@ void brokers_usage(struct brokers *b, size_t machine, const char *name, const ui
 	b->claims += rack_hear(b->rack, machine, words, n, now) == RACK_CLAIMS;
 }
 
-void brokers_limits(struct brokers *b, const uint64_t *words, unsigned n, weir_time now)
-{
-}
-
 static void send_usage(struct brokers *b, size_t n)
 {
 	for (size_t at = 0; at == 0 || at < n; at += TALK_WORDS)

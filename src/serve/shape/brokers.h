@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * brokers: what limits services at this machine beyond its own policy: the rack's broker, which runs here, and the fabric's.
+ * brokers: what limits services at this machine beyond its own policy: the rack's broker, which runs here.
  *
  * Each second the usage of services goes to all machines of the rack (talk.h), and both links of the rack are divided by what
- * they said (control/parley/rack.h). A cap holds for PARLEY_RACK, then the service's static max does. The machine that has the
- * lowest name of those alive leads: it connects to the fabric's broker, tells it the usage of the rack, and passes its limits on,
- * which hold for PARLEY_FABRIC. The most constrained of machine, rack and fabric holds.
+ * they said (control/parley/rack.h). A cap holds for PARLEY_RACK, then the service's static max does. The more constrained of
+ * machine and rack holds.
  *
- *   brokers.c  the rack: rounds, caps, what is said about them
- *   fabric.c   the leader's connection, and the fabric's limits
+ *   brokers.c       rounds and caps
+ *   brokers-show.c  what is said about them
  *
  * Services are nodes of the tree (tree.h); packets of no service are one. One thread: the loop's.
  */
@@ -23,7 +22,7 @@ struct brokers;
 struct talk;
 struct brokers_config {
 	struct loop *loop;
-	struct talk *talk; /* whose messages go to brokers_usage and brokers_limits */
+	struct talk *talk; /* whose messages go to brokers_usage */
 	const struct weir_policy
 		*policy;         /* with a rack; borrowed until brokers_policy gives another */
 	const struct tree *tree; /* of it; the same */
@@ -37,7 +36,6 @@ int brokers_policy(struct brokers *b, const struct brokers_config *c, struct wei
 
 void brokers_usage(struct brokers *b, size_t machine, const char *name, const uint64_t *words,
 	unsigned n, weir_time now);
-void brokers_limits(struct brokers *b, const uint64_t *words, unsigned n, weir_time now);
 /* Run a round with what services used since the last one, bytes/s by node. */
 void brokers_step(struct brokers *b, const double *const usage[SHAPE_DIRS], weir_time now);
 /* Get the cap of a service at this machine, bytes/s; INFINITY: none. */

@@ -416,7 +416,6 @@ static int open_talk(struct shaper *s, const struct weir_policy *p, struct weir_
 		.network = p->network,
 		.feedback = shaper_feedback_hear,
 		.usage = limits_usage,
-		.limits = limits_fabric,
 		.arg = s};
 	char host[PEER_NAME_MAX + 1] = "";
 
