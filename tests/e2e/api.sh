@@ -189,7 +189,7 @@ ask 501 -X PUT -H 'Transfer-Encoding: gzip, chunked' -d abc 'http://weir/v1/poli
 has reply 'Transfer-Encoding must be chunked'
 
 # ---- unknown paths
-ask 404 http://weir/
+ask 404 http://weir/nothing
 ask 404 http://weir/v1/statusx
 ask 405 -X POST http://weir/v1/status
 ask 405 -X PATCH http://weir/v1/policy
