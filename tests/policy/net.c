@@ -82,14 +82,15 @@ static void refusals(void)
 	refused("network: {devices: []}\n", "needs 'devices'");
 	refused("network: {devices: [{name: lo}]}\n", "loopback");
 	refused("network: {devices: [{name: a}, {name: a}]}\n", "a second device 'a'");
-#define RACK                                                                                       \
+#define BEGIN                                                                                      \
 	"network: {devices: [{name: a}], rack: {name: r, up: 1 Gbit/s, down: 1 Gbit/s, key: k, "
-	refused(RACK "machines: []}}\n", "needs 'machines'");
-	refused(RACK "machines: [\"udp:10.0.0.1:7100\", \"udp:10.0.0.2:7101\"]}}\n",
+	refused(BEGIN "machines: []}}\n", "needs 'machines'");
+	refused(BEGIN "machines: [\"udp:10.0.0.1:7100\", \"udp:10.0.0.2:7101\"]}}\n",
 		"all machines must have one port");
-	refused(RACK "nic: 0 Gbit/s, machines: [\"udp:10.0.0.1:7100\"]}}\n", "must be more than 0");
+	refused(BEGIN "nic: 0 Gbit/s, machines: [\"udp:10.0.0.1:7100\"]}}\n",
+		"must be more than 0");
 	refused("network: {devices: [{name: a}], rack: {name: r, up: 1 Gbit/s, down: 1 Gbit/s, "
-		"machines: []}}\n",
+		"machines: [\"udp:10.0.0.1:7100\"]}}\n",
 		"needs 'key'");
 	refused("network: {devices: [{name: a}], fabric: \"udp:x:1\"}\n", "tcp:broker");
 	refused(NETWORK "links: [{name: l, rate: 1 Gbit/s, device: eth1, dir: out}]\n",

@@ -334,8 +334,8 @@ void program_leaf_gone(struct program *p, const struct shape_to *to)
 int program_measure(struct program *p, enum shape_dir dir, const void *packet, size_t n, int times,
 	double *ret_ns)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = packet, .data_size_in = (uint32_t)n,
-		.repeat = times);
+	struct bpf_test_run_opts o = {
+		.sz = sizeof(o), .data_in = packet, .data_size_in = (uint32_t)n, .repeat = times};
 	int e;
 
 	program_beat(p, (uint64_t)1 << 62); /* alive: runtime classes */
