@@ -23,7 +23,7 @@ struct usage {
 
 uint64_t usage_pack(const struct usage *u);
 struct usage usage_unpack(uint64_t word);
-/* What remains of a rate after packing and unpacking. */
+/* Return the rate that a receiver of the packed one reads. */
 double usage_rounded(double rate);
 /* Return true if two rates differ by more than this part of the larger one, or one alone is zero. */
 #define USAGE_MOVED (1. / 128)

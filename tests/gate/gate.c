@@ -229,7 +229,7 @@ static void knobs_are_all_or_nothing(void)
 	weir_gate_free(b.g);
 }
 
-/* What costs more than the size of a profile bucket never fits, full as the buckets may be: not of those that are read one by
+/* A request that costs more than the size of a profile bucket never fits, full as the buckets may be: not of those that are read one by
  * one, of several units, nor of those computed two at a time. It takes nothing from the next. */
 static void larger_than_a_profile(void)
 {

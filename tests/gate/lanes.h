@@ -18,7 +18,7 @@
 #include "gate/node.h"
 #include "test.h"
 
-/* What the children of a lane add up to. */
+/* The sums over the children of a lane. */
 struct lanes_sum {
 	uint32_t n, in_groups, n_bank[LANE_BANKS];
 	int64_t weight, past, bank[LANE_BANKS];

@@ -217,7 +217,7 @@ size_t rack_report(
 	}
 	for (size_t i = 0; i < r->n; i++)
 		r->said[i].repeat -= is_due(r, i);
-	/* What the others divide by: a usage that moved by less was not said. */
+	/* The others divide by the usage that was reported: a smaller move was not reported. */
 	for (size_t i = 0; i < r->n; i++)
 		for (int d = 0; d < RACK_DIRS; d++)
 			usage_of(r, r->own, d)[i] = r->said[i].usage[d];

@@ -13,7 +13,7 @@
 
 static char folder[] = "/tmp/weir-history-XXXXXX";
 
-/* What a gateway with two tenants, that has served for `age` seconds, measured. */
+/* The measurements of a gateway with two tenants. */
 struct scene {
 	struct snapshot s;
 	struct snapshot_tenant tenant[2], *tenants[2];
@@ -397,7 +397,7 @@ static void the_file_fails(void)
 	CHECK_INT(unlink(path), 0);
 }
 
-/* What is no file, or has another name, stays as it is. */
+/* A path that is no file, or a file with another name, stays as it is. */
 static void files_of_others(void)
 {
 	struct history *h;

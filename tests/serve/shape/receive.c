@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* receive: the rates told to senders fill a service's capacity, and those of services below their shares limit nobody. */
+/* receive: the rates told to senders fill a service's capacity, and services below their shares limit no sender. */
 #include "serve/shape/receive.h"
 #include "policy-parse.h"
 
@@ -73,7 +73,7 @@ static void fan_in(void)
 	end(&m);
 }
 
-/* 90 Mbit/s: a has its min of 40 and half of the rest beside b; below its share nobody limits b; alone, neither a. */
+/* 90 Mbit/s: a has its min of 40 and half of the rest beside b; b below its share is not limited, nor is a alone. */
 static void two_services(void)
 {
 	struct machine m = make("  - {name: a, net: {in: {min: 40 Mbit/s}}, match: {port: 1}}\n"
