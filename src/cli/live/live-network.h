@@ -16,7 +16,7 @@ struct live_net_flow {
 	uint64_t got;             /* at the last sample: bytes on the wire */
 };
 
-/* What the processes that send and receive share with the harness. */
+/* Memory that the processes which send and receive share with the harness. */
 struct live_net_shared {
 	weir_time began;              /* loop_clock; 0: not yet */
 	uint64_t got[LIVE_NET_FLOWS]; /* bytes on the wire */

@@ -88,7 +88,7 @@ static struct policy_net *own_net(struct policy_reading *r, size_t tenant)
 	return to;
 }
 
-/* What must be guaranteed in a tenant. */
+/* Return the rate that a tenant must be guaranteed. */
 static double needs(const struct weir_policy *p, int tenant, int dir)
 {
 	const struct policy_net *net = p->tenants[tenant].net;

@@ -11,7 +11,7 @@
  * MEMORY  HISTORY_SERIES rings of 52 kB each, allocated at first use; a further tenant replaces the one that was idle for
  *         longest, but none that is active. Besides, three histograms without their empty parts for each tenant.
  * FILE    With a folder the rings are copied to the file `history` in it, each point when it ends: they survive a restart, and a
- *         crash of the process. A file of another format, or a damaged one, is begun anew. What the file does not take is kept in
+ *         crash of the process. A file of another format, or a damaged one, is begun anew. Points that cannot be written stay in
  *         memory.
  *
  * One thread.

@@ -119,7 +119,7 @@ static json_t *service_json(const struct shaper *s, size_t i, int dir)
 	return j;
 }
 
-/* What came as feedback and was not used, by reason. */
+/* Feedback that was received and not used, by reason. */
 static json_t *refused_json(const struct shaper *s, const struct talk_stats *t)
 {
 	json_t *j = json_pack("{s:I, s:I}", "nonsense", (json_int_t)s->feedback.nonsense, "full",
