@@ -8,6 +8,7 @@
 #include "serve/member/token.h"
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,20 @@ static int open_it(const char *name, struct policy_store *s)
 		return -1;
 	loop_free(s->loop);
 	return opts_fail(&verb_policy, "--store: %s", err.text);
+}
+
+/* The same for a verb that changes nothing without a version: it must not make an embedded store. */
+static int open_existing(const char *name, struct policy_store *s)
+{
+	static const char embedded[] = "sqlite:";
+	char file[PATH_MAX];
+
+	if (strncmp(name, embedded, sizeof(embedded) - 1) != 0)
+		return open_it(name, s);
+	snprintf(file, sizeof(file), "%s/store.db", name + sizeof(embedded) - 1);
+	if (access(file, F_OK) < 0)
+		return opts_fail(&verb_policy, "there is no policy in %s yet", name);
+	return open_it(name, s);
 }
 
 static void close_it(struct policy_store *s)
@@ -433,7 +448,7 @@ int policy_store_history(const char *store, size_t most, bool json)
 	struct policy_store s;
 	uint64_t from = 1;
 	bool first = true;
-	int status = open_it(store, &s), rc;
+	int status = open_existing(store, &s), rc;
 
 	if (status >= 0)
 		return status;
@@ -471,7 +486,7 @@ int policy_store_diff(const char *store, uint64_t a, uint64_t b)
 {
 	struct versions_text from = {0}, to = {0};
 	struct policy_store s;
-	int status = open_it(store, &s), rc;
+	int status = open_existing(store, &s), rc;
 
 	if (status >= 0)
 		return status;
@@ -492,7 +507,7 @@ int policy_store_export(const char *store, uint64_t number)
 {
 	struct versions_text v = {0};
 	struct policy_store s;
-	int status = open_it(store, &s), rc;
+	int status = open_existing(store, &s), rc;
 
 	if (status >= 0)
 		return status;
