@@ -8,7 +8,6 @@
 #include "serve/member/token.h"
 #include <errno.h>
 #include <jansson.h>
-#include <limits.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,13 +135,7 @@ static int open_it(const char *name, struct policy_store *s)
 /* The same for a verb that changes nothing without a version: it must not make an embedded store. */
 static int open_existing(const char *name, struct policy_store *s)
 {
-	static const char embedded[] = "sqlite:";
-	char file[PATH_MAX];
-
-	if (strncmp(name, embedded, sizeof(embedded) - 1) != 0)
-		return open_it(name, s);
-	snprintf(file, sizeof(file), "%s/store.db", name + sizeof(embedded) - 1);
-	if (access(file, F_OK) < 0)
+	if (!store_made(name))
 		return opts_fail(&verb_policy, "there is no policy in %s yet", name);
 	return open_it(name, s);
 }

@@ -20,7 +20,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define DISK 600 /* bytes of a name: an address of NBD, or less */
+#define DISK SERVE_DISK /* bytes of a name */
 
 /* Replace the folder of a mapped device in /sys by that of the device below it, if that is only one. */
 static bool descend(char *path)
@@ -40,7 +40,7 @@ static bool descend(char *path)
 	return n == 1 && realpath(below, path);
 }
 
-static void name_disk(dev_t device, char *ret)
+void serve_disk_of(dev_t device, char ret[SERVE_DISK])
 {
 	char link[64], path[PATH_MAX], partition[PATH_MAX];
 
@@ -90,7 +90,7 @@ static void add_path(struct storages *s, const char *path, size_t resource, stru
 
 	if (stat(path, &st) < 0)
 		return;
-	name_disk(S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev, name);
+	serve_disk_of(S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev, name);
 	add(s, name, resource, at);
 }
 

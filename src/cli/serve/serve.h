@@ -6,6 +6,7 @@
 #include "policy/policy.h"
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 struct serve_policy {
 	const char *name; /* the operand */
@@ -34,6 +35,9 @@ const char *serve_policy_bare_secret(const struct weir_policy *p, const char *to
 int serve_policy_check(const struct weir_policy *p, struct weir_err *err);
 /* Print a hint for each resource that shares its disk or upstream with an earlier one. disks.c */
 void serve_disks_hint(const struct weir_policy *p, FILE *to);
+/* Name the disk of a device, through partitions and mapped devices: "disk sda"; or its file system. disks.c */
+#define SERVE_DISK 600 /* bytes of a name: an address of NBD, or less */
+void serve_disk_of(dev_t device, char ret[SERVE_DISK]);
 
 /* ---- join.c: a member of a cluster */
 

@@ -8,10 +8,14 @@
 #include "base/array.h"
 #include "base/container.h"
 #include "base/no-memory.h"
+#include "serve/store/sqlite-db.h"
 #include "serve/store/store-impl.h"
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RETRY WEIR_SEC /* after a list that failed */
 
@@ -40,6 +44,17 @@ int store_open(struct loop *l, const char *name, struct store **ret_store, struc
 	}
 	return weir_err_set(err, -EINVAL,
 		"'%s' is no store; use sqlite:FOLDER or etcd:https://HOST:2379,…", name);
+}
+
+bool store_made(const char *name)
+{
+	static const char embedded[] = "sqlite:";
+	char file[PATH_MAX];
+
+	if (strncmp(name, embedded, sizeof(embedded) - 1) != 0)
+		return true;
+	snprintf(file, sizeof(file), "%s/" SQLITE_DB_NAME, name + sizeof(embedded) - 1);
+	return access(file, F_OK) == 0;
 }
 
 void store_close(struct store *s)

@@ -83,6 +83,8 @@ typedef void store_done(
 
 /* Open the store of that name; nothing is sent to a server yet. 0, -ENOMEM, -EINVAL: the name is wrong; or -EIO. */
 int store_open(struct loop *l, const char *name, struct store **ret_store, struct weir_err *err);
+/* Return false if it is an embedded store that nothing has made yet, which store_open would make. */
+bool store_made(const char *name);
 /* End the requests and followers, and free it. On the loop's thread, or after it. NULL is fine. */
 void store_close(struct store *s);
 const char *store_name(const struct store *s); /* for messages, without options */
