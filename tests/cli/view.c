@@ -121,32 +121,33 @@ static void differences(void)
 	json_decref(two);
 }
 
-/* Two tenants with equal weights, where of each hundred requests of `a` and of all so many wait. */
-static void with_waits(int of_a, int of_all)
+/* Two tenants with equal weights: `a` was served so often while `b` had 3,000, and of each hundred requests of `a` so many waited. */
+static void with_waits(int of_a, json_int_t served)
 {
-	json_t *now = snapshot(200, tenant("a", true, 1000, 1.0, json_array()),
-		tenant("b", true, 3000, 1.0, json_array()), 4000, 10);
-	json_t *a = json_array_get(json_object_get(now, "tenants"), 0),
-	       *disk = json_array_get(json_object_get(now, "resources"), 0);
+	json_t *now = snapshot(200, tenant("a", true, served, 1.0, json_array()),
+		tenant("b", true, 3000, 1.0, json_array()), 3000 + served, 10);
+	json_t *a = json_array_get(json_object_get(now, "tenants"), 0);
 	struct view v;
 
-	json_object_set_new(a, "dispatched", json_integer(1000));
-	json_object_set_new(a, "waited", json_integer(10 * of_a));
-	json_object_set_new(disk, "dispatched", json_integer(4000));
-	json_object_set_new(disk, "waited", json_integer(40 * of_all));
+	json_object_set_new(a, "dispatched", json_integer(served));
+	json_object_set_new(a, "waited", json_integer(served * of_a / 100));
 	CHECK_INT(view_make(NULL, now, &v), 0);
-	lines(view_write_idle_gates, &v);
+	lines(view_write_unweighed, &v);
 	view_free(&v);
 	json_decref(now);
 }
 
-/* A tenant that gets less than is due although nothing waits: its weight does not act. */
+/* A tenant that gets less than is due although few of its requests wait: its weight does not act. */
 static void weights_without_waits(void)
 {
-	with_waits(50, 2);
-	has("disk: 2.0% of its requests wait: weights do not act while it is faster than its "
-	    "clients");
-	with_waits(50, 20);
+	with_waits(2, 1000);
+	has("disk: weights do not act for a: 2.0% of its requests wait, more do with a smaller "
+	    "depth or more outstanding");
+	with_waits(60, 1000); /* its requests wait for something else, such as its max */
+	CHECK(!*text);
+	with_waits(2, 100); /* it asks for little */
+	CHECK(!*text);
+	with_waits(2, 2900); /* it gets what is due */
 	CHECK(!*text);
 }
 

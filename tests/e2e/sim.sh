@@ -260,3 +260,18 @@ echo 'not a line' >>folder/t.trace
 refused "folder/s.yaml:3:39: t.trace:4: " weir sim folder/s.yaml
 rm folder/t.trace
 refused "folder/s.yaml:3:39: " weir sim folder/s.yaml
+
+# ---- weights act while the requests of the tenant with the greater weight wait: what docs/policy.md says of depths
+
+for depth in 16 32 48 64; do
+	echo "{resources: [{name: disk, depth: $depth}], tenants: [{name: db, weight: 20, match: {export: a}}, {name: backup, match: {export: b}}]}" >depth.yaml
+	run 0 weir sim --json -p depth.yaml --device disk=model:ssd --load db:outstanding=32 --load backup:outstanding=32 -d 1s
+	cp stdout "depth$depth"
+done
+python3 - <<'END' || fail "weights at several depths"
+import json
+for depth, want in (16, 20), (32, 20), (48, 2), (64, 1):
+    values = json.load(open(f"depth{depth}"))["values"]
+    ratio = values["tenant.disk.db.iops"] / values["tenant.disk.backup.iops"]
+    assert abs(ratio / want - 1) < 0.02, (depth, ratio)
+END

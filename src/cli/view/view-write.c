@@ -128,38 +128,50 @@ void view_write_resources(const struct view *v, FILE *to)
 	table_end(&t, to);
 }
 
-/* Return true if two tenants use the resource and one of them gets less than is due to it, although few requests wait. */
-static bool is_idle_gate(const struct view *v, const struct view_resource *r)
+/* Return true if the tenant uses that resource only, and now. */
+static bool is_active_at(const struct view_tenant *t, const struct view_resource *r)
 {
-	size_t active = 0;
-	bool less = false;
+	const json_t *at = json_object_get(t->now, "at");
 
-	for (size_t i = 0; i < v->n_tenants && r->waited < 0.1; i++) {
-		const struct view_tenant *t = &v->tenants[i];
-		const json_t *at = json_object_get(t->now, "at");
-		const json_t *here = json_object_get(json_array_get(at, 0), "resource");
-
-		if (!t->leaf || t->iops <= 0 || json_array_size(at) != 1 ||
-			strcmp(json_string_value(here), r->name) != 0)
-			continue;
-		active++;
-		less |= t->got < 0.9 * t->due;
-	}
-	return active > 1 && less;
+	return t->leaf && t->iops > 0 && json_array_size(at) == 1 &&
+	       strcmp(view_text(json_array_get(at, 0), "resource"), r->name) == 0;
 }
 
-/* Say where weights do not act, since nothing waits. */
-void view_write_idle_gates(const struct view *v, FILE *to)
+/* Return the active tenant of the resource that misses most of what is due to it, although few of its requests wait; NULL: there
+ * is none, or no other is active. A tenant with a tenth of its due asks for little. */
+static const struct view_tenant *find_unweighed(const struct view *v, const struct view_resource *r)
+{
+	const struct view_tenant *most = NULL;
+	size_t active = 0;
+
+	for (size_t i = 0; i < v->n_tenants; i++) {
+		const struct view_tenant *t = &v->tenants[i];
+
+		if (!is_active_at(t, r))
+			continue;
+		active++;
+		if (t->waited < 0.5 && t->got > 0.1 * t->due && t->got < 0.9 * t->due &&
+			(!most || t->due - t->got > most->due - most->got))
+			most = t;
+	}
+	return active > 1 ? most : NULL;
+}
+
+/* Say where weights do not act, since no request waits for which they could decide. */
+void view_write_unweighed(const struct view *v, FILE *to)
 {
 	char a[SHORT];
 
-	for (size_t i = 0; i < v->n_resources; i++)
-		if (is_idle_gate(v, &v->resources[i]))
+	for (size_t i = 0; i < v->n_resources; i++) {
+		const struct view_resource *r = &v->resources[i];
+		const struct view_tenant *t = find_unweighed(v, r);
+
+		if (t)
 			fprintf(to,
-				"\n%s: %s of its requests wait: weights do not act while it is "
-				"faster than "
-				"its clients\n",
-				v->resources[i].name, percent(v->resources[i].waited, a));
+				"\n%s: weights do not act for %s: %s of its requests wait, more do "
+				"with a smaller depth or more outstanding\n",
+				r->name, t->path, percent(t->waited, a));
+	}
 }
 
 /* ---- tenants */
@@ -273,7 +285,7 @@ void view_write_all(const struct view *v, const json_t *now, bool idle, FILE *to
 	view_write_lines(now, "remarks", "remark", to);
 	fputc('\n', to);
 	view_write_resources(v, to);
-	view_write_idle_gates(v, to);
+	view_write_unweighed(v, to);
 	fputc('\n', to);
 	view_write_tenants(v, to);
 	if (idle)

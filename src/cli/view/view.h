@@ -100,8 +100,8 @@ const char *view_seconds(double s, char to[VIEW_SHORT]);
 /* Write lines; headings begin with TABLE_HEAD. */
 void view_write_head(const json_t *now, FILE *to);
 void view_write_resources(const struct view *v, FILE *to);
-/* A line for each resource at which weights do not act now, since almost no request waits. */
-void view_write_idle_gates(const struct view *v, FILE *to);
+/* A line for each resource at which weights do not act now for some tenant, since few of its requests wait. */
+void view_write_unweighed(const struct view *v, FILE *to);
 void view_write_tenants(const struct view *v, FILE *to);
 void view_write_idle(const struct view *v, FILE *to); /* a line, if tenants were left out */
 /* Write a line for each text of a list in j: "LABEL: TEXT". */
