@@ -58,6 +58,10 @@ results: build-all ## docs/results.md and docs/pictures, from a run of every exp
 	cp out/results/pictures/*.svg docs/pictures/
 	cp out/demo/latency.svg docs/pictures/demo.svg
 
+SEEDS ?= 10
+reproduce: build-all ## every table and figure with ten seeds (SEEDS=N): out/reproduce/index.html
+	build/weir experiment run all --seeds $(SEEDS) --out out/reproduce
+
 house: build-all ## docs/pictures/house.svg, the graph of the source folders
 	tools/house --svg docs/pictures/house.svg
 
@@ -90,5 +94,5 @@ deb: deps ## Debian packages of the last commit, in out/deb
 clean: ## remove the builds
 	rm -rf build build-clang build-asan build-fuzz out
 
-.PHONY: all help deps demo test soak lint bench results house fuzz deb format format-check install clean \
+.PHONY: all help deps demo test soak lint bench results reproduce house fuzz deb format format-check install clean \
 	build-all build-clang-all build-asan-all build-fuzz-all

@@ -125,6 +125,38 @@ run 0 weir experiment run half --dir mine --without
 has stdout 'no mechanism to switch off: the server is alone'
 claims '[1M, none]'
 
+# Several seeds: a mean with its interval, and the page.
+claims '[1, none]'
+run 0 weir experiment run half --dir mine --seed 3 --seeds 3 --out seeds
+has stdout ' ± '
+has stdout '2 claims, 0 missed (seed 3 to 5)'
+has seeds/results.md '`weir experiment run all --seed 3 --seeds 3 --out DIR`'
+has seeds/index.html '<td class=ok>ok</td><td>it serves so much</td>'
+has seeds/index.html '<a href="#half">half</a>'
+cmp -s seeds/page.css "$WEIR_SOURCE/web/dist/page.css" || fail "the page has no style"
+python3 - <<'END' || fail "the page is not well formed"
+import html.parser, pathlib
+open_, void = [], {"meta", "link", "img", "br"}
+class Parser(html.parser.HTMLParser):
+    def handle_starttag(self, tag, attributes):
+        if tag not in void:
+            open_.append(tag)
+        for name, value in attributes:
+            if name in ("src", "href") and not value.startswith("#"):
+                assert pathlib.Path("seeds", value).exists() or value.endswith(".svg"), value
+    def handle_endtag(self, tag):
+        assert open_.pop() == tag, tag
+Parser().feed(pathlib.Path("seeds/index.html").read_text())
+assert not open_, open_
+END
+run 0 weir experiment run half --dir mine --seed 3 --seeds 2 --json
+[ "$(grep -c '"seed"' stdout)" -eq 2 ] || fail "--json has not one object for each seed"
+for n in 0 1001 x; do
+	run 2 weir experiment run half --dir mine --seeds "$n"
+	has stderr '--seeds'
+done
+claims '[1M, none]'
+
 run 2 weir experiment run hafl --dir mine
 has stderr "half"
 # Names are checked before any experiment runs or any folder is made.

@@ -9,6 +9,8 @@
 #include "cli/common/verb.h"
 #include "sim/experiment/experiment.h"
 #include "sim/experiment/report.h"
+#include "sim/experiment/spread.h"
+#include <weir/units.h>
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
@@ -19,10 +21,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SEED, OUT, JSON, DIR_, LIVE, WITHOUT, SET, OPTIONS };
+enum { SEED, SEEDS, OUT, JSON, DIR_, LIVE, WITHOUT, SET, OPTIONS };
 static const struct opt options[] = {
 	[SEED] = {"seed", 's', "N", "the seed of all random numbers (1)"},
-	[OUT] = {"out", 'o', "DIR", "write data, pictures and results.md to DIR"},
+	[SEEDS] = {"seeds", 'n', "N", "run with N seeds, from --seed on: means and 95 % intervals"},
+	[OUT] = {"out", 'o', "DIR", "write data, pictures, results.md and index.html to DIR"},
 	[JSON] = {"json", 0, NULL, "write the claims as JSON instead"},
 	[DIR_] = {"dir", 'd', "DIR", "the folder of the experiments"},
 	[LIVE] = {"live", 0, NULL, "run on real gateways instead of the simulator"},
@@ -69,11 +72,13 @@ static int list_experiments(const struct experiment_ids *ids)
 
 /* ---- run */
 
-#define SKIPPED 77 /* exit status, when nothing could be run */
+#define SKIPPED   77 /* exit status, when nothing could be run */
+#define SEEDS_MAX 1000
 
 struct job { /* of one command line */
 	const struct experiment_ids *ids;
 	uint64_t seed;
+	unsigned seeds;
 	const char *out; /* NULL: none */
 	bool json, live;
 	bool without; /* mechanisms are switched off */
@@ -132,7 +137,8 @@ static json_t *json_number(double x)
 	return x < -1e300 || x > 1e300 ? json_null() : json_real(x);
 }
 
-static void add_json(struct job *j, const struct experiment *e, const struct experiment_result *r)
+static void add_json(
+	struct job *j, const struct experiment *e, const struct experiment_result *r, uint64_t seed)
 {
 	json_t *claims = json_array();
 
@@ -156,23 +162,34 @@ static void add_json(struct job *j, const struct experiment *e, const struct exp
 	}
 	json_array_append_new(
 		j->all, json_pack("{s:s, s:s, s:s, s:I, s:b, s:s*, s:I, s:o}", "id", e->id, "title",
-				e->title, "source", e->source, "seed", (json_int_t)j->seed, "live",
+				e->title, "source", e->source, "seed", (json_int_t)seed, "live",
 				j->live, "without", r->without ? r->without->mechanism : NULL,
 				"missed", (json_int_t)r->missed, "claims", claims));
 }
 
-static int print_result(
-	struct job *j, const struct experiment *e, const struct experiment_result *r)
+/* Run with one seed. Return 0, or the exit status. */
+static int run_seed(struct job *j, const struct experiment *e,
+	const struct experiment_without *without, uint64_t seed, struct experiment_result **ret)
 {
-	if (j->json) {
-		add_json(j, e, r);
+	struct experiment_options o = {.seed = seed,
+		.without = without,
+		.live = j->live ? live_run : NULL,
+		.read = read_beside,
+		.read_arg = j,
+		.bench = bench_metrics,
+		.progress = show_progress,
+		.progress_arg = j};
+	struct weir_err err;
+	int r;
+
+	snprintf(j->what, sizeof(j->what), "%s", e->id);
+	progress_start(&j->progress, j->what, 1);
+	r = experiment_run(e, &o, ret, &err);
+	progress_end(&j->progress);
+	if (r == 0)
 		return 0;
-	}
-	if (experiment_text(e, r, stdout) < 0)
-		return opts_fail(&verb_experiment, "out of memory");
-	putchar('\n');
-	fflush(stdout);
-	return 0;
+	opts_fail(&verb_experiment, "%s", err.text);
+	return r == -ECANCELED ? 130 : r == -ECHILD ? 1 : 2;
 }
 
 static int fail_output(const struct weir_err *err)
@@ -181,38 +198,59 @@ static int fail_output(const struct weir_err *err)
 	return 1;
 }
 
-/* Run an experiment once, unchanged or with one mechanism switched off. */
+/* Count the outcomes of all seeds, print them, and write the files. */
+static int report_result(struct job *j, const struct experiment *e, struct experiment_result *r)
+{
+	struct weir_err err;
+
+	r->held = 0;
+	for (size_t i = 0; i < e->n_claims; i++) {
+		const struct spread_claim *c = &r->spread->claims[i];
+
+		j->missed += !experiment_held(r, i);
+		r->held += r->without && (c->held || c->n < c->judged);
+	}
+	j->claims += r->judged;
+	j->held += r->held;
+	if (!j->json && experiment_text(e, r, stdout) < 0)
+		return opts_fail(&verb_experiment, "out of memory");
+	if (!j->json)
+		putchar('\n');
+	fflush(stdout);
+	if (j->out && experiment_out_add(&j->files, e, r, &err) < 0)
+		return fail_output(&err);
+	return 0;
+}
+
+/* Run an experiment with each seed, unchanged or with one mechanism switched off. The pictures and data are those of the first
+ * seed. */
 static int run_experiment(
 	struct job *j, const struct experiment *e, const struct experiment_without *without)
 {
-	struct experiment_options o = {.seed = j->seed,
-		.without = without,
-		.live = j->live ? live_run : NULL,
-		.read = read_beside,
-		.read_arg = j,
-		.bench = bench_metrics,
-		.progress = show_progress,
-		.progress_arg = j};
-	struct experiment_result *r;
-	struct weir_err err;
-	int status;
+	struct experiment_spread *spread = spread_new(e);
+	struct experiment_result *first = NULL, *r;
+	int status = spread ? 0 : opts_no_memory(&verb_experiment);
 
 	j->id = e->id;
-	snprintf(j->what, sizeof(j->what), "%s", e->id);
-	progress_start(&j->progress, j->what, 1);
-	status = experiment_run(e, &o, &r, &err);
-	progress_end(&j->progress);
-	if (status < 0) {
-		opts_fail(&verb_experiment, "%s", err.text);
-		return status == -ECANCELED ? 130 : status == -ECHILD ? 1 : 2;
+	for (unsigned i = 0; status == 0 && i < j->seeds; i++) {
+		status = run_seed(j, e, without, j->seed + i, &r);
+		if (status)
+			break;
+		spread_add(spread, r);
+		if (j->json)
+			add_json(j, e, r, j->seed + i);
+		if (first)
+			experiment_result_free(e, r);
+		else
+			first = r;
 	}
-	status = print_result(j, e, r);
-	if (status == 0 && j->out && experiment_out_add(&j->files, e, r, &err) < 0)
-		status = fail_output(&err);
-	j->claims += r->judged;
-	j->missed += r->missed;
-	j->held += r->held;
-	experiment_result_free(e, r);
+	if (status == 0) {
+		first->spread = spread;
+		status = report_result(j, e, first);
+	}
+	if (first)
+		experiment_result_free(e, first);
+	free(spread);
 	return status;
 }
 
@@ -307,7 +345,7 @@ static int run_job(struct job *j, char **ids, int n)
 
 	if (status)
 		return status;
-	if (j->out && experiment_out_open(&j->files, j->out, j->seed, j->live, &err) < 0)
+	if (j->out && experiment_out_open(&j->files, j->out, j->seed, j->seeds, j->live, &err) < 0)
 		return fail_output(&err);
 	if (j->json)
 		j->all = json_array();
@@ -322,10 +360,12 @@ static int run_job(struct job *j, char **ids, int n)
 		json_dumpf(j->all, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
 		putchar('\n');
 	} else {
-		printf("%zu claims, %zu missed%s (seed %llu%s)\n", j->claims,
+		printf("%zu claims, %zu missed%s (seed %llu", j->claims,
 			j->without ? j->claims - j->held : j->missed,
-			j->without ? " as they must be" : "", (unsigned long long)j->seed,
-			j->live ? ", live" : "");
+			j->without ? " as they must be" : "", (unsigned long long)j->seed);
+		if (j->seeds > 1)
+			printf(" to %llu", (unsigned long long)(j->seed + j->seeds - 1));
+		printf("%s)\n", j->live ? ", live" : "");
 	}
 	return (j->without ? j->held : j->missed) ? 1 : 0;
 }
@@ -337,13 +377,16 @@ static int run_ids(
 {
 	struct job j = {.ids = ids,
 		.seed = 1,
+		.seeds = 1,
 		.out = values[OUT],
 		.json = values[JSON] != NULL,
 		.live = values[LIVE] != NULL,
 		.without = values[WITHOUT] != NULL,
 		.each = n == 1 && strcmp(operands[0], "all") == 0};
+	struct weir_err err;
 	const char **texts;
 	size_t n_texts;
+	int64_t seeds = 1;
 	int status;
 
 	if (n == 0)
@@ -352,6 +395,10 @@ static int run_ids(
 		return opts_fail(&verb_experiment, "--out cannot be used with --without");
 	if (opts_seed(&verb_experiment, values[SEED], &j.seed))
 		return 2;
+	if (values[SEEDS] &&
+		(weir_units_int(values[SEEDS], &seeds, &err) < 0 || seeds < 1 || seeds > SEEDS_MAX))
+		return opts_fail(&verb_experiment, "--seeds: must be from 1 to %d", SEEDS_MAX);
+	j.seeds = (unsigned)seeds;
 	texts = opts_all(SET, &n_texts);
 	status = experiment_find_sets(texts, n_texts, &j.sets);
 	if (status == 0)

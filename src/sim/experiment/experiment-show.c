@@ -2,39 +2,65 @@
 /* experiment-show: the claims of an experiment and their outcomes, as text and as Markdown. */
 #include "sim/experiment/experiment.h"
 #include "sim/experiment/report.h"
+#include "sim/experiment/spread.h"
 #include <math.h>
 #include <stdio.h>
 
-/* Format a value: "3362 iops"; "?" if not known. Return buf. */
-static char *format_value(
-	const struct experiment_claim *c, const struct experiment_outcome *o, char *buf, size_t len)
+bool experiment_held(const struct experiment_result *r, size_t i)
 {
-	char number[32];
+	return r->spread ? r->spread->claims[i].held == r->spread->claims[i].judged
+			 : r->outcomes[i].ok;
+}
 
-	if (!o->known)
-		snprintf(buf, len, "?");
+char *experiment_verdict(const struct experiment_result *r, size_t i, char *buf)
+{
+	const struct spread_claim *c = r->spread ? &r->spread->claims[i] : NULL;
+
+	if (c && c->held && c->held < c->judged)
+		snprintf(buf, EXPERIMENT_SHOWN, "%u of %u", c->held, c->judged);
 	else
-		snprintf(buf, len, "%s%s%s", report_number(o->value, number, sizeof(number)),
-			*c->unit ? " " : "", c->unit);
+		snprintf(buf, EXPERIMENT_SHOWN, "%s", experiment_held(r, i) ? "ok" : "MISS");
 	return buf;
 }
 
-/* Format a band: "2856 … 3864 iops", "≤ 70 ms"; 96 bytes suffice. Return buf. */
-static char *format_band(
-	const struct experiment_claim *c, const struct experiment_outcome *o, char *buf, size_t len)
+char *experiment_value(
+	const struct experiment *e, const struct experiment_result *r, size_t i, char *buf)
 {
+	const struct experiment_outcome *o = &r->outcomes[i];
+	const struct spread_claim *c = r->spread ? &r->spread->claims[i] : NULL;
+	const char *unit = e->claims[i].unit, *gap = *unit ? " " : "";
+	char number[32], half[32];
+
+	if (c ? !c->n : !o->known)
+		snprintf(buf, EXPERIMENT_SHOWN, "?");
+	else if (c && c->n > 1)
+		snprintf(buf, EXPERIMENT_SHOWN, "%s ± %s%s%s",
+			report_number(c->mean, number, sizeof(number)),
+			report_number(spread_interval(c), half, sizeof(half)), gap, unit);
+	else
+		snprintf(buf, EXPERIMENT_SHOWN, "%s%s%s",
+			report_number(c ? c->mean : o->value, number, sizeof(number)), gap, unit);
+	return buf;
+}
+
+char *experiment_band(
+	const struct experiment *e, const struct experiment_result *r, size_t i, char *buf)
+{
+	const struct experiment_outcome *o = &r->outcomes[i];
+	const char *unit = e->claims[i].unit, *gap = *unit ? " " : "";
 	char lo[32], hi[32];
-	const char *gap = *c->unit ? " " : "";
 
 	if (!o->known)
-		snprintf(buf, len, "?");
+		snprintf(buf, EXPERIMENT_SHOWN, "?");
 	else if (isinf(o->lo))
-		snprintf(buf, len, "≤ %s%s%s", report_number(o->hi, hi, sizeof(hi)), gap, c->unit);
+		snprintf(buf, EXPERIMENT_SHOWN, "≤ %s%s%s", report_number(o->hi, hi, sizeof(hi)),
+			gap, unit);
 	else if (isinf(o->hi))
-		snprintf(buf, len, "≥ %s%s%s", report_number(o->lo, lo, sizeof(lo)), gap, c->unit);
+		snprintf(buf, EXPERIMENT_SHOWN, "≥ %s%s%s", report_number(o->lo, lo, sizeof(lo)),
+			gap, unit);
 	else
-		snprintf(buf, len, "%s … %s%s%s", report_number(o->lo, lo, sizeof(lo)),
-			report_number(o->hi, hi, sizeof(hi)), gap, c->unit);
+		snprintf(buf, EXPERIMENT_SHOWN, "%s … %s%s%s", report_number(o->lo, lo, sizeof(lo)),
+			report_number(o->hi, hi, sizeof(hi)), gap, unit);
 	return buf;
 }
 
@@ -43,20 +69,18 @@ static void fill_table(
 	const struct experiment *e, const struct experiment_result *r, struct report_table *t)
 {
 	static const char *const head[] = {"", "claim", "paper", "ours", "band"};
-	char value[96], band[96];
+	char verdict[EXPERIMENT_SHOWN], value[EXPERIMENT_SHOWN], band[EXPERIMENT_SHOWN];
 
 	report_cells(t, head, t->columns);
 	for (size_t i = 0; i < e->n_claims; i++) {
 		const struct experiment_claim *c = &e->claims[i];
-		const struct experiment_outcome *o = &r->outcomes[i];
 
-		if (!o->judged)
+		if (!r->outcomes[i].judged)
 			continue;
 		report_cells(t,
-			(const char *const[]){o->ok ? "ok" : "MISS", c->what,
-				*c->paper ? c->paper : "–",
-				format_value(c, o, value, sizeof(value)),
-				format_band(c, o, band, sizeof(band))},
+			(const char *const[]){experiment_verdict(r, i, verdict), c->what,
+				*c->paper ? c->paper : "–", experiment_value(e, r, i, value),
+				experiment_band(e, r, i, band)},
 			t->columns);
 	}
 }

@@ -33,7 +33,7 @@
  *
  *   experiment_parse   parse and check the text
  *   experiment_run     run everything and judge the claims
- *   experiment_text, experiment_markdown   the paper's figures beside ours
+ *   experiment_text, experiment_markdown, experiment_html   the paper's figures beside ours
  *   experiment_plot    draw one plot
  */
 #pragma once
@@ -175,6 +175,7 @@ struct experiment_outcome { /* of one claim */
 	struct weir_err reason; /* why not known; else "" */
 };
 
+struct experiment_spread;
 struct experiment_result {
 	const struct experiment_without *without; /* as in the options */
 	struct metrics **runs;                    /* n_runs of the experiment; NULL: not made */
@@ -187,6 +188,8 @@ struct experiment_result {
 	 * computed. */
 	size_t held;
 	struct sim_cost cost; /* of all runs together */
+	/* Outcomes over several seeds, this one's among them, which are then shown instead (spread.h); NULL: none. Borrowed. */
+	const struct experiment_spread *spread;
 };
 
 /* Mark the runs (n_runs of them) that the claim needs, directly or through definitions. */
@@ -205,6 +208,23 @@ int experiment_text(const struct experiment *e, const struct experiment_result *
  * NULL: there are none. */
 int experiment_markdown(const struct experiment *e, const struct experiment_result *r,
 	const char *pictures, FILE *to);
+
+/* Write the same as a section of a page. experiment-html.c */
+void experiment_html(const struct experiment *e, const struct experiment_result *r,
+	const char *pictures, FILE *to);
+/* Write a text with &, <, > and quotes escaped. */
+void experiment_html_text(const char *text, FILE *to);
+
+/* How the outcome of claim i is shown: "ok", "MISS", or over several seeds "8 of 10"; "3362 iops", "3362 ± 4 iops"; and its band,
+ * "2856 … 3864 iops", "≤ 70 ms". EXPERIMENT_SHOWN bytes suffice. Each returns buf. */
+#define EXPERIMENT_SHOWN 112
+char *experiment_verdict(const struct experiment_result *r, size_t i, char *buf);
+char *experiment_value(
+	const struct experiment *e, const struct experiment_result *r, size_t i, char *buf);
+char *experiment_band(
+	const struct experiment *e, const struct experiment_result *r, size_t i, char *buf);
+/* Return true if the claim was in its band, with every seed. */
+bool experiment_held(const struct experiment_result *r, size_t i);
 
 /* Write the plot's data and script to dir/ID-NAME.* with `put` (plot_write). Return 0, or a
  * negative errno. */
