@@ -7,6 +7,7 @@
  *         task, and posts the answer back, at once or later.
  */
 #include "base/container.h"
+#include "base/list.h"
 #include "serve/api/api-impl.h"
 #include "serve/loop/log.h"
 #include <signal.h>
@@ -41,9 +42,7 @@ void api_answer(struct api_call *c, const struct http_reply *r)
 		free(c);
 		return;
 	}
-	*c->link = c->next;
-	if (c->next)
-		c->next->link = c->link;
+	list_remove(c);
 	loop_post(c->api->loop, &c->back);
 }
 
@@ -52,11 +51,7 @@ static void call_there(struct loop_task *t)
 	struct api_call *c = container_of(t, struct api_call, there);
 	struct api *a = c->api;
 
-	c->next = a->calls;
-	c->link = &a->calls;
-	if (c->next)
-		c->next->link = &c->next;
-	a->calls = c;
+	list_push(a->calls, c);
 	if (!a->stopping)
 		api_route(a, &c->request, &c->reply);
 	if (!c->kept)

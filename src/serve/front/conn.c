@@ -16,6 +16,7 @@
  *   closed    the socket is closed; the memory is freed with the last job that returns
  */
 #include "base/container.h"
+#include "base/list.h"
 #include "serve/front/impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -245,9 +246,7 @@ static void conn_free(struct front_conn *c)
 {
 	struct front *f = c->front;
 
-	*c->link = c->next;
-	if (c->next)
-		c->next->link = c->link;
+	list_remove(c);
 	f->n_conns--;
 	free(c);
 }
@@ -418,11 +417,7 @@ static void start_conn(struct loop_task *t)
 	c->events = EPOLLIN;
 	c->client.since = loop_now(f->loop);
 	c->received = c->client.since; /* of bytes that came with the handshake */
-	c->next = f->conns;
-	c->link = &f->conns;
-	if (c->next)
-		c->next->link = &c->next;
-	f->conns = c;
+	list_push(f->conns, c);
 	f->rest_bytes += c->rest_n;
 	if (f->n_conns++ == 0)
 		set_tick(f, loop_now(f->loop) + TICK);

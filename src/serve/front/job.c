@@ -28,6 +28,7 @@
  */
 #include "serve/front/impl.h"
 #include "base/array.h"
+#include "base/list.h"
 #include <errno.h>
 #include <stdlib.h>
 
@@ -266,11 +267,7 @@ struct front_job *front_job_get(struct front_conn *c, size_t bytes, bool anyway)
 	c->held += chunk ? chunk->room : 0;
 	count_in(c, chunk ? chunk->room : 0, 1);
 	j->conn = c;
-	j->next = c->first_job;
-	j->link = &c->first_job;
-	if (j->next)
-		j->next->link = &j->next;
-	c->first_job = j;
+	list_push(c->first_job, j);
 	j->head = NULL;
 	j->received = 0;
 	j->is_head = j->parts = j->whole = false;
@@ -292,9 +289,7 @@ void front_job_put(struct front_job *j)
 	size_t room = j->req.io.chunk ? j->req.io.chunk->room : 0;
 
 	chunk_put(f->pool, j->req.io.chunk);
-	*j->link = j->next;
-	if (j->next)
-		j->next->link = j->link;
+	list_remove(j);
 	j->req.next = f->free_jobs;
 	f->free_jobs = &j->req;
 	f->n_used--;

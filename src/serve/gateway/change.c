@@ -21,6 +21,7 @@
  */
 #include "base/no-memory.h"
 #include "base/container.h"
+#include "base/list.h"
 #include "serve/gateway/change.h"
 #include "serve/store/folder.h"
 #include "serve/snapshot/note.h"
@@ -305,9 +306,7 @@ static void left(struct gateway_change *c)
 	loop_set(g->loop, &c->leave_timer, WEIR_NEVER);
 	gateway_volumes_unwait(g, c);
 	gateway_resources_unwait(g, c);
-	if (c->next)
-		c->next->link = c->link;
-	*c->link = c->next;
+	list_remove(c);
 	if (c->gone && !g->changes_end) {
 		c->stage = UNLINK;
 		aside_post(g->aside, &c->job);
@@ -338,11 +337,7 @@ static void leave(struct gateway *g, struct gateway_change *c)
 
 	c->stage = LEAVE;
 	unqueue(g, c);
-	c->next = g->leaves;
-	c->link = &g->leaves;
-	if (c->next)
-		c->next->link = &c->next;
-	g->leaves = c;
+	list_push(g->leaves, c);
 	c->leave_timer.due = leave_late;
 	if (!c->leaving || loop_set(g->loop, &c->leave_timer, loop_clock() + patience) < 0)
 		left(c);

@@ -9,6 +9,7 @@
  *         swapped in between, tenants of the snapshot's version are found by their path.
  */
 #include "base/container.h"
+#include "base/list.h"
 #include "serve/gateway/impl.h"
 #include "serve/gateway/links.h"
 #include "serve/gateway/plan.h"
@@ -162,9 +163,7 @@ static void look_there(struct loop_task *t)
 
 static void look_unlink(struct gateway_look *k)
 {
-	*k->link = k->next;
-	if (k->next)
-		k->next->link = k->link;
+	list_remove(k);
 }
 
 static void look_back(struct loop_task *t)
@@ -217,11 +216,7 @@ int gateway_look(struct gateway *g, const char *clients_of, gateway_look_fn *don
 	k->stop = &g->looks_end;
 	k->done = done;
 	k->arg = arg;
-	k->link = &g->looks;
-	k->next = g->looks;
-	if (k->next)
-		k->next->link = &k->next;
-	g->looks = k;
+	list_push(g->looks, k);
 	post_next(k);
 	return 0;
 }

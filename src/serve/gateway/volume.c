@@ -10,6 +10,7 @@
  */
 #include "base/array.h"
 #include "base/container.h"
+#include "base/list.h"
 #include "base/no-memory.h"
 #include "policy/index.h"
 #include "serve/back/volumes.h"
@@ -390,11 +391,7 @@ static void link_leaving(struct gateway_volume *v)
 	struct gateway *g = v->resource->gateway;
 
 	pthread_mutex_lock(&g->leaving_lock);
-	v->next = g->volumes_leaving;
-	v->link = &g->volumes_leaving;
-	if (v->next)
-		v->next->link = &v->next;
-	g->volumes_leaving = v;
+	list_push(g->volumes_leaving, v);
 	pthread_mutex_unlock(&g->leaving_lock);
 }
 
@@ -405,9 +402,7 @@ static bool unlink_leaving(struct gateway_volume *v)
 	bool last;
 
 	pthread_mutex_lock(&g->leaving_lock);
-	*v->link = v->next;
-	if (v->next)
-		v->next->link = v->link;
+	list_remove(v);
 	last = !g->volumes_leaving;
 	pthread_mutex_unlock(&g->leaving_lock);
 	return last;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/no-memory.h"
 #include "base/container.h"
+#include "base/list.h"
 #include "serve/host/lease-hub.h"
 #include "serve/loop/log.h"
 #include "serve/loop/stream.h"
@@ -62,9 +63,7 @@ static void server_free(struct lease_hub_server *g)
 
 	h->stats.servers--;
 	h->stats.proven -= g->proven;
-	*g->link = g->next;
-	if (g->next)
-		g->next->link = g->link;
+	list_remove(g);
 	lease_conn_free(g->conn);
 	free(g);
 }
@@ -164,11 +163,7 @@ static int admit(struct lease_hub *h, int fd)
 	}
 	g->hub = h;
 	g->since = loop_clock();
-	g->next = h->servers;
-	g->link = &h->servers;
-	if (g->next)
-		g->next->link = &g->next;
-	h->servers = g;
+	list_push(h->servers, g);
 	h->stats.servers++;
 	return 0;
 }

@@ -14,6 +14,7 @@
  */
 #include "base/no-memory.h"
 #include "base/container.h"
+#include "base/list.h"
 #include "serve/http/impl.h"
 #include "serve/loop/log.h"
 #include "serve/loop/stream.h"
@@ -76,18 +77,12 @@ int http_socket(bool listen, char ret_address[HTTP_SOCKET_MAX])
 
 static void connection_link(struct connection **list, struct connection *k)
 {
-	k->next = *list;
-	k->link = list;
-	if (k->next)
-		k->next->link = &k->next;
-	*list = k;
+	list_push(*list, k);
 }
 
 static void connection_unlink(struct connection *k)
 {
-	*k->link = k->next;
-	if (k->next)
-		k->next->link = k->link;
+	list_remove(k);
 }
 
 static void connection_free(struct connection *k)

@@ -3,6 +3,7 @@
 #include "base/field.h"
 #include "serve/http/impl.h"
 #include "base/array.h"
+#include "base/list.h"
 #include <errno.h>
 #include <gnutls/crypto.h>
 #include <stdio.h>
@@ -434,9 +435,7 @@ char *http_take_body(struct http_request *q)
 /* Separate the request from its deferred reply. */
 static void detach_later(struct http_later *l)
 {
-	*l->link = l->next;
-	if (l->next)
-		l->next->link = l->link;
+	list_remove(l);
 	l->exchange->later = NULL;
 	l->exchange = NULL;
 }
@@ -449,11 +448,7 @@ struct http_later *http_defer(struct http_request *q)
 	if (!l)
 		return NULL;
 	l->exchange = x;
-	l->link = &x->http->laters;
-	l->next = x->http->laters;
-	if (l->next)
-		l->next->link = &l->next;
-	x->http->laters = l;
+	list_push(x->http->laters, l);
 	x->later = l;
 	return l;
 }

@@ -14,6 +14,7 @@
  * COST    At most a twentieth of the thread's time, however many clients leave.
  */
 #include "base/container.h"
+#include "base/list.h"
 #include "serve/back/volumes.h"
 #include "serve/resource/impl.h"
 #include <errno.h>
@@ -49,18 +50,12 @@ static int match(const struct resource *r, const struct client *c)
 
 static void link_client(struct resource *r, struct client *c)
 {
-	c->next = r->clients;
-	c->link = &r->clients;
-	if (c->next)
-		c->next->link = &c->next;
-	r->clients = c;
+	list_push(r->clients, c);
 }
 
 static void unlink_client(struct client *c)
 {
-	*c->link = c->next;
-	if (c->next)
-		c->next->link = c->link;
+	list_remove(c);
 }
 
 void resource_join(struct resource *r, struct client *c)

@@ -14,6 +14,7 @@
  * COST    A request is linked and unlinked; resources without volumes pay a comparison.
  */
 #include "base/array.h"
+#include "base/list.h"
 #include "serve/back/volumes.h"
 #include "serve/loop/log.h"
 #include "serve/resource/impl.h"
@@ -95,11 +96,7 @@ void resource_stall_sent(struct resource *r, struct request *q)
 		return; /* without memory it is never called stalled */
 	if (!v->inside) {
 		v->progress = r->now;
-		v->next = s->busy;
-		v->link = &s->busy;
-		if (v->next)
-			v->next->link = &v->next;
-		s->busy = v;
+		list_push(s->busy, v);
 		if (s->look_at == WEIR_NEVER)
 			s->look_at = r->now + stall_of(r) / LOOK;
 	}
@@ -155,9 +152,7 @@ void resource_stall_back(struct resource *r, struct request *q)
 		resume(r, v, q);
 	if (v->inside)
 		return;
-	*v->link = v->next;
-	if (v->next)
-		v->next->link = v->link;
+	list_remove(v);
 	if (!s->busy)
 		s->look_at = WEIR_NEVER;
 }

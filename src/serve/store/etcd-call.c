@@ -8,6 +8,7 @@
  */
 #include "base/array.h"
 #include "base/container.h"
+#include "base/list.h"
 #include "base/no-memory.h"
 #include "serve/store/etcd-impl.h"
 #include <errno.h>
@@ -46,9 +47,7 @@ static void call_free(struct etcd_call *c)
 {
 	fetch_cancel(&c->fetch);
 	loop_set(c->of->store.loop, &c->pause, WEIR_NEVER);
-	*c->link = c->next;
-	if (c->next)
-		c->next->link = c->link;
+	list_remove(c);
 	if (c->body && c->login)
 		explicit_bzero(c->body, c->length);
 	free(c->body);
@@ -274,11 +273,7 @@ static void call_start(struct etcd_call *c)
 {
 	struct etcd_store *s = c->of;
 
-	c->next = s->calls;
-	c->link = &s->calls;
-	if (c->next)
-		c->next->link = &c->next;
-	s->calls = c;
+	list_push(s->calls, c);
 	c->until = loop_clock() + s->patience;
 	c->floor = s->highest;
 	c->pause.due = pause_due;

@@ -7,6 +7,7 @@
  */
 #include "base/array.h"
 #include "base/container.h"
+#include "base/list.h"
 #include "base/no-memory.h"
 #include "serve/store/etcd-impl.h"
 #include <errno.h>
@@ -44,9 +45,7 @@ static void watch_free(struct store_watch *w)
 	fetch_cancel(&w->fetch);
 	loop_set(w->of->store.loop, &w->again, WEIR_NEVER);
 	loop_set(w->of->store.loop, &w->lines, WEIR_NEVER);
-	*w->link = w->next;
-	if (w->next)
-		w->next->link = w->link;
+	list_remove(w);
 	free(w->prefix);
 	free(w->url);
 	free(w->body);
@@ -308,11 +307,7 @@ struct store_watch *etcd_watch(
 	w->arg = arg;
 	w->again.due = again_due;
 	w->lines.due = lines_due;
-	w->next = s->watches;
-	w->link = &s->watches;
-	if (w->next)
-		w->next->link = &w->next;
-	s->watches = w;
+	list_push(s->watches, w);
 	loop_set(s->store.loop, &w->again, loop_clock()); /* connects from the loop */
 	return w;
 }

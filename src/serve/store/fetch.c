@@ -2,6 +2,7 @@
 /* fetch: libcurl tells which sockets and which time it waits for; the loop tells it when they come. */
 #include "serve/store/fetch.h"
 #include "base/container.h"
+#include "base/list.h"
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
@@ -142,9 +143,7 @@ static void leave(struct fetch *f)
 	curl_multi_remove_handle(f->of->multi, f->curl);
 	curl_easy_cleanup(f->curl);
 	curl_slist_free_all(f->list);
-	*f->link = f->next;
-	if (f->next)
-		f->next->link = f->link;
+	list_remove(f);
 	f->curl = f->list = NULL;
 	f->of = NULL;
 }
@@ -274,11 +273,7 @@ int fetch_start(struct fetcher *to, struct fetch *f)
 		goto failed;
 	set_options(f);
 	f->of = to;
-	f->next = to->fetches;
-	f->link = &to->fetches;
-	if (f->next)
-		f->next->link = &f->next;
-	to->fetches = f;
+	list_push(to->fetches, f);
 	if (curl_multi_add_handle(to->multi, f->curl) == CURLM_OK)
 		return 0;
 	leave(f);

@@ -7,6 +7,7 @@
  *         last.
  */
 #include "base/container.h"
+#include "base/list.h"
 #include "base/no-memory.h"
 #include "serve/loop/aside.h"
 #include "serve/store/sqlite-db.h"
@@ -142,9 +143,7 @@ static void watch_free(struct store_watch *w)
 
 static void job_unlink(struct job *j)
 {
-	*j->link = j->next;
-	if (j->next)
-		j->next->link = j->link;
+	list_remove(j);
 }
 
 static void job_run(struct aside_job *a)
@@ -188,9 +187,7 @@ static void seen(struct job *j)
 	if (rc == 0)
 		w->from = a->result.revision + 1;
 	if (rc == -ESTALE) {
-		*w->link = w->next;
-		if (w->next)
-			w->next->link = w->link;
+		list_remove(w);
 	}
 	if (rc < 0 || a->result.n || w->failed)
 		w->fn(w->arg, rc, events, rc == 0 ? a->result.n : 0, a->result.revision, &j->err);
@@ -236,11 +233,7 @@ static void post(struct sqlite_store *s, struct job *j, void (*run)(struct aside
 	j->of = s;
 	j->aside.run = run;
 	j->aside.done = job_done;
-	j->next = s->jobs;
-	j->link = &s->jobs;
-	if (j->next)
-		j->next->link = &j->next;
-	s->jobs = j;
+	list_push(s->jobs, j);
 	aside_post(s->aside, &j->aside);
 }
 
@@ -303,20 +296,14 @@ static struct store_watch *sqlite_watch(
 	w->from = from;
 	w->fn = fn;
 	w->arg = arg;
-	w->next = s->watches;
-	w->link = &s->watches;
-	if (w->next)
-		w->next->link = &w->next;
-	s->watches = w;
+	list_push(s->watches, w);
 	look(w);
 	return w;
 }
 
 static void sqlite_unwatch(struct store_watch *w)
 {
-	*w->link = w->next;
-	if (w->next)
-		w->next->link = w->link;
+	list_remove(w);
 	w->left = true;
 	if (!w->busy)
 		watch_free(w);

@@ -7,6 +7,7 @@
  */
 #include "base/array.h"
 #include "base/container.h"
+#include "base/list.h"
 #include "base/no-memory.h"
 #include "serve/store/sqlite-db.h"
 #include "serve/store/store-impl.h"
@@ -218,11 +219,7 @@ static void begin(struct store_follow *f)
 void store_follow(struct store *s, struct store_follow *f)
 {
 	f->store = s;
-	f->next = s->follows;
-	f->link = &s->follows;
-	if (f->next)
-		f->next->link = &f->next;
-	s->follows = f;
+	list_push(s->follows, f);
 	begin(f);
 }
 
@@ -235,9 +232,7 @@ void store_unfollow(struct store_follow *f)
 	if (f->watch)
 		f->store->ops->unwatch(f->watch);
 	loop_set(f->store->loop, &f->retry, WEIR_NEVER);
-	*f->link = f->next;
-	if (f->next)
-		f->next->link = f->link;
+	list_remove(f);
 	f->gather = NULL;
 	f->watch = NULL;
 	f->store = NULL;
