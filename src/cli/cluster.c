@@ -5,19 +5,17 @@
 #include "cli/view/table.h"
 #include "serve/versions/versions.h"
 #include "serve/member/publish.h"
-#include "serve/member/token.h"
+#include "serve/store/wait.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 extern const struct verb verb_cluster;
 
 #define MEMBERS 20000 /* that are listed, at most */
-#define TOKEN   ((size_t)64 << 10)
 
 enum { STORE, NAME, JOIN, JSON, N_OPTIONS };
 static const struct opt options[] = {
@@ -32,11 +30,8 @@ static const char *const subverbs[] = {"init", "status", NULL};
 /* ---- calls that wait */
 
 struct asking {
-	struct loop *loop;
-	struct store *store;
-	bool done, held, more;
-	int rc;
-	struct weir_err err;
+	struct store_wait wait;
+	bool held, more;
 	json_t *all; /* of a list: name: value, as JSON */
 	char last[STORE_KEY_MAX];
 	size_t skip; /* of each key */
@@ -46,10 +41,6 @@ static void was_asked(void *arg, int rc, const struct store_result *r, const str
 {
 	struct asking *a = arg;
 
-	a->done = true;
-	a->rc = rc;
-	if (rc < 0)
-		a->err = *err;
 	a->held = rc == 0 && r->held;
 	a->more = rc == 0 && r->more;
 	for (size_t i = 0; rc == 0 && a->all && i < r->n; i++) {
@@ -58,19 +49,16 @@ static void was_asked(void *arg, int rc, const struct store_result *r, const str
 		snprintf(a->last, sizeof(a->last), "%s", r->keys[i].key);
 		json_object_set_new(a->all, r->keys[i].key + a->skip, j ? j : json_null());
 	}
-	loop_stop(a->loop);
+	store_wait_end(&a->wait, rc, err);
 }
 
 static int ask(struct asking *a, const struct store_request *q)
 {
-	a->done = false;
-	store_ask(a->store, q, was_asked, a);
-	while (!a->done)
-		loop_run(a->loop);
-	return a->rc;
+	store_ask(a->wait.store, q, was_asked, a);
+	return store_wait(&a->wait);
 }
 
-/* Read all keys of a prefix, or one key, into an object; NULL: failed, with a->err. */
+/* Read all keys of a prefix, or one key, into an object; NULL: failed, with a->wait.err. */
 static json_t *read_all(struct asking *a, const char *prefix, bool exact)
 {
 	struct store_request q = {
@@ -95,20 +83,8 @@ static int open_it(const char *store, struct asking *a)
 	struct weir_err err;
 
 	*a = (struct asking){0};
-	if (loop_new(&a->loop) < 0)
-		return opts_no_memory(&verb_cluster);
-	if (store_open(a->loop, store, &a->store, &err) == 0)
-		return -1;
-	loop_free(a->loop);
-	return opts_fail(&verb_cluster, "%s", err.text);
-}
-
-static void close_it(struct asking *a)
-{
-	store_close(a->store);
-	loop_stop(a->loop);
-	loop_run(a->loop);
-	loop_free(a->loop);
+	return store_wait_open(&a->wait, store, &err) < 0 ? opts_fail(&verb_cluster, "%s", err.text)
+							  : -1;
 }
 
 /* ---- init */
@@ -148,11 +124,11 @@ static int store_cluster(const struct token *t, struct asking *a)
 	if (!record)
 		return opts_no_memory(&verb_cluster);
 	if (ask(a, &q) < 0)
-		status = opts_fail(&verb_cluster, "%s", a->err.text) - 1;
+		status = opts_fail(&verb_cluster, "%s", a->wait.err.text) - 1;
 	else if (!a->held)
 		status = opts_fail(&verb_cluster,
 			"there is a cluster in %s already; another one needs another prefix=",
-			store_name(a->store));
+			store_name(a->wait.store));
 	free(record);
 	return status;
 }
@@ -180,7 +156,7 @@ static int init(const char *store, const char *name)
 				unlink(path);
 			}
 		}
-		close_it(&a);
+		store_wait_close(&a.wait);
 	}
 	if (status < 0) {
 		printf("cluster %s is made; its token is in %s.token\n", t.cluster, t.cluster);
@@ -245,7 +221,7 @@ static int show_status(const struct token *token, struct asking *a, bool json)
 	int status = 0;
 
 	if (!members) {
-		opts_fail(&verb_cluster, "%s", a->err.text);
+		opts_fail(&verb_cluster, "%s", a->wait.err.text);
 		status = 1;
 	} else if (json) {
 		json_t *all = json_pack("{s:s, s:O, s:O, s:O}", "cluster", token->cluster, "newest",
@@ -277,23 +253,17 @@ static int status_of(const char *file, bool json)
 	struct token t;
 	struct asking a;
 	struct weir_err err;
-	char *text;
-	size_t n;
-	int status, rc;
+	int status;
 
 	file = file ? file : getenv("WEIR_CLUSTER");
 	if (!file)
 		return opts_fail(&verb_cluster, "status needs --join FILE, or $WEIR_CLUSTER");
-	if (files_read(file, TOKEN, &text, &n, &err) < 0)
-		return opts_fail(&verb_cluster, "%s", err.text);
-	rc = token_read(text, file, &t, &err);
-	free(text);
-	if (rc < 0)
+	if (files_read_token(file, &t, &err) < 0)
 		return opts_fail(&verb_cluster, "%s", err.text);
 	status = open_it(t.store, &a);
 	if (status < 0) {
 		status = show_status(&t, &a, json);
-		close_it(&a);
+		store_wait_close(&a.wait);
 	}
 	token_free(&t);
 	return status;

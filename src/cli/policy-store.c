@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* policy-store: `weir policy apply`, `history`, `diff`, `rollback` and `export` with a store. */
+#include "base/no-memory.h"
 #include "cli/policy-verb.h"
 #include "cli/common/files.h"
 #include "cli/view/table.h"
 #include "serve/member/content.h"
 #include "serve/member/publish.h"
-#include "serve/member/token.h"
+#include "serve/store/wait.h"
 #include <errno.h>
 #include <jansson.h>
 #include <pwd.h>
@@ -14,18 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TOKEN ((size_t)64 << 10) /* bytes of its file */
-
 /* ---- calls that wait */
 
 struct policy_store {
-	struct loop *loop;
-	struct store *store;
+	struct store_wait wait;
 	bool stale; /* the newest as a store without a majority has it */
 	/* of the call */
-	bool done;
-	int rc;
-	struct weir_err err;
 	struct record record;
 	struct versions_text text;
 	struct record *list;
@@ -33,33 +28,14 @@ struct policy_store {
 	bool more;
 };
 
-static int wait_for(struct policy_store *s)
-{
-	int rc = 0;
-
-	while (rc == 0 && !s->done)
-		rc = loop_run(s->loop);
-	s->done = false;
-	return rc < 0 ? weir_err_set(&s->err, rc, "%s", strerror(-rc)) : s->rc;
-}
-
-static void finish(struct policy_store *s, int rc, const struct weir_err *err)
-{
-	s->done = true;
-	s->rc = rc;
-	if (rc < 0)
-		s->err = *err;
-	loop_stop(s->loop);
-}
-
 static void was_put(void *arg, int rc, const struct record *r, const struct weir_err *err)
 {
 	struct policy_store *s = arg;
 
 	record_free(&s->record);
 	if (r && record_copy(r, &s->record) < 0 && rc == 0)
-		rc = weir_err_set(&s->err, -ENOMEM, "out of memory"), err = &s->err;
-	finish(s, rc, err);
+		rc = no_memory(&s->wait.err), err = &s->wait.err;
+	store_wait_end(&s->wait, rc, err);
 }
 
 static void was_read(void *arg, int rc, struct versions_text *v, const struct weir_err *err)
@@ -68,7 +44,7 @@ static void was_read(void *arg, int rc, struct versions_text *v, const struct we
 
 	if (rc == 0)
 		s->text = *v;
-	finish(s, rc, err);
+	store_wait_end(&s->wait, rc, err);
 }
 
 static void was_listed(void *arg, int rc, const struct record *list, size_t n, bool more,
@@ -81,7 +57,7 @@ static void was_listed(void *arg, int rc, const struct record *list, size_t n, b
 	for (s->n = 0; s->list && s->n < n; s->n++)
 		if (record_copy(&list[s->n], &s->list[s->n]) < 0)
 			break;
-	finish(s, rc, err);
+	store_wait_end(&s->wait, rc, err);
 }
 
 static int read_version(struct policy_store *s, uint64_t number, const struct versions_text *have,
@@ -91,45 +67,26 @@ static int read_version(struct policy_store *s, uint64_t number, const struct ve
 
 	s->text = (struct versions_text){0};
 	/* a version that exists never changes; which is the newest must be known for sure before a change */
-	versions_read(s->store, number, have, number || s->stale, was_read, s);
-	rc = wait_for(s);
+	versions_read(s->wait.store, number, have, number || s->stale, was_read, s);
+	rc = store_wait(&s->wait);
 	*ret = s->text;
 	return rc;
 }
 
 /* Open the store of that name, or of the cluster whose token is in a file of that name. */
-static int open_store(struct loop *l, const char *name, struct store **ret, struct weir_err *err)
-{
-	struct token t;
-	char *text;
-	size_t n;
-	int rc;
-
-	if (strchr(name, ':') || access(name, F_OK) < 0)
-		return store_open(l, name, ret, err);
-	rc = files_read(name, TOKEN, &text, &n, err);
-	if (rc < 0)
-		return rc;
-	rc = token_read(text, name, &t, err);
-	free(text);
-	if (rc < 0)
-		return rc;
-	rc = store_open(l, t.store, ret, err);
-	token_free(&t);
-	return rc;
-}
-
 static int open_it(const char *name, struct policy_store *s)
 {
+	bool is_name = strchr(name, ':') || access(name, F_OK) < 0;
+	struct token t = {0};
 	struct weir_err err;
+	int rc;
 
 	*s = (struct policy_store){0};
-	if (loop_new(&s->loop) < 0)
-		return opts_no_memory(&verb_policy);
-	if (open_store(s->loop, name, &s->store, &err) == 0)
-		return -1;
-	loop_free(s->loop);
-	return opts_fail(&verb_policy, "--store: %s", err.text);
+	rc = is_name ? 0 : files_read_token(name, &t, &err);
+	if (rc == 0)
+		rc = store_wait_open(&s->wait, is_name ? name : t.store, &err);
+	token_free(&t);
+	return rc < 0 ? opts_fail(&verb_policy, "--store: %s", err.text) : -1;
 }
 
 /* The same for a verb that changes nothing without a version: it must not make an embedded store. */
@@ -142,16 +99,13 @@ static int open_existing(const char *name, struct policy_store *s)
 
 static void close_it(struct policy_store *s)
 {
-	store_close(s->store);
-	loop_stop(s->loop); /* the last tasks of the store */
-	loop_run(s->loop);
-	loop_free(s->loop);
+	store_wait_close(&s->wait);
 	record_free(&s->record);
 }
 
 static int failed(const struct policy_store *s, int rc)
 {
-	opts_fail(&verb_policy, "%s", s->err.text);
+	opts_fail(&verb_policy, "%s", s->wait.err.text);
 	return rc == -EINVAL || rc == -ENOENT ? 2 : 1;
 }
 
@@ -276,7 +230,7 @@ static void members_came(
 		snprintf(m->last, sizeof(m->last), "%s", r->keys[i].key);
 	}
 	m->s->more = rc == 0 && r->more;
-	finish(m->s, rc, err);
+	store_wait_end(&m->s->wait, rc, err);
 }
 
 /* Return -1, or the exit status. */
@@ -289,8 +243,8 @@ static int check_members(struct policy_store *s, const struct versions_request *
 	if (q->tenants || !content_is_list(q->text, q->length))
 		return -1;
 	do {
-		store_ask(s->store, &ask, members_came, &m);
-		rc = wait_for(s);
+		store_ask(s->wait.store, &ask, members_came, &m);
+		rc = store_wait(&s->wait);
 		ask.after = m.last;
 	} while (rc == 0 && s->more);
 	if (rc < 0)
@@ -305,7 +259,7 @@ static int check_members(struct policy_store *s, const struct versions_request *
 static int show_conflict(struct policy_store *s, uint64_t base)
 {
 	struct versions_text was = {0}, is = {0};
-	struct weir_err why = s->err;
+	struct weir_err why = s->wait.err;
 
 	opts_fail(&verb_policy, "%s", why.text);
 	if (base && s->record.number > base && read_version(s, base, NULL, &was) == 0 &&
@@ -330,8 +284,8 @@ static int put_version(struct policy_store *s, struct versions_request *q, const
 	if (!q->base)
 		q->base = was.record.number;
 	fill_origin(q, host, message);
-	versions_put(s->store, q, was_put, s);
-	rc = wait_for(s);
+	versions_put(s->wait.store, q, was_put, s);
+	rc = store_wait(&s->wait);
 	if (rc == -EBUSY) {
 		status = show_conflict(s, q->base);
 	} else if (rc < 0) {
@@ -453,8 +407,8 @@ int policy_store_history(const char *store, size_t most, bool json)
 	if (json)
 		printf("[");
 	for (s.more = rc == 0; rc == 0 && s.more;) {
-		versions_list(s.store, from, json ? 100 : most, true, was_listed, &s);
-		rc = wait_for(&s);
+		versions_list(s.wait.store, from, json ? 100 : most, true, was_listed, &s);
+		rc = store_wait(&s.wait);
 		if (rc == 0 && !json)
 			show_list(&s, s.list, s.n, most);
 		for (size_t i = 0; rc == 0 && i < s.n; i++) {

@@ -264,6 +264,22 @@ void files_put_quoted(FILE *f, const char *text, size_t n)
 	fputc('"', f);
 }
 
+#define TOKEN ((size_t)64 << 10) /* bytes of its file */
+
+int files_read_token(const char *path, struct token *ret, struct weir_err *err)
+{
+	char *text;
+	size_t n;
+	int rc = files_read(path, TOKEN, &text, &n, err);
+
+	if (rc < 0)
+		return -EINVAL;
+	rc = token_read(text, path, ret, err);
+	explicit_bzero(text, n);
+	free(text);
+	return rc;
+}
+
 int files_write_key(const char *path, struct weir_err *err)
 {
 	struct peer_key key;

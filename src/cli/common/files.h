@@ -2,6 +2,7 @@
 /* files: read and write whole files, for the verbs (rooms get bytes). */
 #pragma once
 
+#include "serve/member/token.h"
 #include <weir/err.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -56,6 +57,9 @@ int files_close(FILE *f, const char *path, int r, struct weir_err *err);
 
 /* Write n bytes as a YAML text in double quotes. */
 void files_put_quoted(FILE *f, const char *text, size_t n);
+
+/* Read the token of a cluster. 0, -ENOMEM, or -EINVAL with a message. */
+int files_read_token(const char *path, struct token *ret, struct weir_err *err);
 
 /* Write a new key of a cluster to a file that only its owner may read. */
 int files_write_key(const char *path, struct weir_err *err);

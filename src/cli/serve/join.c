@@ -11,8 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WAIT      (10 * WEIR_SEC) /* for the store */
-#define TOKEN_MAX ((size_t)64 << 10)
+#define WAIT (10 * WEIR_SEC) /* for the store */
 
 struct serve_join {
 	struct token token;
@@ -30,20 +29,6 @@ void serve_join_free(struct serve_join *j)
 	free(j->file);
 	free(j->local);
 	free(j);
-}
-
-static int read_token(const char *path, struct token *ret, struct weir_err *err)
-{
-	char *text;
-	size_t n;
-	int rc = files_read(path, TOKEN_MAX, &text, &n, err);
-
-	if (rc < 0)
-		return -EINVAL;
-	rc = token_read(text, path, ret, err);
-	explicit_bzero(text, n);
-	free(text);
-	return rc;
 }
 
 static int set_name(struct serve_join *j, const char *name, struct weir_err *err)
@@ -120,7 +105,7 @@ int serve_join_read(const char *token, const char *local, const char *name, cons
 	struct serve_join *j = calloc(1, sizeof(*j));
 	struct member_options o = {.state = state};
 	char *keep = NULL;
-	int rc = j ? read_token(token, &j->token, err) : no_memory(err);
+	int rc = j ? files_read_token(token, &j->token, err) : no_memory(err);
 
 	if (rc == 0)
 		rc = set_name(j, name, err);

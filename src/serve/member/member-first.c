@@ -6,6 +6,7 @@
 #include "serve/member/member-impl.h"
 #include "serve/store/state-file.h"
 #include "serve/store/state.h"
+#include "serve/store/wait.h"
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -64,13 +65,10 @@ static int read_copy(json_t *root, void *arg)
 /* ---- the first version */
 
 struct first {
-	struct loop *loop;
-	struct store *store;
+	struct store_wait call;
 	const struct token *token;
 	struct loop_timer wait;
 	struct versions_text v;
-	struct weir_err err;
-	int rc;
 	bool done;
 };
 
@@ -81,12 +79,9 @@ static void first_came(void *arg, int rc, struct versions_text *v, const struct 
 	if (f->done)
 		return;
 	f->done = true;
-	f->rc = rc;
 	if (rc == 0)
 		f->v = *v;
-	else
-		f->err = *err;
-	loop_stop(f->loop);
+	store_wait_end(&f->call, rc, err);
 }
 
 static void first_late(struct loop_timer *t, weir_time now)
@@ -108,39 +103,31 @@ static void cluster_came(
 		return;
 	if (rc == 0 && a->n == 0)
 		rc = weir_err_set(&why, -EINVAL, "there is no cluster in %s; use weir cluster init",
-			store_name(f->store)),
+			store_name(f->call.store)),
 		err = &why;
 	else if (rc == 0)
 		rc = token_check(f->token, a->keys[0].value, &why), err = &why;
 	if (rc < 0)
 		first_came(f, rc, NULL, err);
 	else
-		versions_read(f->store, 0, NULL, false, first_came, f);
+		versions_read(f->call.store, 0, NULL, false, first_came, f);
 }
 
 static int ask_first(const struct member_options *o, weir_time wait, struct first *f)
 {
 	struct store_request q = {.kind = STORE_LIST, .prefix = TOKEN_KEY, .exact = true};
-	int rc = loop_new(&f->loop);
+	int rc = store_wait_open(&f->call, o->token->store, &f->call.err);
 
 	if (rc < 0)
-		return weir_err_set(&f->err, rc, "%s", strerror(-rc));
+		return rc;
 	f->token = o->token;
-	rc = store_open(f->loop, o->token->store, &f->store, &f->err);
-	if (rc == 0) {
-		f->wait.due = first_late;
-		loop_set(f->loop, &f->wait, loop_clock() + wait);
-		store_ask(f->store, &q, cluster_came, f);
-		while (!f->done && rc == 0)
-			rc = loop_run(f->loop);
-		f->done = true;
-		loop_set(f->loop, &f->wait, WEIR_NEVER);
-		store_close(f->store);
-		loop_stop(f->loop);
-		loop_run(f->loop);
-		rc = f->rc;
-	}
-	loop_free(f->loop);
+	f->wait.due = first_late;
+	loop_set(f->call.loop, &f->wait, loop_clock() + wait);
+	store_ask(f->call.store, &q, cluster_came, f);
+	rc = store_wait(&f->call);
+	f->done = true;
+	loop_set(f->call.loop, &f->wait, WEIR_NEVER);
+	store_wait_close(&f->call);
 	return rc;
 }
 
@@ -164,23 +151,23 @@ static int keep_sets(const char *state, const struct record *r, struct weir_err 
 int member_first(const struct member_options *o, weir_time wait, struct versions_text *ret,
 	struct weir_err *err)
 {
-	struct first f = {.rc = 0};
+	struct first f = {.done = false};
 	struct versions_text copy = {0};
 	int rc = ask_first(o, wait, &f);
 
 	if (rc < 0 && rc != -ENOENT && rc != -EINVAL && rc != -ENOMEM && o->state &&
 		state_file_load(o->state, COPY, "versions", read_copy, &copy, err) == 0 &&
 		copy.text) {
-		log_event(LOG_LEVEL_WARNING, "store-lost", "why", f.err.text, "now",
+		log_event(LOG_LEVEL_WARNING, "store-lost", "why", f.call.err.text, "now",
 			"starting with the copy of the last version", NULL);
 		f.v = copy;
 		rc = 0;
 	}
 	if (rc == 0 && o->state)
-		rc = keep_sets(o->state, &f.v.record, &f.err);
+		rc = keep_sets(o->state, &f.v.record, &f.call.err);
 	if (rc < 0) {
 		versions_text_free(&f.v);
-		*err = f.err;
+		*err = f.call.err;
 		return rc;
 	}
 	*ret = f.v;
