@@ -7,6 +7,8 @@ DESTDIR ?=
 # The reference is Debian 12. If a newer compiler has new warnings: make WERROR=false
 WERROR  ?= true
 FUZZ_SECONDS ?= 60
+# Meson uses ccache if it is there: so that another clone finds what this one has compiled, too.
+export CCACHE_NOHASHDIR = 1
 
 SETUP = meson setup --prefix=$(PREFIX) -Dwerror=$(WERROR)
 
