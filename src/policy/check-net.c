@@ -6,6 +6,7 @@
  */
 #include "policy/impl.h"
 #include "policy/pattern.h"
+#include "control/parley/broker.h"
 #include "control/parley/delay.h"
 #include "control/parley/machine.h"
 #include <math.h>
@@ -29,6 +30,19 @@ double policy_net_capacity(
 	for (size_t i = 0; i < n->n_devices; i++)
 		rate += n->devices[i].rate > 0 ? n->devices[i].rate : INFINITY;
 	return rate;
+}
+
+void policy_net_service(const struct weir_policy *p, size_t tenant, enum policy_net_level level,
+	enum policy_net_dir dir, struct parley_service *ret)
+{
+	static const struct policy_net_share none = {.max = INFINITY, .weight = 1};
+	const struct policy_net *net = p->tenants[tenant].net;
+	const struct policy_net_share *at = net ? &net->share[level][dir] : &none,
+				      *below = net && level > 0 ? &net->share[level - 1][dir]
+								: &none;
+
+	*ret = (struct parley_service){at->min, at->max, at->weight, below->min, below->max,
+		below->weight, p->tenants[tenant].parent};
 }
 
 double policy_net_bounded(const struct policy_net_share *s, double capacity)

@@ -75,5 +75,9 @@ int policy_net_device(const struct weir_policy *p, const char *name);
 /* Return the capacity of a level in a direction, bytes/s; INFINITY: it has none, or it is not known. */
 double policy_net_capacity(
 	const struct policy_network *n, enum policy_net_level level, enum policy_net_dir dir);
+/* Describe a tenant for a broker of a level (control/parley/broker.h), with its shares of the level below as those of a member. */
+struct parley_service;
+void policy_net_service(const struct weir_policy *p, size_t tenant, enum policy_net_level level,
+	enum policy_net_dir dir, struct parley_service *ret);
 /* Return what a share's bound leaves of a capacity, bytes/s; not above 0: no load is low enough. */
 double policy_net_bounded(const struct policy_net_share *s, double capacity);

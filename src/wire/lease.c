@@ -9,6 +9,7 @@
 #define AT_BODY   124
 #define SPAN_MAX  (INT64_C(1) << 62) /* ns, as in peer.c */
 #define FIELDS    (LEASE_BODY / 8)
+#define NAME_WORDS ((PEER_NAME_MAX + 1) / 8)
 #define ENTRY_MIN 11 /* bytes: the bucket, flags, two numbers */
 
 enum { FLAG_CLOSED = 1, FLAG_HOLDS = 2, FLAG_CAP = 4, FLAG_LIMIT = 8, FLAG_MOVED = 16 };
@@ -104,6 +105,12 @@ static void put_digest(const uint64_t *f, uint8_t to[LEASE_DIGEST])
 		bytes_put64(to + 8 * i, f[i]);
 }
 
+static void get_name(const char name[PEER_NAME_MAX + 1], uint64_t *f)
+{
+	for (int i = 0; i < NAME_WORDS; i++)
+		f[i] = bytes_get64((const uint8_t *)name + 8 * i);
+}
+
 /* Collect the fields of the body as numbers, in the order of the struct; unused ones are 0. */
 static void collect_fields(const struct lease_message *m, uint64_t f[FIELDS])
 {
@@ -134,6 +141,9 @@ static void collect_fields(const struct lease_message *m, uint64_t f[FIELDS])
 
 		memcpy(f, v, sizeof(v));
 		get_digest(m->has.digest, &f[4]);
+	} else if (m->kind == LEASE_USAGE || m->kind == LEASE_LIMITS) {
+		get_name(m->rack.name, f);
+		f[NAME_WORDS] = (uint64_t)m->rack.span;
 	}
 	f[FIELDS - 1] = m->n;
 }
@@ -154,9 +164,9 @@ size_t lease_write(uint8_t *out, const struct lease_message *m)
 	collect_fields(m, fields);
 	for (int i = 0; i < FIELDS; i++, p += 8)
 		bytes_put64(p, fields[i]);
-	if (lease_of_plan(m->kind) && m->n)
+	if (lease_has_bytes(m->kind) && m->n)
 		p = (uint8_t *)memcpy(p, m->bytes, m->n) + m->n;
-	for (size_t i = 0; !lease_of_plan(m->kind) && i < m->n; i++)
+	for (size_t i = 0; !lease_has_bytes(m->kind) && i < m->n; i++)
 		p = m->kind == LEASE_REPORT ? write_demand(p, &m->demands[i])
 					    : write_tokens(p, &m->tokens[i]);
 	bytes_put32(out + AT_BODY, (uint32_t)(p - out - PEER_HEAD));
@@ -310,6 +320,21 @@ static bool parse_has(const uint64_t f[FIELDS], struct lease_has *h)
 	return f[FIELDS - 1] <= LEASE_WHY_MAX && h->offset <= LEASE_PLAN_MAX;
 }
 
+static bool parse_rack(const uint64_t f[FIELDS], struct lease_rack *k)
+{
+	uint8_t name[PEER_NAME_MAX + 1];
+
+	for (int i = 0; i < NAME_WORDS; i++)
+		bytes_put64(name + 8 * i, f[i]);
+	memcpy(k->name, name, sizeof(name));
+	k->span = (weir_time)f[NAME_WORDS];
+	for (int i = NAME_WORDS + 1; i < FIELDS - 1; i++)
+		if (f[i])
+			return false;
+	return !name[PEER_NAME_MAX] && peer_name_check(k->name) == 0 && is_span(f[NAME_WORDS]) &&
+	       k->span && f[FIELDS - 1] % 8 == 0;
+}
+
 static bool parse_fields(const uint64_t f[FIELDS], struct lease_message *m)
 {
 	switch (m->kind) {
@@ -323,6 +348,9 @@ static bool parse_fields(const uint64_t f[FIELDS], struct lease_message *m)
 		return parse_plan(f, &m->plan);
 	case LEASE_HAS:
 		return parse_has(f, &m->has);
+	case LEASE_USAGE:
+	case LEASE_LIMITS:
+		return parse_rack(f, &m->rack);
 	default:
 		for (int i = 0; i < FIELDS; i++)
 			if (f[i])
@@ -379,7 +407,7 @@ enum peer_verdict lease_read(const uint8_t *in, size_t n, struct lease_message *
 	if (!parse_fields(fields, ret) ||
 		((ret->kind == LEASE_HELLO || ret->kind == LEASE_ASK) && fields[FIELDS - 1]))
 		return PEER_BROKEN;
-	if (lease_of_plan(ret->kind))
+	if (lease_has_bytes(ret->kind))
 		return read_bytes(&c, fields[FIELDS - 1], ret);
 	return read_entries(&c, fields[FIELDS - 1], ret);
 }

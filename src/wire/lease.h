@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * lease: the messages between the servers of a cluster and its controller, as bytes and structs:
- * pShift's tokens, and the cluster's plan.
+ * pShift's tokens, and the cluster's plan; and between a rack's leader and the fabric's broker.
  *
  * Messages follow each other on a stream, each in its frame. A frame begins with the 128 bytes that
  * start every Weir message (wire/peer.h: magic, version, cluster, instance, sequence, sent, nonce,
@@ -23,7 +23,9 @@
  * FRESH   `nonce` is the random number that the other side sent when the connection began, and
  *         `sequence` grows within a connection: so no message of an earlier connection can be
  *         replayed. Both sides begin with LEASE_HELLO, which carries the nonce that they expect.
- *         The two kinds of a plan have a sequence of their own.
+ *         The kinds that carry bytes have a sequence of their own.
+ * FABRIC  Its two kinds go over connections of their own, which have no other kind: USAGE from a
+ *         leader, LIMITS to it. Their bytes are words of usage.h, eight bytes each.
  * REVISION The sequence of a HELLO is the revision that its sender speaks, which every revision
  *         reads. 1: without plans; LEASE_REVISION: with them. No message of a later revision goes to
  *         a peer of an earlier one.
@@ -52,6 +54,8 @@ enum lease_kind {
 	LEASE_GRANT, /* controller → server */
 	LEASE_PLAN, /* controller → server: a part of a plan, or its announcement without bytes */
 	LEASE_HAS,  /* server → controller: the plan that it has, and the part that it wants */
+	LEASE_USAGE,  /* leader → broker: what services use in its rack */
+	LEASE_LIMITS, /* broker → leader: what they may use there */
 	LEASE_KINDS
 };
 
@@ -72,9 +76,9 @@ enum lease_state { /* state of a server; see control/pshift/pshift.h */
 };
 const char *lease_state_name(uint64_t state); /* as a word */
 
-static inline bool lease_of_plan(enum lease_kind kind)
+static inline bool lease_has_bytes(enum lease_kind kind)
 {
-	return kind == LEASE_PLAN || kind == LEASE_HAS;
+	return kind >= LEASE_PLAN;
 }
 
 struct lease_report {                    /* a server's report about itself */
@@ -145,6 +149,11 @@ struct lease_has {
 		refused; /* the number of the plan that it refused last; the bytes are the reason; 0: none */
 };
 
+struct lease_rack {                      /* USAGE, LIMITS */
+	char name[PEER_NAME_MAX + 1]; /* of the rack */
+	weir_time span; /* USAGE: of which it is the mean; LIMITS: for which they hold; ns */
+};
+
 struct lease_message {
 	enum lease_kind kind;
 	uint64_t cluster, instance, sequence;
@@ -156,12 +165,13 @@ struct lease_message {
 		struct lease_grant grant; /* ASK: only the generation */
 		struct lease_plan plan;
 		struct lease_has has;
+		struct lease_rack rack;
 	};
-	size_t n; /* entries; PLAN, HAS: bytes */
+	size_t n; /* entries; or bytes: lease_has_bytes */
 	union {
 		struct lease_demand *demands; /* REPORT */
 		struct lease_tokens *tokens;  /* GRANT */
-		uint8_t *bytes;               /* PLAN, HAS */
+		uint8_t *bytes;
 	};
 	size_t room; /* entries allocated by this message; 0: the caller owns the entries */
 };

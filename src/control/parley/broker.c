@@ -154,6 +154,17 @@ int parley_broker_new(const struct parley_service *services, size_t n_services, 
 	return 0;
 }
 
+void parley_broker_adopt(struct parley_broker *b, size_t service, const struct parley_broker *from,
+	size_t from_service)
+{
+	size_t n = from->members < b->members ? from->members : b->members;
+
+	memcpy(b->leaves + service * b->members, from->leaves + from_service * from->members,
+		n * sizeof(*b->leaves));
+	memcpy(b->heard, from->heard, n * sizeof(*b->heard));
+	b->engaged[service] = from->engaged[from_service];
+}
+
 void parley_broker_set(
 	struct parley_broker *b, size_t service, double min, double max, double weight)
 {

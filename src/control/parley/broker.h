@@ -35,6 +35,9 @@ struct parley_broker;
 int parley_broker_new(const struct parley_service *services, size_t n_services, size_t members,
 	weir_time silence, struct parley_broker **ret);
 void parley_broker_free(struct parley_broker *b);
+/* Take over what a service had in another broker whose members are the first of these, or all of them. */
+void parley_broker_adopt(struct parley_broker *b, size_t service, const struct parley_broker *from,
+	size_t from_service);
 
 /* Change a service's own bounds. */
 void parley_broker_set(

@@ -43,8 +43,8 @@ struct lease_conn {
 	bool ended;
 	enum peer_verdict verdict;
 	char why[96];
-	uint64_t sequence, plan_sequence; /* of the last message; of the last about a plan */
-	uint64_t plan_sent;               /* messages about a plan */
+	uint64_t sequence, told_sequence; /* of the last message; of the last that was told */
+	uint64_t told;                    /* messages by lease_conn_tell */
 	uint64_t revision;                /* of the other side, from its HELLO */
 	struct bytes in;
 	size_t whole; /* bytes of the frame in `in`, with its seal; 0: not yet known */
@@ -110,19 +110,19 @@ static const char *fault(enum peer_verdict v)
 /* Check that the other side may send this message now. */
 static enum peer_verdict judge(const struct lease_conn *c, const struct lease_message *m)
 {
-	bool from_server = m->kind == LEASE_REPORT || m->kind == LEASE_HAS;
-	bool of_plan = lease_of_plan(m->kind);
+	bool from_server = m->kind == LEASE_REPORT || m->kind == LEASE_HAS || m->kind == LEASE_USAGE;
+	bool told = lease_has_bytes(m->kind);
 
 	if (m->instance == c->config.instance)
 		return PEER_OWN;
 	if (!c->greeted)
 		return m->kind == LEASE_HELLO ? PEER_TAKEN : PEER_BROKEN;
-	if (m->kind == LEASE_HELLO || from_server != (c->config.side == LEASE_CONTROLLER) ||
-		(!of_plan && c->proven && m->instance != c->instance) ||
+	if (m->kind == LEASE_HELLO || c->config.fabric != (m->kind >= LEASE_USAGE) || from_server != (c->config.side == LEASE_CONTROLLER) ||
+		(!told && c->proven && m->instance != c->instance) ||
 		strcmp(m->name, c->name) != 0 || m->n > c->config.entries)
 		return PEER_BROKEN;
 	if (memcmp(m->nonce, c->wanted, PEER_NONCE) != 0 ||
-		m->sequence <= (of_plan ? c->plan_sequence : c->sequence))
+		m->sequence <= (told ? c->told_sequence : c->sequence))
 		return PEER_OLD;
 	return PEER_TAKEN;
 }
@@ -151,8 +151,8 @@ static enum peer_verdict take_frame(struct lease_conn *c)
 			c->config.greeted(c->config.arg, c);
 		return v;
 	}
-	if (lease_of_plan(m->kind)) {
-		c->plan_sequence = m->sequence;
+	if (lease_has_bytes(m->kind)) {
+		c->told_sequence = m->sequence;
 	} else {
 		c->proven = true;
 		c->instance = m->instance;
@@ -428,7 +428,7 @@ int lease_conn_tell(struct lease_conn *c, struct lease_message *m)
 		return -ENOMEM;
 	m->cluster = c->config.cluster;
 	m->instance = c->config.instance;
-	m->sequence = ++c->plan_sent;
+	m->sequence = ++c->told;
 	m->sent = loop_clock();
 	strncpy(m->name, c->config.name, PEER_NAME_MAX);
 	r = lease_conn_send(c, frame, lease_write(frame, m));

@@ -36,6 +36,7 @@ struct lease_conn_config {
 	struct loop *loop;
 	const struct peer_key *key; /* borrowed, as are all below */
 	enum lease_side side;       /* ours */
+	bool fabric;                /* of the fabric's broker: only LEASE_USAGE and LEASE_LIMITS */
 	uint64_t cluster, instance; /* ours, for the HELLO; later messages may have another */
 	const char *name;
 	size_t entries; /* most entries of a received message; larger ones end the connection */
@@ -65,7 +66,7 @@ bool lease_conn_proven(const struct lease_conn *c);
  * seal are written here. 0; -ENOTCONN before the other's HELLO; -ENOBUFS: dropped. An end is
  * reported by `over`, later. */
 int lease_conn_send(struct lease_conn *c, uint8_t *frame, size_t n);
-/* Send a message about a plan; everything before its union is filled in here. As lease_conn_send; -EPROTONOSUPPORT: the other
+/* Send a message that carries bytes (lease_has_bytes); everything before its union is filled in here. As lease_conn_send; -EPROTONOSUPPORT: the other
  * side's version knows no plans. */
 int lease_conn_tell(struct lease_conn *c, struct lease_message *m);
 bool lease_conn_plans(const struct lease_conn *c);       /* the other side knows plans */

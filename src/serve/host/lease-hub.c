@@ -140,6 +140,7 @@ static int admit(struct lease_hub *h, int fd)
 	struct lease_conn_config config = {.loop = h->config.loop,
 		.key = h->config.key,
 		.side = LEASE_CONTROLLER,
+		.fabric = h->config.fabric,
 		.cluster = h->config.cluster,
 		.instance = h->config.instance,
 		.name = h->config.name,

@@ -24,6 +24,7 @@ struct lease_hub_config {
 	const struct peer_key *key; /* borrowed */
 	uint64_t cluster, instance;
 	const char *name; /* borrowed */
+	bool fabric;      /* as lease_conn_config */
 	size_t entries;   /* of a report, at most; later: lease_hub_allow */
 	size_t most;      /* connections; 0: 16,384; the same */
 	/* From a server that has proven itself. May drop it. */

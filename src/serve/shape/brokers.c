@@ -35,13 +35,11 @@ double brokers_link(const struct brokers_config *c, int dir)
 
 static void fill_services(const struct brokers_config *c, int dir, struct parley_service *s)
 {
-	for (size_t i = 0; i < c->tree->n; i++) {
-		const struct policy_net_share *rack = brokers_share(c, i, POLICY_NET_RACK, dir),
-					      *own = brokers_share(c, i, POLICY_NET_MACHINE, dir);
-		int parent = c->tree->nodes[i].parent;
-
-		s[i] = (struct parley_service){rack->min, rack->max, rack->weight, own->min,
-			own->max, own->weight, parent ? parent : -1};
+	s[0] = (struct parley_service){0, INFINITY, 1, 0, INFINITY, 1, -1};
+	for (size_t i = 1; i < c->tree->n; i++) {
+		policy_net_service(c->policy, c->tree->nodes[i].tenant, POLICY_NET_RACK,
+			(enum policy_net_dir)dir, &s[i]);
+		s[i].parent = c->tree->nodes[i].parent ? c->tree->nodes[i].parent : -1;
 	}
 }
 

@@ -23,17 +23,11 @@ static int make_broker(struct sim_network *n, int level, int dir, size_t members
 	struct parley_broker **ret)
 {
 	struct parley_service *s = calloc(n->n_services + 1, sizeof(*s));
-	int below = level == POLICY_NET_FABRIC ? POLICY_NET_RACK : POLICY_NET_MACHINE, r;
+	int r;
 
-	for (uint32_t i = 0; s && i < n->n_services; i++) {
-		const struct policy_net_share *at = share(n, i, level, dir),
-					      *leaf = share(n, i, below, dir);
-
-		s[i] = (struct parley_service){at->min, at->max, at->weight, leaf->min, leaf->max,
-			leaf->weight, n->config->policy->tenants[i].parent};
-		if (level == POLICY_NET_MACHINE) /* one member: the leaf is the service */
-			s[i].leaf_min = 0, s[i].leaf_max = INFINITY;
-	}
+	for (uint32_t i = 0; s && i < n->n_services; i++)
+		policy_net_service(n->config->policy, i, (enum policy_net_level)level,
+			(enum policy_net_dir)dir, &s[i]);
 	r = s ? parley_broker_new(s, n->n_services, members, silence, ret) : -ENOMEM;
 	free(s);
 	return r;
