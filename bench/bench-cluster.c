@@ -5,7 +5,7 @@
  *
  * METHOD  The controller is `weir control`, a separate process, over TCP. The servers are eight
  *         control/pshift/server of this process, each with its own connection
- *         (serve/host/lease-link), without clients: a bucket's requests come at random (Poisson),
+ *         (serve/lease/lease-link), without clients: a bucket's requests come at random (Poisson),
  *         and a tenth of the buckets change their demand every period. The worst case is measured,
  *         too: the demand of all buckets changes at every report, so that every report contains all
  *         of them. "Communicating" is all the processor time of the controller in a period,
@@ -16,7 +16,7 @@
  */
 #include "base/container.h"
 #include "control/pshift/server.h"
-#include "serve/host/lease-link.h"
+#include "serve/lease/lease-link.h"
 #include "serve/loop/log.h"
 #include "serve/loop/stream.h"
 #include "bench/bench.h"

@@ -6,7 +6,7 @@
  * input, only frames that are sealed, fresh, newer than the last one and of a kind that the
  * other side sends are delivered, none is delivered after the end, and the end is reported once. */
 #include "fuzz.h"
-#include "serve/host/lease-conn.h"
+#include "serve/lease/lease-conn.h"
 #include "serve/loop/log.h"
 #include "wire/bytes.h"
 #include <string.h>

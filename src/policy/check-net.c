@@ -27,6 +27,8 @@ double policy_net_capacity(
 		return INFINITY;
 	if (level == POLICY_NET_RACK)
 		return n->capacity[dir];
+	if (!n->n_devices) /* it is for the fabric's broker */
+		return INFINITY;
 	for (size_t i = 0; i < n->n_devices; i++)
 		rate += n->devices[i].rate > 0 ? n->devices[i].rate : INFINITY;
 	return rate;

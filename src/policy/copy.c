@@ -131,7 +131,7 @@ static const struct policy_net *net(struct policy_reading *r, const struct polic
 static struct policy_network *network(struct policy_reading *r, const struct policy_network *from)
 {
 	struct policy_network *to = policy_alloc(r, sizeof(*to));
-	struct policy_device *d = policy_alloc(r, from->n_devices * sizeof(*d));
+	struct policy_device *d = policy_alloc(r, (from->n_devices + 1) * sizeof(*d));
 
 	if (!to || !d)
 		return NULL;
@@ -146,6 +146,7 @@ static struct policy_network *network(struct policy_reading *r, const struct pol
 	string(r, &to->rack);
 	string(r, &to->rack_key);
 	string(r, &to->fabric);
+	string(r, &to->fabric_key);
 	to->machines = strings(r, from->machines, from->n_machines);
 	place(r, &to->at);
 	place(r, &to->rack_at);

@@ -11,6 +11,7 @@
 static const char *const network_keys[] = {"devices", "machine", "rack", "fabric", "period", NULL};
 static const char *const device_keys[] = {"name", "rate", NULL};
 static const char *const rack_keys[] = {"name", "up", "down", "machines", "key", "nic", NULL};
+static const char *const fabric_keys[] = {"address", "key", "period", NULL};
 static const char *const net_keys[] = {SHARE_KEYS, "in", "out", "rack", "fabric", "burst", NULL};
 static const char *const level_keys[] = {SHARE_KEYS, "in", "out", NULL};
 static const char *const share_keys[] = {SHARE_KEYS, NULL};
@@ -130,6 +131,29 @@ static void read_rack(struct policy_reading *r, yamldoc_node n, struct policy_ne
 			policy_refuse(r, machines, "all machines must have one port");
 }
 
+/* Read an address, or a map with it. */
+static void read_fabric(struct policy_reading *r, yamldoc_node n, struct policy_network *to)
+{
+	bool map = yamldoc_kind(n) == YAMLDOC_MAP;
+	yamldoc_node address = map ? yamldoc_get(n, "address") : n;
+
+	if (!n.id || (map && !policy_keys(r, n, fabric_keys)))
+		return;
+	if (!address.id) {
+		policy_refuse(r, n, "needs 'address', as in tcp:broker.example:7101");
+		return;
+	}
+	to->fabric = read_address(r, address, "tcp:", "tcp:broker.example:7101");
+	if (map) {
+		to->fabric_key = policy_get_string(r, n, "key");
+		if (policy_took(r, yamldoc_time(n, "period", &to->fabric_period, &r->err)) == 0 &&
+			(to->fabric_period < WEIR_SEC / 2 || to->fabric_period > 600 * WEIR_SEC))
+			policy_refuse(r, yamldoc_get(n, "period"), "must be from 500ms to 10m");
+	}
+	if (to->fabric && !to->fabric_key && !to->rack_key)
+		policy_refuse(r, n, "needs 'key', a file, where there is no rack that has one");
+}
+
 void policy_net_read(struct policy_reading *r, yamldoc_node n)
 {
 	struct policy_network *to;
@@ -137,12 +161,11 @@ void policy_net_read(struct policy_reading *r, yamldoc_node n)
 	if (!n.id || !policy_keys(r, n, network_keys) || !(to = policy_alloc(r, sizeof(*to))))
 		return;
 	*to = (struct policy_network){.at = policy_place(r, n)};
-	read_devices(r, n, to);
+	if (yamldoc_has(n, "devices") || !yamldoc_get(n, "fabric").id) /* its broker has none */
+		read_devices(r, n, to);
 	to->machine = policy_get_string(r, n, "machine");
 	read_rack(r, yamldoc_get(n, "rack"), to);
-	if (yamldoc_get(n, "fabric").id)
-		to->fabric = read_address(
-			r, yamldoc_get(n, "fabric"), "tcp:", "tcp:broker.example:7101");
+	read_fabric(r, yamldoc_get(n, "fabric"), to);
 	if (policy_took(r, yamldoc_time(n, "period", &to->period, &r->err)) == 0 &&
 		(to->period < WEIR_MS / 5 || to->period > WEIR_SEC / 2))
 		policy_refuse(r, yamldoc_get(n, "period"), "must be from 200us to 500ms");

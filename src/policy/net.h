@@ -64,8 +64,10 @@ struct policy_network { /* of the top level */
 	double nic; /* bytes/s that a machine of the rack carries at most; 0: what this one does */
 	const char **machines; /* addresses of those of the rack */
 	size_t n_machines;
-	const char *fabric; /* the broker's address; NULL: none */
-	weir_time period;   /* of the meters of what arrives; 0: by the devices' rates */
+	const char *fabric;      /* the broker's address; NULL: none */
+	const char *fabric_key;  /* NULL: that of the rack */
+	weir_time fabric_period; /* between its divisions; 0: not stated */
+	weir_time period;        /* of the meters of what arrives; 0: by the devices' rates */
 	struct weir_place at, rack_at;
 };
 

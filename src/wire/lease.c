@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT_BODY   124
-#define SPAN_MAX  (INT64_C(1) << 62) /* ns, as in peer.c */
-#define FIELDS    (LEASE_BODY / 8)
+#define AT_BODY    124
+#define SPAN_MAX   (INT64_C(1) << 62) /* ns, as in peer.c */
+#define FIELDS     (LEASE_BODY / 8)
 #define NAME_WORDS ((PEER_NAME_MAX + 1) / 8)
-#define ENTRY_MIN 11 /* bytes: the bucket, flags, two numbers */
+#define ENTRY_MIN  11 /* bytes: the bucket, flags, two numbers */
 
 enum { FLAG_CLOSED = 1, FLAG_HOLDS = 2, FLAG_CAP = 4, FLAG_LIMIT = 8, FLAG_MOVED = 16 };
 

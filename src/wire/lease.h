@@ -149,7 +149,7 @@ struct lease_has {
 		refused; /* the number of the plan that it refused last; the bytes are the reason; 0: none */
 };
 
-struct lease_rack {                      /* USAGE, LIMITS */
+struct lease_rack {                   /* USAGE, LIMITS */
 	char name[PEER_NAME_MAX + 1]; /* of the rack */
 	weir_time span; /* USAGE: of which it is the mean; LIMITS: for which they hold; ns */
 };

@@ -62,12 +62,13 @@ enum peer_kind {
 	/* Between machines that shape links (serve/shape/talk.h); these have words. */
 	PEER_USAGE,    /* what services use (wire/usage.h) */
 	PEER_FEEDBACK, /* from a receiver: the rates at which a sender may send */
+	PEER_LIMITS,   /* from the leader of a rack: the fabric's limits */
 	PEER_KINDS
 };
 
 static inline bool peer_has_words(enum peer_kind kind)
 {
-	return kind == PEER_USAGE || kind == PEER_FEEDBACK;
+	return kind == PEER_USAGE || kind == PEER_FEEDBACK || kind == PEER_LIMITS;
 }
 
 /* Outcome of a message. Only a message that was TAKEN changes anything. */

@@ -29,6 +29,7 @@ SERVE = [
     {"loop"},
     {"back", "drive", "http", "show", "store"},
     {"front", "gateway/plan", "page", "peer", "versions"},
+    {"lease"},
     {"shape", "snapshot"},
     {"history", "resource"},
     {"gateway"},

@@ -93,6 +93,10 @@ static void refusals(void)
 		"machines: [\"udp:10.0.0.1:7100\"]}}\n",
 		"needs 'key'");
 	refused("network: {devices: [{name: a}], fabric: \"udp:x:1\"}\n", "tcp:broker");
+	refused("network: {devices: [{name: a}], fabric: \"tcp:x:1\"}\n", "needs 'key'");
+	refused("network: {fabric: {key: k}}\n", "needs 'address'");
+	refused("network: {fabric: {address: \"tcp:x:1\", key: k, period: 1ms}}\n", "from 500ms");
+	refused("network: {machine: m}\n", "needs 'devices'");
 	refused(NETWORK "links: [{name: l, rate: 1 Gbit/s, device: eth1, dir: out}]\n",
 		"no device 'eth1'");
 	refused(NETWORK "links: [{name: l, rate: 11 Gbit/s, device: eth0, dir: out}]\n",

@@ -44,6 +44,29 @@ static enum peer_verdict again(const struct lease_message *m, struct lease_messa
 	return lease_read(frame, n, back);
 }
 
+static void rack_goes_round(void)
+{
+	uint8_t words[16] = {1, 2, 3, [15] = 9};
+	struct lease_message m = head(LEASE_USAGE), back = {0};
+
+	m.rack = (struct lease_rack){"r4", 10 * WEIR_SEC};
+	m.bytes = words;
+	m.n = sizeof(words);
+	CHECK_INT(again(&m, &back), PEER_TAKEN);
+	CHECK_STR(back.rack.name, "r4");
+	CHECK(back.rack.span == m.rack.span && back.n == m.n && !memcmp(back.bytes, words, m.n));
+	m.kind = LEASE_LIMITS;
+	CHECK_INT(again(&m, &back), PEER_TAKEN);
+	m.n = 15; /* no whole word */
+	CHECK_INT(again(&m, &back), PEER_BROKEN);
+	m.n = 16;
+	m.rack.span = 0;
+	CHECK_INT(again(&m, &back), PEER_BROKEN);
+	m.rack = (struct lease_rack){"", WEIR_SEC};
+	CHECK_INT(again(&m, &back), PEER_BROKEN);
+	lease_message_free(&back);
+}
+
 static void report_goes_round(void)
 {
 	struct lease_demand d[] = {{.bucket = UINT64_MAX,
@@ -266,6 +289,7 @@ static void plan_goes_round(void)
 
 int main(void)
 {
+	RUN(rack_goes_round);
 	RUN(report_goes_round);
 	RUN(grant_goes_round);
 	RUN(others_go_round);

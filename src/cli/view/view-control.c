@@ -78,14 +78,74 @@ static void write_reservations(const json_t *r, FILE *to)
 	table_end(&t, to);
 }
 
+static void write_racks(const json_t *fabric, FILE *to)
+{
+	static const char *const heads[] = {"RACK", "LEADER", "HEARD", "REPORTS", NULL};
+	const json_t *racks = json_object_get(fabric, "racks");
+	struct table t;
+
+	fprintf(to, "Fabric's broker on %s, a round every %g s\n\n", view_text(fabric, "address"),
+		view_count(fabric, "period_s"));
+	table_begin(&t, heads, 2);
+	for (size_t i = 0; i < json_array_size(racks); i++) {
+		const json_t *k = json_array_get(racks, i);
+
+		table_cell(&t, "%s", view_text(k, "rack"));
+		table_cell(&t, "%s", view_text(k, "leader"));
+		table_cell(&t, "%.0f s ago%s", view_count(k, "heard_s"),
+			json_is_true(json_object_get(k, "silent")) ? ", silent" : "");
+		table_cell(&t, "%.0f", view_count(k, "reports"));
+	}
+	table_end(&t, to);
+}
+
+static void write_shared(const json_t *fabric, FILE *to)
+{
+	static const char *const heads[] = {"SERVICE", "DIR", "MIN", "MAX", "USED", "GIVEN", NULL};
+	const json_t *services = json_object_get(fabric, "services");
+	struct table t;
+
+	fputs("\nMbit/s in all racks\n", to);
+	table_begin(&t, heads, 2);
+	for (size_t i = 0; i < json_array_size(services); i++) {
+		const json_t *s = json_array_get(services, i);
+
+		table_cell(&t, "%s", view_text(s, "service"));
+		table_cell(&t, "%s", view_text(s, "dir"));
+		table_cell(&t, "%.1f", view_count(s, "min") * 8e-6);
+		if (json_is_null(json_object_get(s, "max")))
+			table_cell(&t, "-");
+		else
+			table_cell(&t, "%.1f", view_count(s, "max") * 8e-6);
+		table_cell(&t, "%.1f", view_count(s, "used") * 8e-6);
+		table_cell(&t, "%.1f", view_count(s, "given") * 8e-6);
+	}
+	table_end(&t, to);
+}
+
+static void write_fabric(const json_t *fabric, FILE *to)
+{
+	write_racks(fabric, to);
+	write_shared(fabric, to);
+}
+
 bool view_is_control(const json_t *now)
 {
 	return json_is_string(json_object_get(now, "controller")) &&
-	       json_is_array(json_object_get(now, "servers"));
+	       (json_is_array(json_object_get(now, "servers")) ||
+		       json_is_object(json_object_get(now, "fabric")));
 }
 
 void view_write_control(const json_t *now, FILE *to)
 {
+	const json_t *fabric = json_object_get(now, "fabric");
+
+	if (!json_is_array(json_object_get(now, "servers"))) {
+		fprintf(to, "weir %s, up %.0f s; controller %s\n\n", view_text(now, "weir"),
+			view_count(now, "uptime_s"), view_text(now, "controller"));
+		write_fabric(fabric, to);
+		return;
+	}
 	fprintf(to,
 		"weir %s, up %.0f s; controller %s: %s, generation %.0f; period %.0f of %g s, "
 		"a round every %g s\n\n",
@@ -101,4 +161,8 @@ void view_write_control(const json_t *now, FILE *to)
 		fputs("Servers have larger parts of some max than the controller's policy gives: "
 		      "policies differ\n",
 			to);
+	if (fabric) {
+		fputc('\n', to);
+		write_fabric(fabric, to);
+	}
 }

@@ -112,7 +112,8 @@ static int64_t add_rack(struct fabric *f, const char *name)
 	return (int64_t)f->n_racks++;
 }
 
-static bool is_led(const struct fabric *f, const struct member *m, const char *machine, weir_time now)
+static bool is_led(
+	const struct fabric *f, const struct member *m, const char *machine, weir_time now)
 {
 	return m->heard && strcmp(m->leader, machine) < 0 && now - m->heard <= LEADS * f->period;
 }

@@ -6,7 +6,7 @@
 #include "serve/host/cluster-plan.h"
 #include "control/controller.h"
 #include "serve/gateway/impl.h"
-#include "serve/host/lease-link.h"
+#include "serve/lease/lease-link.h"
 #include "serve/resource/control.h"
 #include "serve/host/control.h"
 #include "serve/loop/log.h"

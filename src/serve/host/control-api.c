@@ -90,9 +90,14 @@ static const char *role(const struct control *l, const struct cluster_status *st
 static json_t *status_json(struct control *l)
 {
 	struct cluster_status st;
-	json_t *servers = json_array(), *buckets = json_array();
+	json_t *servers, *buckets, *fabric = l->fabric ? fabric_host_json(l->fabric) : NULL;
 	weir_time now = loop_clock();
 
+	if (!l->machine)
+		return json_pack("{s:s, s:f, s:s, s:o}", "weir", WEIR_VERSION, "uptime_s",
+			(double)(now - l->started) / 1e9, "controller", l->name, "fabric", fabric);
+	servers = json_array();
+	buckets = json_array();
 	l->lead->status(l->machine, &st);
 	for (size_t i = 0; i < l->n_servers; i++)
 		json_array_append_new(servers, server_json(l, &l->servers[i], now));
@@ -101,7 +106,7 @@ static json_t *status_json(struct control *l)
 			json_array_append_new(buckets, bucket_json(&l->buckets[i]));
 	return json_pack(
 		"{s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, "
-		"s:o, s:o}",
+		"s:o, s:o, s:o*}",
 		"weir", WEIR_VERSION, "uptime_s", json_real((double)(now - l->started) / 1e9),
 		"controller", l->name, "cluster", l->policy->cluster.name, "state", role(l, &st),
 		"generation", count(st.generation), "period", count(st.period), "period_s",
@@ -109,7 +114,7 @@ static json_t *status_json(struct control *l)
 		json_real((double)st.interval / 1e9), "waiting", count(st.waiting), "overdrawn",
 		st.overdrawn, "rounds", count(st.rounds), "busy_s",
 		json_real((double)l->busy / 1e9), "reservations", short_json(l, &st), "messages",
-		messages_json(l), "servers", servers, "buckets", buckets);
+		messages_json(l), "servers", servers, "buckets", buckets, "fabric", fabric);
 }
 
 /* ---- metrics */
@@ -137,6 +142,10 @@ static void write_metrics(const struct control *l, FILE *to)
 	struct cluster_status st;
 	struct lease_hub_stats h;
 
+	if (l->fabric)
+		fabric_host_metrics(l->fabric, to);
+	if (!l->machine)
+		return;
 	l->lead->status(l->machine, &st);
 	lease_hub_stats(l->hub, &h);
 	metrics_single(to, "weir_control_granting", "gauge",
@@ -180,7 +189,8 @@ static void handle(void *arg, struct http_request *q, struct http_reply *ret)
 	     status = strcmp(q->path, "/v1/status") == 0;
 	FILE *f;
 
-	if (strcmp(q->path, "/v1/plan") == 0 || strcmp(q->path, "/v1/plan/admit") == 0) {
+	if (l->machine &&
+		(strcmp(q->path, "/v1/plan") == 0 || strcmp(q->path, "/v1/plan/admit") == 0)) {
 		control_plan_handle(l, q, ret);
 	} else if (!health && !metrics && !status) {
 		http_json_fail(ret, 404, "no such path");

@@ -7,7 +7,8 @@
 #include "policy/impl.h"
 #include "serve/loop/daemon.h"
 #include "serve/http/http.h"
-#include "serve/host/lease-hub.h"
+#include "serve/host/fabric-host.h"
+#include "serve/lease/lease-hub.h"
 #include "serve/host/control.h"
 
 struct control_server { /* by its index in the controller */
@@ -59,6 +60,8 @@ struct control {
 	const struct cluster_lead *lead; /* the machine of the controller, and its functions */
 	void *machine;
 	struct lease_hub *hub;
+	struct fabric_host *
+		fabric; /* NULL: the policy has no fabric; without a cluster it is all, and `machine` is NULL */
 	struct http *http; /* NULL: none */
 	struct control_plan plan;
 	struct plans *plans; /* serve/host/plans.h; NULL: none was asked for */

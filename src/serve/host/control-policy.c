@@ -8,6 +8,7 @@
  */
 #include "base/array.h"
 #include "base/container.h"
+#include "base/same.h"
 #include "serve/host/control-impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -219,10 +220,22 @@ static bool same_list(const char *const *a, size_t n_a, const char *const *b, si
 }
 
 /* NULL: it may follow the one in force; else what takes a restart. */
+static bool differs_fabric(const struct policy_network *a, const struct policy_network *b)
+{
+	const char *was = a ? a->fabric : NULL, *is = b ? b->fabric : NULL;
+
+	return !same_text(was, is) || (was && (!same_text(a->fabric_key, b->fabric_key) ||
+						      !same_text(a->rack_key, b->rack_key)));
+}
+
 static const char *differs(const struct control *l, const struct weir_policy *p)
 {
 	const struct weir_policy_cluster *is = &l->policy->cluster, *be = &p->cluster;
 
+	if (!is->n_servers != !be->n_servers || differs_fabric(l->policy->network, p->network))
+		return "a cluster that comes or goes, or another fabric, needs a restart";
+	if (!is->n_servers)
+		return NULL;
 	if (strcmp(is->name, be->name) != 0 || strcmp(is->key, be->key) != 0)
 		return "another cluster or key needs a restart";
 	if (is->period != be->period || is->interval != be->interval)
@@ -255,6 +268,8 @@ void control_policy_reload(struct control *l)
 
 	if (rc == 0) {
 		why = control_check(p, &err) < 0 ? err.text : differs(l, p);
+		if (!why && l->fabric && fabric_host_policy(l->fabric, p, &err) < 0)
+			why = err.text;
 		if (why) {
 			rc = -EINVAL;
 			weir_policy_free(p);
@@ -267,7 +282,7 @@ void control_policy_reload(struct control *l)
 		l->policy = p;
 		free(l->options.text);
 		l->options.text = text;
-		rc = control_policy_begin(l, NULL);
+		rc = l->machine ? control_policy_begin(l, NULL) : 0;
 		weir_policy_free((struct weir_policy *)old); /* which is its own */
 		why = rc < 0 ? strerror(-rc) : NULL;
 	}

@@ -150,8 +150,9 @@ static void due(struct loop_timer *t, weir_time now)
 
 int control_check(const struct weir_policy *p, struct weir_err *err)
 {
-	if (!p->cluster.n_servers)
-		return weir_err_set(err, -EINVAL, "no 'cluster': there is nothing to control");
+	if (!p->cluster.n_servers && !(p->network && p->network->fabric))
+		return weir_err_set(err, -EINVAL,
+			"no 'cluster' and no 'fabric' of a 'network': there is nothing to control");
 	if (!p->n_tenants)
 		return weir_err_set(err, -EINVAL, "no tenants: there is nothing to control");
 	return 0;
@@ -213,10 +214,8 @@ static int open_control(struct control *l, const struct weir_bounds *bounds)
 
 static int name_control(struct control *l, struct weir_err *err)
 {
-	const struct weir_policy_cluster *c = &l->policy->cluster;
 	char host[HOST_NAME_MAX + 1] = "";
 	const char *name = l->options.name;
-	int rc;
 
 	gethostname(host, HOST_NAME_MAX);
 	if (!name)
@@ -226,6 +225,14 @@ static int name_control(struct control *l, struct weir_err *err)
 			"controller '%s': a name has 1 to %d bytes and no spaces", name,
 			PEER_NAME_MAX);
 	memcpy(l->name, name, strlen(name)); /* its length was checked */
+	return 0;
+}
+
+static int read_key(struct control *l, struct weir_err *err)
+{
+	const struct weir_policy_cluster *c = &l->policy->cluster;
+	int rc;
+
 	l->cluster = peer_hash(c->name);
 	rc = peer_key_read(c->key, c->name, &l->key, err);
 	while (rc == 0 && !l->instance)
@@ -235,7 +242,7 @@ static int name_control(struct control *l, struct weir_err *err)
 
 static int begin(struct control *l, const struct weir_bounds *bounds, struct weir_err *err)
 {
-	int rc = name_control(l, err);
+	int rc = read_key(l, err);
 
 	if (rc < 0)
 		return rc;
@@ -247,6 +254,18 @@ static int begin(struct control *l, const struct weir_bounds *bounds, struct wei
 		return rc;
 	l->timer.due = due;
 	return loop_set(l->loop, &l->timer, loop_clock());
+}
+
+static int open_fabric(struct control *l, struct weir_err *err)
+{
+	const struct policy_network *n = l->policy->network;
+	bool alone = !l->policy->cluster.n_servers;
+	struct fabric_host_config c = {.loop = l->loop,
+		.name = l->name,
+		.policy = l->policy,
+		.listen = alone && l->options.n_listen ? l->options.listen[0] : NULL};
+
+	return n && n->fabric ? fabric_host_new(&c, &l->fabric, err) : 0;
 }
 
 static void stop(void *arg)
@@ -277,9 +296,13 @@ static int start(struct control *l, struct weir_err *err)
 	}
 	if (rc < 0)
 		return weir_err_set(err, rc, "cannot wait for events: %s", strerror(-rc));
-	rc = control_plan_start(l, err);
+	rc = name_control(l, err);
+	if (rc == 0 && l->policy->cluster.n_servers) {
+		rc = control_plan_start(l, err);
+		rc = rc ? rc : begin(l, NULL, err);
+	}
 	if (rc == 0)
-		rc = begin(l, NULL, err);
+		rc = open_fabric(l, err);
 	return rc < 0 ? rc : control_api_start(l, err);
 }
 
@@ -325,7 +348,8 @@ int control_stand_in(struct loop *loop, const struct weir_policy *p,
 	l->rank = rank;
 	l->options = (struct control_options){.name = server, .listen = &listen, .n_listen = 1};
 	l->daemon.signals.fd = -1;
-	rc = begin(l, bounds, err);
+	rc = name_control(l, err);
+	rc = rc ? rc : begin(l, bounds, err);
 	/* both are the caller's */
 	l->options = (struct control_options){0};
 	if (rc < 0)
@@ -346,7 +370,8 @@ int control_run(struct control *l)
 	char servers[24], buckets[24];
 	int rc;
 
-	log_event(LOG_LEVEL_INFO, "ready", "listen", lease_hub_address(l->hub, 0), "servers",
+	log_event(LOG_LEVEL_INFO, "ready", "listen",
+		l->hub ? lease_hub_address(l->hub, 0) : fabric_host_address(l->fabric), "servers",
 		log_number(servers, (double)l->n_servers), "buckets",
 		log_number(buckets, (double)l->n_buckets), "version", WEIR_VERSION, NULL);
 	daemon_ready(&l->daemon);
@@ -362,6 +387,7 @@ void control_free(struct control *l)
 		return;
 	control_plan_stop(l);
 	http_free(l->http);
+	fabric_host_free(l->fabric);
 	lease_hub_free(l->hub);
 	control_policy_stop(l);
 	if (l->timer.due)

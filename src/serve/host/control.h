@@ -6,6 +6,8 @@
  * carries its grants back. It keeps no tokens on disk: servers report what they hold to the next
  * controller. The plan is kept by the servers, and by the controller if the policy has a state folder.
  *
+ * Where the policy has `network.fabric`, it is the fabric's broker (fabric-host.h), too, or that alone if there is no cluster.
+ *
  *   control.c         servers, buckets, messages, rounds
  *   control-policy.c  what the policy says, at the start and on SIGHUP
  *   control-plan.c    the cluster's plan, to the servers

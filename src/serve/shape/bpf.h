@@ -60,7 +60,8 @@ struct shape_config {
 	uint32_t interfaces; /* … or an interface */
 	uint32_t header;     /* bytes before the network's header */
 	uint32_t nodes;
-	uint16_t tcp, udp; /* ports of either side that are not shaped; 0: none */
+	uint16_t tcp, udp,
+		fabric; /* ports of either side that are not shaped; 0: none; fabric: of TCP, too */
 };
 
 struct shape_count { /* of a node in a direction, at one processor; sums are modulo 2^64 */

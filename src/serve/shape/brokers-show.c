@@ -71,15 +71,32 @@ static json_t *messages_json(const struct brokers *b)
 	return o;
 }
 
+static json_t *fabric_json(const struct brokers *b)
+{
+	const struct leader *f = &b->fabric;
+	const struct policy_network *n = b->config.policy->network;
+	struct lease_link_status st = {.address = n->fabric};
+	weir_time left = f->until - loop_clock();
+
+	if (!n->fabric)
+		return NULL;
+	if (f->link)
+		lease_link_status(f->link, &st);
+	return json_pack("{s:s, s:s, s:b, s:b, s:b, s:f, s:I, s:I}", "broker", n->fabric, "leader",
+		leader_name(b), "leads", f->link != NULL, "connected", st.up, "stale", f->stale,
+		"left_s", left > 0 ? (double)left / 1e9 : 0.0, "reports", (json_int_t)f->reports,
+		"answers", (json_int_t)f->answers);
+}
+
 json_t *brokers_json(const struct brokers *b)
 {
 	const struct policy_network *n = b->config.policy->network;
 
-	return json_pack("{s:s, s:s, s:f, s:f, s:b, s:b, s:b, s:o, s:o}", "rack", n->rack,
+	return json_pack("{s:s, s:s, s:f, s:f, s:b, s:b, s:b, s:o, s:o, s:o*}", "rack", n->rack,
 		"machine", talk_name(b->config.talk), "down", n->capacity[SHAPE_IN], "up",
 		n->capacity[SHAPE_OUT], "stale", b->stale, "scaled_down", b->scaled[SHAPE_IN],
 		"scaled_up", b->scaled[SHAPE_OUT], "machines", machines_json(b), "messages",
-		messages_json(b));
+		messages_json(b), "fabric", fabric_json(b));
 }
 
 static void write_message(FILE *to, const char *verdict, uint64_t n)
@@ -101,6 +118,14 @@ void brokers_metrics(const struct brokers *b, FILE *to)
 		"Machines of the rack that were heard in the last 5 s.", (double)alive);
 	metrics_single(to, "weir_net_rack_sent_bytes_total", "counter",
 		"Bytes of messages to machines.", (double)s.peers.sent_bytes);
+	if (b->config.policy->network->fabric) {
+		metrics_single(to, "weir_net_fabric_leads", "gauge",
+			"1: this machine leads its rack at the fabric's broker.",
+			b->fabric.link != NULL);
+		metrics_single(to, "weir_net_fabric_stale", "gauge",
+			"1: limits of the fabric's broker came, and hold no longer.",
+			b->fabric.stale);
+	}
 	metrics_family(to, "weir_net_rack_messages_total", "counter",
 		"Messages from machines, by what became of them.");
 	for (int v = 0; v < PEER_VERDICTS; v++)

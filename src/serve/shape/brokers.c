@@ -2,12 +2,11 @@
 #include "serve/shape/brokers-impl.h"
 #include "base/container.h"
 #include "base/no-memory.h"
+#include "base/same.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define FIRST 3 /* rounds in which it is normal that others are not heard */
 
 const char *const brokers_links[SHAPE_DIRS] = {"down", "up"};
 
@@ -97,6 +96,24 @@ void brokers_usage(struct brokers *b, size_t machine, const char *name, const ui
 	b->claims += rack_hear(b->rack, machine, words, n, now) == RACK_CLAIMS;
 }
 
+void brokers_limits(struct brokers *b, const uint64_t *words, unsigned n, weir_time now)
+{
+	weir_time left = n ? (weir_time)words[0] : 0;
+
+	if (left <= 0 || left > FABRIC_LEFT)
+		return;
+	b->fabric.until = now + left;
+	for (unsigned i = 1; i < n; i++) {
+		struct usage u = usage_unpack(words[i]);
+		size_t at = rack_find(b->rack, u.service);
+
+		if (at == b->config.tree->n)
+			continue;
+		rack_fabric(b->rack, RACK_DOWN, at, u.in < USAGE_MAX ? u.in : INFINITY, now + left);
+		rack_fabric(b->rack, RACK_UP, at, u.out < USAGE_MAX ? u.out : INFINITY, now + left);
+	}
+}
+
 static void send_usage(struct brokers *b, size_t n)
 {
 	for (size_t at = 0; at == 0 || at < n; at += TALK_WORDS)
@@ -184,8 +201,9 @@ void brokers_step(struct brokers *b, const double *const usage[SHAPE_DIRS], weir
 	b->said = rack_report(b->rack, usage, now, b->words);
 	send_usage(b, b->said);
 	loop_set(b->config.loop, &b->beat, now + ROUND / 2);
-	if (++b->rounds > FIRST)
+	if (++b->rounds > BROKERS_FIRST)
 		look_at_machines(b, now);
+	leader_round(b, now);
 	divide(b, now);
 }
 
@@ -229,7 +247,8 @@ static int start(struct brokers *b, struct weir_err *err)
 		return no_memory(err);
 	memcpy(b->machines[b->own].name, talk_name(c->talk), strlen(talk_name(c->talk)) + 1);
 	r = make_rack(c, b->own, &b->rack, err);
-	return r ? r : make_arrays(c, &b->words, &b->caps, err);
+	r = r ? r : make_arrays(c, &b->words, &b->caps, err);
+	return r ? r : leader_open(b, err);
 }
 
 int brokers_new(const struct brokers_config *c, struct brokers **ret, struct weir_err *err)
@@ -254,6 +273,7 @@ void brokers_free(struct brokers *b)
 	if (!b)
 		return;
 	loop_set(b->config.loop, &b->beat, WEIR_NEVER);
+	leader_close(b);
 	rack_free(b->rack);
 	free(b->machines);
 	free(b->words);
@@ -261,15 +281,11 @@ void brokers_free(struct brokers *b)
 	free(b);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 static bool same_rack(const struct policy_network *a, const struct policy_network *b)
 {
 	if (!same_text(a->rack, b->rack) || !same_text(a->rack_key, b->rack_key) ||
-		!same_text(a->machine, b->machine) || a->n_machines != b->n_machines)
+		!same_text(a->machine, b->machine) || !same_text(a->fabric, b->fabric) ||
+		!same_text(a->fabric_key, b->fabric_key) || a->n_machines != b->n_machines)
 		return false;
 	for (size_t i = 0; i < a->n_machines; i++)
 		if (strcmp(a->machines[i], b->machines[i]) != 0)
@@ -286,8 +302,8 @@ int brokers_policy(struct brokers *b, const struct brokers_config *c, struct wei
 
 	if (!same_rack(b->config.policy->network, c->policy->network))
 		return weir_err_at(err, -EINVAL, c->policy->network->rack_at,
-			"the rack's name, machines or key differ, or this machine's name: this "
-			"takes a restart");
+			"the rack's name, machines or key differ, or this machine's name, or the "
+			"fabric's address or key: this takes a restart");
 	r = make_rack(c, b->own, &rack, err);
 	if (r)
 		return r;
@@ -305,5 +321,5 @@ int brokers_policy(struct brokers *b, const struct brokers_config *c, struct wei
 	b->caps = caps;
 	b->said = 0;
 	b->config = *c;
-	return 0;
+	return leader_policy(b, err);
 }

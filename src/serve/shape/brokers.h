@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * brokers: what limits services at this machine beyond its own policy: the rack's broker, which runs here.
+ * brokers: what limits services at this machine beyond its own policy: the rack's broker, which runs here, and the fabric's.
  *
  * Each second the usage of services goes to all machines of the rack (talk.h), and both links of the rack are divided by what
- * they said (control/parley/rack.h). A cap holds for PARLEY_RACK, then the service's static max does. The more constrained of
- * machine and rack holds.
+ * they said (control/parley/rack.h). A cap holds for PARLEY_RACK, then the service's static max does. The machine that has the
+ * lowest name of those alive leads: it connects to the fabric's broker (weir control), reports the usage of the rack each period,
+ * and tells the others the limits that come back, which count as maxes of services in the rack until their time is over. The most
+ * constrained of machine, rack and fabric holds.
  *
  *   brokers.c       rounds and caps
+ *   leader.c        the leader's connection, and the fabric's limits
  *   brokers-show.c  what is said about them
  *
  * Services are nodes of the tree (tree.h); packets of no service are one. One thread: the loop's.
@@ -22,7 +25,7 @@ struct brokers;
 struct talk;
 struct brokers_config {
 	struct loop *loop;
-	struct talk *talk; /* whose messages go to brokers_usage */
+	struct talk *talk; /* whose messages go to brokers_usage and brokers_limits */
 	const struct weir_policy
 		*policy;         /* with a rack; borrowed until brokers_policy gives another */
 	const struct tree *tree; /* of it; the same */
@@ -36,6 +39,7 @@ int brokers_policy(struct brokers *b, const struct brokers_config *c, struct wei
 
 void brokers_usage(struct brokers *b, size_t machine, const char *name, const uint64_t *words,
 	unsigned n, weir_time now);
+void brokers_limits(struct brokers *b, const uint64_t *words, unsigned n, weir_time now);
 /* Run a round with what services used since the last one, bytes/s by node. */
 void brokers_step(struct brokers *b, const double *const usage[SHAPE_DIRS], weir_time now);
 /* Get the cap of a service at this machine, bytes/s; INFINITY: none. */

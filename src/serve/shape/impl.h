@@ -130,6 +130,8 @@ int limits_change(
 /* For talk_config; arg: the shaper. */
 void limits_usage(void *arg, size_t machine, const char *name, const uint64_t *words, unsigned n,
 	weir_time now);
+void limits_fabric(void *arg, size_t machine, const char *name, const uint64_t *words, unsigned n,
+	weir_time now);
 /* Set the caps; with `round` tell the others what is used, and hear their part. */
 void limits_tick(struct shaper *s, weir_time now, bool round);
 /* api.c */

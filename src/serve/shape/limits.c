@@ -26,6 +26,15 @@ void limits_usage(void *arg, size_t machine, const char *name, const uint64_t *w
 		brokers_usage(b, machine, name, words, n, now);
 }
 
+void limits_fabric(void *arg, size_t machine, const char *name, const uint64_t *words, unsigned n,
+	weir_time now)
+{
+	struct brokers *b = ((struct shaper *)arg)->brokers;
+
+	if (b)
+		brokers_limits(b, words, n, now);
+}
+
 int limits_arrays(struct shaper_version *v)
 {
 	for (int d = 0; d < SHAPE_DIRS; d++) {

@@ -66,7 +66,8 @@ static void configure(struct program *p, const struct program_config *c)
 		.header = c->header,
 		.nodes = (uint32_t)c->nodes,
 		.tcp = c->tcp,
-		.udp = c->udp};
+		.udp = c->udp,
+		.fabric = c->fabric};
 	memcpy(to->any, r->any, sizeof(to->any));
 	p->bpf->bss->interface_sets[0] = (uint16_t)r->any[SHAPE_INTERFACE];
 	memcpy(p->bpf->bss->ports, r->port, sizeof(r->port));

@@ -13,10 +13,10 @@
 
 struct program_config {
 	const struct rules *rules;
-	size_t nodes;      /* of the tree */
-	unsigned tag;      /* 1 … 7, of marks */
-	unsigned header;   /* bytes before the network's header, of all devices */
-	uint16_t tcp, udp; /* ports that are not shaped; 0: none */
+	size_t nodes;              /* of the tree */
+	unsigned tag;              /* 1 … 7, of marks */
+	unsigned header;           /* bytes before the network's header, of all devices */
+	uint16_t tcp, udp, fabric; /* ports that are not shaped; 0: none; fabric: of TCP, too */
 };
 
 struct program;

@@ -183,16 +183,19 @@ static __always_inline int read_packet(struct __sk_buff *skb, struct packet *p, 
 	return -1;
 }
 
+static __always_inline int has_port(const struct packet *p, uint16_t port)
+{
+	return port && (p->mine == port || p->theirs == port);
+}
+
 /* Return true for traffic that must pass whatever the policy says. */
 static __always_inline int is_exempt(const struct packet *p)
 {
 	if (p->neighbour)
 		return 1;
-	if (p->protocol == 6 && config.tcp)
-		return p->mine == config.tcp || p->theirs == config.tcp;
-	if (p->protocol == 17 && config.udp)
-		return p->mine == config.udp || p->theirs == config.udp;
-	return 0;
+	if (p->protocol == 6)
+		return has_port(p, config.tcp) || has_port(p, config.fabric);
+	return p->protocol == 17 && has_port(p, config.udp);
 }
 
 /* ---- matching */

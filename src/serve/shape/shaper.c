@@ -67,18 +67,30 @@ static void warn_unseen(const struct rules *r)
 				"why", "there is none yet; it is matched when it appears", NULL);
 }
 
+/* Return the port of the fabric's broker, or 0. */
+static uint16_t port_of(const struct policy_network *n)
+{
+	const char *port = n && n->fabric ? strrchr(n->fabric, ':') : NULL;
+
+	return port ? (uint16_t)strtoul(port + 1, NULL, 10) : 0;
+}
+
 int shaper_version_new(
 	struct shaper *s, struct weir_policy *p, struct shaper_version *ret, struct weir_err *err)
 {
 	struct program_config c = {.tag = 1 + device_namespace() % 7,
 		.tcp = s->options.ssh,
-		.udp = s->talk ? talk_port(s->talk) : 0};
+		.udp = s->talk ? talk_port(s->talk) : 0,
+		.fabric = port_of(p->network)};
 	int r = 0;
 
 	*ret = (struct shaper_version){.policy = p};
 	if (!p->network)
 		r = weir_err_set(err, -EINVAL,
 			"the policy has no 'network', so that there is nothing to shape");
+	else if (!p->network->n_devices)
+		r = weir_err_at(err, -EINVAL, p->network->at,
+			"'network' has no devices, so that there is nothing to shape");
 	if (r == 0)
 		r = header_of(&s->tc, p->network, &c.header, err);
 	if (r == 0)
@@ -416,6 +428,7 @@ static int open_talk(struct shaper *s, const struct weir_policy *p, struct weir_
 		.network = p->network,
 		.feedback = shaper_feedback_hear,
 		.usage = limits_usage,
+		.limits = limits_fabric,
 		.arg = s};
 	char host[PEER_NAME_MAX + 1] = "";
 

@@ -98,6 +98,9 @@ static void on_words(
 	machine = machine_at(t, from);
 	if (machine < 0 || (size_t)machine == t->own)
 		t->outside++;
+	else if (m->kind == PEER_LIMITS)
+		t->config.limits(
+			t->config.arg, (size_t)machine, m->name, m->words, m->n_reports, now);
 	else
 		t->config.usage(
 			t->config.arg, (size_t)machine, m->name, m->words, m->n_reports, now);
@@ -106,6 +109,11 @@ static void on_words(
 void talk_usage(struct talk *t, const uint64_t *words, unsigned n)
 {
 	peer_tell(t->peers, NULL, PEER_USAGE, words, n);
+}
+
+void talk_limits(struct talk *t, const uint64_t *words, unsigned n)
+{
+	peer_tell(t->peers, NULL, PEER_LIMITS, words, n);
 }
 
 int talk_feedback(struct talk *t, const uint8_t address[16], const uint64_t *words, unsigned n)

@@ -6,6 +6,7 @@
  * address. The key of `network.rack.key` is the same for all machines that shape links, in whatever rack.
  *
  *   usage     to all other machines of the rack; taken from these only
+ *   limits    of the fabric's broker, from the rack's leader: as usage
  *   feedback  to the machine at any address, at the same port as ours; taken from every machine that has the key
  *
  * A message may be lost, and is not sent again. Those that reach `usage` and `feedback` are genuine, fresh, and delivered once;
@@ -28,6 +29,8 @@ struct talk_config {
 	/* From the machine of this index in network.machines. */
 	void (*usage)(void *arg, size_t machine, const char *name, const uint64_t *words,
 		unsigned n, weir_time now);
+	void (*limits)(void *arg, size_t machine, const char *name, const uint64_t *words,
+		unsigned n, weir_time now);
 	/* From a receiver at an address, IPv4 as ::ffff:a.b.c.d; NULL: feedback is not taken. */
 	void (*feedback)(void *arg, const uint8_t address[16], const uint64_t *words, unsigned n,
 		weir_time now);
@@ -46,11 +49,12 @@ uint16_t talk_port(
 
 /* Messages have n ≤ TALK_WORDS words. */
 void talk_usage(struct talk *t, const uint64_t *words, unsigned n);
+void talk_limits(struct talk *t, const uint64_t *words, unsigned n);
 /* -EAFNOSUPPORT: an address of another family than the rack's. */
 int talk_feedback(struct talk *t, const uint8_t address[16], const uint64_t *words, unsigned n);
 
 struct talk_stats {
 	struct peer_stats peers; /* received messages by verdict, and what was sent */
-	uint64_t outside;        /* usage from an address that is not in the rack */
+	uint64_t outside;        /* usage or limits from an address that is not in the rack */
 };
 void talk_stats(const struct talk *t, struct talk_stats *ret);

@@ -27,8 +27,7 @@ static struct fabric *open_fabric(double max)
 	s[1].max = 60 * MBIT;
 	s[CHILD].parent = 1;
 	now = WEIR_SEC;
-	CHECK_INT(fabric_new(
-			  &(struct fabric_config){ids, {s, s}, 3, FABRIC_PERIOD}, &f), 0);
+	CHECK_INT(fabric_new(&(struct fabric_config){ids, {s, s}, 3, FABRIC_PERIOD}, &f), 0);
 	return f;
 }
 

@@ -3,7 +3,7 @@
  * are bounded by the policy in force. */
 #include "policy-parse.h"
 #include "serve/host/control-impl.h"
-#include "serve/host/lease-link.h"
+#include "serve/lease/lease-link.h"
 #include "serve/loop/log.h"
 #include <stdio.h>
 #include <stdlib.h>

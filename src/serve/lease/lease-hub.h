@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "serve/host/lease-conn.h"
+#include "serve/lease/lease-conn.h"
 
 struct lease_hub;
 struct lease_hub_server; /* one connection, of a server */

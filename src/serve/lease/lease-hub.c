@@ -2,7 +2,7 @@
 #include "base/no-memory.h"
 #include "base/container.h"
 #include "base/list.h"
-#include "serve/host/lease-hub.h"
+#include "serve/lease/lease-hub.h"
 #include "serve/loop/log.h"
 #include "serve/loop/stream.h"
 #include <errno.h>

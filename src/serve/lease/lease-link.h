@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "serve/host/lease-conn.h"
+#include "serve/lease/lease-conn.h"
 
 struct lease_link;
 

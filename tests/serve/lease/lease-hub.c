@@ -5,8 +5,8 @@
  * messages. No test waits for time to pass: the loop runs until an event has happened.
  */
 #include "test.h"
-#include "serve/host/lease-hub.h"
-#include "serve/host/lease-link.h"
+#include "serve/lease/lease-hub.h"
+#include "serve/lease/lease-link.h"
 #include "serve/loop/log.h"
 #include "serve/loop/stream.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/container.h"
-#include "serve/host/lease-link.h"
+#include "serve/lease/lease-link.h"
 #include "serve/loop/dial.h"
 #include "serve/loop/log.h"
 #include <errno.h>

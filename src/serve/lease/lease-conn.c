@@ -9,7 +9,7 @@
  */
 #include "base/array.h"
 #include "base/container.h"
-#include "serve/host/lease-conn.h"
+#include "serve/lease/lease-conn.h"
 #include "serve/loop/stream.h"
 #include <errno.h>
 #include <sodium.h>
@@ -110,14 +110,16 @@ static const char *fault(enum peer_verdict v)
 /* Check that the other side may send this message now. */
 static enum peer_verdict judge(const struct lease_conn *c, const struct lease_message *m)
 {
-	bool from_server = m->kind == LEASE_REPORT || m->kind == LEASE_HAS || m->kind == LEASE_USAGE;
+	bool from_server =
+		m->kind == LEASE_REPORT || m->kind == LEASE_HAS || m->kind == LEASE_USAGE;
 	bool told = lease_has_bytes(m->kind);
 
 	if (m->instance == c->config.instance)
 		return PEER_OWN;
 	if (!c->greeted)
 		return m->kind == LEASE_HELLO ? PEER_TAKEN : PEER_BROKEN;
-	if (m->kind == LEASE_HELLO || c->config.fabric != (m->kind >= LEASE_USAGE) || from_server != (c->config.side == LEASE_CONTROLLER) ||
+	if (m->kind == LEASE_HELLO || c->config.fabric != (m->kind >= LEASE_USAGE) ||
+		from_server != (c->config.side == LEASE_CONTROLLER) ||
 		(!told && c->proven && m->instance != c->instance) ||
 		strcmp(m->name, c->name) != 0 || m->n > c->config.entries)
 		return PEER_BROKEN;
