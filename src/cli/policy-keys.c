@@ -21,6 +21,15 @@ static char *show_values(const struct key *k, char *buf, size_t len)
 	return buf;
 }
 
+static const char *help_of(const struct controller *c, const struct key *k)
+{
+	const struct key_help *h = c->help;
+
+	while (h->key && strcmp(h->key, k->name) != 0)
+		h++;
+	return h->key ? h->text : "";
+}
+
 /* ---- for a terminal */
 
 /* Copy POD text without its C<> and B<>. */
@@ -59,11 +68,11 @@ static void write_wrapped(const char *text)
 	putchar('\n');
 }
 
-static void write_key(const struct key *k)
+static void write_key(const struct controller *c, const struct key *k)
 {
 	char text[2048], values[256];
 
-	write_plain(k->help, text, sizeof(text));
+	write_plain(help_of(c, k), text, sizeof(text));
 	printf("  %s (%s)%s\n", k->name, show_values(k, values, sizeof(values)),
 		k->lab      ? " [lab]"
 		: k->beside ? " [beside controller]"
@@ -82,7 +91,7 @@ static void write_pod(const struct controller *c)
 		if (k->lab)
 			continue;
 		printf("=item B<%s>%s\n\n%s", k->name,
-			k->beside ? " (of the resource, beside C<controller>)" : "", k->help);
+			k->beside ? " (of the resource, beside C<controller>)" : "", help_of(c, k));
 		show_values(k, values, sizeof(values));
 		printf(" (%c%s)\n\n", toupper((unsigned char)values[0]), values + 1);
 	}
@@ -103,7 +112,7 @@ int policy_keys_show(const char *name, bool pod)
 		} else {
 			printf("%s%s: %s\n", shown ? "\n" : "", c->name, c->summary);
 			for (const struct key *k = c->keys; k->name; k++)
-				write_key(k);
+				write_key(c, k);
 		}
 		shown++;
 	}

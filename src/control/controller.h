@@ -240,9 +240,10 @@ struct controller_news {
 };
 
 struct controller {
-	const char *name;       /* as in `controller: NAME`, and of its map */
-	const char *summary;    /* a phrase for the manual */
-	const struct key *keys; /* ends with a key without a name */
+	const char *name;            /* as in `controller: NAME`, and of its map */
+	const char *summary;         /* a phrase for the manual */
+	const struct key *keys;      /* ends with a key without a name */
+	const struct key_help *help; /* of each key; ends as the keys do */
 	size_t settings_size;
 	bool sets_window; /* the policy's depth holds until its first step */
 	bool in_shadow;   /* runs also if the policy is not enforced; the site then sets no knobs */

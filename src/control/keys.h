@@ -54,7 +54,14 @@ struct key {
 	/* KEY_OWN: read a value that is present; 0, -EINVAL with a message, or -ENOMEM. */
 	int (*read)(yamldoc_node value, struct settings *s, struct weir_err *err);
 	const char *shown; /* the default in words, if its number is not meaningful */
-	const char *help;  /* sentences for the manual, in POD, without default and bounds */
+};
+
+/* The place of a value; as a designator, so that the fields behind it may be left out. */
+#define KEY_AT(type, member) .read = NULL, .offset = offsetof(type, member)
+
+/* Of a key, for the manual: sentences in POD, without default and bounds. A build makes them of <name>/keys.pod. */
+struct key_help {
+	const char *key, *text;
 };
 
 /* Set every key to its default. `data` has `size` bytes. */

@@ -2,6 +2,7 @@
 /* facts: every description keeps the rules that the views rely on; values of every type; rows that
  * a controller fills. */
 #include "control/adaptbf/facts.h"
+#include "control/controller.h"
 #include "control/facts.h"
 #include "control/parda/facts.h"
 #include "test.h"
@@ -90,6 +91,22 @@ static void descriptions(void)
 			check_table(&k->whole, false);
 	}
 	CHECK(facts_stateful() == &adaptbf_facts);
+}
+
+/* Every key of a controller has its sentences in the manual, and nothing else has. */
+static void helps(void)
+{
+	for (size_t i = 0; controllers[i]; i++) {
+		const struct controller *c = controllers[i];
+		size_t keys = 0, helped = 0;
+
+		for (const struct key *k = c->keys; k && k->name; k++, keys++)
+			for (const struct key_help *h = c->help; h && h->key; h++)
+				helped += strcmp(h->key, k->name) == 0 && ends_with(h->text, ".");
+		CHECK_INT(helped, keys);
+		for (const struct key_help *h = c->help; h && h->key; h++)
+			CHECK(keys-- > 0);
+	}
 }
 
 /* ---- values */
@@ -210,6 +227,7 @@ static void notes_of_parda(void)
 int main(void)
 {
 	RUN(descriptions);
+	RUN(helps);
 	RUN(values);
 	RUN(setting);
 	RUN(notes_of_parda);

@@ -372,11 +372,16 @@ static int restore(void *c, const struct facts *from, weir_time then)
 	return 0;
 }
 
+static const struct key_help help[] = {
+#include "control/adaptbf/keys.inc"
+	{0}};
+
 const struct controller adaptbf_controller = {
 	.name = "adaptbf",
 	.summary = "lends tokens that a job leaves unused to other jobs of a server, and has them "
 		   "repaid",
 	.keys = adaptbf_keys,
+	.help = help,
 	.settings_size = sizeof(struct adaptbf_settings),
 	.check = adaptbf_keys_check,
 	.counts_bytes = adaptbf_keys_count_bytes,

@@ -100,56 +100,17 @@ static int read_guess(yamldoc_node n, struct settings *s, struct weir_err *err)
 	return 0;
 }
 
-#define AT(field) offsetof(struct adaptbf_settings, field)
-const struct key adaptbf_keys[] = {
-	{"period", KEY_TIME, AT(period), 0.1, 0.01, 60, .help = "From 10 ms to 60 s."},
-	{"tokens", KEY_WORD, AT(tokens), .words = tokens_words,
-		.help = "C<first>: requests with a token go before requests without one, and idle "
-			"capacity goes "
-			"to any request that waits. C<hold>: requests without a token wait for "
-			"one, as in "
-			"Lustre, and unused tokens are lost. Default: C<first>. With C<hold> and a "
-			"stated "
-			"C<capacity>, tokens that a leaf does not use are lost. While leaves wait "
-			"and the "
-			"capacity is only guessed, a learned capacity grows by a tenth in 100 ms, "
-			"and then by "
-			"more and more, and tokens that a leaf does not use go to leaves that "
-			"wait, so that "
-			"within 5 s of the start of a load 95 % of the server are used."},
-	{"unit", KEY_WORD, AT(unit), .words = unit_words,
-		.help = "The unit of a token: C<requests> (as limits count them) or C<bytes> (4 "
-			"KiB). With "
-			"C<bytes>, C<guess> and the C<capacity> that counts are in bytes per "
-			"second, and "
-			"C<cost> is C<bytes> by default. If weights share another quantity, which "
-			"causes a "
-			"warning, a leaf with small requests does not get the full value of its "
-			"tokens beside "
-			"large requests. When the unit is changed while the gateway runs, records "
-			"stay as they "
-			"are."},
+#define AT(field) KEY_AT(struct adaptbf_settings, field)
+const struct key adaptbf_keys[] = {{"period", KEY_TIME, AT(period), 0.1, 0.01, 60},
+	{"tokens", KEY_WORD, AT(tokens), .words = tokens_words},
+	{"unit", KEY_WORD, AT(unit), .words = unit_words},
 	{"depth", KEY_NUMBER, AT(depth), 0, 1, 1e6, .zero = "auto",
-		.shown = "3, or the tokens of 20 ms if that is more",
-		.help = "With C<hold>: the number of requests for which a leaf may save tokens."},
-	{"guess", KEY_OWN, .read = read_guess, .shown = "1k iops, or 100 MiB/s with unit: bytes",
-		.help = "The rate with which learning begins."},
-	{"headroom", KEY_NUMBER, AT(headroom), 0.05, 0, 1, .above = true,
-		.help = "While the capacity is learned, how much more than the known capacity is "
-			"given out, so "
-			"that the estimate can grow."},
-	{"forget", KEY_TIME, AT(forget), 600, 1, INFINITY,
-		.help = "The time without a request after which a leaf's record is dropped, and "
-			"its debt "
-			"written off; at least 1s."},
-	{"debt", KEY_OWN, .read = read_debt, .shown = "{floor: 50%, half_life: 60s}",
-		.help = "How a debt ends: a map with B<floor> and B<half_life>, or C<paper>; see "
-			"below."},
-	{"without", KEY_WORD, AT(without), .lab = true, .words = without_words,
-		.help = "A part of the law that is switched off: C<lending>, C<repayment>, or the "
-			"C<bound> of "
-			"debts."},
-	{0}};
+		.shown = "3, or the tokens of 20 ms if that is more"},
+	{"guess", KEY_OWN, .read = read_guess, .shown = "1k iops, or 100 MiB/s with unit: bytes"},
+	{"headroom", KEY_NUMBER, AT(headroom), 0.05, 0, 1, .above = true},
+	{"forget", KEY_TIME, AT(forget), 600, 1, INFINITY},
+	{"debt", KEY_OWN, .read = read_debt, .shown = "{floor: 50%, half_life: 60s}"},
+	{"without", KEY_WORD, AT(without), .lab = true, .words = without_words}, {0}};
 
 void adaptbf_keys_check(struct settings *s, struct controller_check *c)
 {

@@ -36,12 +36,9 @@ struct cake {
 	size_t n;
 };
 
-#define AT(field) offsetof(struct cake_settings, field)
-static const struct key keys[] = {{"interval", KEY_TIME, AT(interval), 10, 0.1, 3600,
-					  .help = "The time between two changes of the weights."},
-	{"step", KEY_NUMBER, AT(step), 0.25, 0, 1, .above = true,
-		.help = "The part by which a weight grows or shrinks."},
-	{0}};
+#define AT(field) KEY_AT(struct cake_settings, field)
+static const struct key keys[] = {{"interval", KEY_TIME, AT(interval), 10, 0.1, 3600},
+	{"step", KEY_NUMBER, AT(step), 0.25, 0, 1, .above = true}, {0}};
 
 /* ---- a step */
 
@@ -158,10 +155,15 @@ static void rule(
 	*ret = (struct controller_rule){.scale = !v->next && i < c->n ? c->leaves[i].scale : 1};
 }
 
+static const struct key_help help[] = {
+#include "control/cake/keys.inc"
+	{0}};
+
 const struct controller cake_controller = {
 	.name = "cake",
 	.summary = "moves weights by measured latencies towards the tenants' slos, as Cake",
 	.keys = keys,
+	.help = help,
 	.settings_size = sizeof(struct cake_settings),
 	.new = make,
 	.free = destroy,

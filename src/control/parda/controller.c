@@ -308,11 +308,16 @@ static uint64_t steps(const void *of)
 	return ((const struct parda_control *)of)->steps;
 }
 
+static const struct key_help help[] = {
+#include "control/parda/keys.inc"
+	{0}};
+
 const struct controller parda_controller = {
 	.name = "parda",
 	.summary = "moves the window of a resource that hosts share, so that each has its shares "
 		   "of it",
 	.keys = parda_keys,
+	.help = help,
 	.settings_size = sizeof(struct parda_settings),
 	.sets_window = true,
 	.in_shadow = true,

@@ -66,19 +66,10 @@ static int read_rules(yamldoc_node n, struct settings *s, struct weir_err *err)
 	return r;
 }
 
-#define AT(field) offsetof(struct tbf_settings, field)
-static const struct key keys[] = {
-	{"depth", KEY_WHOLE, AT(depth), TBF_DEPTH, 1, DEPTH_MAX,
-		.help = "The number of requests for which a leaf may save tokens."},
-	{"default", KEY_IOPS, AT(other), INFINITY, RATE_MIN, RATE_MAX, .shown = "no limit",
-		.help = "The rate of leaves that match no rule."},
-	{"rules", KEY_OWN, .read = read_rules, .shown = "none",
-		.help = "A list of maps, each with B<match>, paths of tenants with C<*> for any "
-			"text, separated "
-			"by spaces, and B<rate>, in iops. The first rule that matches a leaf "
-			"applies to it; "
-			"each leaf gets the whole rate."},
-	{0}};
+#define AT(field) KEY_AT(struct tbf_settings, field)
+static const struct key keys[] = {{"depth", KEY_WHOLE, AT(depth), TBF_DEPTH, 1, DEPTH_MAX},
+	{"default", KEY_IOPS, AT(other), INFINITY, RATE_MIN, RATE_MAX, .shown = "no limit"},
+	{"rules", KEY_OWN, .read = read_rules, .shown = "none"}, {0}};
 
 static void check(struct settings *s, struct controller_check *c)
 {
@@ -152,11 +143,16 @@ static int prepare(void *c, const struct controller_version *v, size_t from, siz
 	return 0;
 }
 
+static const struct key_help help[] = {
+#include "control/tbf/keys.inc"
+	{0}};
+
 const struct controller tbf_controller = {
 	.name = "tbf",
 	.summary = "gives each tenant the rate of the first rule that matches, as Lustre's token "
 		   "bucket filter",
 	.keys = keys,
+	.help = help,
 	.settings_size = sizeof(struct tbf_settings),
 	.check = check,
 	.prepare = prepare,

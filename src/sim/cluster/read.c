@@ -69,7 +69,7 @@ static int read_cut(yamldoc_node n, struct settings *s, struct weir_err *err)
 static const char *const arrivals[] = {"even", "poisson", NULL};
 static const char *const switches[] = {"nothing", "shifting", "placement", "expiry", NULL};
 
-#define AT(member) .help = NULL, .offset = offsetof(struct sim_cluster_config, member)
+#define AT(member) KEY_AT(struct sim_cluster_config, member)
 static const struct key keys[] = {{"servers", KEY_WHOLE, AT(servers), 1, 1, MOST_SERVERS},
 	{"buckets", KEY_WHOLE, AT(buckets), 1, 1, MOST_BUCKETS},
 	{"capacity", KEY_IOPS, AT(capacity), 1000, 0, MOST_IOPS, .above = true},

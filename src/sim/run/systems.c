@@ -273,7 +273,7 @@ int sim_systems_run(const struct scenario *s, weir_time duration, uint64_t seed,
 	return r;
 }
 
-#define AT(member) .help = NULL, .offset = offsetof(struct sim_systems_config, member)
+#define AT(member) KEY_AT(struct sim_systems_config, member)
 static const struct key keys[] = {{"count", KEY_WHOLE, AT(count), 100, 1, 100000},
 	{"blocking", KEY_FLAG, AT(blocking), 1}, {"links", KEY_FLAG, AT(links), 1}, {0}};
 

@@ -13,7 +13,7 @@
 static const char *const arrival_words[] = {"closed", "poisson", "hyper", "uniform", "bursts",
 	"trace", NULL}; /* enum workload_arrivals */
 
-#define AT(member)  .help = NULL, .offset = offsetof(struct scenario_workload, member)
+#define AT(member)  KEY_AT(struct scenario_workload, member)
 #define ANY(member) AT(member), .otherwise = 0
 static const struct key workload_keys[] = {
 	{"arrivals", KEY_WORD, AT(config.arrivals), .words = arrival_words},

@@ -15,11 +15,12 @@ struct halve_settings {
 	uint32_t most; /* requests */
 };
 
-#define KEY(member) offsetof(struct halve_settings, member)
-static const struct key keys[] = {{"threshold", KEY_TIME, KEY(threshold), 0.01, 1e-4, 60,
-					  .help = "The latency above which the window is halved."},
-	{"period", KEY_TIME, KEY(period), 0.1, 0.01, 60, .help = "The time between two steps."},
-	{"most", KEY_WHOLE, KEY(most), 32, 1, 65536, .help = "The first and largest window."}, {0}};
+#define AT(member) KEY_AT(struct halve_settings, member)
+static const struct key keys[] = {{"threshold", KEY_TIME, AT(threshold), 0.01, 1e-4, 60},
+	{"period", KEY_TIME, AT(period), 0.1, 0.01, 60},
+	{"most", KEY_WHOLE, AT(most), 32, 1, 65536}, {0}};
+static const struct key_help help[] = {{"threshold", "The latency that halves the window."},
+	{"period", "The time between two steps."}, {"most", "The first and largest window."}, {0}};
 
 /* ---- life */
 
@@ -136,6 +137,7 @@ const struct controller halve_controller = {
 	.name = "halve",
 	.summary = "halves the window while latency is over a threshold",
 	.keys = keys,
+	.help = help,
 	.settings_size = sizeof(struct halve_settings),
 	.sets_window = true,
 	.new = make,
