@@ -27,7 +27,7 @@ ARROWS = {  # room: the rooms that it may need
 # Inside serve a folder may need the folders of the lines above its own.
 SERVE = [
     {"loop"},
-    {"back", "drive", "http", "show", "store"},
+    {"back", "drive", "handover", "http", "show", "store"},
     {"front", "gateway/plan", "page", "peer", "versions"},
     {"lease"},
     {"shape", "snapshot"},

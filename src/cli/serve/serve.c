@@ -3,6 +3,7 @@
 #include "cli/serve/serve.h"
 #include "serve/api/api.h"
 #include "serve/gateway/gateway.h"
+#include "serve/gateway/succeed.h"
 #include "serve/host/cluster.h"
 #include "serve/host/reports.h"
 #include "serve/member/member.h"
@@ -38,6 +39,7 @@ enum {
 	READ_ONLY,
 	BARE,
 	PIDFILE,
+	REPLACE,
 	LOG_LEVEL,
 	LOG_JSON,
 	CHECK,
@@ -66,6 +68,8 @@ static const struct opt options[] = {
 	[READ_ONLY] = {"read-only", 'r', NULL, "no client may write"},
 	[BARE] = {"bare", 0, NULL, "without gates: no policy is enforced; for benchmarks"},
 	[PIDFILE] = {"pidfile", 0, "FILE", "written when clients may connect, removed at the end"},
+	[REPLACE] = {"replace", 0, NULL,
+		"take over from the gateway that runs with this state folder, if one does"},
 	[LOG_LEVEL] = {"log-level", 0, "LEVEL", "error, warning, info or debug; else the policy's"},
 	[LOG_JSON] = {"log-json", 0, NULL, "log one JSON object per line"},
 	[CHECK] = {"check", 0, NULL, "only check whether FILE could be served; open nothing"},
@@ -259,6 +263,7 @@ static int start_gateway(struct setup *s, struct serve_policy *p, const char *co
 	struct gateway *g;
 	struct member *member = NULL;
 	struct api *api = NULL;
+	struct succession *succession = NULL;
 	struct weir_err err;
 	const char *bare;
 	int rc, status;
@@ -278,13 +283,26 @@ static int start_gateway(struct setup *s, struct serve_policy *p, const char *co
 		weir_policy_free(p->policy);
 		return serve_fail(rc, &err);
 	}
+	if (values[REPLACE] && !s->gateway.state && !p->policy->state) {
+		weir_policy_free(p->policy);
+		return opts_fail(&verb_serve, "--replace needs a state folder: both processes find each other there");
+	}
 	bare = serve_policy_bare_secret(p->policy, values[TOKEN_FILE]);
 	if (bare)
 		log_event(LOG_LEVEL_WARNING, "secret-readable", "file", bare, "why",
 			"readable or writable by all users", NULL);
-	rc = gateway_new(p->policy, p->text, p->name, &s->gateway, &g, &err);
-	if (rc < 0)
+	rc = values[REPLACE] ? succession_begin(s->gateway.state ? s->gateway.state : p->policy->state,
+				       &succession, &err)
+			     : 0;
+	if (rc < 0) {
+		weir_policy_free(p->policy);
 		return serve_fail(rc, &err);
+	}
+	rc = gateway_new(p->policy, p->text, p->name, &s->gateway, &g, &err);
+	if (rc < 0) {
+		succession_fail(succession, err.text);
+		return serve_fail(rc, &err);
+	}
 	gateway_reader(g, files_read_beside, NULL);
 	rc = s->join ? serve_join_start(s->join, g,
 			       s->gateway.state ? s->gateway.state : gateway_policy(g)->state,
@@ -292,6 +310,10 @@ static int start_gateway(struct setup *s, struct serve_policy *p, const char *co
 		     : 0;
 	if (rc == 0)
 		rc = start_api(s, g, values, member, &api, &err);
+	if (rc == 0 && succession)
+		rc = succession_end(succession, g, &err);
+	if (rc < 0)
+		succession_fail(succession, err.text);
 	status = rc < 0 ? serve_fail(rc, &err)
 			: run_gateway(g, values[PIDFILE], !values[NO_CONFINE]);
 	api_stop(api);

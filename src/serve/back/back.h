@@ -82,6 +82,7 @@ struct back_info {
 	bool read_only, rotational;
 	bool can_flush, can_fua, can_trim, can_zero, can_fast_zero, can_cache, can_status;
 	bool multi_conn;   /* a flush covers all acknowledged writes of all clients */
+	bool transient;    /* the data end with the process */
 	bool lends;        /* see back_io.data */
 	bool tells_device; /* see back_io.device */
 	uint32_t block_min, block_preferred; /* bytes */

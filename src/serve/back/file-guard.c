@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/container.h"
 #include "serve/back/file.h"
+#include "serve/loop/inherit.h"
 #include "serve/loop/log.h"
 #include <weir/units.h>
 #include <errno.h>
@@ -90,7 +91,7 @@ static int lock_once(const struct file *f)
 {
 	int r = take_locks(f);
 
-	if (r == 0 && !f->heir && in_conflict(f))
+	if (r == 0 && !f->heir && !inherit_has(f->fd) && in_conflict(f))
 		r = -EBUSY;
 	if (r)
 		release_locks(f);
@@ -108,6 +109,8 @@ int file_guard_lock(struct file *f, weir_time by, struct weir_err *err)
 		r = lock_once(f);
 	}
 	f->locked = r == 0;
+	if (f->locked)
+		inherit_note(NULL, f->fd);
 	if (r == -EBUSY)
 		return weir_err_set(err, r,
 			"%s: in use by another process, which holds a lock (lock: false shares "

@@ -417,6 +417,7 @@ static int memory_open(const char *rest, const struct back_config *config, struc
 		.can_status = true,
 		.multi_conn = true,
 		.lends = true,
+		.transient = true,
 		.block_min = 1,
 		.block_preferred = PAGE,
 		.depth = 128, /* no request waits inside: enough for a round's batch */

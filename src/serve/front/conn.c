@@ -49,7 +49,7 @@ void front_todo(struct front_conn *c)
 
 void front_events(struct front_conn *c)
 {
-	bool in = !c->stopping && !c->doomed && !c->paused && !c->rest;
+	bool in = !c->stopping && !c->doomed && !c->paused && !c->rest && !c->front->frozen;
 	uint32_t events = (in ? EPOLLIN : 0u) | (c->blocked ? EPOLLOUT : 0u);
 
 	if (c->closed || c->gone || events == c->events)
@@ -256,7 +256,7 @@ static void conn_free(struct front_conn *c)
 static void handle_todo(struct front_conn *c)
 {
 	for (unsigned i = 0; i < SENDS; i++) {
-		if (c->doomed || c->gone || c->blocked)
+		if (c->doomed || c->gone || c->blocked || c->front->kept)
 			break;
 		if (!c->out.first && !stream_pending(&c->stream))
 			break;
@@ -300,10 +300,10 @@ static bool front_turn(struct loop_turn *t, weir_time now)
 	f->n_submitted = 0;
 	if (f->todo)
 		handle_all_todo(f);
-	more = front_wake(f);
+	more = !f->frozen && front_wake(f);
 	/* The resources have had their turn: requests submitted since must not wait for an
 	 * event. */
-	return more || f->todo || f->submitted;
+	return more || f->todo || (f->submitted && !f->frozen);
 }
 
 /* ---- slow clients */
@@ -391,11 +391,31 @@ static void on_ready(struct loop_fd *fd, uint32_t events)
 		front_lost(c, -ECONNRESET);
 }
 
-static void free_unstarted(struct front_conn *c)
+void front_conn_unstarted(struct front_conn *c)
 {
 	stream_close(&c->stream);
 	free(c->rest);
 	free(c);
+}
+
+int front_conn_enter(struct front_conn *c)
+{
+	struct front *f = c->front;
+	int rc = c->gone ? 0 : loop_add(f->loop, &c->fd, EPOLLIN);
+
+	if (rc < 0)
+		return rc;
+	if (!f->turn.turn) { /* after the turns of the resources, which exist by now */
+		f->turn.turn = front_turn;
+		loop_turn_add(f->loop, &f->turn);
+	}
+	c->events = EPOLLIN;
+	list_push(f->conns, c);
+	f->rest_bytes += c->rest_n;
+	if (f->n_conns++ == 0)
+		set_tick(f, loop_now(f->loop) + TICK);
+	c->gate->join(c->client.resource, &c->client);
+	return 0;
 }
 
 static void start_conn(struct loop_task *t)
@@ -404,25 +424,13 @@ static void start_conn(struct loop_task *t)
 	struct front *f = c->front;
 	int rc = f->finishing ? -ESHUTDOWN : front_job_join(c);
 
-	if (rc == 0)
-		rc = loop_add(f->loop, &c->fd, EPOLLIN);
-	if (rc < 0) {
-		free_unstarted(c);
-		return;
-	}
-	if (!f->turn.turn) { /* after the turns of the resources, which exist by now */
-		f->turn.turn = front_turn;
-		loop_turn_add(f->loop, &f->turn);
-	}
-	c->events = EPOLLIN;
 	c->client.since = loop_now(f->loop);
 	c->received = c->client.since; /* of bytes that came with the handshake */
-	list_push(f->conns, c);
-	f->rest_bytes += c->rest_n;
-	if (f->n_conns++ == 0)
-		set_tick(f, loop_now(f->loop) + TICK);
-	c->gate->join(c->client.resource, &c->client);
-	if (c->rest || c->stream.tls)
+	if (rc == 0)
+		rc = front_conn_enter(c);
+	if (rc < 0)
+		front_conn_unstarted(c);
+	else if (c->rest || c->stream.tls)
 		front_resume(c);
 }
 
@@ -486,6 +494,36 @@ void front_finish(struct front *f, bool now)
 		drop_begun(c);
 		front_todo(c);
 	}
+}
+
+void front_freeze(struct front *f, bool on)
+{
+	f->frozen = on;
+	f->kept = false;
+	for (struct front_conn *c = f->conns; c; c = c->next) {
+		front_events(c);
+		if (!on && !c->closed)
+			front_todo(c);
+	}
+	f->given_back++; /* those that waited for memory may go on */
+}
+
+size_t front_drain(struct front *f)
+{
+	size_t n = 0;
+
+	for (struct front_conn *c = f->conns; c; c = c->next) {
+		if (c->closed || front_kept(c))
+			continue;
+		n++;
+		if (c->stopping)
+			continue;
+		c->stopping = true;
+		front_unpause(c);
+		drop_begun(c);
+		front_todo(c);
+	}
+	return n;
 }
 
 void front_turn_last(struct front *f)

@@ -535,6 +535,11 @@ void front_accept(struct front_door *d, const struct front_ops *ops, int fd)
 	on_ready(&v->fd, EPOLLIN);
 }
 
+size_t front_door_talking(const struct front_door *d)
+{
+	return d->talking.n;
+}
+
 bool front_door_evict(struct front_door *d)
 {
 	if (!d->talking.oldest)

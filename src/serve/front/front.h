@@ -13,6 +13,7 @@
  *   serve/front/job.c      memory for requests, and the limits of connections and tenants
  *   serve/front/wait.c     connections that wait for memory, and their order
  *   serve/front/send.c     replies out
+ *   serve/front/keep.c     connections for the process that replaces this one; take.c: from the one before
  *   serve/front/request.h  a request, and the functions of the gate that takes it
  *
  * The arrows: serve/loop and serve/back/back.h (operations on storage) are below; serve/resource
@@ -41,6 +42,8 @@ struct front_total;
 struct front_usage;
 struct front_visit;
 struct gateway; /* opaque here */
+struct record_in;
+struct record_out;
 struct tls;
 
 /* ---- a front end */
@@ -95,6 +98,12 @@ struct front_ops {
 	/* Write the reply of a finished job; io.error is its result. The same every time: a reply
 	 * that was sent in part is written again. */
 	void (*reply)(struct gather *g, struct front_job *j);
+
+	/* For a process that replaces another one (serve/handover): write the protocol's own part of a
+	 * connection, between two requests or in one; and read it again: 0; -ESTALE: the export is
+	 * another one by now; or -EBADMSG. NULL: its connections are drained and closed. */
+	void (*keep)(const struct front_conn *c, struct record_out *o);
+	int (*take)(struct front_conn *c, struct record_in *in);
 };
 
 /* ---- the handshake */
@@ -179,6 +188,7 @@ struct front_job {
 	bool is_head;
 	bool parts, whole; /* head of a read answered piece by piece, or as one */
 	bool last;         /* ends the reply to its request */
+	bool raw;          /* bytes of replies that the process before had not sent */
 };
 
 struct front_request {   /* request of a client */
@@ -198,6 +208,7 @@ struct front_conn {        /* the first member of the protocol's own */
 	struct client client;
 	struct front_conn *next, **link;               /* all connections */
 	struct front_conn *next_todo;                  /* connections with something to do */
+	uint32_t number; /* among those that are kept, from 1 on; 0: it is not */
 	struct front_conn *next_queued, **link_queued; /* connections waiting in its usage */
 
 	/* the export, as described to the client */
@@ -295,6 +306,7 @@ struct front_site { /* functions of the gateway for its front ends */
 	int (*admit)(struct gateway *g, const struct weir_who *who);
 	struct tls *(*tls)(const struct gateway *g, bool *ret_required);            /* NULL: none */
 	void (*count)(struct gateway *g, int connections, int refused, int broken); /* any thread */
+	const struct front_ops *const *fronts; /* all protocols; ends with NULL */
 };
 
 /* The main thread. */
@@ -303,6 +315,7 @@ int front_door_new(const struct front_site *site, struct gateway *g, struct loop
 void front_door_free(struct front_door *d); /* ends the handshakes; NULL is fine */
 void front_accept(struct front_door *d, const struct front_ops *ops, int fd); /* owns the socket */
 bool front_door_evict(struct front_door *d); /* end the oldest handshake; false: there is none */
+size_t front_door_talking(const struct front_door *d); /* handshakes under way */
 void front_known(struct front_door *d);      /* a resource became known: continue; NULL is fine */
 
 /* The connections on a worker's thread. Return 0 or -ENOMEM. free: when none is left; NULL is
@@ -328,6 +341,20 @@ void front_conn_start(struct front_conn *c);
  * are answered. now: close them at once, and discard what is queued. count: connections that are
  * left. */
 void front_finish(struct front *f, bool now);
+/* Stop reading from all connections, and go on: requests inside are still answered. */
+void front_freeze(struct front *f, bool on);
+/* Read no more from the connections that no other process can take over (TLS); each closes when its requests are answered. Return
+ * how many are left. */
+size_t front_drain(struct front *f);
+/* Write the frozen connections of a resource that has nothing inside. From then on nothing is sent either, until front_freeze
+ * ends that. */
+void front_keep(struct front *f, struct resource *r, struct record_out *o);
+/* Read them, and make connections that do nothing yet, while the main thread waits. Return 0, -ENOMEM, or -EBADMSG; connections whose export is gone, or is another one, are closed. */
+struct front_taken;
+int front_take(struct front *f, struct resource *r, struct record_in *in, struct front_taken **ret);
+/* Start them, and submit their requests in their order. Frees t. */
+void front_taken_start(struct front_taken *t);
+void front_taken_free(struct front_taken *t); /* they were not started; NULL is fine */
 /* A turn was added to the loop whose requests the front end answers: its own turn goes behind that. On the thread. */
 void front_turn_last(struct front *f);
 size_t front_count(const struct front *f);

@@ -53,6 +53,8 @@ struct front { /* of one worker */
 	struct loop_turn turn;
 	struct loop_timer tick;
 	bool finishing;       /* no new connections */
+	bool frozen;          /* reads from none: front_freeze */
+	bool kept;            /* and sends to none: front_keep has written what is not sent */
 	bool submitted;       /* requests were submitted since the turn began */
 	uint32_t n_submitted; /* in this round */
 
@@ -145,11 +147,23 @@ static inline bool front_borrowed(const struct front_job *j)
 void front_own(struct front_job *j);      /* copy borrowed data to its own chunk */
 void front_own_all(struct front_conn *c); /* the same for all unsent replies */
 
+/* Give the bytes of each reply that are not sent yet, one after the other. */
+void front_unsent(
+	struct front_conn *c, void (*put)(void *arg, const struct iovec *iov, int n), void *arg);
 /* Do one send. Return true if there is more, and the socket has room. */
 bool front_send(struct front_conn *c);
 void front_drop(struct front_conn *c); /* discard the queued replies */
 
+/* ---- serve/front/keep.c, serve/front/take.c */
+
+/* Return true if another process can take the connection over. */
+bool front_kept(const struct front_conn *c);
+
 /* ---- serve/front/conn.c */
+
+/* Begin to watch the connection's socket, and join its resource. Return 0 or a negative errno. */
+int front_conn_enter(struct front_conn *c);
+void front_conn_unstarted(struct front_conn *c); /* close and free one that did not enter */
 
 void front_todo(struct front_conn *c); /* handle it in this round's turn */
 /* Its socket is full: its time starts. */

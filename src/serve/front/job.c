@@ -270,7 +270,7 @@ struct front_job *front_job_get(struct front_conn *c, size_t bytes, bool anyway)
 	list_push(c->first_job, j);
 	j->head = NULL;
 	j->received = 0;
-	j->is_head = j->parts = j->whole = false;
+	j->is_head = j->parts = j->whole = j->raw = false;
 	j->last = true;
 	j->req.client = &c->client;
 	j->req.done = front_done;

@@ -24,7 +24,8 @@
 
 static bool can_read(const struct front_conn *c)
 {
-	return !c->stopping && !c->closed && !c->gone && !c->doomed && !c->paused;
+	return !c->stopping && !c->closed && !c->gone && !c->doomed && !c->paused &&
+	       !c->front->frozen;
 }
 
 /* ---- requests */

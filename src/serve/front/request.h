@@ -108,4 +108,7 @@ struct front_gate {
 	 * of its reply. Once per request of the client, however many pieces it had. */
 	void (*answered)(const struct client *c, weir_time received, weir_time finished);
 	void (*held)(struct resource *r, const struct client *c, struct front_held *ret_held);
+	/* Call fn for each request that waits while the resource is frozen, in the order in which they are to be submitted again. */
+	void (*each_waiting)(
+		struct resource *r, void (*fn)(void *arg, struct request *q), void *arg);
 };

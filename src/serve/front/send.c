@@ -157,6 +157,14 @@ void front_drop(struct front_conn *c)
 
 /* ---- sending */
 
+static void gather_one(struct gather *g, struct front_job *j)
+{
+	if (j->raw)
+		gather_vector(g, j->req.io.data, j->length);
+	else
+		j->conn->ops->reply(g, j);
+}
+
 static void gather_replies(struct front_conn *c, struct gather *g)
 {
 	size_t most = c->takes ? c->takes + LITTLE : ENOUGH;
@@ -169,8 +177,26 @@ static void gather_replies(struct front_conn *c, struct gather *g)
 			break;
 		if (q->next)
 			__builtin_prefetch(front_job_of(q->next)->req.io.data);
-		c->ops->reply(g, j);
+		gather_one(g, j);
 		j->size = (uint32_t)(g->bytes - g->begun);
+	}
+}
+
+void front_unsent(struct front_conn *c, void (*put)(void *arg, const struct iovec *iov, int n), void *arg)
+{
+	struct iovec iov[VECTORS];
+	uint64_t sent = c->sent;
+
+	for (struct request *q = c->out.first; q; q = q->next) {
+		struct gather g = {.iov = iov, .scratch = c->front->scratch};
+		uint64_t skip;
+		int from;
+
+		gather_one(&g, front_job_of(q));
+		skip = sent < g.bytes ? sent : g.bytes;
+		sent -= skip;
+		from = gather_skip(&g, 0, skip);
+		put(arg, g.iov + from, g.n - from);
 	}
 }
 

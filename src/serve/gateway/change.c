@@ -23,6 +23,7 @@
 #include "base/container.h"
 #include "base/list.h"
 #include "serve/gateway/change.h"
+#include "serve/gateway/handover.h"
 #include "serve/store/folder.h"
 #include "serve/snapshot/note.h"
 #include "serve/gateway/volume-edit.h"
@@ -423,12 +424,25 @@ static void start_first(struct gateway *g)
 	aside_post(g->aside, &c->job);
 }
 
+/* The process that replaces this one has read already what is in force. */
+static void refuse(struct gateway *g, struct gateway_change *c)
+{
+	c->rc = weir_err_set(
+		&c->err, -EBUSY, "another process is taking over; try again in a moment");
+	c->done(c->arg, c->rc, &c->note, &c->err);
+	gateway_change_free(c);
+}
+
 void gateway_change_start(
 	struct gateway *g, struct gateway_change *c, gateway_changed_fn *done, void *arg)
 {
 	c->gateway = g;
 	c->done = done;
 	c->arg = arg;
+	if (gateway_is_replaced(g) && c->kind != CHANGE_REFRESH) {
+		refuse(g, c);
+		return;
+	}
 	*g->changes_last = c;
 	g->changes_last = &c->next;
 	if (g->changes == c)

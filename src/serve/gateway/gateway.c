@@ -9,6 +9,7 @@
  */
 #include "base/container.h"
 #include "serve/gateway/each.h"
+#include "serve/gateway/handover.h"
 #include "serve/gateway/impl.h"
 #include "serve/gateway/links.h"
 #include "serve/gateway/change.h"
@@ -16,6 +17,7 @@
 #include "serve/gateway/ledger.h"
 #include "serve/snapshot/note.h"
 #include "serve/gateway/slo.h"
+#include "serve/loop/inherit.h"
 #include "serve/loop/tls.h"
 #include "base/no-memory.h"
 #include <errno.h>
@@ -84,6 +86,7 @@ const struct front_site gateway_site = {
 	.admit = gateway_admit,
 	.tls = gateway_tls,
 	.count = gateway_count,
+	.fronts = gateway_fronts,
 };
 
 struct each {
@@ -266,6 +269,8 @@ static int start_gateway(struct gateway *g, struct weir_err *err)
 	rc = gateway_folders_start(g);
 	if (rc < 0)
 		return weir_err_set(err, rc, "cannot watch folders: %s", strerror(-rc));
+	if (!inherit_keeps_names()) /* else when the process before has ended: succeed.c */
+		gateway_replace_start(g);
 	gateway_note_news(&(struct gateway_note){0}, &g->unserved, "volume-refused");
 	gateway_note_news(&(struct gateway_note){0}, &g->in_force->remarks, "remark");
 	rc = gateway_ledger_run(g);
@@ -316,6 +321,7 @@ void gateway_free(struct gateway *g)
 	if (!g)
 		return;
 	if (g->loop) {
+		gateway_replace_stop(g);
 		gateway_looks_stop(g);
 		gateway_folders_stop(g);
 		g->abandoned = g->aside && !gateway_changes_stop(g);

@@ -33,6 +33,7 @@ struct gateway_divide;     /* serve/gateway/divide.c */
 struct gateway_each_table; /* serve/gateway/each.c */
 struct folders;            /* serve/store/folder.c */
 struct gateway_ledger;     /* serve/gateway/ledger.c */
+struct gateway_replace;    /* serve/gateway/replace.c */
 struct gateway_slo;        /* serve/gateway/slo.c */
 struct record;             /* record.c */
 struct reports;            /* serve/host/reports.c */
@@ -177,6 +178,7 @@ struct gateway {
 
 	struct daemon daemon;
 	struct loop_timer stop_timer;
+	struct gateway_replace *replace; /* NULL: no process can take over */
 	bool stopping;
 	bool given_up; /* requests inside at stop_by were dropped */
 	bool flushing; /* all clients are gone; back ends are being flushed */
@@ -223,6 +225,14 @@ void gateway_signals_end(struct gateway *g);
 bool gateway_busy(struct gateway *g);
 /* Flush its back end, on its thread: `flushing` until that is done. */
 void gateway_resource_flush(struct gateway_resource *r);
+
+/* Return true while a back end is being flushed by that. */
+bool gateway_flushing(const struct gateway *g);
+
+/* ---- serve/gateway/listen.c */
+
+/* Accept clients, or let them wait. */
+void gateway_accept(struct gateway *g, bool yes);
 
 /* ---- gateway.c */
 

@@ -64,6 +64,13 @@ static void polled(struct gateway *g, bool yes)
 		loop_change(g->loop, &g->listeners[i]->fd, yes ? EPOLLIN : 0);
 }
 
+void gateway_accept(struct gateway *g, bool yes)
+{
+	polled(g, yes);
+	if (!yes && g->accept_again.due)
+		loop_set(g->loop, &g->accept_again, WEIR_NEVER);
+}
+
 static void again(struct loop_timer *t, weir_time now)
 {
 	struct gateway *g = container_of(t, struct gateway, accept_again);
@@ -147,11 +154,10 @@ static void ready(struct loop_fd *f, uint32_t events)
 static void listener_free(struct gateway_listener *l)
 {
 	const char *path = l->address ? l->address + 5 : NULL;
-	struct stat st;
 
 	/* Another gateway may have taken over the name in the meantime. */
-	if (path && l->ino && stat(path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
-		unlink(path);
+	if (path && l->ino)
+		stream_unlink(path, l->dev, l->ino);
 	if (l->entered)
 		loop_remove(l->gateway->loop, &l->fd);
 	if (l->fd.fd >= 0)

@@ -94,7 +94,7 @@ static int flush(void *arg, struct gateway_resource *r)
 	return 0;
 }
 
-static bool flushing(struct gateway *g)
+bool gateway_flushing(const struct gateway *g)
 {
 	for (size_t i = 0; i < g->n_resources; i++)
 		if (atomic_load(&g->resources[i]->flushing))
@@ -136,7 +136,7 @@ static void stop_step(struct loop_timer *t, weir_time now)
 		gateway_leaving_abandon(g);
 	}
 	if (g->flushing) {
-		if (!flushing(g))
+		if (!gateway_flushing(g))
 			loop_stop(g->loop);
 		else if (now >= g->stop_by)
 			leave_stuck(g);

@@ -404,12 +404,11 @@ void http_free(struct http *h)
 		return;
 	for (size_t i = 0; i < h->n_listeners; i++) {
 		struct listener *l = &h->listeners[i];
-		struct stat st;
+
 		loop_remove(h->loop, &l->fd);
 		close(l->fd.fd);
-		if (l->path[0] && stat(l->path, &st) == 0 && st.st_dev == l->dev &&
-			st.st_ino == l->ino)
-			unlink(l->path);
+		if (l->path[0])
+			stream_unlink(l->path, l->dev, l->ino);
 	}
 	if (h->fd.ready)
 		loop_remove(h->loop, &h->fd);

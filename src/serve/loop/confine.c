@@ -31,7 +31,7 @@ static const char *const calls[] = {
 	"restart_syscall", "select", "signalfd4", "time", "timerfd_create", "timerfd_gettime",
 	"timerfd_settime",
 	/* memory */
-	"brk", "madvise", "mincore", "mlock", "mlock2", "mmap", "mprotect", "mremap", "msync",
+	"brk", "madvise", "memfd_create", "mincore", "mlock", "mlock2", "mmap", "mprotect", "mremap", "msync",
 	"munlock", "munmap",
 	/* threads and signals */
 	"clone", "clone3", "exit", "exit_group", "futex", "futex_waitv", "get_robust_list",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* stream-address: create sockets from "unix:/run/x.sock" and "tcp:host:port", and names from
  * sockets. */
+#include "serve/loop/inherit.h"
 #include "serve/loop/stream.h"
 #include <weir/clock.h>
 #include "wire/address.h"
@@ -207,7 +208,7 @@ static int listen_tcp(
 	return r < 0 ? weir_err_set(err, r, "%s: %s", address, strerror(-r)) : 0;
 }
 
-int stream_listen(const char *address, int *ret_fd, struct weir_err *err)
+static int listen_anew(const char *address, int *ret_fd, struct weir_err *err)
 {
 	struct address a;
 	int r = address_parse(address, &a, err);
@@ -221,6 +222,27 @@ int stream_listen(const char *address, int *ret_fd, struct weir_err *err)
 		return r;
 	r = listen_unix(&a, ret_fd);
 	return r < 0 ? weir_err_set(err, r, "%s: %s", address, strerror(-r)) : 0;
+}
+
+int stream_listen(const char *address, int *ret_fd, struct weir_err *err)
+{
+	int fd = inherit_take(address), r = 0;
+
+	if (fd < 0)
+		r = listen_anew(address, &fd, err);
+	if (r < 0)
+		return r;
+	inherit_note(address, fd);
+	*ret_fd = fd;
+	return 0;
+}
+
+void stream_unlink(const char *path, dev_t dev, ino_t ino)
+{
+	struct stat st;
+
+	if (!inherit_keeps_names() && stat(path, &st) == 0 && st.st_dev == dev && st.st_ino == ino)
+		unlink(path);
 }
 
 char *stream_listening(int fd, const char *address)

@@ -30,8 +30,11 @@ bool stream_pending(
 void stream_close(struct stream *s); /* also frees tls */
 
 /* Addresses: wire/address.h. Listening replaces the file of a dead unix socket; a live one is
- * -EADDRINUSE. Non-blocking, close-on-exec. Connect blocks for up to `timeout` ns. */
+ * -EADDRINUSE. A socket that was inherited (inherit.h) is taken as it is. Non-blocking, close-on-exec. Connect blocks for up to `timeout` ns. */
 int stream_listen(const char *address, int *ret_fd, struct weir_err *err);
+/* Remove the file of a unix socket that listened, unless it is another one by now, or another process listens at it
+ * (inherit_keep_names). */
+void stream_unlink(const char *path, dev_t dev, ino_t ino);
 /* Check a listening address as far as possible without listening: does its group exist? Return 0 or
  * -EINVAL. */
 int stream_listen_check(const char *address, struct weir_err *err);

@@ -271,6 +271,7 @@ const struct front_gate resource_gate = {
 	.finish = resource_finish,
 	.answered = resource_answered,
 	.held = resource_held,
+	.each_waiting = resource_each_waiting,
 };
 
 void resource_abandon(struct resource *r)

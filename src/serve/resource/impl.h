@@ -134,6 +134,7 @@ struct resource {
 	void *known_arg;
 	struct loop *loop;
 	struct weir_gate *gate; /* NULL: bare */
+	bool frozen;            /* no request passes: resource_freeze */
 	bool shadow;            /* the policy in force says enforce: false */
 	bool bypass;            /* resource_bypass turned it on */
 	weir_time bypass_since; /* since when it is bypassed */

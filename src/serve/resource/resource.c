@@ -221,6 +221,10 @@ static void admit(struct resource *r, weir_time now, struct request_list *l)
 
 	for (q = l->first, request_list_clear(l); q; q = next) {
 		next = q->next;
+		if (r->frozen && q->client != &r->own) {
+			request_list_add(l, q);
+			continue;
+		}
 		if (r->tap && !again && q->io.op < BACK_CALL) /* a trace has block I/O only */
 			tap(r, now, q);
 		/* A client that the policy now refuses has no node: its earlier requests are still
@@ -467,7 +471,7 @@ bool resource_turn(struct resource *r, weir_time now)
 	if (r->gate && !more)
 		more = set_timer(r, r->now);
 	/* `done` may have submitted again. */
-	return more || r->arrived.first || r->finished.first;
+	return more || (r->arrived.first && !r->frozen) || r->finished.first;
 }
 
 static bool turn(struct loop_turn *t, weir_time now)

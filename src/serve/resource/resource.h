@@ -14,6 +14,7 @@
  *   serve/resource/load.c    the loads that a controller of the window measures, and the window
  *   serve/resource/reads.c   a controller's own reads
  *   serve/resource/stall.c   volumes that do not answer
+ *   serve/resource/keep.c    what the process that replaces this one gets
  */
 #ifndef WEIR_SERVE_RESOURCE_RESOURCE_H
 #define WEIR_SERVE_RESOURCE_RESOURCE_H
@@ -81,6 +82,21 @@ const struct back_info *resource_info(const struct resource *r);
 bool resource_starting(const struct resource *r);
 struct back *resource_back(struct resource *r); /* on the loop's thread, or before the start */
 const char *resource_name(const struct resource *r);
+
+/* ---- for a process that replaces this one, on the loop's thread (serve/resource/keep.c) */
+
+struct record_in;
+struct record_out;
+/* on: take back the requests that wait in the gate; from now on only the gateway's own requests pass. Those inside the back end
+ * return. off: all of them go on, in their order. */
+void resource_freeze(struct resource *r, bool on);
+bool resource_is_quiet(const struct resource *r); /* frozen: nothing is inside, or to be answered */
+void resource_each_waiting(
+	struct resource *r, void (*fn)(void *arg, struct request *q), void *arg);
+/* Write the levels of the tenants' buckets; and set them as they were, for as far as the policy has such buckets: filled for the
+ * time that has passed, and never above what they are. 0, -EBADMSG or -ENOMEM. */
+void resource_keep(struct resource *r, struct record_out *o);
+int resource_take(struct resource *r, struct record_in *in);
 
 /* ---- the policy, on the loop's thread (serve/resource/policy.c) */
 

@@ -2,6 +2,8 @@
 /* nbd: NBD as a front end: the handshake by wire/nbd-hello.c, and requests. */
 #include "base/container.h"
 #include "serve/front/nbd/nbd.h"
+#include "serve/handover/record.h"
+#include <errno.h>
 
 #define SKIP_MAX (64u << 20) /* bytes of a refused write; beyond, the client is disconnected */
 #define EXTENTS  256         /* of one block status: 4 KiB of them */
@@ -208,6 +210,50 @@ static enum front_step begin(struct front_conn *conn)
 	return q->command == NBD_BLOCK_STATUS ? begin_status(c) : begin_other(c);
 }
 
+/* ---- for the process that replaces this one */
+
+enum { STRUCTURED = 1, BASE = 2, HELD = 4 };
+
+static void keep(const struct front_conn *conn, struct record_out *o)
+{
+	const struct front_nbd_conn *c = container_of(conn, const struct front_nbd_conn, conn);
+
+	record_put(o, c->flags);
+	record_put(o, (c->structured ? STRUCTURED : 0u) | (c->base_allocation ? BASE : 0u) |
+			      (c->tells_held ? HELD : 0u));
+	record_put(o, c->context_id);
+	record_put(o, c->held_id);
+	record_put(o, c->told);
+	record_put(o, c->request.cookie);
+	record_put(o, c->request.offset);
+	record_put(o, c->request.length);
+	record_put(o, c->request.flags);
+	record_put(o, c->request.command);
+}
+
+static int take(struct front_conn *conn, struct record_in *in)
+{
+	struct front_nbd_conn *c = conn_of(conn);
+	uint64_t agreed;
+
+	c->flags = (uint16_t)record_get_most(in, UINT16_MAX);
+	agreed = record_get_most(in, STRUCTURED | BASE | HELD);
+	c->structured = agreed & STRUCTURED;
+	c->base_allocation = agreed & BASE;
+	c->tells_held = agreed & HELD;
+	c->context_id = (uint32_t)record_get_most(in, UINT32_MAX);
+	c->held_id = (uint32_t)record_get_most(in, UINT32_MAX);
+	c->told = (uint32_t)record_get_most(in, UINT32_MAX);
+	c->request.cookie = record_get(in);
+	c->request.offset = record_get(in);
+	c->request.length = (uint32_t)record_get_most(in, UINT32_MAX);
+	c->request.flags = (uint16_t)record_get_most(in, UINT16_MAX);
+	c->request.command = (uint16_t)record_get_most(in, UINT16_MAX);
+	if (in->bad)
+		return -EBADMSG;
+	return c->flags == front_nbd_flags(conn->info, conn->read_only) ? 0 : -ESTALE;
+}
+
 const struct front_ops front_nbd_ops = {
 	.name = "nbd",
 	.visit_size = sizeof(struct front_nbd_visit),
@@ -221,4 +267,6 @@ const struct front_ops front_nbd_ops = {
 	.parse = parse,
 	.begin = begin,
 	.reply = front_nbd_reply,
+	.keep = keep,
+	.take = take,
 };
