@@ -285,15 +285,17 @@ static int start_gateway(struct setup *s, struct serve_policy *p, const char *co
 	}
 	if (values[REPLACE] && !s->gateway.state && !p->policy->state) {
 		weir_policy_free(p->policy);
-		return opts_fail(&verb_serve, "--replace needs a state folder: both processes find each other there");
+		return opts_fail(&verb_serve,
+			"--replace needs a state folder: both processes find each other there");
 	}
 	bare = serve_policy_bare_secret(p->policy, values[TOKEN_FILE]);
 	if (bare)
 		log_event(LOG_LEVEL_WARNING, "secret-readable", "file", bare, "why",
 			"readable or writable by all users", NULL);
-	rc = values[REPLACE] ? succession_begin(s->gateway.state ? s->gateway.state : p->policy->state,
-				       &succession, &err)
-			     : 0;
+	rc = values[REPLACE]
+		     ? succession_begin(s->gateway.state ? s->gateway.state : p->policy->state,
+			       &succession, &err)
+		     : 0;
 	if (rc < 0) {
 		weir_policy_free(p->policy);
 		return serve_fail(rc, &err);

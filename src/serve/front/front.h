@@ -206,9 +206,9 @@ struct front_conn {        /* the first member of the protocol's own */
 	struct front *front;
 	struct stream stream;
 	struct client client;
-	struct front_conn *next, **link;               /* all connections */
-	struct front_conn *next_todo;                  /* connections with something to do */
-	uint32_t number; /* among those that are kept, from 1 on; 0: it is not */
+	struct front_conn *next, **link; /* all connections */
+	struct front_conn *next_todo;    /* connections with something to do */
+	uint32_t number;                 /* among those that are kept, from 1 on; 0: it is not */
 	struct front_conn *next_queued, **link_queued; /* connections waiting in its usage */
 
 	/* the export, as described to the client */
@@ -316,7 +316,7 @@ void front_door_free(struct front_door *d); /* ends the handshakes; NULL is fine
 void front_accept(struct front_door *d, const struct front_ops *ops, int fd); /* owns the socket */
 bool front_door_evict(struct front_door *d); /* end the oldest handshake; false: there is none */
 size_t front_door_talking(const struct front_door *d); /* handshakes under way */
-void front_known(struct front_door *d);      /* a resource became known: continue; NULL is fine */
+void front_known(struct front_door *d); /* a resource became known: continue; NULL is fine */
 
 /* The connections on a worker's thread. Return 0 or -ENOMEM. free: when none is left; NULL is
  * fine. */

@@ -21,7 +21,6 @@ bool front_kept(const struct front_conn *c)
 
 /* ---- replies */
 
-
 static void put_reply(void *arg, const struct iovec *iov, int n)
 {
 	size_t bytes = 0;

@@ -182,7 +182,8 @@ static void gather_replies(struct front_conn *c, struct gather *g)
 	}
 }
 
-void front_unsent(struct front_conn *c, void (*put)(void *arg, const struct iovec *iov, int n), void *arg)
+void front_unsent(
+	struct front_conn *c, void (*put)(void *arg, const struct iovec *iov, int n), void *arg)
 {
 	struct iovec iov[VECTORS];
 	uint64_t sent = c->sent;

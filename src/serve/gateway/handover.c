@@ -166,8 +166,8 @@ static void get_pause(struct record_in *in, struct handover_taken *t)
 	t->quiet = (weir_time)record_get(in);
 }
 
-int handover_take(struct gateway *g, struct record_in *in, struct handover_taken *ret,
-	struct weir_err *err)
+int handover_take(
+	struct gateway *g, struct record_in *in, struct handover_taken *ret, struct weir_err *err)
 {
 	struct record_in part;
 	const char *name;
@@ -234,7 +234,8 @@ void handover_start(struct gateway *g, struct handover_taken *t)
 		struct handover_part *p = &t->parts[i];
 
 		if (p->bypassed && gateway_bypass(g, p->resource->name, true, &released, &err) < 0)
-			log_event(LOG_LEVEL_ERROR, "bypass-lost", "resource", p->resource->name, NULL);
+			log_event(LOG_LEVEL_ERROR, "bypass-lost", "resource", p->resource->name,
+				NULL);
 		gateway_at(p->resource, start_there, p);
 	}
 	say(t);

@@ -43,13 +43,13 @@ int handover_get_inherited(struct record_in *in);
 /* Every resource is frozen and quiet. Write what its clients have. began: of the pause. */
 void handover_keep(struct gateway *g, weir_time began, struct record_out *o);
 
-struct handover_taken { /* read, and not started */
+struct handover_taken {         /* read, and not started */
 	weir_time began, quiet; /* of the pause; when the back ends had returned everything */
 	size_t n, room;
 	struct handover_part *parts;
 };
 /* Read it, before the loop runs. 0, or a negative errno with a message. */
-int handover_take(struct gateway *g, struct record_in *in, struct handover_taken *ret,
-	struct weir_err *err);
+int handover_take(
+	struct gateway *g, struct record_in *in, struct handover_taken *ret, struct weir_err *err);
 void handover_start(struct gateway *g, struct handover_taken *t); /* and free */
 void handover_drop(struct gateway *g, struct handover_taken *t);

@@ -132,7 +132,9 @@ static void give_up(struct gateway_replace *p, const char *why)
 
 	if (was == PASSED && !record_mark(&p->record, RECORD_REVOKED))
 		leave(p);
-	log_event(LOG_LEVEL_ERROR, "not-replaced", "why", why, "then", "this process goes on", NULL);
+	log_event(
+		LOG_LEVEL_ERROR, "not-replaced", "why", why, "then", "this process goes on", NULL);
+	pass_send(p->peer.fd, "refused", why, -1, NULL);
 	hang_up(p);
 	p->state = IDLE;
 	loop_set(g->loop, &p->timer, WEIR_NEVER);
@@ -268,7 +270,6 @@ static void begin(struct gateway_replace *p)
 	const char *why = refusal(p->gateway);
 
 	if (why) {
-		pass_send(p->peer.fd, "refused", why, -1, NULL);
 		give_up(p, why);
 		return;
 	}

@@ -18,13 +18,15 @@ struct succession {
 	int sock;
 };
 
-static int answer(struct succession *s, const char *word, struct pass_message *m, struct weir_err *err)
+/* -EPIPE: it has ended, as one that gives up says so. */
+static int answer(
+	struct succession *s, const char *word, struct pass_message *m, struct weir_err *err)
 {
 	int rc = pass_recv(s->sock, WAIT, m);
 
 	if (rc < 0)
 		return weir_err_set(err, rc, "cannot replace the running process: %s",
-			rc == -EPIPE ? "it gave up; its log says why" : strerror(-rc));
+			rc == -EPIPE ? "it has ended" : strerror(-rc));
 	if (strcmp(m->word, word) == 0 && m->memfd >= 0)
 		return 0;
 	rc = weir_err_set(err, -EBUSY, "cannot replace the running process: %s",
@@ -123,7 +125,7 @@ static int take(struct gateway *g, struct pass_message *m, struct weir_err *err)
 	return rc;
 }
 
-int succession_end(struct succession *s, struct gateway *g, struct weir_err *err)
+static int hand_over(struct succession *s, struct gateway *g, struct weir_err *err)
 {
 	struct pass_message m;
 	int rc = pass_send(s->sock, "ready", NULL, -1, NULL);
@@ -136,9 +138,20 @@ int succession_end(struct succession *s, struct gateway *g, struct weir_err *err
 		return rc;
 	rc = take(g, &m, err);
 	pass_message_free(&m);
-	if (rc < 0)
+	if (rc == 0)
+		pass_send(s->sock, "taken", NULL, -1, NULL);
+	return rc;
+}
+
+int succession_end(struct succession *s, struct gateway *g, struct weir_err *err)
+{
+	int rc = hand_over(s, g, err);
+
+	if (rc == -EPIPE) /* its clients are lost, and reconnect */
+		log_event(LOG_LEVEL_WARNING, "took-over-nothing", "why",
+			"the process before has ended", NULL);
+	else if (rc < 0)
 		return rc;
-	pass_send(s->sock, "taken", NULL, -1, NULL);
 	close(s->sock);
 	free(s);
 	inherit_keep_names(false);

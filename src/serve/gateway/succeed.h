@@ -12,7 +12,7 @@ struct succession;
 /* Before gateway_new: ask the process that runs with this state folder for its sockets and files. 0, with NULL if there is none; or a
  * negative errno with a message: it goes on. */
 int succession_begin(const char *state, struct succession **ret, struct weir_err *err);
-/* After gateway_new, before gateway_run: take over its clients; the other process ends. 0, and s is freed; or a negative errno with a
+/* After gateway_new, before gateway_run: take over its clients; the other process ends, or has ended. 0, and s is freed; or a negative errno with a
  * message: then succession_fail, and this process must end. */
 int succession_end(struct succession *s, struct gateway *g, struct weir_err *err);
 /* Tell the other process why it goes on. Frees s; NULL is fine. */

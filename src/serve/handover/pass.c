@@ -183,10 +183,8 @@ static int recv_one(int sock, int ms, struct wire *w, struct record_fds *to)
 {
 	union control c;
 	struct iovec iov = {w, sizeof(*w)};
-	struct msghdr m = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &c,
-		.msg_controllen = sizeof(c)};
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)};
 	struct pollfd p = {.fd = sock, .events = POLLIN};
 	ssize_t n;
 	int rc = poll(&p, 1, ms);

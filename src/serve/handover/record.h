@@ -35,7 +35,7 @@ void record_fds_free(struct record_fds *l);
 
 /* ---- writing. After a failure `error` is set, and nothing more is written. */
 
-struct record_out { /* zero it */
+struct record_out {    /* zero it */
 	uint8_t *data; /* the mapped memfd */
 	size_t n, room;
 	int memfd;             /* once data is set */
@@ -49,7 +49,8 @@ void record_put_real(struct record_out *o, double value);
 void record_put_text(struct record_out *o, const char *text);
 void record_put_bytes(struct record_out *o, const void *data, size_t n);
 void record_put_fd(struct record_out *o, int fd);
-uint8_t *record_room(struct record_out *o, size_t n); /* as record_put_bytes, to be filled; or NULL */
+uint8_t *record_room(
+	struct record_out *o, size_t n); /* as record_put_bytes, to be filled; or NULL */
 void record_out_free(struct record_out *o);
 /* Complete the record. Return its memfd, which is o's, or a negative errno. */
 int record_memfd(struct record_out *o);

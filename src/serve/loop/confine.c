@@ -31,8 +31,8 @@ static const char *const calls[] = {
 	"restart_syscall", "select", "signalfd4", "time", "timerfd_create", "timerfd_gettime",
 	"timerfd_settime",
 	/* memory */
-	"brk", "madvise", "memfd_create", "mincore", "mlock", "mlock2", "mmap", "mprotect", "mremap", "msync",
-	"munlock", "munmap",
+	"brk", "madvise", "memfd_create", "mincore", "mlock", "mlock2", "mmap", "mprotect",
+	"mremap", "msync", "munlock", "munmap",
 	/* threads and signals */
 	"clone", "clone3", "exit", "exit_group", "futex", "futex_waitv", "get_robust_list",
 	"getpid", "gettid", "membarrier", "rseq", "rt_sigaction", "rt_sigpending", "rt_sigprocmask",

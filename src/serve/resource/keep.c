@@ -81,8 +81,8 @@ struct levels {
 static bool get_levels(const struct resource *r, size_t tenant, weir_time now, struct levels *ret)
 {
 	ret->n = r->gate && tenant < r->n_nodes
-			 ? weir_gate_get_buckets(r->gate, now, r->nodes[tenant], ret->specs,
-				   ret->levels, BUCKETS)
+			 ? weir_gate_get_buckets(
+				   r->gate, now, r->nodes[tenant], ret->specs, ret->levels, BUCKETS)
 			 : 0;
 	return ret->n > 0;
 }

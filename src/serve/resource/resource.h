@@ -91,8 +91,7 @@ struct record_out;
  * return. off: all of them go on, in their order. */
 void resource_freeze(struct resource *r, bool on);
 bool resource_is_quiet(const struct resource *r); /* frozen: nothing is inside, or to be answered */
-void resource_each_waiting(
-	struct resource *r, void (*fn)(void *arg, struct request *q), void *arg);
+void resource_each_waiting(struct resource *r, void (*fn)(void *arg, struct request *q), void *arg);
 /* Write the levels of the tenants' buckets; and set them as they were, for as far as the policy has such buckets: filled for the
  * time that has passed, and never above what they are. 0, -EBADMSG or -ENOMEM. */
 void resource_keep(struct resource *r, struct record_out *o);
