@@ -105,7 +105,7 @@ void succession_fail(struct succession *s, const char *why)
 	free(s);
 }
 
-static int take(struct gateway *g, struct pass_message *m, struct weir_err *err)
+static int take_record(struct gateway *g, struct pass_message *m, struct weir_err *err)
 {
 	struct record_map map = {0};
 	struct record_in in = {.fds = &m->fds};
@@ -136,7 +136,7 @@ static int hand_over(struct succession *s, struct gateway *g, struct weir_err *e
 	rc = answer(s, "state", &m, err);
 	if (rc < 0)
 		return rc;
-	rc = take(g, &m, err);
+	rc = take_record(g, &m, err);
 	pass_message_free(&m);
 	if (rc == 0)
 		pass_send(s->sock, "taken", NULL, -1, NULL);

@@ -282,7 +282,7 @@ int record_open(int fd, struct record_map *ret_map, struct record_in *ret_in, st
 
 /* ---- reading */
 
-static const uint8_t *take(struct record_in *in, uint64_t n)
+static const uint8_t *next_bytes(struct record_in *in, uint64_t n)
 {
 	const uint8_t *p = in->at;
 
@@ -295,7 +295,7 @@ static const uint8_t *take(struct record_in *in, uint64_t n)
 
 uint64_t record_get(struct record_in *in)
 {
-	const uint8_t *p = take(in, 8);
+	const uint8_t *p = next_bytes(in, 8);
 
 	return p ? bytes_get64(p) : 0;
 }
@@ -320,7 +320,7 @@ double record_get_real(struct record_in *in)
 const uint8_t *record_get_bytes(struct record_in *in, size_t *ret_n)
 {
 	uint64_t n = record_get(in);
-	const uint8_t *p = take(in, n);
+	const uint8_t *p = next_bytes(in, n);
 
 	*ret_n = p ? (size_t)n : 0;
 	return p;

@@ -214,7 +214,7 @@ static enum front_step begin(struct front_conn *conn)
 
 enum { STRUCTURED = 1, BASE = 2, HELD = 4 };
 
-static void keep(const struct front_conn *conn, struct record_out *o)
+static void keep_conn(const struct front_conn *conn, struct record_out *o)
 {
 	const struct front_nbd_conn *c = container_of(conn, const struct front_nbd_conn, conn);
 
@@ -231,7 +231,7 @@ static void keep(const struct front_conn *conn, struct record_out *o)
 	record_put(o, c->request.command);
 }
 
-static int take(struct front_conn *conn, struct record_in *in)
+static int take_conn(struct front_conn *conn, struct record_in *in)
 {
 	struct front_nbd_conn *c = conn_of(conn);
 	uint64_t agreed;
@@ -267,6 +267,6 @@ const struct front_ops front_nbd_ops = {
 	.parse = parse,
 	.begin = begin,
 	.reply = front_nbd_reply,
-	.keep = keep,
-	.take = take,
+	.keep = keep_conn,
+	.take = take_conn,
 };
