@@ -2,8 +2,63 @@
 /* copy: copy the arrays, then replace every string in them by a copy. */
 #include "policy/index.h"
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- the strings and places of each struct */
+
+struct part {
+	enum { END, TEXT, PLACE } kind;
+	size_t at;
+};
+#define T(type, member) .kind = TEXT, .at = offsetof(struct type, member)
+#define P(type, member) .kind = PLACE, .at = offsetof(struct type, member)
+
+static const struct part policy_parts[] = {{T(weir_policy, token)}, {T(weir_policy, state)},
+	{T(weir_policy, recordings)}, {T(weir_policy, tenants_text)}, {T(weir_policy, tls.cert)},
+	{T(weir_policy, tls.key)}, {T(weir_policy, tls.ca)}, {T(weir_policy, tls.psk)},
+	{P(weir_policy, peers.listen_at)}, {T(weir_policy, peers.listen)},
+	{T(weir_policy, peers.key)}, {T(weir_policy, peers.cluster)}, {T(weir_policy, peers.host)},
+	{T(weir_policy, cluster.name)}, {T(weir_policy, cluster.key)}, {P(weir_policy, cluster.at)},
+	{0}};
+static const struct part resource_parts[] = {{T(weir_resource, name)}, {T(weir_resource, back)},
+	{P(weir_resource, at)}, {P(weir_resource, back_at)}, {P(weir_resource, capacity_at)},
+	{P(weir_resource, lab.at)}, {T(weir_resource, profile)}, {P(weir_resource, profile_at)},
+	{T(weir_resource, tls.cert)}, {T(weir_resource, tls.key)}, {T(weir_resource, tls.ca)},
+	{T(weir_resource, tls.psk)}, {0}};
+static const struct part export_parts[] = {{T(weir_export, name)}, {T(weir_export, back)},
+	{T(weir_export, description)}, {T(weir_export, class_)}, {P(weir_export, at)}, {0}};
+static const struct part folder_parts[] = {{T(weir_folder, dir)}, {T(weir_folder, match)},
+	{T(weir_folder, name)}, {T(weir_folder, class_)}, {P(weir_folder, at)}, {0}};
+static const struct part class_parts[] = {{T(policy_class, name)}, {P(policy_class, at)}, {0}};
+static const struct part link_parts[] = {{T(policy_link, name)}, {P(policy_link, at)}, {0}};
+static const struct part lab_parts[] = {{P(policy_lab_tenant, at)}, {0}};
+static const struct part tenant_parts[] = {
+	{T(weir_tenant, name)}, {T(weir_tenant, path)}, {T(weir_tenant, min_off)}, {0}};
+/* Those of a tenant that a class has, too. */
+static const struct part knob_parts[] = {
+	{P(weir_tenant, at)}, {P(weir_tenant, slo_at)}, {T(weir_tenant, class_)}, {0}};
+static const struct part by_size_parts[] = {{P(weir_by_size, at)}, {0}};
+static const struct part each_parts[] = {{T(weir_each, name)}, {P(weir_each, at)}, {0}};
+static const struct part match_parts[] = {{T(weir_match, export_)}, {T(weir_match, client)},
+	{T(weir_match, uid)}, {T(weir_match, tls)}, {T(weir_match, path)}, {P(weir_match, at)},
+	{0}};
+static const struct part planned_parts[] = {{T(policy_planned, trace)},
+	{T(policy_planned, trace_of)}, {P(policy_planned, trace_at)}, {P(policy_planned, path_at)},
+	{0}};
+static const struct part stage_parts[] = {{0}};
+static const struct part net_match_parts[] = {{T(policy_net_match, address)},
+	{T(policy_net_match, cgroup)}, {T(policy_net_match, interface)}, {P(policy_net_match, at)},
+	{0}};
+static const struct part network_parts[] = {{T(policy_network, machine)}, {T(policy_network, rack)},
+	{T(policy_network, rack_key)}, {T(policy_network, fabric)}, {T(policy_network, fabric_key)},
+	{P(policy_network, at)}, {P(policy_network, rack_at)}, {0}};
+static const struct part device_parts[] = {{T(policy_device, name)}, {P(policy_device, at)}, {0}};
+static const struct part net_parts[] = {{P(policy_net, at)}, {0}};
+static const struct part place_parts[] = {{.kind = PLACE}, {0}};
+
+/* ---- copying */
 
 static void string(struct policy_reading *r, const char **text)
 {
@@ -20,22 +75,34 @@ static void place(struct policy_reading *r, struct weir_place *at)
 		at->file = r->file;
 }
 
-static void tls(struct policy_reading *r, struct weir_policy_tls *t)
+static void copy_parts(struct policy_reading *r, void *object, const struct part *p)
 {
-	string(r, &t->cert);
-	string(r, &t->key);
-	string(r, &t->ca);
-	string(r, &t->psk);
+	for (; p->kind; p++) {
+		void *at = (char *)object + p->at;
+
+		if (p->kind == TEXT)
+			string(r, at);
+		else
+			place(r, at);
+	}
 }
 
-static void *array(struct policy_reading *r, const void *from, size_t n, size_t size)
+/* Copy n structs to memory that may be NULL, and their parts. Return `to`. */
+static void *copy_to(struct policy_reading *r, void *to, const void *from, size_t n, size_t size,
+	const struct part *p)
 {
-	void *to = policy_scratch(r, n, size);
-
 	if (to && n)
 		memcpy(to, from, n * size);
+	for (size_t i = 0; to && i < n; i++)
+		copy_parts(r, (char *)to + i * size, p);
 	return to;
 }
+
+/* To the policy's own memory, and to memory that is freed with the policy. */
+#define COPY(r, from, n, parts)                                                                    \
+	copy_to(r, policy_alloc(r, (n) * sizeof(*(from))), from, n, sizeof(*(from)), parts)
+#define COPY_ARRAY(r, from, n, parts)                                                              \
+	copy_to(r, policy_scratch(r, n, sizeof(*(from))), from, n, sizeof(*(from)), parts)
 
 static const char **strings(struct policy_reading *r, const char *const *from, size_t n)
 {
@@ -49,117 +116,67 @@ static const char **strings(struct policy_reading *r, const char *const *from, s
 static const struct weir_by_size *by_size(
 	struct policy_reading *r, const struct weir_by_size *from, unsigned n)
 {
-	struct weir_by_size *to = n ? policy_alloc(r, n * sizeof(*to)) : NULL;
-
-	for (unsigned i = 0; to && i < n; i++) {
-		to[i] = from[i];
-		place(r, &to[i].at);
-	}
-	return to;
+	return n ? COPY(r, from, n, by_size_parts) : NULL;
 }
 
-/* The parts that a class has, too. */
 static void knobs(struct policy_reading *r, struct weir_tenant *t)
 {
-	place(r, &t->at);
-	place(r, &t->slo_at);
+	copy_parts(r, t, knob_parts);
 	for (unsigned i = 0; i < t->n_min; i++)
 		place(r, &t->min[i].at);
 	for (unsigned i = 0; i < t->n_max; i++)
 		place(r, &t->max[i].at);
 	t->min_by_size = by_size(r, t->min_by_size, t->n_min_by_size);
 	t->max_by_size = by_size(r, t->max_by_size, t->n_max_by_size);
-	string(r, &t->class_);
 }
 
 struct weir_each *policy_each_copy(struct policy_reading *r, const struct weir_each *from)
 {
-	struct weir_each *to = policy_alloc(r, sizeof(*to));
+	struct weir_each *to = COPY(r, from, 1, each_parts);
 
 	if (!to)
 		return NULL;
-	*to = *from;
 	knobs(r, &to->leaf);
 	knobs(r, &to->own);
-	string(r, &to->name);
-	place(r, &to->at);
 	return to;
 }
 
 static const struct policy_planned *planned(
 	struct policy_reading *r, const struct policy_planned *from)
 {
-	struct policy_planned *to = policy_alloc(r, sizeof(*to));
-	struct policy_stage *path = policy_alloc(r, from->n_path * sizeof(*path));
+	struct policy_planned *to = COPY(r, from, 1, planned_parts);
 
-	if (!to || !path)
-		return NULL;
-	*to = *from;
-	string(r, &to->trace);
-	string(r, &to->trace_of);
-	place(r, &to->trace_at);
-	place(r, &to->path_at);
-	if (from->n_path)
-		memcpy(path, from->path, from->n_path * sizeof(*path));
-	to->path = path;
+	if (to)
+		to->path = COPY(r, from->path, from->n_path, stage_parts);
 	return to;
 }
 
 static const struct policy_net *net(struct policy_reading *r, const struct policy_net *from)
 {
-	struct policy_net *to = policy_alloc(r, sizeof(*to));
-	struct policy_net_match *m = policy_alloc(r, from->n_match * sizeof(*m));
+	struct policy_net *to = COPY(r, from, 1, net_parts);
 
-	if (!to || !m)
+	if (!to)
 		return NULL;
-	*to = *from;
-	place(r, &to->at);
 	for (int l = 0; l < POLICY_NET_LEVELS; l++)
 		for (int d = 0; d < POLICY_NET_DIRS; d++)
 			place(r, &to->share[l][d].at);
-	for (unsigned i = 0; i < from->n_match; i++) {
-		m[i] = from->match[i];
-		string(r, &m[i].address);
-		string(r, &m[i].cgroup);
-		string(r, &m[i].interface);
-		place(r, &m[i].at);
-	}
-	to->match = m;
+	to->match = COPY(r, from->match, from->n_match, net_match_parts);
 	return to;
 }
 
 static struct policy_network *network(struct policy_reading *r, const struct policy_network *from)
 {
-	struct policy_network *to = policy_alloc(r, sizeof(*to));
-	struct policy_device *d = policy_alloc(r, (from->n_devices + 1) * sizeof(*d));
+	struct policy_network *to = COPY(r, from, 1, network_parts);
 
-	if (!to || !d)
+	if (!to)
 		return NULL;
-	*to = *from;
-	for (size_t i = 0; i < from->n_devices; i++) {
-		d[i] = from->devices[i];
-		string(r, &d[i].name);
-		place(r, &d[i].at);
-	}
-	to->devices = d;
-	string(r, &to->machine);
-	string(r, &to->rack);
-	string(r, &to->rack_key);
-	string(r, &to->fabric);
-	string(r, &to->fabric_key);
+	to->devices = COPY(r, from->devices, from->n_devices, device_parts);
 	to->machines = strings(r, from->machines, from->n_machines);
-	place(r, &to->at);
-	place(r, &to->rack_at);
 	return to;
 }
 
 static void tenant(struct policy_reading *r, struct weir_tenant *t)
 {
-	const struct weir_match *from = t->match;
-
-	string(r, &t->name);
-	string(r, &t->path);
-	string(r, &t->min_off);
 	knobs(r, t);
 	if (t->each)
 		t->each = policy_each_copy(r, t->each);
@@ -169,99 +186,8 @@ static void tenant(struct policy_reading *r, struct weir_tenant *t)
 		t->net = net(r, t->net);
 	if (t->n_servers)
 		t->servers = strings(r, t->servers, t->n_servers);
-	if (!t->n_match)
-		return;
-	t->match = policy_alloc(r, t->n_match * sizeof(*t->match));
-	for (unsigned i = 0; t->match && i < t->n_match; i++) {
-		struct weir_match *m = &t->match[i];
-
-		*m = from[i];
-		string(r, &m->export_);
-		string(r, &m->client);
-		string(r, &m->uid);
-		string(r, &m->tls);
-		string(r, &m->path);
-		place(r, &m->at);
-	}
-}
-
-static void tenants(struct policy_reading *r, const struct weir_policy *from)
-{
-	struct weir_policy *p = r->policy;
-
-	p->tenants = array(r, from->tenants, from->n_tenants, sizeof(*p->tenants));
-	for (size_t i = 0; p->tenants && i < from->n_tenants; i++)
-		tenant(r, &p->tenants[i]);
-}
-
-static void classes(struct policy_reading *r, const struct weir_policy *from)
-{
-	struct weir_policy *p = r->policy;
-
-	p->classes = policy_alloc(r, from->n_classes * sizeof(*p->classes));
-	for (size_t i = 0; p->classes && i < from->n_classes; i++) {
-		p->classes[i] = from->classes[i];
-		string(r, &p->classes[i].name);
-		knobs(r, &p->classes[i].knobs);
-		place(r, &p->classes[i].at);
-	}
-}
-
-static void lab_tenants(struct policy_reading *r, const struct weir_policy *from)
-{
-	struct weir_policy *p = r->policy;
-
-	p->labs = array(r, from->labs, from->n_labs, sizeof(*p->labs));
-	for (size_t i = 0; p->labs && i < from->n_labs; i++)
-		place(r, &p->labs[i].at);
-}
-
-static void resources(struct policy_reading *r, const struct weir_policy *from)
-{
-	struct weir_policy *p = r->policy;
-
-	p->resources = array(r, from->resources, from->n_resources, sizeof(*p->resources));
-	for (size_t i = 0; p->resources && i < from->n_resources; i++) {
-		string(r, &p->resources[i].name);
-		string(r, &p->resources[i].back);
-		place(r, &p->resources[i].at);
-		place(r, &p->resources[i].back_at);
-		place(r, &p->resources[i].capacity_at);
-		place(r, &p->resources[i].lab.at);
-		string(r, &p->resources[i].profile);
-		place(r, &p->resources[i].profile_at);
-		tls(r, &p->resources[i].tls);
-		policy_settings_set(r, &p->resources[i], from->resources[i].settings,
-			from->resources[i].settings_len);
-	}
-	p->exports = array(r, from->exports, from->n_exports, sizeof(*p->exports));
-	for (size_t i = 0; p->exports && i < from->n_exports; i++) {
-		string(r, &p->exports[i].name);
-		string(r, &p->exports[i].back);
-		string(r, &p->exports[i].description);
-		string(r, &p->exports[i].class_);
-		place(r, &p->exports[i].at);
-	}
-	p->folders = array(r, from->folders, from->n_folders, sizeof(*p->folders));
-	for (size_t i = 0; p->folders && i < from->n_folders; i++) {
-		string(r, &p->folders[i].dir);
-		string(r, &p->folders[i].match);
-		string(r, &p->folders[i].name);
-		string(r, &p->folders[i].class_);
-		place(r, &p->folders[i].at);
-	}
-}
-
-static void links(struct policy_reading *r, const struct weir_policy *from)
-{
-	struct weir_policy *p = r->policy;
-
-	p->links = policy_alloc(r, from->n_links * sizeof(*p->links));
-	for (size_t i = 0; p->links && i < from->n_links; i++) {
-		p->links[i] = from->links[i];
-		string(r, &p->links[i].name);
-		place(r, &p->links[i].at);
-	}
+	if (t->n_match)
+		t->match = COPY(r, t->match, t->n_match, match_parts);
 }
 
 int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
@@ -274,39 +200,32 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 	*p = *from;
 	p->memory = (struct arena){0};
 	p->index = NULL;
-	tenants(&r, from);
-	lab_tenants(&r, from);
-	classes(&r, from);
-	resources(&r, from);
-	links(&r, from);
+	copy_parts(&r, p, policy_parts);
+	p->tenants = COPY_ARRAY(&r, from->tenants, from->n_tenants, tenant_parts);
+	for (size_t i = 0; p->tenants && i < from->n_tenants; i++)
+		tenant(&r, &p->tenants[i]);
+	p->labs = COPY_ARRAY(&r, from->labs, from->n_labs, lab_parts);
+	p->classes = COPY(&r, from->classes, from->n_classes, class_parts);
+	for (size_t i = 0; p->classes && i < from->n_classes; i++)
+		knobs(&r, &p->classes[i].knobs);
+	p->resources = COPY_ARRAY(&r, from->resources, from->n_resources, resource_parts);
+	for (size_t i = 0; p->resources && i < from->n_resources; i++)
+		policy_settings_set(&r, &p->resources[i], from->resources[i].settings,
+			from->resources[i].settings_len);
+	p->exports = COPY_ARRAY(&r, from->exports, from->n_exports, export_parts);
+	p->folders = COPY_ARRAY(&r, from->folders, from->n_folders, folder_parts);
+	p->links = COPY(&r, from->links, from->n_links, link_parts);
 	if (from->network)
 		p->network = network(&r, from->network);
 	p->listen = strings(&r, from->listen, from->n_listen);
 	p->api = strings(&r, from->api, from->n_api);
-	string(&r, &p->token);
-	string(&r, &p->state);
-	string(&r, &p->recordings);
-	string(&r, &p->tenants_text);
-	tls(&r, &p->tls);
 	p->peers.to = strings(&r, from->peers.to, from->peers.n_to);
-	p->peers.to_at = policy_alloc(&r, from->peers.n_to * sizeof(*p->peers.to_at));
-	for (size_t i = 0; p->peers.to_at && i < from->peers.n_to; i++) {
-		p->peers.to_at[i] = from->peers.to_at[i];
-		place(&r, &p->peers.to_at[i]);
-	}
-	place(&r, &p->peers.listen_at);
-	string(&r, &p->peers.listen);
-	string(&r, &p->peers.key);
-	string(&r, &p->peers.cluster);
-	string(&r, &p->peers.host);
+	p->peers.to_at = COPY(&r, from->peers.to_at, from->peers.n_to, place_parts);
 	p->cluster.controllers =
 		strings(&r, from->cluster.controllers, from->cluster.n_controllers);
 	p->cluster.listen = strings(&r, from->cluster.listen, from->cluster.n_listen);
 	p->cluster.stand_ins = strings(&r, from->cluster.stand_ins, from->cluster.n_stand_ins);
 	p->cluster.servers = strings(&r, from->cluster.servers, from->cluster.n_servers);
-	string(&r, &p->cluster.name);
-	string(&r, &p->cluster.key);
-	place(&r, &p->cluster.at);
 	if (!r.no_memory)
 		policy_index_make(&r);
 	if (r.no_memory) {
