@@ -3,6 +3,7 @@
 #include "cli/common/files.h"
 #include "cli/common/verb.h"
 #include "cli/view/table.h"
+#include "control/elect/elect.h"
 #include "serve/versions/versions.h"
 #include "serve/member/publish.h"
 #include "serve/store/wait.h"
@@ -11,6 +12,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 extern const struct verb verb_cluster;
@@ -34,7 +36,8 @@ struct asking {
 	bool held, more;
 	json_t *all; /* of a list: name: value, as JSON */
 	char last[STORE_KEY_MAX];
-	size_t skip; /* of each key */
+	size_t skip;      /* of each key */
+	uint64_t created; /* of the last key */
 };
 
 static void was_asked(void *arg, int rc, const struct store_result *r, const struct weir_err *err)
@@ -44,9 +47,10 @@ static void was_asked(void *arg, int rc, const struct store_result *r, const str
 	a->held = rc == 0 && r->held;
 	a->more = rc == 0 && r->more;
 	for (size_t i = 0; rc == 0 && a->all && i < r->n; i++) {
-		json_t *j = json_loadb(r->keys[i].value, r->keys[i].length, 0, NULL);
+		json_t *j = json_loadb(r->keys[i].value, r->keys[i].length, JSON_DECODE_ANY, NULL);
 
 		snprintf(a->last, sizeof(a->last), "%s", r->keys[i].key);
+		a->created = r->keys[i].created;
 		json_object_set_new(a->all, r->keys[i].key + a->skip, j ? j : json_null());
 	}
 	store_wait_end(&a->wait, rc, err);
@@ -177,10 +181,77 @@ static const char *text_of(const json_t *j, const char *key)
 	return s ? s : "";
 }
 
-/* Say how a member is; `head`: the newest version. */
-static void row(struct table *t, const char *name, const json_t *m, json_int_t head)
+struct shown {                   /* what the store has about the cluster */
+	json_t *head;            /* the newest version; NULL: none */
+	json_t *known, *members; /* by name */
+	json_t *known_c, *controllers;
+	json_t *leader; /* NULL: none */
+	json_int_t generation;
+};
+
+static void shown_free(struct shown *s)
+{
+	json_decref(s->head);
+	json_decref(s->known);
+	json_decref(s->members);
+	json_decref(s->known_c);
+	json_decref(s->controllers);
+	json_decref(s->leader);
+}
+
+/* Read the only key of that name; NULL: there is none, or rc < 0. */
+static json_t *read_one(struct asking *a, const char *key)
+{
+	json_t *all = read_all(a, key, true);
+	json_t *j = json_incref(json_object_get(all, key));
+
+	json_decref(all);
+	return j;
+}
+
+static int read_leader(struct asking *a, struct shown *s)
+{
+	uint64_t created;
+	json_t *offset;
+
+	s->leader = read_one(a, ELECT_LEADER);
+	created = a->created;
+	if (a->wait.rc < 0 || !s->leader)
+		return a->wait.rc;
+	offset = read_one(a, ELECT_OFFSET);
+	s->generation = (json_int_t)created + json_integer_value(offset);
+	json_decref(offset);
+	return a->wait.rc;
+}
+
+static int read_shown(struct asking *a, struct shown *s)
+{
+	struct {
+		json_t **to;
+		const char *prefix;
+	} lists[] = {{&s->known, PUBLISH_KNOWN}, {&s->members, PUBLISH_MEMBERS},
+		{&s->known_c, PUBLISH_KNOWN_CONTROL}, {&s->controllers, PUBLISH_CONTROLLERS}};
+	int rc;
+
+	s->head = read_one(a, VERSIONS_HEAD);
+	rc = a->wait.rc;
+	for (size_t i = 0; rc == 0 && i < sizeof(lists) / sizeof(*lists); i++) {
+		*lists[i].to = read_all(a, lists[i].prefix, false);
+		rc = a->wait.rc;
+	}
+	return rc == 0 ? read_leader(a, s) : rc;
+}
+
+/* Say how a member or controller is; newest: the version that it should have; leader: of controllers, "" for none. */
+static void row(struct table *t, const char *name, const json_t *m, const json_t *newest,
+	const char *leader)
 {
 	json_int_t version = json_integer_value(json_object_get(m, "version"));
+	json_int_t head = json_integer_value(json_object_get(newest, "number"));
+	const char *role = text_of(m, "state");
+
+	if (leader && *role && strcmp(role, "standby") != 0 && strcmp(leader, name) != 0)
+		role = "no longer elected";
 
 	table_cell(t, "%s", name);
 	if (!m) {
@@ -194,58 +265,74 @@ static void row(struct table *t, const char *name, const json_t *m, json_int_t h
 			(long long)json_integer_value(json_object_get(m, "wanted")),
 			text_of(m, "fault"));
 	else if (version < head)
-		table_cell(t, "%lld behind", (long long)(head - version));
+		table_cell(t, "%lld behind, for %.0f s", (long long)(head - version),
+			(double)time(NULL) - json_real_value(json_object_get(newest, "when")));
 	else
-		table_cell(t, "ok");
+		table_cell(t, "%s", *role ? role : "ok");
 }
 
-static void show_members(const json_t *known, const json_t *members, json_int_t head)
+static void show_list(const char *head, const json_t *known, const json_t *there,
+	const json_t *newest, const char *leader)
 {
-	static const char *const heads[] = {"MEMBER", "VERSION", "STATE", NULL};
+	const char *const heads[] = {head, "VERSION", "STATE", NULL};
 	struct table t;
 	const char *name;
 	const json_t *value;
 
 	table_begin(&t, heads, 1 << 1);
 	json_object_foreach((json_t *)known, name, value)
-		row(&t, name, json_object_get(members, name), head);
+		row(&t, name, json_object_get(there, name), newest, leader);
 	table_print(&t);
+}
+
+static void print_status(const struct token *token, const struct shown *s)
+{
+	printf("cluster %s, ", token->cluster);
+	if (s->head)
+		printf("newest version %lld: ",
+			(long long)json_integer_value(json_object_get(s->head, "number")));
+	table_put_text(s->head ? text_of(s->head, "message") : "no policy yet", stdout);
+	putchar('\n');
+	if (s->leader) {
+		printf("leader ");
+		table_put_text(text_of(s->leader, "name"), stdout);
+		printf(", generation %lld\n", (long long)s->generation);
+	} else if (json_object_size(s->known_c)) {
+		puts("no leader: no controller is elected");
+	}
+	show_list("MEMBER", s->known, s->members, s->head, NULL);
+	if (json_object_size(s->known_c))
+		show_list("CONTROLLER", s->known_c, s->controllers, s->head,
+			text_of(s->leader, "name"));
+}
+
+static void print_json(const struct token *token, const struct shown *s)
+{
+	json_t *leader = s->leader ? json_pack("{s:s, s:I}", "name", text_of(s->leader, "name"),
+					     "generation", s->generation)
+				   : json_null();
+	json_t *all = json_pack("{s:s, s:O?, s:O, s:O, s:o, s:O, s:O}", "cluster", token->cluster,
+		"newest", s->head, "known", s->known, "members", s->members, "leader", leader,
+		"known_controllers", s->known_c, "controllers", s->controllers);
+
+	json_dumpf(all, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(all);
 }
 
 static int show_status(const struct token *token, struct asking *a, bool json)
 {
-	json_t *cluster = read_all(a, TOKEN_KEY, true);
-	json_t *head = cluster ? read_all(a, VERSIONS_HEAD, true) : NULL;
-	json_t *known = head ? read_all(a, PUBLISH_KNOWN, false) : NULL;
-	json_t *members = known ? read_all(a, PUBLISH_MEMBERS, false) : NULL, *newest;
-	int status = 0;
+	struct shown s = {0};
+	int rc = read_shown(a, &s);
 
-	if (!members) {
+	if (rc < 0)
 		opts_fail(&verb_cluster, "%s", a->wait.err.text);
-		status = 1;
-	} else if (json) {
-		json_t *all = json_pack("{s:s, s:O, s:O, s:O}", "cluster", token->cluster, "newest",
-			json_object_size(head) ? json_object_get(head, VERSIONS_HEAD) : json_null(),
-			"known", known, "members", members);
-
-		json_dumpf(all, stdout, JSON_INDENT(2));
-		putchar('\n');
-		json_decref(all);
-	} else {
-		newest = json_object_get(head, VERSIONS_HEAD);
-		printf("cluster %s, ", token->cluster);
-		if (newest)
-			printf("newest version %lld: ",
-				(long long)json_integer_value(json_object_get(newest, "number")));
-		table_put_text(newest ? text_of(newest, "message") : "no policy yet", stdout);
-		putchar('\n');
-		show_members(known, members, json_integer_value(json_object_get(newest, "number")));
-	}
-	json_decref(cluster);
-	json_decref(head);
-	json_decref(known);
-	json_decref(members);
-	return status;
+	else if (json)
+		print_json(token, &s);
+	else
+		print_status(token, &s);
+	shown_free(&s);
+	return rc < 0;
 }
 
 static int status_of(const char *file, bool json)

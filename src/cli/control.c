@@ -5,6 +5,7 @@
 #include "cli/common/files.h"
 #include "cli/common/stay.h"
 #include "serve/loop/stream.h"
+#include <weir/units.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +13,28 @@
 
 extern const struct verb verb_control;
 
-enum { LISTEN, API, TOKEN_FILE, NAME, PIDFILE, LOG_LEVEL, LOG_JSON, CHECK, NO_CONFINE, N_OPTIONS };
+enum {
+	JOIN,
+	LOCAL,
+	LEASE,
+	LISTEN,
+	API,
+	TOKEN_FILE,
+	NAME,
+	PIDFILE,
+	LOG_LEVEL,
+	LOG_JSON,
+	CHECK,
+	NO_CONFINE,
+	N_OPTIONS
+};
 static const struct opt options[] = {
+	[JOIN] = {"join", 0, "TOKEN",
+		"file with the cluster's token: tenants come from the store, and one controller is "
+		"elected there"},
+	[LOCAL] = {"local", 0, "FILE", "with --join: this machine's file, with the cluster"},
+	[LEASE] = {"lease", 0, "TIME",
+		"with --join: of the leader in the store, 2s to 60s; else 5s"},
 	[LISTEN] = {"listen", 'l', "ADDRESSES",
 		"tcp:HOST:PORT or unix:PATH, several by commas; else the policy's"},
 	[API] = {"api", 0, "ADDRESSES",
@@ -68,27 +89,25 @@ static int run_control(struct control *l, const char *pidfile, bool confined)
 	return rc < 0 ? 1 : 0;
 }
 
-static int start_control(
-	char *path, struct control_options *o, int level, const char *const *values)
+static int check_only(char *path, struct weir_policy *p)
 {
-	struct weir_policy *p;
+	struct weir_err err;
+	int rc = control_check(p, &err);
+
+	weir_policy_free(p);
+	if (rc == 0)
+		printf("%s: ok\n", path);
+	return rc < 0 ? control_fail(rc, &err) : 0;
+}
+
+static int start_control(char *path, struct weir_policy *p, struct control_options *o, int level,
+	const char *const *values)
+{
 	struct control *l;
 	struct weir_err err;
-	int status, rc = read_policy(path, &p, &o->text, &err);
+	int status, rc;
 
-	if (rc < 0)
-		return control_fail(rc, &err);
-	if (values[CHECK]) {
-		rc = control_check(p, &err);
-		weir_policy_free(p);
-		free(o->text);
-		if (rc == 0)
-			printf("%s: ok\n", path);
-		return rc < 0 ? control_fail(rc, &err) : 0;
-	}
 	stay_log(level, p, values[LOG_JSON]);
-	o->reread = reread;
-	o->reread_arg = path;
 	o->file = path;
 	o->reader = files_read_beside;
 	rc = control_new(p, o, &l, &err);
@@ -99,14 +118,76 @@ static int start_control(
 	return status;
 }
 
+static int control_file(char *path, struct control_options *o, int level, const char *const *values)
+{
+	struct weir_policy *p;
+	struct weir_err err;
+	int rc = read_policy(path, &p, &o->text, &err);
+
+	if (rc < 0)
+		return control_fail(rc, &err);
+	if (values[CHECK]) {
+		free(o->text);
+		return check_only(path, p);
+	}
+	o->reread = reread;
+	o->reread_arg = path;
+	return start_control(path, p, o, level, values);
+}
+
+static int set_lease(const char *text, struct control_join *join)
+{
+	struct weir_err err;
+	weir_time t;
+
+	if (!text)
+		return -1;
+	if (weir_units_time(text, &t, &err) < 0 || t % WEIR_SEC || t < 2 * WEIR_SEC ||
+		t > 60 * WEIR_SEC)
+		return opts_fail(&verb_control, "--lease: must be whole seconds, from 2s to 60s");
+	join->lease = (unsigned)(t / WEIR_SEC);
+	return -1;
+}
+
+static int control_joined(struct control_options *o, int level, const char *const *values)
+{
+	struct serve_join *j;
+	struct serve_policy p;
+	struct control_join join = {0};
+	struct weir_err err;
+	char *path = (char *)values[LOCAL];
+	int status = set_lease(values[LEASE], &join), rc;
+
+	if (status >= 0)
+		return status;
+	rc = serve_join_control(values[JOIN], path, &j, &join, &p, &err);
+	if (rc < 0)
+		return control_fail(rc, &err);
+	o->join = &join;
+	o->text = p.text;
+	if (values[CHECK]) {
+		free(p.text);
+		status = check_only(path, p.policy);
+	} else {
+		status = start_control(path, p.policy, o, level, values);
+	}
+	serve_join_free(j);
+	return status;
+}
+
 static int control_main(const char *const *values, char **operands, int n)
 {
 	struct stay_list listen = {0}, api = {0};
 	struct control_options o = {0};
 	int level = -1, status;
 
-	if (n != 1)
-		return opts_fail(&verb_control, "needs one FILE");
+	if (!values[JOIN] != !values[LOCAL])
+		return opts_fail(&verb_control, "--join and --local go together");
+	if (values[LEASE] && !values[JOIN])
+		return opts_fail(&verb_control, "--lease goes with --join");
+	if (n != (values[JOIN] ? 0 : 1))
+		return opts_fail(
+			&verb_control, values[JOIN] ? "--join takes no FILE" : "needs one FILE");
 	status = stay_level(&verb_control, values[LOG_LEVEL], &level);
 	if (status < 0 && values[LISTEN])
 		status = stay_addresses(
@@ -121,7 +202,8 @@ static int control_main(const char *const *values, char **operands, int n)
 		.n_api = api.n,
 		.token_file = values[TOKEN_FILE]};
 	if (status < 0)
-		status = start_control(operands[0], &o, level, values);
+		status = values[JOIN] ? control_joined(&o, level, values)
+				      : control_file(operands[0], &o, level, values);
 	stay_list_free(&listen);
 	stay_list_free(&api);
 	return status;
@@ -130,7 +212,7 @@ static int control_main(const char *const *values, char **operands, int n)
 const struct verb verb_control = {
 	.name = "control",
 	.summary = "the controller of a cluster: place tenants' tokens where the demand is",
-	.usage = "[OPTION]... FILE",
+	.usage = "[OPTION]... FILE\n       weir control [OPTION]... --join TOKEN --local FILE",
 	.options = options,
 	.run = control_main,
 };

@@ -39,6 +39,8 @@ struct cluster_lead_config {
 	weir_time shortest,
 		longest; /* ns of an interval; 0: length/20, length/2. Equal: it is fixed */
 	enum cluster_placing placing;
+	/* It leads only under a generation that `elect` gives it: the servers elect none. */
+	bool elected;
 	/* A message for a server: to be sent or lost before this returns. */
 	void (*send)(void *arg, size_t server, const struct lease_message *m);
 	void *arg;
@@ -53,9 +55,10 @@ struct cluster_bucket {
 
 struct cluster_status {
 	uint64_t generation, period;
-	bool started; /* it knows what the servers hold, and grants */
-	bool standby; /* it neither grants nor asks servers to follow it … */
-	bool led;     /* … and another controller is followed */
+	uint64_t highest; /* generation that any server or controller reported, or this one had */
+	bool started;     /* it knows what the servers hold, and grants */
+	bool standby;     /* it neither grants nor asks servers to follow it … */
+	bool led;         /* … and another controller is followed */
 	bool overdrawn; /* static parts of some bucket are more than its limit: a policy that differs */
 	weir_time interval;
 	size_t servers, heard, silent; /* in all; reported in full; silent for a period */
@@ -82,6 +85,9 @@ struct cluster_lead {
 	 * buckets is set in steps, and comes into force at once. */
 	int64_t (*stage)(void *c, const struct cluster_bucket *b);
 	void (*enter)(void *c);
+	/* With `elected`: it was elected, and leads under that generation once that is above all that it has heard of, in the
+	 * next step; 0: it no longer is, and stands down at once. A generation leads once: after it stood down a higher one is needed. */
+	void (*elect)(void *c, uint64_t generation);
 	/* PEER_TAKEN; PEER_OLD: known already; PEER_UNPROVEN: started anew, and is asked first; PEER_NOISE: of no server of
 	 * the cluster; PEER_BROKEN: not for a controller; PEER_CROWD: no memory. */
 	enum peer_verdict (*receive)(void *c, weir_time now, const struct lease_message *m);

@@ -234,6 +234,8 @@ struct controller_news {
 		CONTROLLER_REPORT,  /* from a peer */
 		CONTROLLER_LEFT,    /* a peer stops */
 	} kind;
+	/* the highest generation of the cluster's controllers that this server obeyed, as its host keeps it; 0: not known */
+	uint64_t obeyed;
 	uint64_t from;       /* LOST: the instance of the controller; LEFT: controller_peers.host */
 	uint64_t instance;   /* LEFT: of the peer */
 	const void *message; /* MESSAGE: a struct lease_message; REPORT: the controller's report */

@@ -33,7 +33,8 @@ SERVE = [
     {"shape", "snapshot"},
     {"history", "resource"},
     {"gateway"},
-    {"host", "member"},
+    {"member"},
+    {"host"},
     {"api"},
 ]
 PURE = {"base", "wire", "gate", "model", "policy", "control"}

@@ -4,7 +4,8 @@
 #include "cli/common/files.h"
 #include "cli/serve/serve.h"
 #include "serve/member/content.h"
-#include "serve/member/member.h"
+#include "serve/host/control.h"
+#include "serve/member/member-impl.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -99,11 +100,11 @@ static int make_policy(struct serve_join *j, struct serve_policy *ret, struct we
 	return 0;
 }
 
-int serve_join_read(const char *token, const char *local, const char *name, const char *state,
-	struct serve_join **ret_join, struct serve_policy *ret, struct weir_err *err)
+static int join_read(const char *token, const char *local, const char *name,
+	struct member_options o, struct serve_join **ret_join, struct serve_policy *ret,
+	struct weir_err *err)
 {
 	struct serve_join *j = calloc(1, sizeof(*j));
-	struct member_options o = {.state = state};
 	char *keep = NULL;
 	int rc = j ? files_read_token(token, &j->token, err) : no_memory(err);
 
@@ -123,6 +124,29 @@ int serve_join_read(const char *token, const char *local, const char *name, cons
 	else
 		*ret_join = j;
 	return rc;
+}
+
+int serve_join_read(const char *token, const char *local, const char *name, const char *state,
+	struct serve_join **ret_join, struct serve_policy *ret, struct weir_err *err)
+{
+	return join_read(
+		token, local, name, (struct member_options){.state = state}, ret_join, ret, err);
+}
+
+int serve_join_control(const char *token, const char *local, struct serve_join **ret_join,
+	struct control_join *ret_control, struct serve_policy *ret, struct weir_err *err)
+{
+	struct serve_join *j;
+	int rc = join_read(token, local, NULL, (struct member_options){.bare = true}, &j, ret, err);
+
+	if (rc < 0)
+		return rc;
+	content_sets(ret->policy, &j->version.record, member_now());
+	ret_control->store = j->token.store;
+	ret_control->local = j->local;
+	ret_control->version = &j->version;
+	*ret_join = j;
+	return 0;
 }
 
 int serve_join_start(struct serve_join *j, struct gateway *g, const char *state,

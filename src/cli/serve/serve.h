@@ -50,6 +50,10 @@ struct member;
  */
 int serve_join_read(const char *token, const char *local, const char *name, const char *state,
 	struct serve_join **ret_join, struct serve_policy *ret, struct weir_err *err);
+/* The same for a controller; *ret_control is valid as long as the join. */
+struct control_join;
+int serve_join_control(const char *token, const char *local, struct serve_join **ret_join,
+	struct control_join *ret_control, struct serve_policy *ret, struct weir_err *err);
 int serve_join_start(struct serve_join *j, struct gateway *g, const char *state,
 	struct member **ret_member, struct weir_err *err);
 void serve_join_free(struct serve_join *j); /* NULL is fine */

@@ -46,6 +46,11 @@ static void lead_enter(void *c)
 	pshift_control_enter(c);
 }
 
+static void lead_elect(void *c, uint64_t generation)
+{
+	pshift_control_elect(c, generation);
+}
+
 static enum peer_verdict lead_receive(void *c, weir_time now, const struct lease_message *m)
 {
 	return pshift_control_receive(c, now, m);
@@ -80,6 +85,7 @@ const struct cluster_lead pshift_lead = {
 	.bucket = lead_bucket,
 	.stage = lead_stage,
 	.enter = lead_enter,
+	.elect = lead_elect,
 	.receive = lead_receive,
 	.step = lead_step,
 	.due = lead_due,

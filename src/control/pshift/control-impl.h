@@ -91,6 +91,7 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	struct cluster_lead_config config;
 	char name[PEER_NAME_MAX + 1];
 	uint64_t generation, highest; /* its own; the highest that it heard of */
+	uint64_t mandate;             /* the generation for which it was elected; 0: it was not */
 	bool asking;                  /* it asks servers to follow it */
 	bool started;                 /* a majority follows, and it grants */
 	/* it knows the period: it granted, and no other controller has since */
@@ -212,6 +213,7 @@ static inline uint64_t pshift_instance(uint64_t random, unsigned rank)
 
 /* lead.c: which controller leads. */
 void pshift_lead_begin(struct pshift_control *c);               /* forget all servers' holdings */
+void pshift_lead_stop(struct pshift_control *c);                /* it is a standby from now on */
 void pshift_lead_step(struct pshift_control *c, weir_time now); /* while it does not grant */
 void pshift_lead_turn(struct pshift_control *c); /* a period ends; the controller may stand down */
 void pshift_lead_ask(struct pshift_control *c, weir_time now);

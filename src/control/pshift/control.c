@@ -178,6 +178,13 @@ void pshift_control_enter(struct pshift_control *c)
 	c->changed = true;
 }
 
+void pshift_control_elect(struct pshift_control *c, uint64_t generation)
+{
+	c->mandate = generation;
+	if (!generation)
+		pshift_lead_stop(c);
+}
+
 enum peer_verdict pshift_control_receive(
 	struct pshift_control *c, weir_time now, const struct lease_message *m)
 {
@@ -334,6 +341,7 @@ void pshift_control_status(const struct pshift_control *c, struct cluster_status
 {
 	*ret = (struct cluster_status){.generation = c->generation,
 		.period = c->period,
+		.highest = c->highest,
 		.started = c->started,
 		.standby = !c->asking,
 		.overdrawn = c->overdrawn,

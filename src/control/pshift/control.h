@@ -50,6 +50,7 @@ int64_t pshift_control_bucket(struct pshift_control *c, const struct cluster_buc
 /* See control/cluster.h. */
 int64_t pshift_control_stage(struct pshift_control *c, const struct cluster_bucket *b);
 void pshift_control_enter(struct pshift_control *c);
+void pshift_control_elect(struct pshift_control *c, uint64_t generation);
 
 /* PEER_TAKEN; PEER_OLD: known already; PEER_UNPROVEN: restarted, and is asked first; PEER_NOISE:
  * from a server outside the cluster; PEER_BROKEN: not for a controller; PEER_CROWD: no memory. */

@@ -184,6 +184,7 @@ static void hear(void *c, const struct controller_news *news)
 
 	if (!s->on)
 		return;
+	pshift_server_obeyed(s->server, news->obeyed);
 	if (news->kind == CONTROLLER_MESSAGE) {
 		/* Count requests since the last look before a cap falls: the use that is
 		 * acknowledged with it is all that others leave to this server. */

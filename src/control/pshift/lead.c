@@ -8,7 +8,7 @@
  *         instance. It grants when all servers follow it, or a majority does and the others had an
  *         eighth of a period to answer; a quarter, if one answered and only the report of its
  *         holdings is missing. It becomes a standby again when it hears of a higher generation, or
- *         loses its majority. Votes age: a server's vote counts in the period in which the message
+ *         loses its majority. An elected one asks when it has a generation above all others. Votes age: a server's vote counts in the period in which the message
  *         that it acknowledges was sent, and in the next one.
  */
 #include "control/pshift/control-impl.h"
@@ -175,6 +175,12 @@ static void stand_down(struct pshift_control *c)
 	c->started = c->asking = c->heir = false;
 }
 
+void pshift_lead_stop(struct pshift_control *c)
+{
+	if (c->asking)
+		stand_down(c);
+}
+
 /* A server whose acknowledgement is old may follow another controller by now. */
 void pshift_lead_turn(struct pshift_control *c)
 {
@@ -251,6 +257,8 @@ static bool may_ask(struct pshift_control *c, weir_time now)
 	size_t heard = 0, led = 0;
 	bool wanted = !c->config.rank;
 
+	if (c->config.elected)
+		return c->mandate > c->highest;
 	for (size_t i = 0; i < c->n_servers; i++) {
 		const struct pshift_member *s = &c->servers[i];
 
@@ -277,7 +285,7 @@ static void begin_asking(struct pshift_control *c, weir_time now)
 	forget(c);
 	if (!c->counts)
 		c->period = 0;
-	c->generation = ++c->highest;
+	c->generation = c->highest = c->config.elected ? c->mandate : c->highest + 1;
 	c->asking = true;
 	c->heir = false;
 	c->marked = now;

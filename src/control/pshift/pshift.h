@@ -63,6 +63,12 @@
  *         higher generation, it stands down: it forgets the servers' holdings, and is a standby. So
  *         after a takeover the previous controller may grant for at most PSHIFT_LEAD periods more,
  *         and only to servers that have not answered the new one.
+ *         Where the controllers elect one of them in a store (control/elect/elect.h), the servers elect none:
+ *         the controller that was elected asks at once, under a generation that comes from the store and is
+ *         higher than all before it. All else stays: it grants with a majority only. A stand-in leads
+ *         meanwhile as it does without a controller.
+ *         A server takes messages of no generation below the highest that it ever obeyed, also after a
+ *         restart, if its driver keeps that number.
  *         A server that restarted has forgotten which controller it followed. It reports BLIND for
  *         PSHIFT_YOUNG periods, longer than any vote counts, and during that time its vote counts
  *         only if all servers follow. It is granted nothing before a majority has acknowledged

@@ -269,6 +269,16 @@ enum peer_verdict pshift_server_receive(
 	return PEER_TAKEN;
 }
 
+void pshift_server_obeyed(struct pshift_server *s, uint64_t generation)
+{
+	if (generation <= s->generation)
+		return;
+	s->generation = generation;
+	s->controller = s->accepted = s->asked = 0;
+	s->lost = s->left = false;
+	s->full = true;
+}
+
 void pshift_server_met(struct pshift_server *s)
 {
 	s->full = true;

@@ -68,6 +68,8 @@ weir_time pshift_server_due(const struct pshift_server *s);
 enum peer_verdict pshift_server_receive(
 	struct pshift_server *s, weir_time now, const struct lease_message *m);
 
+/* The highest generation that it, or an instance before it, obeyed: it takes nothing of an older one, and reports it. */
+void pshift_server_obeyed(struct pshift_server *s, uint64_t generation);
 /* A controller has connected: report the holdings of this server. Look soon. */
 void pshift_server_met(struct pshift_server *s);
 /* The connection to that controller (its instance) was closed: tell the others at once that it is

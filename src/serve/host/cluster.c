@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/container.h"
 #include "base/no-memory.h"
 #include "base/same.h"
 #include "serve/host/cluster.h"
 #include "policy/impl.h"
+#include "serve/host/cluster-kept.h"
 #include "serve/host/cluster-plan.h"
 #include "control/controller.h"
 #include "serve/gateway/impl.h"
@@ -43,6 +45,7 @@ struct cluster {
 	struct control *stand_ins[CLUSTER_STAND_INS]; /* servers of this gateway; NULL: none */
 	struct gateway_version *version;              /* that they read, or have read */
 	struct cluster_plan *plan;
+	struct cluster_kept *kept;
 };
 
 /* ---- from a resource's thread to the controllers */
@@ -85,8 +88,11 @@ static void post(void *arg, uint8_t *frame, size_t n)
 
 struct incoming {
 	struct loop_task task; /* first */
+	struct cluster_kept_wait wait;
+	struct loop *loop; /* the resource's */
 	struct resource *resource;
 	struct lease_message message;
+	uint64_t obeyed;
 };
 
 static void hand_over(struct loop_task *t)
@@ -94,9 +100,26 @@ static void hand_over(struct loop_task *t)
 	struct incoming *in = (struct incoming *)(void *)t;
 
 	resource_control_hear(in->resource,
-		&(struct controller_news){.kind = CONTROLLER_MESSAGE, .message = &in->message});
+		&(struct controller_news){
+			.kind = CONTROLLER_MESSAGE, .obeyed = in->obeyed, .message = &in->message});
 	lease_message_free(&in->message);
 	free(in);
+}
+
+/* The generation is kept: now it may be obeyed. */
+static void was_kept(struct cluster_kept_wait *w)
+{
+	struct incoming *in = container_of(w, struct incoming, wait);
+
+	if (!w->cancelled)
+		loop_post(in->loop, &in->task);
+	else
+		free(in);
+}
+
+static void drop_kept(struct cluster_kept_wait *w)
+{
+	free(container_of(w, struct incoming, wait));
 }
 
 static void receive(void *arg, struct lease_message *m)
@@ -113,10 +136,17 @@ static void receive(void *arg, struct lease_message *m)
 	l->controller = m->instance;
 	if (!in)
 		return;
-	*in = (struct incoming){
-		.task = {.run = hand_over}, .resource = s->resource->resource, .message = *m};
+	*in = (struct incoming){.task = {.run = hand_over},
+		.wait = {.server = s->resource->name, .done = was_kept},
+		.loop = s->resource->worker->loop,
+		.resource = s->resource->resource,
+		.message = *m,
+		.obeyed = cluster_kept_get(s->cluster->kept, s->resource->name)};
 	*m = (struct lease_message){0};
-	loop_post(s->resource->worker->loop, &in->task);
+	if (in->message.kind == LEASE_ASK)
+		in->wait.generation = in->message.grant.generation;
+	if (!cluster_kept_raise(s->cluster->kept, &in->wait))
+		loop_post(in->loop, &in->task);
 }
 
 /* Tell one controller about the plan, or all that name their servers' links. */
@@ -325,8 +355,10 @@ static void cluster_join(struct gateway_resource *r)
 
 static void cluster_leave(struct gateway_resource *r)
 {
-	if (r->server)
-		close_links(r->server);
+	if (!r->server)
+		return;
+	close_links(r->server);
+	cluster_kept_leave(r->gateway->cluster->kept, r->name);
 }
 
 static void cluster_forget(struct gateway_resource *r)
@@ -355,6 +387,9 @@ static int cluster_start(struct gateway *g, struct weir_err *err)
 	if (rc < 0)
 		return rc;
 	c->n_links = p->n_controllers + CLUSTER_STAND_INS;
+	rc = cluster_kept_new(g->loop, g->state, p->name, &c->kept, err);
+	if (rc < 0)
+		return rc;
 	rc = cluster_plan_new(
 		&(struct cluster_plan_config){.gateway = g, .tell = tell, .arg = c}, &c->plan);
 	for (size_t i = 0; rc == 0 && i < g->n_resources; i++)
@@ -405,6 +440,7 @@ static void cluster_stop(struct gateway *g)
 	if (c->version)
 		gateway_version_drop(c->version);
 	cluster_plan_free(c->plan);
+	cluster_kept_free(c->kept, drop_kept);
 	peer_key_forget(&c->key);
 	free(c);
 	g->cluster = NULL;

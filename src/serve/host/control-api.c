@@ -2,7 +2,7 @@
 /* control-api: what a controller can be asked; weir-api(7), "THE CONTROLLER". It can be told nothing but a plan. */
 #include "serve/page/page.h"
 #include "serve/http/json.h"
-#include "serve/host/control-impl.h"
+#include "serve/host/control-join.h"
 #include "serve/show/metrics-text.h"
 #include <string.h>
 
@@ -106,7 +106,7 @@ static json_t *status_json(struct control *l)
 			json_array_append_new(buckets, bucket_json(&l->buckets[i]));
 	return json_pack(
 		"{s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o*}",
+		"s:o, s:o, s:o, s:o*}",
 		"weir", WEIR_VERSION, "uptime_s", json_real((double)(now - l->started) / 1e9),
 		"controller", l->name, "cluster", l->policy->cluster.name, "state", role(l, &st),
 		"generation", count(st.generation), "period", count(st.period), "period_s",
@@ -114,7 +114,8 @@ static json_t *status_json(struct control *l)
 		json_real((double)st.interval / 1e9), "waiting", count(st.waiting), "overdrawn",
 		st.overdrawn, "rounds", count(st.rounds), "busy_s",
 		json_real((double)l->busy / 1e9), "reservations", short_json(l, &st), "messages",
-		messages_json(l), "servers", servers, "buckets", buckets, "fabric", fabric);
+		messages_json(l), "election", control_join_json(l), "servers", servers, "buckets",
+		buckets, "fabric", fabric);
 }
 
 /* ---- metrics */

@@ -64,7 +64,8 @@ struct control {
 		fabric; /* NULL: the policy has no fabric; without a cluster it is all, and `machine` is NULL */
 	struct http *http; /* NULL: none */
 	struct control_plan plan;
-	struct plans *plans; /* serve/host/plans.h; NULL: none was asked for */
+	struct control_joined *joined; /* control-join.h; NULL: it is not of a cluster in a store */
+	struct plans *plans;           /* serve/host/plans.h; NULL: none was asked for */
 	weir_time started;
 
 	struct control_server *servers;
@@ -96,6 +97,9 @@ int control_policy_step(
 	struct control *l); /* 1: more is to be done; 0; -ENOMEM: the old ones stay */
 void control_policy_stop(struct control *l);   /* drop what was begun */
 void control_policy_reload(struct control *l); /* SIGHUP; what is wrong is logged */
+/* Begin to read a policy, which is taken, with its text (NULL: it stays). 0, -ENOMEM, or -EINVAL: it may not follow the one in
+ * force. */
+int control_policy_take(struct control *l, struct weir_policy *p, char *text, struct weir_err *err);
 /* For the hub, of the policy in force and that which is read: the most entries of a report; the most connections. */
 size_t control_policy_entries(const struct control *l);
 size_t control_policy_connections(const struct control *l);

@@ -14,7 +14,7 @@
 #include "serve/host/plans.h"
 #include "serve/gateway/plan.h"
 #include "serve/gateway/plan/kept.h"
-#include "serve/host/control-impl.h"
+#include "serve/host/control-join.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <sodium.h>
@@ -348,16 +348,28 @@ static void put_in_force(
 	control_plan_send(l);
 }
 
+/* Return false if a change is not for this controller, with the answer. */
+static bool may_change(const struct control *l, struct http_reply *ret)
+{
+	struct weir_err err;
+
+	if (!l->said_start)
+		http_json_fail(ret, 409, "this controller does not grant: ask the one that does");
+	else if (control_join_check(l, &err) < 0)
+		http_json_fail(ret, 503, err.text);
+	else
+		return true;
+	return false;
+}
+
 static void put_plan(struct control *l, struct http_request *q, struct http_reply *ret)
 {
 	struct weir_err err;
 	char *text = NULL;
 	int rc;
 
-	if (!l->said_start) {
-		http_json_fail(ret, 409, "this controller does not grant: ask the one that does");
+	if (!may_change(l, ret))
 		return;
-	}
 	rc = check(l, q->body, q->length, &text, &err);
 	if (rc < 0)
 		http_json_fail(ret, rc == -ENOMEM ? 500 : 400, err.text);
@@ -369,9 +381,7 @@ static void delete_plan(struct control *l, struct http_request *q, struct http_r
 {
 	if (!l->plan.text)
 		http_json_fail(ret, 404, "no plan is in force");
-	else if (!l->said_start)
-		http_json_fail(ret, 409, "this controller does not grant: ask the one that does");
-	else
+	else if (may_change(l, ret))
 		put_in_force(l, q, ret, NULL);
 }
 

@@ -256,36 +256,41 @@ static const char *differs(const struct control *l, const struct weir_policy *p)
 	return NULL;
 }
 
+int control_policy_take(struct control *l, struct weir_policy *p, char *text, struct weir_err *err)
+{
+	const struct weir_policy *old = l->policy;
+	const char *why;
+	int rc = control_check(p, err);
+
+	if (rc == 0 && (why = differs(l, p)))
+		rc = weir_err_set(err, -EINVAL, "%s", why);
+	if (rc == 0 && l->fabric)
+		rc = fabric_host_policy(l->fabric, p, err);
+	if (rc < 0) {
+		weir_policy_free(p);
+		free(text);
+		return rc;
+	}
+	l->policy = p;
+	if (text) {
+		free(l->options.text);
+		l->options.text = text;
+	}
+	rc = l->machine ? control_policy_begin(l, NULL) : 0;
+	weir_policy_free((struct weir_policy *)old); /* which is its own */
+	return rc < 0 ? weir_err_set(err, rc, "%s", strerror(-rc)) : 0;
+}
+
 void control_policy_reload(struct control *l)
 {
 	struct weir_policy *p;
-	const struct weir_policy *old = l->policy;
 	struct weir_err err;
-	const char *why = NULL;
 	char *text = NULL;
 	int rc = l->options.reread ? l->options.reread(l->options.reread_arg, &p, &text, &err)
 				   : weir_err_set(&err, -EINVAL, "there is no file to read");
 
-	if (rc == 0) {
-		why = control_check(p, &err) < 0 ? err.text : differs(l, p);
-		if (!why && l->fabric && fabric_host_policy(l->fabric, p, &err) < 0)
-			why = err.text;
-		if (why) {
-			rc = -EINVAL;
-			weir_policy_free(p);
-			free(text);
-		}
-	} else {
-		why = err.text;
-	}
-	if (rc == 0) {
-		l->policy = p;
-		free(l->options.text);
-		l->options.text = text;
-		rc = l->machine ? control_policy_begin(l, NULL) : 0;
-		weir_policy_free((struct weir_policy *)old); /* which is its own */
-		why = rc < 0 ? strerror(-rc) : NULL;
-	}
-	if (why)
-		log_event(LOG_LEVEL_ERROR, "policy-refused", "why", why, NULL);
+	if (rc == 0)
+		rc = control_policy_take(l, p, text, &err);
+	if (rc < 0)
+		log_event(LOG_LEVEL_ERROR, "policy-refused", "why", err.text, NULL);
 }

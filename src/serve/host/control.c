@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/no-memory.h"
 #include "base/container.h"
-#include "serve/host/control-impl.h"
+#include "serve/host/control-join.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <limits.h>
@@ -53,6 +53,7 @@ static void say_state(struct control *l)
 	char text[24];
 
 	l->lead->status(l->machine, &st);
+	control_join_look(l, &st);
 	if (st.started == l->said_start)
 		return;
 	l->said_start = st.started;
@@ -196,6 +197,7 @@ static int open_control(struct control *l, const struct weir_bounds *bounds)
 		.cluster = l->cluster,
 		.instance = l->instance,
 		.rank = l->rank,
+		.elected = l->options.join != NULL,
 		.length = c->period,
 		.shortest = c->interval,
 		.longest = c->interval,
@@ -268,13 +270,18 @@ static int open_fabric(struct control *l, struct weir_err *err)
 	return n && n->fabric ? fabric_host_new(&c, &l->fabric, err) : 0;
 }
 
+static void end(struct control *l)
+{
+	loop_stop(l->loop);
+}
+
 static void stop(void *arg)
 {
 	struct control *l = arg;
 
 	sd_notify(0, "STOPPING=1");
 	log_event(LOG_LEVEL_INFO, "stopping", NULL);
-	loop_stop(l->loop);
+	control_join_leave(l, end);
 }
 
 static void reload(void *arg)
@@ -303,6 +310,8 @@ static int start(struct control *l, struct weir_err *err)
 	}
 	if (rc == 0)
 		rc = open_fabric(l, err);
+	if (rc == 0)
+		rc = control_join_start(l, err);
 	return rc < 0 ? rc : control_api_start(l, err);
 }
 
@@ -385,6 +394,7 @@ void control_free(struct control *l)
 {
 	if (!l)
 		return;
+	control_join_free(l);
 	control_plan_stop(l);
 	http_free(l->http);
 	fabric_host_free(l->fabric);

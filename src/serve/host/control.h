@@ -11,6 +11,7 @@
  *   control.c         servers, buckets, messages, rounds
  *   control-policy.c  what the policy says, at the start and on SIGHUP
  *   control-plan.c    the cluster's plan, to the servers
+ *   control-join.c    tenants and election by a cluster's store
  *   control-api.c     what can be asked: /v1/status, /v1/plan, /metrics, /healthz
  *
  * One thread: the loop's.
@@ -22,6 +23,7 @@
 
 struct loop;
 struct control;
+struct versions_text;
 
 struct control_options {
 	const char *name;          /* of this controller; NULL: what the machine is called */
@@ -39,6 +41,14 @@ struct control_options {
 	const char *file;
 	weir_policy_reader *reader;
 	void *reader_arg;
+	const struct control_join *
+		join; /* NULL: it is not of a cluster in a store. Borrowed until control_new returns */
+};
+
+struct control_join {
+	const char *store, *local;     /* the text of its own file */
+	unsigned lease;                /* s, of the leader; 0: 5 */
+	struct versions_text *version; /* the one with which the policy was made; taken */
 };
 
 /* The policy is its own from now on, also when this fails. Listens when it returns. */

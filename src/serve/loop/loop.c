@@ -88,6 +88,14 @@ weir_time loop_clock(void)
 	return t.tv_sec * WEIR_SEC + t.tv_nsec;
 }
 
+weir_time loop_boot_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return t.tv_sec * WEIR_SEC + t.tv_nsec;
+}
+
 weir_time loop_now(const struct loop *l)
 {
 	return l->now;

@@ -66,7 +66,8 @@ weir_time loop_refresh(struct loop *l);
 /* Return the number of this round, from 1 on. The time does not identify it: it may be
  * refreshed. */
 uint64_t loop_round(const struct loop *l);
-weir_time loop_clock(void); /* CLOCK_MONOTONIC, now */
+weir_time loop_clock(void);      /* CLOCK_MONOTONIC, now */
+weir_time loop_boot_clock(void); /* CLOCK_BOOTTIME: goes on while the machine sleeps */
 
 int loop_add(struct loop *l, struct loop_fd *f, uint32_t events); /* level-triggered */
 /* Free of cost if nothing changes. Events of this round may still arrive. */

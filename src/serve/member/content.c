@@ -78,13 +78,21 @@ int content_parse(const char *text, size_t length, size_t tenants, const char *n
 		text, length - tenants, name, false, read_part, &part, ret_policy, ret_remarks);
 }
 
+void content_sets(struct weir_policy *p, const struct record *r, double now)
+{
+	struct weir_err ignored;
+
+	for (size_t i = 0; i < r->n_sets; i++)
+		if (!record_ended(&r->sets[i], now))
+			policy_override_set(p, r->sets[i].key, r->sets[i].value, &ignored);
+}
+
 int content_policy(
 	const struct versions_text *v, struct weir_policy **ret_policy, struct weir_err *err)
 {
 	const struct record *r = &v->record;
 	struct weir_policy_remarks *remarks = calloc(1, sizeof(*remarks));
 	struct weir_policy *p;
-	struct weir_err ignored;
 	int rc;
 
 	if (!remarks)
@@ -96,8 +104,7 @@ int content_policy(
 	free(remarks);
 	if (rc < 0)
 		return rc;
-	for (size_t i = 0; i < r->n_sets; i++)
-		policy_override_set(p, r->sets[i].key, r->sets[i].value, &ignored);
+	content_sets(p, r, 0);
 	*ret_policy = p;
 	return 0;
 }

@@ -141,7 +141,7 @@ static int keep_sets(const char *state, const struct record *r, struct weir_err 
 	if (!list)
 		return no_memory(err);
 	for (size_t i = 0; i < r->n_sets; i++)
-		if (!(r->sets[i].until > 0 && r->sets[i].until <= member_now()))
+		if (!record_ended(&r->sets[i], member_now()))
 			list[n++] = (struct gateway_override){r->sets[i].key, r->sets[i].value};
 	rc = state_write(state, list, n, err);
 	free(list);
@@ -163,7 +163,7 @@ int member_first(const struct member_options *o, weir_time wait, struct versions
 		f.v = copy;
 		rc = 0;
 	}
-	if (rc == 0 && o->state)
+	if (rc == 0 && o->state && !o->bare)
 		rc = keep_sets(o->state, &f.v.record, &f.call.err);
 	if (rc < 0) {
 		versions_text_free(&f.v);

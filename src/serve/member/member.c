@@ -1,181 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * member: follow, put in force, publish.
+ * member: a follower whose versions are put in force at a gateway.
  *
- * METHOD  The newest version that was seen is `next`. While one is fetched or put in force, later ones only replace it. A change of
- *         the gateway reads its tenants from `offer`, which is set while it is made; SIGHUP reads those in force.
+ * METHOD  A change of the gateway reads its tenants from the version that the follower offers; SIGHUP reads those in force.
  */
-#include "serve/member/member-impl.h"
-#include "base/container.h"
+#include "serve/member/member.h"
 #include "base/no-memory.h"
 #include "serve/gateway/gateway.h"
-#include "serve/loop/aside.h"
-#include "serve/loop/log.h"
-#include "serve/member/publish.h"
+#include "serve/member/follower.h"
+#include "serve/member/member-impl.h"
 #include "serve/store/state.h"
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LATER     (2 * WEIR_SEC) /* after a fetch that failed */
-#define AGAIN     (60 * WEIR_SEC) /* after a version that was refused: this machine may have changed */
-#define KEEP_WAIT (2 * WEIR_SEC)    /* at the end, for the copy */
-#define FAR       (3600 * WEIR_SEC) /* the clock may be set meanwhile */
-
 struct member {
 	struct gateway *gateway;
-	struct store *store;
-	struct publish *publish;
-	struct aside *aside;
-	char *file, *state, *name, *local;
-	weir_policy_reader *reader; /* of its own file, and of those that it names */
-	void *reader_arg;
-	struct store_follow follow;
-	struct versions_text in_force, offer;
-	struct record next; /* number 0: none */
-	bool busy;          /* `offer` is fetched or put in force */
-	bool refused;       /* `next` was refused; it is tried again later */
-	bool stopping;
-	pthread_mutex_t lock; /* of the text that is offered, which another thread reads */
-	bool offered;
-	struct loop_timer later, ends;
+	struct follower *follower;
+	struct follower_files files;
 };
-
-/* ---- the policy, as the gateway reads it */
-
-/* Any thread: the member's own file, or the tenants of the version that is offered, or in force. */
-static int read_part(void *arg, const char *from, const char *name, char **ret_text,
-	size_t *ret_len, struct weir_err *err)
-{
-	struct member *m = arg;
-	char *local;
-	int rc;
-
-	if (strcmp(name, MEMBER_TENANTS) == 0) {
-		pthread_mutex_lock(&m->lock);
-		*ret_text = strdup(m->offered ? m->offer.text : m->in_force.text);
-		pthread_mutex_unlock(&m->lock);
-		*ret_len = *ret_text ? strlen(*ret_text) : 0;
-		return *ret_text ? 0 : no_memory(err);
-	}
-	rc = m->reader(m->reader_arg, from, name, &local, ret_len, err);
-	if (rc < 0 || strcmp(name, m->file) != 0) {
-		*ret_text = rc < 0 ? *ret_text : local;
-		return rc;
-	}
-	*ret_text = member_text(local);
-	free(local);
-	*ret_len = *ret_text ? strlen(*ret_text) : 0;
-	return *ret_text ? 0 : no_memory(err);
-}
-
-/* ---- the copy: the disk may be slow */
-
-struct keeping {
-	struct aside_job job;
-	char *state;
-	struct versions_text v;
-};
-
-static void keep_aside(struct aside_job *j)
-{
-	struct keeping *k = container_of(j, struct keeping, job);
-
-	member_keep(k->state, &k->v);
-	versions_text_free(&k->v);
-	free(k->state);
-	free(k);
-}
-
-/* Keep a copy of the version in force. */
-static void keep(struct member *m)
-{
-	struct keeping *k = m->state ? calloc(1, sizeof(*k)) : NULL;
-
-	if (!k)
-		return;
-	k->state = strdup(m->state);
-	k->v.text = strdup(m->in_force.text);
-	if (k->state && k->v.text && record_copy(&m->in_force.record, &k->v.record) == 0) {
-		k->job.run = keep_aside;
-		aside_post(m->aside, &k->job);
-		return;
-	}
-	versions_text_free(&k->v);
-	free(k->state);
-	free(k);
-}
-
-/* ---- put in force */
-
-static void consider(struct member *m);
-
-static void set_ends(struct member *m)
-{
-	double next = 0, now = member_now();
-	weir_time in;
-
-	for (size_t i = 0; i < m->in_force.record.n_sets; i++) {
-		double until = m->in_force.record.sets[i].until;
-
-		if (until > now && (next == 0 || until < next))
-			next = until;
-	}
-	in = next == 0 || next - now > 3600 ? FAR : (weir_time)((next - now) * 1e9) + WEIR_MS;
-	loop_set(gateway_loop(m->gateway), &m->ends, next == 0 ? WEIR_NEVER : loop_clock() + in);
-}
 
 static void changed(void *arg, int rc, const struct gateway_note *note, const struct weir_err *err)
 {
-	struct member *m = arg;
-	char number[24];
-
-	if (rc == -ESHUTDOWN || m->stopping)
-		return;
-	log_number(number, (double)m->offer.record.number);
-	pthread_mutex_lock(&m->lock);
-	m->offered = false;
-	if (rc == 0) {
-		struct versions_text old = m->in_force;
-
-		m->in_force = m->offer;
-		m->offer = old;
-	}
-	pthread_mutex_unlock(&m->lock);
-	if (rc == 0) {
-		log_event(LOG_LEVEL_INFO, "version", "number", number, "user",
-			m->in_force.record.user, "message", m->in_force.record.message, NULL);
-		keep(m);
-		publish_version(m->publish, &m->in_force.record, 0, NULL);
-		set_ends(m);
-	} else {
-		log_event(LOG_LEVEL_ERROR, "version-refused", "number", number, "why", err->text,
-			NULL);
-		publish_version(m->publish, &m->in_force.record, m->offer.record.number, err->text);
-		m->refused = strcmp(m->next.id, m->offer.record.id) == 0;
-		loop_set(gateway_loop(m->gateway), &m->later, loop_clock() + AGAIN);
-	}
-	versions_text_free(&m->offer);
-	m->busy = false;
-	consider(m);
+	follower_done(((struct member *)arg)->follower, rc, err);
 }
 
-/* Put `offer` in force, with the values that were set and have not ended. */
-static void put_in_force(struct member *m)
+/* Put a version in force, with the values that were set and have not ended. */
+static void put_version(void *arg, const struct versions_text *v)
 {
-	const struct record *r = &m->offer.record;
+	struct member *m = arg;
+	const struct record *r = &v->record;
 	struct gateway_override *list = calloc(r->n_sets + 1, sizeof(*list));
 	struct gateway_change *c = NULL;
 	struct weir_err err;
 	size_t n = 0;
 
 	for (size_t i = 0; list && i < r->n_sets; i++)
-		if (!(r->sets[i].until > 0 && r->sets[i].until <= member_now()))
+		if (!record_ended(&r->sets[i], member_now()))
 			list[n++] = (struct gateway_override){r->sets[i].key, r->sets[i].value};
-	pthread_mutex_lock(&m->lock);
-	m->offered = true;
-	pthread_mutex_unlock(&m->lock);
 	if (list)
 		c = gateway_change_follow(list, n);
 	free(list);
@@ -187,190 +49,53 @@ static void put_in_force(struct member *m)
 	}
 }
 
-static void fetched(void *arg, int rc, struct versions_text *v, const struct weir_err *err)
-{
-	struct member *m = arg;
-
-	if (rc == -ESHUTDOWN || m->stopping) {
-		if (rc == 0)
-			versions_text_free(v);
-		return;
-	}
-	if (rc == 0) {
-		m->offer = *v;
-		put_in_force(m);
-		return;
-	}
-	log_event(LOG_LEVEL_WARNING, "version-not-read", "why", err->text, NULL);
-	publish_version(m->publish, &m->in_force.record, m->next.number, err->text);
-	m->busy = false;
-	loop_set(gateway_loop(m->gateway), &m->later, loop_clock() + LATER);
-}
-
-/* Fetch the next version, unless one is on its way. */
-static void consider(struct member *m)
-{
-	if (m->busy || m->stopping || m->refused || !m->next.number)
-		return;
-	if (strcmp(m->next.id, m->in_force.record.id) == 0) {
-		record_free(&m->next);
-		return;
-	}
-	m->busy = true;
-	versions_fetch(m->store, &m->next, &m->in_force, fetched, m);
-}
-
-static void later_due(struct loop_timer *t, weir_time now)
-{
-	struct member *m = container_of(t, struct member, later);
-
-	m->refused = false;
-	consider(m);
-}
-
-/* Some value has ended: put the same version in force again, without it. */
-static void ends_due(struct loop_timer *t, weir_time now)
-{
-	struct member *m = container_of(t, struct member, ends);
-
-	if (m->busy) {
-		loop_set(gateway_loop(m->gateway), &m->ends, loop_clock() + WEIR_SEC);
-		return;
-	}
-	if (record_copy(&m->in_force.record, &m->offer.record) < 0 ||
-		!(m->offer.text = strdup(m->in_force.text))) {
-		versions_text_free(&m->offer);
-		loop_set(gateway_loop(m->gateway), &m->ends, loop_clock() + WEIR_SEC);
-		return;
-	}
-	m->busy = true;
-	put_in_force(m);
-}
-
-/* ---- follow */
-
-static void take_head(struct member *m, const struct store_key *k)
-{
-	struct record r = {0};
-	struct weir_err err;
-
-	if (record_read(k->value, k->length, &r) < 0) {
-		weir_err_set(&err, -EPROTO, "the record of the newest version is damaged");
-	} else if (r.number < m->in_force.record.number) {
-		weir_err_set(&err, -EPROTO,
-			"the store has version %llu, and %llu is in force: was the store restored "
-			"from "
-			"a backup? Apply a policy again",
-			(unsigned long long)r.number,
-			(unsigned long long)m->in_force.record.number);
-	} else {
-		record_free(&m->next);
-		m->next = r;
-		m->refused = false;
-		consider(m);
-		return;
-	}
-	log_event(LOG_LEVEL_ERROR, "version-refused", "why", err.text, NULL);
-	publish_version(m->publish, &m->in_force.record, r.number, err.text);
-	record_free(&r);
-}
-
-static void seen(struct store_follow *f, bool fresh, const struct store_event *events, size_t n,
-	uint64_t revision)
-{
-	struct member *m = container_of(f, struct member, follow);
-
-	for (size_t i = 0; i < n; i++)
-		if (!events[i].removed && strcmp(events[i].key.key, VERSIONS_HEAD) == 0)
-			take_head(m, &events[i].key);
-}
-
-static void trouble(struct store_follow *f, const char *why)
-{
-	if (why)
-		log_event(LOG_LEVEL_WARNING, "store-lost", "why", why, "now",
-			"the version in force stays", NULL);
-	else
-		log_event(LOG_LEVEL_INFO, "store-back", NULL);
-}
-
-/* ---- start and end */
-
 int member_start(struct gateway *g, const struct member_options *o, struct versions_text *v,
 	struct member **ret_member, struct weir_err *err)
 {
 	struct member *m = calloc(1, sizeof(*m));
-	int rc = m ? 0 : no_memory(err);
+	struct follower_options f = {.loop = gateway_loop(g),
+		.store = o->token->store,
+		.name = o->name,
+		.local = o->local,
+		.state = o->state,
+		.members = PUBLISH_MEMBERS,
+		.known = PUBLISH_KNOWN,
+		.put = put_version,
+		.arg = m};
+	int rc;
 
-	if (rc < 0) {
+	if (!m || !(m->files.file = strdup(o->file))) {
 		versions_text_free(v);
-		return rc;
+		free(m);
+		return no_memory(err);
 	}
 	m->gateway = g;
-	m->in_force = *v;
-	*v = (struct versions_text){0};
-	pthread_mutex_init(&m->lock, NULL);
-	m->reader = o->reader;
-	m->reader_arg = o->reader_arg;
-	m->file = strdup(o->file);
-	m->name = strdup(o->name);
-	m->local = strdup(o->local);
-	m->state = o->state ? strdup(o->state) : NULL;
-	if (!m->file || !m->name || !m->local || (o->state && !m->state))
-		rc = no_memory(err);
-	if (rc == 0 && aside_new(gateway_loop(g), &m->aside) < 0)
-		rc = no_memory(err);
-	if (rc == 0)
-		rc = store_open(gateway_loop(g), o->token->store, &m->store, err);
-	if (rc == 0)
-		rc = publish_start(gateway_loop(g), m->store, o->name, o->local, &m->publish, err);
+	m->files.reader = o->reader;
+	m->files.reader_arg = o->reader_arg;
+	rc = follower_new(&f, v, &m->follower, err);
+	m->files.follower = m->follower;
 	if (rc < 0) {
-		member_stop(m);
 		member_free(m);
 		return rc;
 	}
-	m->later.due = later_due;
-	m->ends.due = ends_due;
-	m->follow =
-		(struct store_follow){.prefix = VERSIONS_HEAD, .seen = seen, .trouble = trouble};
-	gateway_reader(g, read_part, m);
-	keep(m);
-	set_ends(m);
-	publish_version(m->publish, &m->in_force.record, 0, NULL);
-	store_follow(m->store, &m->follow);
+	gateway_reader(g, follower_read, &m->files);
+	follower_start(m->follower);
 	*ret_member = m;
 	return 0;
 }
 
 void member_stop(struct member *m)
 {
-	if (!m)
-		return;
-	m->stopping = true;
-	loop_set(gateway_loop(m->gateway), &m->later, WEIR_NEVER);
-	loop_set(gateway_loop(m->gateway), &m->ends, WEIR_NEVER);
-	publish_stop(m->publish);
-	store_close(m->store);
-	if (!aside_free(m->aside, KEEP_WAIT))
-		log_event(LOG_LEVEL_WARNING, "version-not-kept", "why", "the disk does not answer",
-			NULL);
-	m->aside = NULL;
-	m->store = NULL;
-	m->publish = NULL;
+	if (m)
+		follower_stop(m->follower);
 }
 
 void member_free(struct member *m)
 {
 	if (!m)
 		return;
-	versions_text_free(&m->in_force);
-	versions_text_free(&m->offer);
-	record_free(&m->next);
-	pthread_mutex_destroy(&m->lock);
-	free(m->file);
-	free(m->name);
-	free(m->local);
-	free(m->state);
+	follower_free(m->follower);
+	free(m->files.file);
 	free(m);
 }
 
@@ -379,11 +104,11 @@ void member_put(
 {
 	struct versions_request mine = *q;
 
-	mine.member = m->name;
-	versions_put(m->store, &mine, done, arg);
+	mine.member = follower_name(m->follower);
+	versions_put(follower_store(m->follower), &mine, done, arg);
 }
 
 const char *member_local(const struct member *m)
 {
-	return m->local;
+	return follower_local(m->follower);
 }

@@ -22,12 +22,13 @@ struct member;
 
 #define MEMBER_TTL 10 /* s, of its lease */
 
-struct member_options {             /* strings are copied */
-	const struct token *token;  /* its store, and the cluster that must be there */
-	const char *name;           /* of the member, unique in the cluster */
-	const char *file;           /* its own policy file */
-	const char *local;          /* the text of that */
-	const char *state;          /* folder; NULL: no copy is kept */
+struct member_options {            /* strings are copied */
+	const struct token *token; /* its store, and the cluster that must be there */
+	const char *name;          /* of the member, unique in the cluster */
+	const char *file;          /* its own policy file */
+	const char *local;         /* the text of that */
+	const char *state;         /* folder; NULL: no copy is kept */
+	bool bare; /* no gateway: values that were set are not written to the state folder */
 	weir_policy_reader *reader; /* reads the file again with SIGHUP, and those that it names */
 	void *reader_arg;
 };

@@ -20,7 +20,9 @@ struct publish {
 	struct loop *loop;
 	struct store *store;
 	struct loop_timer due;
+	const char *members, *known_as;
 	char *name, *local;
+	json_t *facts;
 	uint64_t lease;
 	uint64_t version, wanted;
 	char id[RECORD_ID];
@@ -34,6 +36,7 @@ static void publish_free(struct publish *p)
 	free(p->name);
 	free(p->local);
 	free(p->fault);
+	json_decref(p->facts);
 	free(p);
 }
 
@@ -111,8 +114,11 @@ static char *state_text(const struct publish *p)
 	json_t *j = json_pack("{s:s, s:I, s:s, s:I, s:s?, s:s?, s:s}", "name", p->name, "version",
 		(json_int_t)p->version, "id", p->id, "wanted", (json_int_t)p->wanted, "fault",
 		p->fault, "local", p->local, "weir", WEIR_VERSION);
-	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	char *text;
 
+	if (j && p->facts)
+		json_object_update(j, p->facts);
+	text = j ? json_dumps(j, JSON_COMPACT) : NULL;
 	json_decref(j);
 	return text;
 }
@@ -128,8 +134,8 @@ static void put_state(struct publish *p)
 		act_after(p, WEIR_SEC);
 		return;
 	}
-	snprintf(key, sizeof(key), PUBLISH_MEMBERS "%s", p->name);
-	snprintf(known, sizeof(known), PUBLISH_KNOWN "%s", p->name);
+	snprintf(key, sizeof(key), "%s%s", p->members, p->name);
+	snprintf(known, sizeof(known), "%s%s", p->known_as, p->name);
 	c[0].value = text;
 	c[0].length = strlen(text);
 	p->busy = true;
@@ -164,7 +170,21 @@ void publish_version(struct publish *p, const struct record *r, uint64_t wanted,
 	act(p);
 }
 
-int publish_start(struct loop *l, struct store *s, const char *name, const char *local,
+void publish_facts(struct publish *p, json_t *facts)
+{
+	bool same = p->facts && facts && json_equal(p->facts, facts);
+
+	if (same || !facts) {
+		json_decref(facts);
+		return;
+	}
+	json_decref(p->facts);
+	p->facts = facts;
+	p->dirty = true;
+	act(p);
+}
+
+int publish_start(struct loop *l, struct store *s, const struct publish_options *o,
 	struct publish **ret_publish, struct weir_err *err)
 {
 	struct publish *p = calloc(1, sizeof(*p));
@@ -174,8 +194,10 @@ int publish_start(struct loop *l, struct store *s, const char *name, const char 
 	p->loop = l;
 	p->store = s;
 	p->due.due = act_due;
-	p->name = strdup(name);
-	p->local = local && strlen(local) <= LOCAL_MAX ? strdup(local) : NULL;
+	p->members = o->members;
+	p->known_as = o->known;
+	p->name = strdup(o->name);
+	p->local = o->local && strlen(o->local) <= LOCAL_MAX ? strdup(o->local) : NULL;
 	if (!p->name) {
 		publish_free(p);
 		return no_memory(err);

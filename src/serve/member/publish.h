@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * publish: the state of a member in the store, kept there by a lease.
+ * publish: the state of a member, or of a controller, in the store, kept there by a lease.
  *
  * Only the newest state is written; a state that could not be is written again when the store answers.
  */
@@ -11,11 +11,21 @@
 
 struct publish;
 
-#define PUBLISH_MEMBERS "members/"
-#define PUBLISH_KNOWN   "known/"
+#define PUBLISH_MEMBERS       "members/"
+#define PUBLISH_KNOWN         "known/"
+#define PUBLISH_CONTROLLERS   "controllers/"
+#define PUBLISH_KNOWN_CONTROL "known-controllers/"
 
-int publish_start(struct loop *l, struct store *s, const char *name, const char *local,
+struct publish_options { /* the first two are borrowed, the others copied */
+	const char *members,
+		*known;           /* prefixes of keys: its state, while it lives; that it joined */
+	const char *name, *local; /* local: the text of its own file */
+};
+int publish_start(struct loop *l, struct store *s, const struct publish_options *o,
 	struct publish **ret_publish, struct weir_err *err);
+/* More about it, which is taken; published if it differs from the last. */
+struct json_t;
+void publish_facts(struct publish *p, struct json_t *facts);
 /* r: the version in force; fault: why `wanted`, a newer one, is not; NULL: none. */
 void publish_version(struct publish *p, const struct record *r, uint64_t wanted, const char *fault);
 /* Before store_close. The lease is not revoked: a restart within its time takes it over. NULL is fine. */

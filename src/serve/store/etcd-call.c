@@ -21,7 +21,7 @@ struct etcd_call {
 	struct etcd_store *of;
 	struct etcd_call *next, **link;
 	enum store_kind kind;
-	bool login, stale;
+	bool login, stale, brisk;
 	bool renewed;     /* it has had a new token already */
 	bool waiting;     /* for a token */
 	bool unsure;      /* an attempt may have been done */
@@ -242,6 +242,7 @@ static void call_try(struct etcd_call *c)
 {
 	struct etcd_store *s = c->of;
 	weir_time left = c->until - loop_clock();
+	weir_time attempt = c->brisk ? ETCD_BRISK : ETCD_ATTEMPT;
 
 	if (s->user && !s->token && !c->login) {
 		c->waiting = true;
@@ -258,7 +259,7 @@ static void call_try(struct etcd_call *c)
 	c->fetch.body = c->body;
 	c->fetch.length = c->length;
 	c->fetch.connect = ETCD_CONNECT;
-	c->fetch.whole = left < WEIR_MS ? WEIR_MS : left < ETCD_ATTEMPT ? left : ETCD_ATTEMPT;
+	c->fetch.whole = left < WEIR_MS ? WEIR_MS : left < attempt ? left : attempt;
 	c->fetch.tls = &s->tls;
 	c->fetch.data = on_data;
 	c->fetch.done = fetched;
@@ -311,6 +312,7 @@ void etcd_ask(struct store *store, const struct store_request *q, store_done *do
 	c->of = container_of(store, struct etcd_store, store);
 	c->kind = q->kind;
 	c->stale = q->stale;
+	c->brisk = q->brisk;
 	c->done = done;
 	c->arg = arg;
 	etcd_json_request(c->of->space, q, &c->path, &c->body, &c->length);

@@ -5,8 +5,9 @@
 #include "serve/store/etcd-json.h"
 #include "serve/store/fetch.h"
 
-#define ETCD_CONNECT WEIR_SEC           /* of one attempt */
-#define ETCD_ATTEMPT (3 * WEIR_SEC)     /* an election of etcd takes 1 to 2 s */
+#define ETCD_CONNECT WEIR_SEC       /* of one attempt */
+#define ETCD_ATTEMPT (3 * WEIR_SEC) /* an election of etcd takes 1 to 2 s */
+#define ETCD_BRISK   WEIR_SEC
 #define ETCD_PAUSE   (200 * WEIR_MS)    /* before all servers are tried once more */
 #define ETCD_BODY    ((size_t)16 << 20) /* bytes of an answer */
 

@@ -62,14 +62,6 @@ struct store_watch {
 	bool failed;
 };
 
-static weir_time boot_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return t.tv_sec * WEIR_SEC + t.tv_nsec;
-}
-
 /* ---- a request is copied */
 
 static void request_free(struct store_request *q)
@@ -150,16 +142,17 @@ static void job_run(struct aside_job *a)
 {
 	struct job *j = container_of(a, struct job, aside);
 
-	j->rc = j->watch ? sqlite_db_since(j->of->db, j->request.prefix, j->from, boot_clock(),
+	j->rc = j->watch ? sqlite_db_since(j->of->db, j->request.prefix, j->from, loop_boot_clock(),
 				   &j->answer, &j->err)
-			 : sqlite_db_ask(j->of->db, &j->request, boot_clock(), &j->answer, &j->err);
+			 : sqlite_db_ask(
+				   j->of->db, &j->request, loop_boot_clock(), &j->answer, &j->err);
 	j->ran = true;
 }
 
 static void expire_at(struct sqlite_store *s, weir_time end)
 {
 	loop_set(s->store.loop, &s->expiry,
-		end == WEIR_NEVER ? end : loop_clock() + end - boot_clock() + WEIR_MS);
+		end == WEIR_NEVER ? end : loop_clock() + end - loop_boot_clock() + WEIR_MS);
 }
 
 static void look_all(struct sqlite_store *s)
@@ -198,7 +191,7 @@ static void seen(struct job *j)
 	}
 	w->failed = rc < 0;
 	if (rc < 0) /* look once more in a second */
-		expire_at(w->of, boot_clock() + WEIR_SEC);
+		expire_at(w->of, loop_boot_clock() + WEIR_SEC);
 	if (w->left)
 		watch_free(w);
 	else if (w->again)

@@ -63,6 +63,7 @@ struct store_request { /* zero it */
 	size_t n_conditions;
 	const struct store_change *changes;
 	size_t n_changes;
+	bool brisk; /* ask the next server after a second without an answer */
 	/* grant: s; keep, revoke: the lease */
 	unsigned ttl;
 	uint64_t lease;

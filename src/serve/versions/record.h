@@ -21,6 +21,12 @@ struct record_set { /* a value that `weir set` changed */
 	double until; /* s since 1970; 0: no end */
 };
 
+/* Return true if the value has ended; now: s since 1970. */
+static inline bool record_ended(const struct record_set *s, double now)
+{
+	return s->until > 0 && s->until <= now;
+}
+
 struct record {
 	uint64_t number;    /* from 1 on */
 	char id[RECORD_ID]; /* random: no other has it */
