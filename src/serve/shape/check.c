@@ -192,7 +192,8 @@ static void tell_device(struct report *r, struct tc *t, const struct tree *tree,
 static void tell_match(struct report *r, const struct weir_tenant *t,
 	const struct policy_net_match *m, bool cgroups, bool seen, bool rack)
 {
-	char what[300], port[16], dscp[8];
+	const char *in = rack ? "limited by feedback to senders" : "counted";
+	char what[300], text[160], port[16], dscp[8];
 
 	snprintf(port, sizeof(port), m->port == m->port_last ? "%u" : "%u-%u", m->port,
 		m->port_last);
@@ -205,20 +206,21 @@ static void tell_match(struct report *r, const struct weir_tenant *t,
 		m->dscp >= 0 ? dscp : "");
 	if (m->cgroup && !cgroups)
 		say(r, SHAPER_NOTE, what, "never matches: no cgroups of version 2");
-	else if (m->cgroup)
-		say(r, seen ? SHAPER_FINE : SHAPER_NOTE, what,
-			seen ? "out: shaped, by the sending socket; in: counted, by the receiving "
-			       "one"
-			     : "there is no such cgroup yet; it is matched when it appears");
-	else if (m->interface)
-		say(r, seen ? SHAPER_FINE : SHAPER_NOTE, what,
-			seen ? "out: shaped, what comes from there and leaves by a device; in: "
-			       "counted, what goes there"
-			     : "there is no such interface yet; it is matched when it appears");
-	else
-		say(r, SHAPER_FINE, what,
-			rack ? "out: shaped; in: limited by feedback to senders"
-			     : "out: shaped; in: counted");
+	else if (m->cgroup || m->interface) {
+		snprintf(text, sizeof(text),
+			!seen ? "there is no such %s yet; it is matched when it appears"
+			: m->cgroup
+				? "out: shaped, by the sending socket; in: %s, by the receiving one"
+				: "out: shaped, what comes from there and leaves by a device; in: "
+				  "%s, what goes there",
+			seen        ? in
+			: m->cgroup ? "cgroup"
+				    : "interface");
+		say(r, seen ? SHAPER_FINE : SHAPER_NOTE, what, text);
+	} else {
+		snprintf(text, sizeof(text), "out: shaped; in: %s", in);
+		say(r, SHAPER_FINE, what, text);
+	}
 }
 
 static void tell_matches(
