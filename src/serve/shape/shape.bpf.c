@@ -23,9 +23,14 @@ typedef __u64 uint64_t;
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#define ETH_P_IP   0x0800
-#define ETH_P_IPV6 0x86dd
-#define LEVELS     12 /* of cgroups below the root that are seen */
+#define ETH_P_IP     0x0800
+#define ETH_P_ARP    0x0806
+#define ETH_P_8021Q  0x8100
+#define ETH_P_IPV6   0x86dd
+#define ETH_P_8021AD 0x88a8
+#define TAGS         2  /* of VLANs, besides one that the kernel keeps outside of the packet */
+#define EXTENSIONS   4  /* headers of IPv6 before that of the transport */
+#define LEVELS       12 /* of cgroups below the root that are seen */
 
 const volatile struct shape_config config;
 uint16_t ports[65536]; /* set by port */
@@ -104,27 +109,33 @@ struct packet {
 	uint8_t other[16], own[16];
 	uint16_t mine, theirs; /* ports; 0: none */
 	uint8_t protocol, dscp, ecn;
-	uint8_t neighbour; /* discovery, as ARP */
+	uint8_t neighbour; /* discovery, or ARP */
 };
 
 /* ---- parsing */
 
-#define READ(skb, at, to) bpf_skb_load_bytes_relative(skb, at, to, sizeof(*(to)), BPF_HDR_START_NET)
+struct place {          /* of a header in a packet */
+	uint32_t start; /* of which `at` counts: enum bpf_hdr_start_off */
+	uint32_t at;    /* bytes */
+};
+#define READ(skb, place, more, to)                                                                 \
+	bpf_skb_load_bytes_relative(skb, (place)->at + (more), to, sizeof(*(to)), (place)->start)
 
 static __always_inline void read_ports(
-	struct __sk_buff *skb, struct packet *p, uint32_t at, int dir)
+	struct __sk_buff *skb, struct packet *p, const struct place *l, int dir)
 {
 	uint16_t pair[2];
 
 	if (p->protocol != 6 && p->protocol != 17 && p->protocol != 132 && p->protocol != 33)
 		return;
-	if (READ(skb, at, &pair))
+	if (READ(skb, l, 0, &pair))
 		return;
 	p->mine = bpf_ntohs(pair[dir == SHAPE_IN]);
 	p->theirs = bpf_ntohs(pair[dir != SHAPE_IN]);
 }
 
-static __always_inline int read_v4(struct __sk_buff *skb, struct packet *p, int dir)
+static __always_inline int read_v4(
+	struct __sk_buff *skb, struct packet *p, struct place *l, int dir)
 {
 	struct {
 		uint8_t version, tos;
@@ -134,7 +145,7 @@ static __always_inline int read_v4(struct __sk_buff *skb, struct packet *p, int 
 		uint32_t from, to;
 	} h;
 
-	if (READ(skb, 0, &h))
+	if (READ(skb, l, 0, &h))
 		return -1;
 	p->dscp = h.tos >> 2;
 	p->ecn = h.tos & 3;
@@ -143,12 +154,39 @@ static __always_inline int read_v4(struct __sk_buff *skb, struct packet *p, int 
 	p->own[10] = p->own[11] = 0xff;
 	__builtin_memcpy(p->other + 12, dir == SHAPE_IN ? &h.from : &h.to, 4);
 	__builtin_memcpy(p->own + 12, dir == SHAPE_IN ? &h.to : &h.from, 4);
+	l->at += (uint32_t)(h.version & 15) * 4;
 	if (!(bpf_ntohs(h.fragment) & 0x1fff))
-		read_ports(skb, p, (uint32_t)(h.version & 15) * 4, dir);
+		read_ports(skb, p, l, dir);
 	return 0;
 }
 
-static __always_inline int read_v6(struct __sk_buff *skb, struct packet *p, int dir)
+/* Go behind the headers of options, routing, fragments and authentication. Return 0, or a negative number: a later fragment, or more
+ * headers than are followed. */
+static __always_inline int skip_extensions(struct __sk_buff *skb, struct packet *p, struct place *l)
+{
+	struct {
+		uint8_t next, length;
+		uint16_t offset;
+	} h;
+
+#pragma unroll
+	for (int i = 0; i < EXTENSIONS; i++) {
+		uint8_t is = p->protocol;
+
+		if (is != 0 && is != 43 && is != 44 && is != 51 && is != 60)
+			return 0;
+		if (READ(skb, l, 0, &h) || (is == 44 && bpf_ntohs(h.offset) & 0xfff8))
+			return -1;
+		p->protocol = h.next;
+		l->at += is == 44   ? 8
+			 : is == 51 ? ((uint32_t)h.length + 2) * 4
+				    : ((uint32_t)h.length + 1) * 8;
+	}
+	return 0;
+}
+
+static __always_inline int read_v6(
+	struct __sk_buff *skb, struct packet *p, struct place *l, int dir)
 {
 	struct {
 		uint32_t version;
@@ -158,7 +196,7 @@ static __always_inline int read_v6(struct __sk_buff *skb, struct packet *p, int 
 	uint32_t class;
 	uint8_t type;
 
-	if (READ(skb, 0, &h))
+	if (READ(skb, l, 0, &h))
 		return -1;
 	class = bpf_ntohl(h.version) >> 20 & 0xff;
 	p->dscp = class >> 2;
@@ -166,20 +204,54 @@ static __always_inline int read_v6(struct __sk_buff *skb, struct packet *p, int 
 	p->protocol = h.next;
 	__builtin_memcpy(p->other, dir == SHAPE_IN ? h.from : h.to, 16);
 	__builtin_memcpy(p->own, dir == SHAPE_IN ? h.to : h.from, 16);
-	if (h.next == 58 && READ(skb, sizeof(h), &type) == 0)
+	l->at += sizeof(h);
+	if (skip_extensions(skb, p, l))
+		return 0;
+	if (p->protocol == 58 && READ(skb, l, 0, &type) == 0)
 		p->neighbour = type >= 133 && type <= 137;
-	read_ports(skb, p, sizeof(h), dir);
+	read_ports(skb, p, l, dir);
 	return 0;
+}
+
+static __always_inline int is_tag(uint16_t type)
+{
+	return type == bpf_htons(ETH_P_8021Q) || type == bpf_htons(ETH_P_8021AD);
+}
+
+/* Go behind tags of VLANs, and return the type of what follows. The network's header is behind a tag or before it, by who made it. */
+static __always_inline uint16_t skip_tags(struct __sk_buff *skb, struct place *l)
+{
+	uint16_t type = (uint16_t)skb->protocol;
+
+	if (!is_tag(type))
+		return type;
+	l->start = BPF_HDR_START_MAC;
+	l->at = 12;
+	if (READ(skb, l, 0, &type))
+		return 0;
+#pragma unroll
+	for (int i = 0; i < TAGS; i++)
+		if (is_tag(type)) {
+			l->at += 4;
+			if (READ(skb, l, 0, &type))
+				return 0;
+		}
+	l->at += 2;
+	return type;
 }
 
 /* Return 0, or a negative number: no packet of IP. */
 static __always_inline int read_packet(struct __sk_buff *skb, struct packet *p, int dir)
 {
+	struct place l = {BPF_HDR_START_NET, 0};
+	uint16_t type = skip_tags(skb, &l);
+
 	__builtin_memset(p, 0, sizeof(*p));
-	if (skb->protocol == bpf_htons(ETH_P_IP))
-		return read_v4(skb, p, dir);
-	if (skb->protocol == bpf_htons(ETH_P_IPV6))
-		return read_v6(skb, p, dir);
+	if (type == bpf_htons(ETH_P_IP))
+		return read_v4(skb, p, &l, dir);
+	if (type == bpf_htons(ETH_P_IPV6))
+		return read_v6(skb, p, &l, dir);
+	p->neighbour = type == bpf_htons(ETH_P_ARP);
 	return -1;
 }
 
@@ -380,13 +452,9 @@ int weir_out(struct __sk_buff *skb)
 
 	if (config.interfaces && is_marked(skb->mark, 0))
 		interface = interface_sets[INDEX(MARK_VALUE(skb->mark), SHAPE_INTERFACES)];
-	if (read_packet(skb, &p, SHAPE_OUT) == 0) {
-		if (is_exempt(&p)) {
-			skb->priority = SHAPE_MAJOR | SHAPE_DIRECT;
-			return TC_ACT_UNSPEC;
-		}
+	if (read_packet(skb, &p, SHAPE_OUT) == 0)
 		node = find(&p, cgroup_set(skb), interface);
-	} else if (skb->protocol == bpf_htons(0x0806)) {
+	if (is_exempt(&p)) {
 		skb->priority = SHAPE_MAJOR | SHAPE_DIRECT;
 		return TC_ACT_UNSPEC;
 	}
@@ -407,11 +475,10 @@ int weir_in(struct __sk_buff *skb)
 	struct shape_count *c;
 	struct packet p;
 
-	if (read_packet(skb, &p, SHAPE_IN) == 0) {
-		if (is_exempt(&p))
-			return TC_ACT_UNSPEC;
+	if (read_packet(skb, &p, SHAPE_IN) == 0)
 		node = find(&p, config.any[SHAPE_CGROUP], config.any[SHAPE_INTERFACE]);
-	}
+	if (is_exempt(&p))
+		return TC_ACT_UNSPEC;
 	c = count_of(node, SHAPE_IN);
 	if (c) {
 		count(c, skb, &p, length, 1);
