@@ -375,5 +375,7 @@ int bench_net(struct bench *b, struct weir_err *err)
 		r = bench_fabric(b);
 	if (r == 0)
 		r = bench_net_classify(b);
+	if (r == 0)
+		r = bench_net_veth(b);
 	return r ? weir_err_set(err, r, "out of memory") : 0;
 }

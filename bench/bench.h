@@ -75,6 +75,7 @@ bench_run bench_alloc, bench_gate, bench_pshift, bench_sim, bench_gateway, bench
 bench_run bench_levels; /* PriorityMeister §4.7 */
 bench_run bench_halves; /* admission by replay */
 bench_run bench_pshift_ex123, bench_pshift_fig5, bench_pshift_fig6, bench_pshift_fig7;
+int bench_net_veth(struct bench *b);     /* for bench_net: throughput under the shaper */
 int bench_net_classify(struct bench *b); /* for bench_net: the shaper's programs in the kernel */
 int bench_gate_tail(struct bench *b);    /* for bench_gate: the slowest single calls */
 bench_run bench_gateway_parda;           /* for bench_hosts: the cost of PARDA at a gateway */

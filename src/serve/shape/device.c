@@ -91,6 +91,7 @@ int device_check(
 static struct tree_link link_of(const struct device *d, const struct tree *tree)
 {
 	return (struct tree_link){.rate = d->rate,
+		.open = d->open,
 		.part = d->part,
 		.index = d->index,
 		.segment = d->link.mtu * tree_segments(tree, d->rate, d->link.mtu) + 14};

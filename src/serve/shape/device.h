@@ -32,6 +32,7 @@ uint64_t device_namespace(void);
 struct device {
 	const char *name;
 	double rate;      /* bytes/s, each way */
+	bool open;        /* as tree_link */
 	double part;      /* of the rates of all devices */
 	size_t index;     /* in the policy's network */
 	uint32_t *quanta; /* of runtime classes, by node; owned; NULL before it is taken */

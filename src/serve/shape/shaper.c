@@ -170,6 +170,7 @@ static int find_devices(struct shaper *s, const struct policy_network *n, struct
 		d[i].name = n->devices[i].name;
 		d[i].rate = rates[i];
 		d[i].part = rates[i] / sum;
+		d[i].open = !(n->devices[i].rate > 0);
 		d[i].index = i;
 	}
 	free(rates);

@@ -10,6 +10,7 @@
 #define SEGMENT 100e-6 /* s that the largest segment takes */
 #define BURST   1e-3   /* s at a class's rate: a timer may be that late */
 #define QUEUE   0.1    /* s */
+#define ENDLESS 125e9  /* bytes/s: 1 Tbit/s, above any link */
 
 /* ---- nodes */
 
@@ -252,13 +253,19 @@ unsigned tree_node_buckets(const struct tree_node *n, size_t device)
 	return node_is_planned(n, device) ? n->n_buckets : 0;
 }
 
+/* Return what the class of the link may have, bytes/s. */
+static double ceil_of(const struct tree *t, const struct tree_link *l)
+{
+	return l->open && t->load >= 1 ? ENDLESS : l->rate * t->load;
+}
+
 /* Fill in what the classes of a node have in common. */
 static void set_class(const struct tree *t, const struct tree_link *l, size_t node, double cap,
 	struct tc_class *ret)
 {
 	const struct tree_node *n = &t->nodes[node];
 
-	ret->ceil = fmax(fmin(fmin(n->max, cap) * l->part, l->rate * t->load), LEAST);
+	ret->ceil = fmax(fmin(fmin(n->max, cap) * l->part, ceil_of(t, l)), LEAST);
 	ret->rate = LEAST;
 	ret->rate_burst = burst_of(ret->rate, 0, l->segment);
 	ret->ceil_burst = burst_of(ret->ceil, n->burst, l->segment);
@@ -269,7 +276,7 @@ static void set_class(const struct tree *t, const struct tree_link *l, size_t no
 
 void tree_link_class(const struct tree *t, const struct tree_link *l, struct tc_class *ret)
 {
-	double rate = l->rate * t->load;
+	double rate = ceil_of(t, l);
 	uint32_t burst = burst_of(rate, 0, l->segment);
 
 	*ret = (struct tc_class){

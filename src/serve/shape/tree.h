@@ -14,6 +14,9 @@
  *         division, and what one leaves is lost to the others until then. HTB's own guarantee (rate = min) is not used: a class
  *         that has it loses its turn in the division of the rest (measured: 50 of 60 where min and weight ask for 60).
  *
+ *         A link whose rate is the driver's word has no ceiling: HTB would add nothing where the device itself is full, since packets
+ *         then wait in the classes, and take much where the word is none, as that of a veth pair (10 Gbit/s; it carries what the processor
+ *         does). A ceiling there needs a stated rate, or a bound on completion times, which is a cap on the load.
  * NUMBERS HTB can neither move a class into another one nor make one that has a queue hold classes, and a class that is deleted
  *         loses its packets. So a service keeps the number of its classes when the policy changes, and one that has another
  *         parent than before gets a number that no class has.
@@ -65,6 +68,7 @@ void tree_slots(struct tree *t, const struct tree *before, tree_slot_state *stat
 
 struct tree_link {
 	double rate; /* bytes/s */
+	bool open; /* the rate is the driver's word, and the device itself keeps to it: no class does */
 	double part; /* of the rates of all devices: so much of each min and max is this one's */
 	uint32_t segment; /* bytes of the largest packet */
 	size_t index;     /* of the device */

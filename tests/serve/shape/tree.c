@@ -81,6 +81,14 @@ static void classes(void)
 		.rate = 50 * mbit, .part = 0.5, .segment = 1514}; /* one of two devices */
 	struct tc_class c;
 
+	l.open = true; /* the driver's word: no ceiling … */
+	tree_link_class(t, &l, &c);
+	CHECK(c.ceil > 1000 * 50 * mbit);
+	t->load = 0.5; /* … but a bound's */
+	tree_link_class(t, &l, &c);
+	CHECK_NEAR(c.ceil, 25 * mbit, 1);
+	t->load = 1;
+	l.open = false;
 	tree_link_class(t, &l, &c);
 	CHECK_NEAR(c.ceil, 50 * mbit, 1e-9);
 	tree_runtime_class(t, &l, 1, INFINITY, &c);
