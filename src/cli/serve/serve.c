@@ -7,6 +7,7 @@
 #include "serve/host/cluster.h"
 #include "serve/host/reports.h"
 #include "serve/member/member.h"
+#include "serve/handover/store.h"
 #include "serve/loop/log.h"
 #include "cli/common/files.h"
 #include "cli/common/stay.h"
@@ -90,7 +91,8 @@ struct setup { /* from the command line */
 	size_t n_sockets;
 	int api_sockets[SOCKETS_MAX];
 	size_t n_api_sockets;
-	int level; /* enum log_level; -1: the policy's */
+	struct record_fds stored; /* by the process before, in systemd's store */
+	int level;                /* enum log_level; -1: the policy's */
 	bool json;
 	mode_t api_mode;
 	struct serve_join *join; /* NULL: no member of a cluster */
@@ -179,11 +181,18 @@ static int take_sockets(struct setup *s)
 	char **names = NULL;
 	int n = sd_listen_fds_with_names(1, &names);
 
-	if (n > SOCKETS_MAX)
-		return opts_fail(&verb_serve, "more than %d sockets from systemd", SOCKETS_MAX);
 	for (int i = 0; i < n; i++) {
 		int fd = SD_LISTEN_FDS_START + i;
 
+		if (strcmp(names[i], STORE_NAME) == 0) {
+			if (record_fds_add(&s->stored, fd) < 0)
+				close(fd);
+			free(names[i]);
+			continue;
+		}
+		if (s->n_sockets + s->n_api_sockets == SOCKETS_MAX)
+			return opts_fail(
+				&verb_serve, "more than %d sockets from systemd", SOCKETS_MAX);
 		if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0)
 			return opts_fail(
 				&verb_serve, "systemd's socket %s is not listening", names[i]);
@@ -300,6 +309,8 @@ static int start_gateway(struct setup *s, struct serve_policy *p, const char *co
 		weir_policy_free(p->policy);
 		return serve_fail(rc, &err);
 	}
+	if (s->stored.n)
+		succession_restart(&s->stored, &succession);
 	rc = gateway_new(p->policy, p->text, p->name, &s->gateway, &g, &err);
 	if (rc < 0) {
 		succession_fail(succession, err.text);

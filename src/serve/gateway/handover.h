@@ -13,6 +13,9 @@
  *                   the back ends have returned what they have: here the pause begins
  *   new: taken      the record's mark was changed (serve/handover/record.h): from now on it serves, and the old one ends at once
  *
+ * In a restart by the service manager (serve/handover/store.h) the old process does the same, puts everything into the manager's
+ * store and ends; the new one finds it there when it starts, and removes it when it serves.
+ *
  * If anything fails before the mark is changed, the old process goes on, with all its clients and requests, and logs the reason.
  *
  *   serve/gateway/handover.c  what the record holds: written by the one, read by the other
@@ -28,9 +31,12 @@ struct gateway;
 
 /* ---- replace.c */
 
-/* Wait for a process that replaces this one; without a state folder nothing is done. A failure is logged. */
+/* Wait for a process that replaces this one, in the state folder, if there is one. A failure is logged. */
 void gateway_replace_start(struct gateway *g);
 void gateway_replace_stop(struct gateway *g);
+/* The process is to end. If the service is being restarted: pass everything on through the service manager's store
+ * (serve/handover/store.h), or else stop after all. Return false: it is no restart, or nothing can be passed on. */
+bool gateway_replace_store(struct gateway *g);
 /* Return true while another process reads what is in force: then no policy may be changed. */
 bool gateway_is_replaced(const struct gateway *g);
 

@@ -10,6 +10,7 @@
 #include "serve/gateway/handover.h"
 #include "serve/gateway/impl.h"
 #include "serve/handover/pass.h"
+#include "serve/handover/store.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -38,6 +39,8 @@ struct gateway_replace {
 	struct loop_fd listening, peer; /* fd -1: none */
 	struct loop_timer timer;
 	enum state state;
+	bool stored; /* the process ends, and leaves everything in the service manager's store */
+	bool ends;   /* it ends, and leaves nothing */
 	weir_time until; /* the end of this state */
 	weir_time began; /* of the pause */
 	struct record_map record;
@@ -76,6 +79,11 @@ static void freeze(struct gateway *g, bool on)
 static int is_busy(void *arg, struct gateway_resource *r)
 {
 	return resource_is_quiet(r->resource) ? 0 : -EBUSY;
+}
+
+static int count_clients(void *arg, struct worker *w)
+{
+	return (int)front_count(w->front);
 }
 
 static int drain_front(void *arg, struct worker *w)
@@ -124,24 +132,35 @@ static void leave(struct gateway_replace *p)
 	_exit(0);
 }
 
-/* Go on serving, unless the other process has taken the record. */
-static void give_up(struct gateway_replace *p, const char *why)
+/* Forget the other process, and go on. */
+static void cancel(struct gateway_replace *p)
 {
-	struct gateway *g = p->gateway;
 	enum state was = p->state;
 
-	if (was == PASSED && !record_mark(&p->record, RECORD_REVOKED))
-		leave(p);
-	log_event(
-		LOG_LEVEL_ERROR, "not-replaced", "why", why, "then", "this process goes on", NULL);
-	pass_send(p->peer.fd, "refused", why, -1, NULL);
 	hang_up(p);
 	p->state = IDLE;
-	loop_set(g->loop, &p->timer, WEIR_NEVER);
+	loop_set(p->gateway->loop, &p->timer, WEIR_NEVER);
 	if (was >= FLUSHING)
-		freeze(g, false);
-	if (was >= DRAINING)
-		gateway_accept(g, true);
+		freeze(p->gateway, false);
+	if (was >= DRAINING && !p->ends)
+		gateway_accept(p->gateway, true);
+}
+
+/* Go on serving, or end as at any stop, unless the other process has taken the record. */
+static void give_up(struct gateway_replace *p, const char *why)
+{
+	bool stop = p->stored && !p->ends;
+
+	if (p->state == PASSED && !record_mark(&p->record, RECORD_REVOKED))
+		leave(p);
+	p->ends |= stop;
+	log_event(LOG_LEVEL_ERROR, "not-replaced", "why", why, "then",
+		p->ends ? "this process ends" : "this process goes on", NULL);
+	if (p->peer.fd >= 0)
+		pass_send(p->peer.fd, "refused", why, -1, NULL);
+	cancel(p);
+	if (stop)
+		gateway_stop(p->gateway);
 }
 
 /* ---- the steps */
@@ -170,11 +189,30 @@ static void offer(struct gateway_replace *p)
 		enter(p, OFFERED, OPEN_TIME);
 }
 
+static void leave_in_store(struct gateway_replace *p)
+{
+	struct record_out o = {0};
+	int memfd, rc;
+
+	handover_put_inherited(&o);
+	handover_keep(p->gateway, p->began, &o);
+	memfd = record_memfd(&o);
+	rc = memfd < 0 ? memfd : store_put(memfd, &o.fds);
+	record_out_free(&o);
+	if (rc == 0)
+		leave(p);
+	give_up(p, strerror(-rc));
+}
+
 static void pass(struct gateway_replace *p)
 {
 	struct record_out o = {0};
 	int rc;
 
+	if (p->stored) {
+		leave_in_store(p);
+		return;
+	}
 	handover_keep(p->gateway, p->began, &o);
 	p->state = PASSED; /* from the moment at which the other one could take it */
 	rc = send_record(p, "state", &o, true);
@@ -333,6 +371,38 @@ static void asked(struct loop_fd *f, uint32_t events)
 	}
 }
 
+/* Return a bound of the descriptors that a record would have. */
+static size_t count_descriptors(struct gateway *g)
+{
+	struct record_out o = {0};
+	size_t n;
+
+	handover_put_inherited(&o);
+	n = o.fds.n + 1;
+	record_out_free(&o);
+	for (unsigned i = 0; i < g->n_workers; i++)
+		n += (size_t)worker_call(&g->workers[i], count_clients, NULL);
+	return n;
+}
+
+bool gateway_replace_store(struct gateway *g)
+{
+	struct gateway_replace *p = g->replace;
+
+	if (!p || p->ends || p->stored || p->state != IDLE || refusal(g) ||
+		!store_is_restart(count_descriptors(g))) {
+		if (p && p->state != IDLE && !p->ends) {
+			p->ends = true;
+			give_up(p, "this process was told to end");
+		}
+		return false;
+	}
+	log_event(LOG_LEVEL_INFO, "restart-begins", NULL);
+	p->stored = true;
+	drain(p);
+	return true;
+}
+
 bool gateway_is_replaced(const struct gateway *g)
 {
 	return g->replace && g->replace->state != IDLE;
@@ -340,27 +410,27 @@ bool gateway_is_replaced(const struct gateway *g)
 
 void gateway_replace_start(struct gateway *g)
 {
-	struct gateway_replace *p = g->state ? calloc(1, sizeof(*p)) : NULL;
-	int rc;
+	struct gateway_replace *p = calloc(1, sizeof(*p));
+	int rc = p ? 0 : -ENOMEM;
 
-	if (!p)
-		return;
-	p->gateway = g;
-	p->peer.fd = -1;
-	p->timer.due = due;
-	rc = pass_listen(g->state, &p->listening.fd);
-	if (rc == 0) {
-		p->listening.ready = asked;
-		rc = loop_add(g->loop, &p->listening, EPOLLIN);
-		if (rc < 0)
-			close(p->listening.fd);
-	}
-	if (rc < 0) {
-		log_event(LOG_LEVEL_WARNING, "not-replaceable", "why", strerror(-rc), NULL);
-		free(p);
-		return;
+	if (p) {
+		p->gateway = g;
+		p->listening.fd = p->peer.fd = -1;
+		p->timer.due = due;
 	}
 	g->replace = p;
+	if (p && g->state)
+		rc = pass_listen(g->state, &p->listening.fd);
+	if (p && g->state && rc == 0) {
+		p->listening.ready = asked;
+		rc = loop_add(g->loop, &p->listening, EPOLLIN);
+		if (rc < 0) {
+			close(p->listening.fd);
+			p->listening.fd = -1;
+		}
+	}
+	if (rc < 0)
+		log_event(LOG_LEVEL_WARNING, "not-replaceable", "why", strerror(-rc), NULL);
 }
 
 void gateway_replace_stop(struct gateway *g)
@@ -371,8 +441,10 @@ void gateway_replace_stop(struct gateway *g)
 		return;
 	hang_up(p);
 	loop_set(g->loop, &p->timer, WEIR_NEVER);
-	loop_remove(g->loop, &p->listening);
-	close(p->listening.fd);
+	if (p->listening.fd >= 0) {
+		loop_remove(g->loop, &p->listening);
+		close(p->listening.fd);
+	}
 	free(p);
 	g->replace = NULL;
 }

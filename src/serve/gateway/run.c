@@ -14,6 +14,7 @@
  * while the process exits anyway and logs this.
  */
 #include "base/container.h"
+#include "serve/gateway/handover.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -165,6 +166,8 @@ void gateway_stop(struct gateway *g)
 		loop_set(g->loop, &g->stop_timer, now);
 		return;
 	}
+	if (gateway_replace_store(g))
+		return;
 	g->stopping = true;
 	g->stop_by = now + FINISH_TIME;
 	g->away_by = now + AWAY_TIME;

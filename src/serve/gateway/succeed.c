@@ -4,9 +4,11 @@
 #include "serve/gateway/impl.h"
 #include "serve/gateway/succeed.h"
 #include "serve/handover/pass.h"
+#include "serve/handover/store.h"
 #include "serve/loop/inherit.h"
 #include "serve/loop/log.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,10 @@
 #define WAIT 180000 /* ms, for each answer: longer than the other process waits for anything */
 
 struct succession {
-	int sock;
+	int sock; /* to the other process; -1: it has ended, and … */
+	struct record_map map;
+	struct record_in in;   /* … this was in the store, … */
+	struct record_fds fds; /* … with these */
 };
 
 /* -EPIPE: it has ended, as one that gives up says so. */
@@ -35,20 +40,27 @@ static int answer(
 	return rc;
 }
 
+static int read_inherited(const struct record_in *all)
+{
+	struct record_in in = *all, part;
+	const char *name;
+	int rc = 0;
+
+	while (rc == 0 && record_section(&in, &name, &part))
+		if (strcmp(name, "inherit") == 0)
+			rc = handover_get_inherited(&part);
+	return rc == 0 && in.bad ? -EBADMSG : rc;
+}
+
 static int read_offer(struct pass_message *m, struct weir_err *err)
 {
 	struct record_map map = {0};
-	struct record_in in = {.fds = &m->fds}, part;
-	const char *name;
+	struct record_in in = {.fds = &m->fds};
 	int rc = record_open(m->memfd, &map, &in, err);
 
 	if (rc < 0)
 		return rc;
-	while (rc == 0 && record_section(&in, &name, &part))
-		if (strcmp(name, "inherit") == 0)
-			rc = handover_get_inherited(&part);
-	if (rc == 0 && in.bad)
-		rc = -EBADMSG;
+	rc = read_inherited(&in);
 	record_unmap(&map);
 	return rc < 0 ? weir_err_set(err, rc, "the record of the hand-over is damaged") : 0;
 }
@@ -95,32 +107,93 @@ int succession_begin(const char *state, struct succession **ret, struct weir_err
 	return 0;
 }
 
+/* Find the record among the descriptors. */
+static int open_stored(struct succession *s, struct weir_err *err)
+{
+	int rc = weir_err_set(err, -ENOENT, "it has no record");
+
+	for (size_t i = 0; rc < 0 && i < s->fds.n; i++)
+		if (fcntl(s->fds.all[i].fd, F_GET_SEALS) > 0) {
+			s->in.fds = &s->fds;
+			rc = record_open(s->fds.all[i].fd, &s->map, &s->in, err);
+		}
+	if (rc == 0) {
+		rc = read_inherited(&s->in);
+		if (rc < 0)
+			weir_err_set(err, rc, "it is damaged");
+	}
+	return rc;
+}
+
+static void free_succession(struct succession *s)
+{
+	if (s->sock >= 0)
+		close(s->sock);
+	record_unmap(&s->map);
+	record_fds_close(&s->fds);
+	free(s);
+}
+
+void succession_restart(struct record_fds *stored, struct succession **ret)
+{
+	struct succession *s = calloc(1, sizeof(*s));
+	struct weir_err err = {"out of memory"};
+
+	*ret = NULL;
+	if (s) {
+		s->sock = -1;
+		s->fds = *stored;
+		inherit_keep_names(true);
+		if (open_stored(s, &err) == 0) {
+			*ret = s;
+			return;
+		}
+		free_succession(s);
+	} else {
+		record_fds_close(stored);
+	}
+	/* All of it is closed before this process listens at the same addresses. */
+	inherit_keep_names(false);
+	inherit_end();
+	store_clear();
+	log_event(LOG_LEVEL_ERROR, "store-refused", "why", err.text, "then",
+		"clients have to connect again", NULL);
+}
+
 void succession_fail(struct succession *s, const char *why)
 {
 	if (!s)
 		return;
-	pass_send(s->sock, "failed", why, -1, NULL);
-	close(s->sock);
+	if (s->sock >= 0)
+		pass_send(s->sock, "failed", why, -1, NULL);
+	free_succession(s);
 	inherit_end();
-	free(s);
+}
+
+static int take_opened(
+	struct gateway *g, struct record_map *map, struct record_in *in, struct weir_err *err)
+{
+	struct handover_taken t;
+	int rc = handover_take(g, in, &t, err);
+
+	if (rc == 0 && !record_mark(map, RECORD_TAKEN)) {
+		handover_drop(g, &t);
+		rc = weir_err_set(err, -ESTALE, "the running process took its state back");
+	}
+	if (rc == 0)
+		handover_start(g, &t);
+	return rc;
 }
 
 static int take_record(struct gateway *g, struct pass_message *m, struct weir_err *err)
 {
 	struct record_map map = {0};
 	struct record_in in = {.fds = &m->fds};
-	struct handover_taken t;
 	int rc = record_open(m->memfd, &map, &in, err);
 
 	if (rc < 0)
 		return rc;
-	rc = handover_take(g, &in, &t, err);
-	if (rc == 0 && !record_mark(&map, RECORD_TAKEN)) {
-		handover_drop(g, &t);
-		rc = weir_err_set(err, -ESTALE, "the running process took its state back");
-	}
-	if (rc == 0)
-		handover_start(g, &t);
+	rc = take_opened(g, &map, &in, err);
 	record_unmap(&map);
 	return rc;
 }
@@ -145,17 +218,19 @@ static int hand_over(struct succession *s, struct gateway *g, struct weir_err *e
 
 int succession_end(struct succession *s, struct gateway *g, struct weir_err *err)
 {
-	int rc = hand_over(s, g, err);
+	bool stored = s->sock < 0;
+	int rc = stored ? take_opened(g, &s->map, &s->in, err) : hand_over(s, g, err);
 
 	if (rc == -EPIPE) /* its clients are lost, and reconnect */
 		log_event(LOG_LEVEL_WARNING, "took-over-nothing", "why",
 			"the process before has ended", NULL);
 	else if (rc < 0)
 		return rc;
-	close(s->sock);
-	free(s);
+	free_succession(s);
 	inherit_keep_names(false);
 	inherit_end();
+	if (stored)
+		store_clear();
 	gateway_replace_start(g);
 	return 0;
 }
