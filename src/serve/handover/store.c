@@ -31,8 +31,7 @@ static int find_unit(struct unit *u)
 		rc = sd_bus_set_method_call_timeout(u->bus, QUICK);
 	if (rc >= 0)
 		rc = sd_bus_call_method(u->bus, MANAGER, "/org/freedesktop/systemd1",
-			MANAGER ".Manager", "GetUnitByPID", NULL, &reply, "u",
-			(uint32_t)getpid());
+			MANAGER ".Manager", "GetUnitByPID", NULL, &reply, "u", (uint32_t)getpid());
 	if (rc >= 0)
 		rc = sd_bus_message_read(reply, "o", &path);
 	if (rc >= 0 && !(u->path = strdup(path)))
@@ -88,7 +87,8 @@ bool store_is_restart(size_t descriptors)
 	room = restart ? room_of(&u) : 0;
 	if (room && room < descriptors)
 		log_event(LOG_LEVEL_WARNING, "store-too-small", "why",
-			"FileDescriptorStoreMax= is less than the descriptors of the clients", NULL);
+			"FileDescriptorStoreMax= is less than the descriptors of the clients",
+			NULL);
 	free(u.path);
 	sd_bus_flush_close_unref(u.bus);
 	return restart && room >= descriptors;
@@ -96,10 +96,10 @@ bool store_is_restart(size_t descriptors)
 
 /* ---- the store */
 
-static int put(const int *fds, size_t n)
+static int put_some(const int *fds, size_t n)
 {
-	int rc = n ? sd_pid_notify_with_fds(0, 0,
-			     "FDSTORE=1\nFDNAME=" STORE_NAME "\nFDPOLL=0", fds, (unsigned)n)
+	int rc = n ? sd_pid_notify_with_fds(
+			     0, 0, "FDSTORE=1\nFDNAME=" STORE_NAME "\nFDPOLL=0", fds, (unsigned)n)
 		   : 1;
 
 	return rc == 0 ? -ENOTCONN : rc < 0 ? rc : 0;
@@ -113,12 +113,12 @@ int store_put(int memfd, const struct record_fds *fds)
 	for (size_t i = 0; rc == 0 && i < fds->n; i++) {
 		batch[n++] = fds->all[i].fd;
 		if (n == MOST || i + 1 == fds->n) {
-			rc = put(batch, n);
+			rc = put_some(batch, n);
 			n = 0;
 		}
 	}
 	if (rc == 0)
-		rc = put(&memfd, 1);
+		rc = put_some(&memfd, 1);
 	if (rc == 0) {
 		rc = sd_notify_barrier(0, PATIENT);
 		rc = rc == 0 ? -ENOTCONN : rc < 0 ? rc : 0;

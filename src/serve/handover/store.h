@@ -14,7 +14,8 @@
 
 #include "serve/handover/record.h"
 
-#define STORE_NAME "weir" /* of each descriptor, in LISTEN_FDNAMES: that string has 128 KiB at most */
+#define STORE_NAME                                                                                 \
+	"weir" /* of each descriptor, in LISTEN_FDNAMES: that string has 128 KiB at most */
 
 /* Return true if this service is being restarted, and the store has room for so many descriptors. Waits for the bus, 1 s at
  * most. */
