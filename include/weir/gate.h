@@ -42,7 +42,9 @@
  *    not change what passes, unless more tenants are to be checked than one call checks.
  *    If no tenant has a priority, no ancestor a bucket, and the gate has neither runs nor a window in bytes, a head
  *    that is found to hold an R-token passes at once if no other head that holds one waits, and its tenant is not
- *    to be checked again by then.
+ *    to be checked again by then. A tenant that may pass already, and then has got a token, is checked when there is
+ *    room for one more request; so that the size of a batch does not change what passes. But that is so for up to 8
+ *    tenants: when more wait for room, and while one that holds a token waits for its turn, all are checked at once.
  * 3. A dispatch charges every hold bucket on the path to the root, the profile buckets if it fit
  *    them all, and R-tokens if there are any, else L-tokens if there is a limit. With several R-buckets it is enough
  *    if one holds enough, and all that count the request pay: together they guarantee the most that any of them

@@ -6,7 +6,14 @@
 #include "gate/turn.h"
 #include <errno.h>
 
-#define GATE_FEW 2 /* requests passed between one prefetch and the next */
+#define GATE_FEW  2 /* requests passed between one prefetch and the next */
+#define GATE_MORE 8 /* leaves that may wait to be checked; and see GATE_LOOKS */
+
+/* Return true if some node waits to be checked since an earlier call. */
+POOL_HOT bool gate_waits(const struct weir_gate *g)
+{
+	return g->due_from < g->n_due;
+}
 
 /* Return true if the node that gate_expire has just checked is due again by now. */
 POOL_HOT bool gate_is_again(const struct stand *s)
@@ -59,13 +66,12 @@ POOL_HOT size_t gate_activate(
 	return passed;
 }
 
-/* The last of `i` nodes that were due has been checked as of then, and is due again by now: put it among those to be
- * checked yet, which are n − i, in the order of time. Return the new n. */
-static __attribute__((noinline)) uint32_t gate_again(
-	struct weir_gate *g, uint32_t *due, uint32_t i, uint32_t n)
+/* due[i − 1] has been checked as of when it was due, and is due again by now: put it among those to be checked yet,
+ * up to due[n − 1], in the order of time. Return the new n. */
+static __attribute__((noinline)) uint32_t gate_again(struct weir_gate *g, uint32_t i, uint32_t n)
 {
 	int64_t tick = (int64_t)g->timer.asked;
-	uint32_t node = due[i - 1], at = n;
+	uint32_t *due = g->due, node = due[i - 1], at = n;
 
 	if (n == AHEAD_BATCH)
 		return n; /* the next call checks it */
@@ -77,40 +83,79 @@ static __attribute__((noinline)) uint32_t gate_again(
 	return n + 1;
 }
 
-/* The same for n leaves and inner nodes whose timers are due. Each is checked as of when it was due: how late
- * weir_gate_next is called must not change what passes. `due` has room for AHEAD_BATCH. */
-POOL_HOT size_t gate_expire(
-	struct stand *s, bool at_once, uint32_t *due, uint32_t n, struct weir_req **ret, size_t max)
+/* Prefetch for n nodes that are due now. */
+POOL_HOT void gate_fetch(struct weir_gate *g, const uint32_t *due, uint32_t n)
 {
+	if (n <= TIMER_CELLS && ahead_slot(g))
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		ahead_due(&g->nodes[due[i]]);
+	for (uint32_t i = 0; g->ranked && i < n; i++)
+		ahead_rank(&g->nodes[due[i]]);
+	ahead_due_heads(g, due, n);
+}
+
+/* Return true if a leaf that is due can wait until there is room for its head: that is not held, so that it counts
+ * under the same cause meanwhile, and mostly holds an R-token by which it passes at once then. */
+POOL_HOT bool gate_can_wait(const struct stand *s, const struct node *node)
+{
+	return !(node->flags & (NODE_INNER | NODE_KINDS)) && node->may >> WEIR_CLASS_REST & 1 &&
+	       !(s->reserved && s->reserved->waits);
+}
+
+/* Check a leaf or an inner node that is due. Return its head if that has passed, or NULL. */
+POOL_HOT struct weir_req *gate_check(struct stand *s, uint32_t n)
+{
+	const struct node *node = &s->nodes[n];
+
+	s->at = timer_was(&node->timer);
+	s->seen = timer_coarse(s->at);
+	s->g->timer.asked = TIMER_NEVER;
+	s->g->looks++;
+	if (node->flags & NODE_INNER)
+		above_due(s->g, n, s->at, s->now);
+	else if (!s->g->n_pending || !pending_has(s->g, n)) /* (else as of now) */
+		return gate_look(s, n, true);
+	return NULL;
+}
+
+/* The same for those that are due, of which the ones before `old` have waited since an earlier call. Each is checked as
+ * of when it was due: how late weir_gate_next is called must not change what passes. If `at_once`, leave some for
+ * when there is room for them. */
+POOL_HOT size_t gate_expire(
+	struct stand *s, bool at_once, uint32_t old, struct weir_req **ret, size_t max)
+{
+	struct weir_gate *g = s->g;
+	uint32_t i = g->due_from, n = g->n_due;
 	size_t passed = 0;
 
 	s->at_once = at_once && max;
-	s->sole = n == 1 && !s->g->n_pending && !s->rest->waits && stand_open(s);
-	bool fetch = n > TIMER_CELLS || !ahead_slot(s->g);
+	s->sole = !s->rest->waits && n - i == 1 && !g->n_pending && stand_open(s);
+	while (i < n && (passed < max || !at_once)) {
+		struct weir_req *r = gate_check(s, g->due[i++]);
 
-	if (fetch) {
-		for (uint32_t i = 0; i < n; i++)
-			ahead_due(&s->nodes[due[i]]);
-		for (uint32_t i = 0; s->g->ranked && i < n; i++)
-			ahead_rank(&s->nodes[due[i]]);
-		ahead_due_heads(s->g, due, n);
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		struct weir_req *r = NULL;
-
-		s->at = timer_was(&s->nodes[due[i]].timer);
-		s->seen = timer_coarse(s->at);
-		s->g->timer.asked = TIMER_NEVER;
-		if (s->nodes[due[i]].flags & NODE_INNER)
-			above_due(s->g, due[i], s->at, s->now);
-		else if (!s->g->n_pending || !pending_has(s->g, due[i])) /* (else as of now) */
-			r = gate_look(s, due[i], true);
 		if (__builtin_expect(gate_is_again(s), 0))
-			n = gate_again(s->g, due, i + 1, n);
+			n = gate_again(g, i, n);
 		if (r) /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): there is room for max */
 			ret[passed++] = r;
 		s->at_once = at_once && passed < max;
 	}
+	g->due_from = i;
+	/* There is no more room. */
+	uint32_t kept = i = i < old ? old : i;
+
+	while (i < n) {
+		uint32_t node = g->due[i++];
+
+		if (kept - g->due_from < GATE_MORE && gate_can_wait(s, &s->nodes[node])) {
+			g->due[kept++] = node;
+			continue;
+		}
+		(void)gate_check(s, node);
+		if (__builtin_expect(gate_is_again(s), 0))
+			n = gate_again(g, i, n);
+	}
+	g->n_due = kept;
 	return passed;
 }
 
@@ -118,19 +163,33 @@ POOL_HOT size_t gate_expire(
 	8 /* requests refused above that a call may find, besides one for each
 	     request asked for */
 #define GATE_LOOKS                                                                                 \
-	24          /* leaves that a call checks at least, of those due and of the pending
-	               ones; */
-#define GATE_MORE 8 /* and more of the latter than may pass, so that no backlog stays */
+	24 /* leaves that a call checks at least, of those due and of the pending
+	      ones; and GATE_MORE of the latter than may pass, so that no
+	      backlog stays */
+
+/* Add up to `most` nodes whose timers are due to those that wait since an earlier call, and return where they begin. */
+POOL_HOT uint32_t gate_due(struct weir_gate *g, weir_time now, uint32_t most)
+{
+	if (!timer_due(&g->timer, now))
+		return g->n_due;
+	uint32_t old = g->n_due - g->due_from;
+
+	for (uint32_t i = 0; i < old; i++)
+		g->due[i] = g->due[g->due_from + i];
+	g->due_from = 0;
+	g->n_due = old + timer_expire(&g->timer, now, g->due + old, most);
+	if (g->n_due > old)
+		gate_fetch(g, g->due + old, g->n_due - old);
+	return old;
+}
 
 void gate_catch_up(struct weir_gate *g, weir_time now)
 {
 	struct stand s = stand_at(g, now, false);
-	uint32_t due[AHEAD_BATCH], n = 0;
 
-	if (timer_due(&g->timer, now))
-		n = timer_expire(&g->timer, now, due, GATE_LOOKS);
-	if (n)
-		(void)gate_expire(&s, false, due, n, NULL, 0);
+	(void)gate_due(g, now, GATE_LOOKS);
+	if (gate_waits(g))
+		(void)gate_expire(&s, false, g->n_due, NULL, 0);
 }
 
 /* Check the leaves whose timers are due and the pending ones, as many as a call may, and put them where they belong.
@@ -141,16 +200,15 @@ POOL_HOT size_t gate_prepare(
 {
 	/* (Not copied from the caller's: a copy waits for the stores of the original.) */
 	struct stand s = stand_at(g, now, flat);
-	uint32_t due[AHEAD_BATCH], most = (uint32_t)(max < GATE_LOOKS ? GATE_LOOKS : max), n = 0;
+	uint32_t most = (uint32_t)(max < GATE_LOOKS ? GATE_LOOKS : max), old;
 	bool at_once = (flat || g->simple) && !g->ranked;
 	size_t passed = 0;
 
 	most = most < AHEAD_BATCH - GATE_MORE ? most : AHEAD_BATCH - GATE_MORE;
-	if (timer_due(&g->timer, now))
-		n = timer_expire(&g->timer, now, due, most);
-	g->looks = n;
-	if (n)
-		passed = gate_expire(&s, at_once, due, n, ret, max);
+	g->looks = 0;
+	old = gate_due(g, now, most);
+	if (gate_waits(g))
+		passed = gate_expire(&s, at_once, old, ret, max);
 	if (g->n_pending)
 		passed += gate_activate(&s, at_once, most + GATE_MORE, ret + passed, max - passed);
 	return passed;
@@ -228,20 +286,13 @@ static size_t gate_pass_tree(
 	return n;
 }
 
-/* The same with only leaves below the root. Prefetches are issued a few at a time, since a processor can have only
- * so many outstanding. */
-static size_t gate_pass_flat(
-	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
+/* Dispatch requests from the lanes of a flat gate until there are `max`, of which n have passed, and return how many.
+ * Prefetches are issued a few at a time, since a processor can have only so many outstanding. */
+POOL_HOT size_t gate_pass_lanes(struct weir_gate *g, weir_time now, struct weir_req **ret_reqs,
+	size_t n, size_t max, size_t fetch)
 {
 	const struct stand s = stand_at(g, now, true);
-	size_t n = 0, fetch = max; /* number passed at which the next prefetch is due */
 
-	g->looks = 0;
-	if (timer_due(&g->timer, now) || g->n_pending)
-		n = gate_prepare_flat(g, now, ret_reqs, max);
-	ahead_soon(g, now);
-	if (g->ahead.soon)
-		fetch = n;
 	while (n < max) {
 		struct weir_req *r;
 
@@ -260,6 +311,23 @@ static size_t gate_pass_flat(
 		ret_reqs[n] = r;
 		n += r != NULL;
 	}
+	return n;
+}
+
+/* gate_pass_tree with only leaves below the root. */
+static size_t gate_pass_flat(
+	struct weir_gate *g, weir_time now, struct weir_req **ret_reqs, size_t max)
+{
+	size_t n = 0, fetch = max; /* number passed at which the next prefetch is due */
+
+	g->looks = 0;
+	if (timer_due(&g->timer, now) | gate_waits(g) | (g->n_pending > 0))
+		n = gate_prepare_flat(g, now, ret_reqs, max);
+	ahead_soon(g, now);
+	if (g->ahead.soon)
+		fetch = n;
+	if (n < max)
+		n = gate_pass_lanes(g, now, ret_reqs, n, max, fetch);
 	ahead_rest(g);
 	return n;
 }
@@ -269,6 +337,13 @@ static __attribute__((noinline)) void gate_first(struct weir_gate *g, bool peek,
 {
 	struct turn turn = {.room = TURN_FULL, .peek = peek};
 
+	/* (A leaf that waits to be checked comes first if no other has an R-token: then it passes at once.) */
+	if (gate_waits(g) && !node_waits(g, NODE_RESERVED) &&
+		g->nodes[g->due[g->due_from]].reserved <= now) {
+		g->first = g->due[g->due_from];
+		g->first_since = stats_full(g, now);
+		return;
+	}
 	if (!turn_choose(g, &turn, now))
 		return;
 	/* (If an ancestor is stopped for lower classes, all requests below it count as stopped; and so do writes

@@ -203,13 +203,16 @@ struct weir_gate {
 	uint32_t n_pending;       /* number of pending leaves */
 	uint32_t pending_from;    /* leaf at which the next call continues */
 	uint32_t pending_last;    /* leaf added last; it may have been removed since */
-	bool above;     /* some inner node has, or had, a hold bucket: `above` clocks may run */
-	bool simple;    /* the order is FAIR, and there are no runs, window in bytes or `above`: a
+	bool above;   /* some inner node has, or had, a hold bucket: `above` clocks may run */
+	bool simple;  /* the order is FAIR, and there are no runs, window in bytes or `above`: a
 	                   head waits only for its leaf's buckets and for heads before it; */
-	bool flat;      /* and there is no inner node but the root (tree_shape) */
-	bool ranked;    /* some leaf has, or had, a priority */
-	bool tells;     /* some inner node's hold bucket distinguishes, or did, reads from writes */
-	uint64_t age;   /* number of the next request, in the order of arrival */
+	bool flat;    /* and there is no inner node but the root (tree_shape) */
+	bool ranked;  /* some leaf has, or had, a priority */
+	bool tells;   /* some inner node's hold bucket distinguishes, or did, reads from writes */
+	uint64_t age; /* number of the next request, in the order of arrival */
+	uint32_t due[AHEAD_BATCH]; /* nodes whose timers have expired and which are not checked yet,
+	                              in the order of time: due[due_from] to due[n_due − 1] */
+	uint32_t due_from, n_due;
 	uint32_t looks; /* leaves that the last weir_gate_next checked */
 	uint32_t tries; /* requests that weir_gate_next may yet find refused above; 0: it gave up
 	                   before trying all */

@@ -83,6 +83,8 @@ struct timer_late {
 	uint32_t entry;
 };
 #define TIMER_LATE 4
+#define TIMER_NEAR                                                                                 \
+	16384 /* slots: a calendar of fewer is mostly in a core's own cache, so that times need not wait */
 
 struct timer {
 	char *entries; /* the first; POOL_STRIDE bytes apart */
@@ -179,6 +181,12 @@ POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i,
 {
 	uint32_t s = (uint32_t)(tick >> TIMER_COARSE_BITS) & t->mask;
 	uint32_t old = e->prev / TIMER_WORDS & t->mask; /* its slot, if the entry is in a cell */
+
+	if (t->mask < TIMER_NEAR) {
+		t->asked = tick;
+		timer_set_now(t, e, i, tick);
+		return;
+	}
 	struct timer_late *late = &t->late[t->n_late % TIMER_LATE], before = *late;
 
 	__builtin_prefetch(&t->count[s], 1);

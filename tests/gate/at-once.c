@@ -198,6 +198,96 @@ static void the_older_of_two_tokens(bool tree)
 	}
 }
 
+/* Tenants whose tokens come in together pass one after the other as these were noticed, whatever their weights, and
+ * whether one call takes them all, or each call one, or the window was full and the gate was asked meanwhile. */
+static void one_by_one_or_together(bool tree)
+{
+	const struct weir_knob knobs[] = {{.kind = WEIR_KNOB_WINDOW, .value = 3},
+		{.node = 2, .kind = WEIR_KNOB_WEIGHT, .value = 10},
+		{.node = 3, .kind = WEIR_KNOB_WEIGHT, .value = 100}};
+	const weir_time later = WEIR_MS + 100 * WEIR_US;
+
+	for (unsigned way = 0; way < 3; way++) {
+		start(3, 1e6, 1000, tree);
+		CHECK_INT(weir_gate_set(g, 0, knobs, 3, NULL), 0);
+		for (weir_node n = 1; n <= 3; n++)
+			for (unsigned i = 0; i < 4; i++)
+				submit(n, 0);
+		CHECK_INT(weir_gate_next(g, 0, out, 3), 3);
+		if (way == 2)
+			CHECK_INT(weir_gate_next(g, later, out + 3, 3), 0);
+		weir_gate_done(g, later, out, 3);
+		CHECK_INT(weir_gate_wakeup(g, later), later);
+		for (size_t n = 0; n < 3;)
+			n += weir_gate_next(g, later, out + n, way == 0 ? 3 : 1);
+		for (weir_node n = 1; n <= 3; n++) {
+			CHECK_INT(out[n - 1]->tenant, n);
+			CHECK_INT(out[n - 1]->class_, WEIR_CLASS_RESERVED);
+		}
+		weir_gate_free(g);
+	}
+}
+
+/* A tenant that was noticed and waits for room may be cancelled, removed, and get other knobs meanwhile. */
+static bool all(const struct weir_req *r, void *arg)
+{
+	return true;
+}
+static void forget(struct weir_req *r, void *arg)
+{
+}
+static void gone_while_it_waits_for_room(bool tree)
+{
+	const struct weir_knob knobs[] = {{.kind = WEIR_KNOB_WINDOW, .value = 3},
+		{.node = 3, .kind = WEIR_KNOB_PRIORITY, .value = 1}};
+	const weir_time later = WEIR_MS + 100 * WEIR_US;
+
+	start(3, 1e6, 1000, tree);
+	CHECK_INT(weir_gate_set(g, 0, knobs, 1, NULL), 0);
+	for (weir_node n = 1; n <= 3; n++)
+		for (unsigned i = 0; i < 4; i++)
+			submit(n, 0);
+	CHECK_INT(weir_gate_next(g, 0, out, 3), 3);
+	weir_gate_done(g, 0, out, 3);
+	CHECK_INT(weir_gate_next(g, later, out, 1), 1);
+	CHECK_INT(out[0]->tenant, 1);
+	weir_gate_done(g, later, out, 1);
+	CHECK_INT(weir_gate_cancel(g, later, 2, all, forget, NULL), 3);
+	CHECK_INT(weir_gate_remove(g, 2), 0);
+	CHECK_INT(weir_gate_set(g, later, &knobs[1], 1, NULL), 0);
+	CHECK_INT(weir_gate_next(g, later, out, 1), 1);
+	CHECK_INT(out[0]->tenant, 3);
+	CHECK_INT(out[0]->class_, WEIR_CLASS_PRIORITY);
+	weir_gate_done(g, later, out, 1);
+	weir_gate_free(g);
+}
+
+/* While the window is full, the tenant that was noticed first is the one that waits for it. */
+static void waits_for_the_window(bool tree)
+{
+	const struct weir_knob window = {.kind = WEIR_KNOB_WINDOW, .value = 1};
+	const weir_time later = WEIR_MS + 100 * WEIR_US;
+	struct weir_gate_stats s;
+
+	start(2, 1e6, 1000, tree);
+	for (weir_node n = 1; n <= 2; n++)
+		for (unsigned i = 0; i < 2; i++)
+			submit(n, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK_INT(weir_gate_next(g, 0, out, 1), 1);
+		weir_gate_done(g, 0, out, 1);
+	}
+	CHECK_INT(weir_gate_set(g, 0, &window, 1, NULL), 0);
+	CHECK_INT(weir_gate_next(g, later, out, 1), 1);
+	CHECK_INT(out[0]->tenant, 1);
+	CHECK_INT(weir_gate_next(g, later + WEIR_MS, out + 1, 1), 0);
+	CHECK_INT(weir_gate_get_stats(g, later + WEIR_MS, 2, &s), 0);
+	CHECK_INT(s.wait_ns[WEIR_WAIT_WINDOW], WEIR_MS);
+	CHECK_INT(s.wait_ns[WEIR_WAIT_TURN], later);
+	weir_gate_done(g, later + WEIR_MS, out, 1);
+	weir_gate_free(g);
+}
+
 /* Without an R-bucket there is no wakeup while the window in bytes is full. */
 static void nothing_to_wake_for(void)
 {
@@ -243,6 +333,9 @@ int main(void)
 		min_on_top_of_its_share(tree);
 		huge_costs(tree);
 		the_older_of_two_tokens(tree);
+		one_by_one_or_together(tree);
+		gone_while_it_waits_for_room(tree);
+		waits_for_the_window(tree);
 	}
 	RUN(nothing_to_wake_for);
 	RUN(no_more_than_asked);
