@@ -14,10 +14,13 @@ struct parda_reads {
 	struct site_burst burst;
 	struct probe_burst plan;
 	enum { PARDA_READS_NONE, PARDA_READS_ASKED, PARDA_READS_READING } state;
-	weir_time look;  /* when to look next */
-	weir_time since; /* ASKED: when */
-	weir_time busy;  /* the last look that found activity */
-	weir_time watch; /* until when peers are told that a client has come; 0: they are not */
+	weir_time look;   /* when to look next */
+	weir_time since;  /* ASKED: when */
+	weir_time looked; /* the last look, … */
+	bool still;       /* … and whether it found no activity */
+	weir_time busy;   /* the last look that found activity, … */
+	bool seen;        /* … and whether the one before it was near */
+	weir_time watch;  /* until when peers are told that a client has come; 0: they are not */
 	bool confirming; /* nothing was inside; peers are told so if the next look finds the same */
 	uint64_t activity; /* of the site, at the last look */
 };

@@ -7,7 +7,7 @@
  * begins; it ends when a client of this host or of a peer sends a request. Where peers share a file no answer comes in time,
  * and no host reads. A site that knows the state of all hosts (all_quiet) needs no questions.
  *
- *   the host that decides  every LOOK: nothing happened for PAUSE → ask → all are quiet → read → learn
+ *   the host that decides  every LOOK: a pause has begun, or is LONG → ask → all are quiet → read → learn
  *   a peer                 asked → looks, twice → answers; every LOOK until the burst is over: tells what happened
  */
 #include "base/container.h"
@@ -16,7 +16,9 @@
 #define LOOK (5 * WEIR_MS)
 #define PAUSE                                                                                      \
 	(20 * WEIR_MS) /* less is a gap between two requests, and the next one would end a burst */
-#define SELDOM_PART 8  /* of a period: between two looks while no burst is due */
+#define YOUNG       (15 * WEIR_MS) /* a pause that was seen to begin, that much after PAUSE: … */
+#define LONG        WEIR_SEC /* … later a client is likely to come back in a burst, up to this */
+#define SELDOM_PART 8        /* of a period: between two looks while no burst is due */
 #define PATIENT     (50 * WEIR_MS)              /* for answers */
 #define WATCH       (PROBE_BURST + 2 * PATIENT) /* from an answer until the burst is over */
 
@@ -95,26 +97,45 @@ static bool is_agreed(struct parda_control *c, weir_time now)
 	return parda_probe_agreed(c->parda);
 }
 
-/* Return true if a burst is due and has to wait. */
-static bool try_to_read(struct parda_control *c, weir_time now)
+/* The reads of a burst into which a client comes back wait at the resource beside its requests, and with them for longer than
+ * a burst may take. So a burst begins with a pause, which is rarely shorter than a burst, or in one that is long already. */
+static bool is_time(const struct parda_reads *r, weir_time now)
+{
+	weir_time pause = now - r->busy;
+
+	return pause >= LONG || (r->seen && pause >= PAUSE && pause <= PAUSE + YOUNG);
+}
+
+static void see(struct parda_control *c, weir_time now)
 {
 	struct parda_reads *r = &c->reads;
 	const struct site_ops *ops = c->site->ops;
 	uint64_t activity = ops->activity(c->site);
-	bool still = activity == r->activity;
+
+	r->still = activity == r->activity && (!ops->all_quiet || ops->all_quiet(c->site));
+	r->activity = activity;
+	if (!r->still) {
+		r->busy = now;
+		r->seen = now - r->looked <= 2 * LOOK;
+	}
+	r->looked = now;
+}
+
+/* Return true if a burst is due and has to wait. */
+static bool try_to_read(struct parda_control *c, weir_time now)
+{
+	struct parda_reads *r = &c->reads;
 	struct probe_burst plan;
 	uint32_t bytes;
 
-	r->activity = activity;
-	if (!still || (ops->all_quiet && !ops->all_quiet(c->site)))
-		r->busy = now;
+	see(c, now);
 	if (r->state == PARDA_READS_READING)
 		return false;
-	if (r->state == PARDA_READS_ASKED && (now - r->since > PATIENT || !still))
+	if (r->state == PARDA_READS_ASKED && (now - r->since > PATIENT || !r->still))
 		r->state = PARDA_READS_NONE;
 	if (!parda_probe_plan(c->parda, now, &plan, &bytes))
 		return false;
-	if (now - r->busy < PAUSE || !is_agreed(c, now))
+	if ((r->state == PARDA_READS_NONE && !is_time(r, now)) || !is_agreed(c, now))
 		return true;
 	r->plan = plan;
 	r->burst.bytes = bytes;

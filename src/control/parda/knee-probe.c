@@ -52,12 +52,13 @@
 #define SHORT_PART  0.12 /* … or for less; … */
 #define NEAR_PART   0.5  /* … or after the level near the knee, for that part */
 #define LOWER       0.6  /* part of the reads at the knee: the other level near it */
-#define LATE        1.3  /* times the longest read so far: limit of the last one */
-#define FEW         8    /* reads of a phase that count */
-#define GROUP       16   /* reads of which the quickest is taken; … */
-#define GROUP_SMALL 8    /* … at levels … */
-#define SMALL       32   /* … below this */
-#define GROUP_READS 10   /* weight of a group in the fit, in reads */
+#define LENGTH      0.95 /* part of a burst's time that is planned: the rest is for the last reads, … */
+#define LATE        1.7 /* … each of which may take so many times the longest so far */
+#define FEW         8   /* reads of a phase that count */
+#define GROUP       16  /* reads of which the quickest is taken; … */
+#define GROUP_SMALL 8   /* … at levels … */
+#define SMALL       32  /* … below this */
+#define GROUP_READS 10  /* weight of a group in the fit, in reads */
 #define U_STEPS     40
 #define FINER       5 /* of both steps, around the best */
 #define U_MOST      0.95
@@ -112,7 +113,8 @@ static void plan_pair(const struct probe *p, struct probe_burst *ret)
 
 void probe_plan(const struct probe *p, struct probe_burst *ret)
 {
-	*ret = (struct probe_burst){.length = p->burst};
+	*ret = (struct probe_burst){
+		.length = (weir_time)(LENGTH * (double)p->burst), .bound = latency_bound(p)};
 	for (double n = p->climb; n > 0 && ret->n < PROBE_PHASES && n <= PROBE_MOST; n *= 2)
 		add_phase(ret, n, 1, CLIMB_READS);
 	if (ret->n == 0)
@@ -138,11 +140,30 @@ static bool phase_over(const struct probe_burst *b, weir_time now)
 	return now - b->since >= f->length || (f->enough && f->done >= f->enough);
 }
 
+static bool counts(const struct probe_phase *f)
+{
+	return f->done >= FEW && f->last > f->first;
+}
+
+static double rate_of(const struct probe_phase *f)
+{
+	return f->done * 1e9 / (double)(f->last - f->first);
+}
+
+/* Return true if more reads would take too long, at the rate of this phase. */
+static bool too_many(const struct probe_burst *b)
+{
+	const struct probe_phase *f = &b->phases[b->at];
+	uint32_t next = f[1].level;
+
+	return f->enough && counts(f) && next / rate_of(f) * 1e9 > b->bound;
+}
+
 /* Reads take longer with more inside, about in proportion. */
 static void next_phase(struct probe_burst *b, weir_time now)
 {
 	b->since = b->phases[b->at].until = now;
-	if (b->at + 1 == b->n) {
+	if (b->at + 1 == b->n || too_many(b)) {
 		b->over = b->complete = true;
 		return;
 	}
@@ -219,11 +240,6 @@ static void fade(struct probe *p)
 	}
 }
 
-static bool counts(const struct probe_phase *f)
-{
-	return f->done >= FEW && f->last > f->first;
-}
-
 static void add(struct probe *p, const struct probe_phase *f)
 {
 	int place = (int)(log2(f->level) * PROBE_OCTAVE + 0.5);
@@ -234,11 +250,6 @@ static void add(struct probe *p, const struct probe_phase *f)
 	bin->inside_ns += (double)(f->last - f->first) * f->level;
 	bin->groups += f->groups;
 	bin->quick_ns += f->quick_ns;
-}
-
-static double rate_of(const struct probe_phase *f)
-{
-	return f->done * 1e9 / (double)(f->last - f->first);
 }
 
 /* Continue the climb from the last measured level, or end it. */

@@ -13,7 +13,7 @@
  *   probe_learn         all reads completed
  *
  * A burst lasts PROBE_BURST at most, or less if configured, until its last read completes, unless
- * one takes longer than any before. A caller may end one at any time: the measurements until then
+ * one takes much longer than any before: nothing calls back a read that was sent. A caller may end one at any time: the measurements until then
  * count. Nothing here reads a clock; a burst may belong to another thread than its plan.
  */
 #pragma once
@@ -46,6 +46,7 @@ struct probe_burst {
 		double quick_ns;    /* … and Σ of their quickest reads */
 	} phases[PROBE_PHASES];
 	weir_time length;         /* ns: of the whole burst */
+	double bound;             /* ns: more reads than take this long on the mean are not sent */
 	unsigned n, at;           /* phases; the current one */
 	uint32_t inside;          /* reads */
 	weir_time started, since; /* the burst; the phase */

@@ -49,7 +49,8 @@
  *          knows as much.
  * PROBING  With `probe` the host with the lowest id may find it sooner, by bursts of its own reads
  *          while no host has requests inside (control/parda/knee-probe.h): at most a tenth of a
- *          period and 200 ms each, and 2 % of the time. The caller checks that no host has requests
+ *          period and 200 ms each, and 2 % of the time; a burst into which a client comes back sends
+ *          no more, but its last reads take as long as the client's requests. The caller checks that no host has requests
  *          inside, sends the reads past the gate, and counts them for no tenant. Once a burst has
  *          found a knee, that is the threshold, and the search by the hosts' load pauses.
  * ALONE    Without any peer it uses its own latency; `alone` reports that.

@@ -341,6 +341,38 @@ static void test_busy_peer(void)
 	stop(&b);
 }
 
+/* Until a burst is due. */
+static void be_busy(struct rig *a, struct rig *b)
+{
+	for (int i = 0; i < 4000; i++, a->activity++)
+		run_both(a, b, a->now + 5 * WEIR_MS);
+	CHECK(!a->burst);
+}
+
+/* A burst begins with a pause or in a long one: a client that comes back into it makes its last reads wait. */
+static void test_pause(void)
+{
+	struct rig a, b;
+	weir_time paused;
+
+	start_both(&a, &b);
+	be_busy(&a, &b);
+	paused = a.now;
+	CHECK(reads(&a, &b, paused + 60 * WEIR_MS));
+	stop(&a);
+	stop(&b);
+	start_both(&a, &b);
+	be_busy(&a, &b);
+	b.busy = true;
+	paused = a.now;
+	CHECK(!reads(&a, &b, paused + 100 * WEIR_MS));
+	b.busy = false;
+	CHECK(!reads(&a, &b, paused + 950 * WEIR_MS));
+	CHECK(reads(&a, &b, paused + 1100 * WEIR_MS));
+	stop(&a);
+	stop(&b);
+}
+
 int main(void)
 {
 	RUN(test_first_window);
@@ -349,5 +381,6 @@ int main(void)
 	RUN(test_versions);
 	RUN(test_reads);
 	RUN(test_busy_peer);
+	RUN(test_pause);
 	return 0;
 }
