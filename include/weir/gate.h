@@ -84,7 +84,7 @@
  * not slip past, else a stream of small requests would starve a large one. (A request of a higher class may. With a
  * control request only control waits; in the orders FIFO and EDF all kinds do.) Tenants whose requests wait so
  * neither gain nor lose by that in fair queueing: when the bucket admits them again each is as far ahead of or
- * behind the mean of the others as it was. So one that has only such requests gets as much service by weight, within
+ * behind the mean of the others as it was. (This distance c/r counts as 2^27 requests, or 2^43 bytes or ns, at most.) So one that has only such requests gets as much service by weight, within
  * the bound of law 6, as the others get together from when the bucket admits until it next refuses the request whose
  * turn it is. (The others' requests of other kinds are part of that: a tenant whose reads take up its share passes
  * fewer writes.) The same holds for the window in bytes and the whole gate: while the request whose

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gate/lane-impl.h"
 
+#define LANE_APART                                                                                 \
+	(INT64_C(1) << 61) /* tags: farthest that a frozen bank is from V, twice the longest step */
+
 /* A tag may be 2^62 ahead of V, V that far from the origin of sums, and a slot 2^60 wide. */
 __extension__ typedef __int128 lane_distance;
 
@@ -17,6 +20,20 @@ void lane_weigh_bank(struct lane *l, unsigned without, int64_t weight, int64_t a
 	l->weight += frozen ? 0 : weight;
 }
 
+/* Widen a range of distances from V so that it holds the slots of these groups, whose bank lags behind by `lag`. */
+static void lane_range(const struct lane *l, uint64_t groups, uint64_t lag, lane_distance *least,
+	lane_distance *most)
+{
+	for (; groups; groups &= groups - 1) {
+		const struct lane_group *q = &l->groups[__builtin_ctzll(groups)];
+		lane_distance start = (int64_t)(q->start + lag - l->now);
+		lane_distance end = start + ((lane_distance)lane_slots(q) << q->shift);
+
+		*least = start < *least ? start : *least;
+		*most = end > *most ? end : *most;
+	}
+}
+
 void lane_bound(struct lane *l, const struct lane_entry *entry)
 {
 	lane_distance least = 0, most = 0;
@@ -28,26 +45,51 @@ void lane_bound(struct lane *l, const struct lane_entry *entry)
 		least = ahead < 0 ? ahead : 0;
 		most = ahead > 0 ? ahead : 0;
 	}
-	for (uint64_t left = l->active; left; left &= left - 1) {
-		const struct lane_group *q = &l->groups[__builtin_ctzll(left)];
-		lane_distance start = (int64_t)(q->start - l->now);
-		lane_distance end = start + ((lane_distance)lane_slots(q) << q->shift);
-
-		least = start < least ? start : least;
-		most = end > most ? end : most;
-	}
+	lane_range(l, l->active, 0, &least, &most);
 	double from = weight * (double)least, to = weight * (double)most + l->past_ahead;
 
 	l->owed = l->owed < from ? from : l->owed > to ? to : l->owed;
 }
 
-/* Keep the tags of the frozen banks where they are, though V has moved. */
+/* Return the groups of a bank. */
+static uint64_t lane_groups_of(const struct lane *l, unsigned without)
+{
+	uint64_t groups = 0;
+
+	for (uint64_t left = l->active | l->frozen; left; left &= left - 1)
+		if (l->groups[__builtin_ctzll(left)].without == without)
+			groups |= left & -left;
+	return groups;
+}
+
+/* Move the tags of a frozen bank with V. */
+static void lane_bank_move(struct lane *l, unsigned without, int64_t by)
+{
+	l->bank[without].frozen -= (uint64_t)by;
+	l->bank[without].ahead += (double)l->bank[without].weight * (double)by;
+}
+
+/* Keep the tags of a frozen bank near V: its leads over several freezes would add up, until a tag wraps round. */
+static void lane_bank_near(struct lane *l, unsigned without)
+{
+	lane_distance least = 0, most = 0, by = 0;
+
+	lane_range(l, lane_groups_of(l, without), lane_lag(l, without), &least, &most);
+	if (most > LANE_APART)
+		by = LANE_APART - most;
+	else if (least < -LANE_APART)
+		by = -LANE_APART - least;
+	if (by)
+		lane_bank_move(l, without, (int64_t)by);
+}
+
+/* Keep the tags of the frozen banks where they are, though V has moved, or near it. */
 static void lane_banks_stay(struct lane *l, int64_t move)
 {
 	for (unsigned b = 1; b < LANE_BANKS; b++)
 		if (lane_frozen(l, b)) {
-			l->bank[b].frozen += (uint64_t)move;
-			l->bank[b].ahead -= (double)l->bank[b].weight * (double)move;
+			lane_bank_move(l, b, -move);
+			lane_bank_near(l, b);
 		}
 }
 
@@ -116,16 +158,12 @@ static void lane_freeze(struct lane *l, unsigned without, bool freeze)
 	struct lane_bank *bank = &l->bank[without];
 	uint64_t by = l->now - bank->frozen;
 
-	for (uint64_t left = l->active | l->frozen; left; left &= left - 1) {
-		unsigned id = (unsigned)__builtin_ctzll(left);
+	uint64_t groups = lane_groups_of(l, without);
 
-		if (l->groups[id].without != without)
-			continue;
-		l->active ^= UINT64_C(1) << id;
-		l->frozen ^= UINT64_C(1) << id;
-		if (!freeze)
-			lane_move(&l->groups[id], (int64_t)by);
-	}
+	l->active ^= groups;
+	l->frozen ^= groups;
+	for (uint64_t left = freeze ? 0 : groups; left; left &= left - 1)
+		lane_move(&l->groups[__builtin_ctzll(left)], (int64_t)by);
 	double moved = (double)bank->weight * lane_moved(l);
 
 	/* V follows the mean of the children that are not frozen. */

@@ -18,6 +18,9 @@
 #include "gate/node.h"
 #include "test.h"
 
+/* No tag is so far from V that it might wrap round: the longest step is 2^60. */
+#define LANES_FAR (INT64_C(7) << 60)
+
 /* The sums over the children of a lane. */
 struct lanes_sum {
 	uint32_t n, in_groups, n_bank[LANE_BANKS];
@@ -63,6 +66,7 @@ static inline void lanes_list(const struct weir_gate *g, const struct lane *l, u
 		CHECK_INT(entry->without, q->without);
 		CHECK(prev == LANE_NIL || entry->prev == prev);
 		CHECK(!entry->far || (q->far >> slot & 1));
+		CHECK(llabs((int64_t)(lane_true(l, entry) - l->now)) < LANES_FAR);
 		prev = e;
 	}
 	CHECK(prev != LANE_NIL && list->tail == prev);
