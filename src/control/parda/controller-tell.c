@@ -79,6 +79,6 @@ void parda_tell(struct parda_control *c)
 	tell_setting(c, &c->said.unreachable, d->unreachable, "parda-threshold",
 		(struct site_field){"threshold_ms", NULL, d->threshold / WEIR_MS},
 		(struct site_field){"least_ms", NULL, d->least / WEIR_MS},
-		"latency was over the threshold at every window: the device takes longer than "
-		"that, or others load it");
+		"latency was over the threshold with the least windows, or close to it: the device "
+		"takes longer than that, or others load it");
 }

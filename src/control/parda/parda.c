@@ -327,7 +327,8 @@ static void warn(struct parda *p, const struct parda_sums *s, const struct parda
 		.all_inside = s->inside,
 		.all_windows = s->windows,
 		.all_shares = s->shares,
-		.hosts = s->hosts};
+		.hosts = s->hosts,
+		.floor = ret->stranger && ret->floor > 0};
 
 	parda_warn_step(&p->warn, &seen);
 	ret->wmax_short = p->warn.wmax && !ret->stranger;

@@ -9,6 +9,7 @@
 #define MORE    1.15 /* times the host's slots a share: a peer that has more has it not by chance */
 #define AT_WMIN 1.2  /* of the least windows */
 #define OVER    1.1  /* of the threshold */
+#define NEAR    0.75 /* of the threshold: with such a least latency hardly any load reaches it */
 
 static void look_at_wmax(struct parda_warn *w, const struct parda_warn_seen *seen)
 {
@@ -23,17 +24,21 @@ static void look_at_wmax(struct parda_warn *w, const struct parda_warn_seen *see
 			    seen->all_shares;
 }
 
-/* Check for latency over the threshold with the least windows, and never below it; observations
- * before LONG such steps no longer count. */
+/* Check for latency over the threshold with the least windows, and never below it, or over it for LONG
+ * steps with windows that are not made smaller, and never much below it; observations before LONG steps
+ * with the least windows no longer count. */
 static void look_at_threshold(struct parda_warn *w, const struct parda_warn_seen *seen)
 {
 	bool at_wmin = seen->all_windows <= AT_WMIN * seen->wmin * seen->hosts;
+	bool over = seen->latency > OVER * seen->threshold;
 
-	w->low = at_wmin && seen->latency > OVER * seen->threshold ? w->low + 1 : 0;
+	w->low = at_wmin && over ? w->low + 1 : 0;
+	w->held = seen->floor && over ? w->held + 1 : 0;
 	if (!(w->least > 0) || seen->latency < w->least || w->low == LONG)
 		w->least = seen->latency;
 	w->unreachable |= w->low >= LOW;
 	w->unreachable &= w->least > seen->threshold;
+	w->unreachable |= w->held >= LONG && w->least > NEAR * seen->threshold;
 }
 
 void parda_warn_step(struct parda_warn *w, const struct parda_warn_seen *seen)

@@ -2,6 +2,7 @@
 /* warn: a wmax that prevents shares, and a threshold that no window reaches; and no warning in
  * other cases. */
 #include "control/parda/rig.h"
+#include "control/parda/warn.h"
 
 static const double shares_13[] = {1, 3}, shares_11[] = {1, 1};
 
@@ -50,7 +51,7 @@ static void test_unreachable(void)
 	/* Most of the throughput is kept. */
 	CHECK(r.hosts[0].window + r.hosts[1].window > 6);
 	rig_free(&r);
-	make(&r, shares_13, 6.0 * WEIR_MS, 64, 16);
+	make(&r, shares_13, 7.0 * WEIR_MS, 64, 16);
 	CHECK(!r.hosts[0].last.unreachable && !r.hosts[1].last.unreachable);
 	rig_free(&r);
 	/* The threshold was reached before: it is a stranger. */
@@ -59,6 +60,37 @@ static void test_unreachable(void)
 	rig_periods(&r, 20);
 	CHECK(!r.hosts[0].last.unreachable && r.hosts[0].last.stranger);
 	rig_free(&r);
+}
+
+/* A threshold just above the latency of the idle array: its queues are taken for a stranger's. */
+static void test_hardly(void)
+{
+	struct parda_warn w = {0};
+	struct parda_warn_seen seen = {.window = 2,
+		.inside = 2,
+		.wmin = 1,
+		.wmax = 64,
+		.shares = 1,
+		.latency = 2.9 * WEIR_MS,
+		.threshold = 3.0 * WEIR_MS,
+		.all_inside = 2,
+		.all_windows = 2,
+		.all_shares = 4,
+		.hosts = 2};
+
+	parda_warn_step(&w, &seen);
+	CHECK(!w.unreachable);
+	seen.latency = 4.3 * WEIR_MS;
+	seen.all_windows = 8;
+	seen.floor = true;
+	for (int i = 0; i < 10; i++)
+		parda_warn_step(&w, &seen);
+	CHECK(w.unreachable);
+	/* Not where much less was measured: that is a stranger. */
+	w = (struct parda_warn){.least = 2.0 * WEIR_MS};
+	for (int i = 0; i < 20; i++)
+		parda_warn_step(&w, &seen);
+	CHECK(!w.unreachable);
 }
 
 /* It was reached, and is no longer: the device has become slower than that. */
@@ -82,6 +114,7 @@ int main(void)
 {
 	RUN(test_wmax);
 	RUN(test_unreachable);
+	RUN(test_hardly);
 	RUN(test_no_longer);
 	return 0;
 }
