@@ -162,14 +162,14 @@ static bool is_far(double a, double b)
 }
 
 int device_share(struct device *d, struct tc *t, const struct tree *tree, const double *share,
-	const double *caps, struct weir_err *err)
+	const uint32_t *many, const double *caps, struct weir_err *err)
 {
 	struct tree_link l = link_of(d, tree);
 	uint32_t *next = calloc(tree->n, sizeof(*next));
 	int r = next ? 0 : no_memory(err);
 
 	if (next)
-		tree_quanta(tree, l.segment, share, next);
+		tree_quanta(tree, l.segment, share, many, next);
 	for (size_t i = 0; r == 0 && i < tree->n; i++) {
 		uint32_t was = d->quanta[i];
 		double cap = d->caps[i];
@@ -222,7 +222,7 @@ static int full_quanta(struct device *d, const struct tree *tree)
 			: -ENOMEM;
 
 	if (r == 0)
-		tree_quanta(tree, link_of(d, tree).segment, share, quanta);
+		tree_quanta(tree, link_of(d, tree).segment, share, NULL, quanta);
 	free(share);
 	if (r) {
 		free(quanta);

@@ -62,10 +62,10 @@ enum tree_slot device_slot(
  * are set. Classes of other services than these stay until device_retire. On error the device is as it was. */
 int device_take(struct device *d, struct tc *t, const struct tree *tree, struct program *p,
 	const struct device_state *s, const struct device_guard *g, struct weir_err *err);
-/* Make the runtime classes follow shares and caps, bytes/s by node, where they differ by more than DEVICE_BAND. */
+/* Make the runtime classes follow shares and caps, bytes/s by node, where they differ by more than DEVICE_BAND. many: as tree_quanta. */
 #define DEVICE_BAND 0.02
 int device_share(struct device *d, struct tc *t, const struct tree *tree, const double *share,
-	const double *caps, struct weir_err *err);
+	const uint32_t *many, const double *caps, struct weir_err *err);
 /* Make or change the class of a destination of a node. resize: its queue, too, without losing a packet. */
 int device_leaf(struct device *d, struct tc *t, const struct tree *tree, size_t node,
 	uint16_t minor, double rate, bool resize, struct weir_err *err);

@@ -27,8 +27,9 @@ struct shaper_version { /* all that is made from a policy */
 		uint64_t reported; /* at the last round of the brokers */
 		double rate;       /* bytes/s, since the look before */
 	} (*use)[SHAPE_DIRS];
-	double *full, *share;      /* by node, bytes/s: if all services sent without end; and now */
-	double *demand;            /* by node, bytes/s; INFINITY: packets wait */
+	double *full, *share; /* by node, bytes/s: if all services sent without end; and now */
+	double *demand;       /* by node, bytes/s; INFINITY: packets wait */
+	uint32_t *many; /* by node: its classes with packets now, or at the last look before */
 	double *cap[SHAPE_DIRS];   /* by node, bytes/s: of brokers; INFINITY: none */
 	double *usage[SHAPE_DIRS]; /* the same, since the round before */
 	bool reported;             /* usage is known from the next round on */
@@ -39,6 +40,7 @@ struct shaper_version { /* all that is made from a policy */
 		uint64_t gone_sent, gone_dropped; /* of them by leaves that are gone */
 		uint32_t queued, told;            /* told: in queues of leaves */
 		uint32_t leaves;                  /* that live */
+		uint32_t many, many_before;       /* classes with packets */
 	} * queue;
 	struct receive *receive;
 };

@@ -107,17 +107,20 @@ static int set_class(struct leaves *l, const struct leaves_on *on, struct leaf *
 		return r;
 	}
 	f->rate = rate;
+	f->quantum = on->devices[0].quanta[f->to.node];
 	f->queue = resize ? rate : f->queue;
 	f->set = now;
 	l->stats.set++;
 	return 0;
 }
 
-static bool is_due(const struct leaf *f, double rate, weir_time now)
+static bool is_due(const struct leaf *f, const struct leaves_on *on, double rate, weir_time now)
 {
 	double by = fabs(rate - f->rate), gap = LEAVES_PACKETS * PARLEY_MTU * 1e9 / f->rate;
 	weir_time since = now - f->set;
 
+	if (f->quantum != on->devices[0].quanta[f->to.node] && since >= LEAVES_OLD)
+		return true;
 	if (by > LEAVES_BAND * f->rate)
 		return (double)since >= fmin(gap, (double)LEAVES_OLD);
 	return by > 0 && since >= LEAVES_OLD;
@@ -150,7 +153,7 @@ int leaves_tell(struct leaves *l, const struct leaves_on *on, const struct shape
 		l->stats.full++;
 		return weir_err_set(err, -ENOSPC, "more than %d destinations are limited", LEAVES);
 	}
-	if (f->state != LEAF_LIVES || is_due(f, rate, now))
+	if (f->state != LEAF_LIVES || is_due(f, on, rate, now))
 		r = set_class(l, on, f, rate, now, err);
 	if (r == 0)
 		r = lengthen(l, on, f, now, err);

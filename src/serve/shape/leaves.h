@@ -8,7 +8,7 @@
  * DIFFERS A rate that differs from the class's by less than LEAVES_BAND is set only when the class's is LEAVES_OLD; and no
  *         class is set more often than every LEAVES_PACKETS packet times: HTB's tokens would not follow (measured: a ceil
  *         between 20 and 30 Mbit/s that changes each 200 µs gives 28.5, each 10 ms 24.8).
- * COST    At most LEAVES leaves, of 88 bytes here; a receiver that is told of no more is limited with its service only.
+ * COST    At most LEAVES leaves, of 96 bytes here; a receiver that is told of no more is limited with its service only.
  */
 #pragma once
 
@@ -23,12 +23,12 @@
 #define LEAVES_LEAST 1250.0 /* bytes/s: 10 kbit/s */
 
 struct leaf {
-	struct shape_to to;     /* its node may be none of the tree's: of an older version */
-	double rate, queue;     /* bytes/s: its class's; and that for which its queue was sized */
-	weir_time heard, set;   /* it was told, and its class was set, last … */
-	weir_time known;        /* … and the classifier was given its end */
-	uint64_t sent, dropped; /* bytes, packets; when it was looked at last */
-	uint32_t queued;
+	struct shape_to to;       /* its node may be none of the tree's: of an older version */
+	double rate, queue;       /* bytes/s: its class's; and that for which its queue was sized */
+	weir_time heard, set;     /* it was told, and its class was set, last … */
+	weir_time known;          /* … and the classifier was given its end */
+	uint64_t sent, dropped;   /* bytes, packets; when it was looked at last */
+	uint32_t queued, quantum; /* quantum: its class's, bytes, at the first device */
 	uint16_t next; /* of the same hash, or of the free ones: its number + 1; 0: none */
 	uint8_t state; /* enum leaf_state */
 };

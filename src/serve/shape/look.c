@@ -25,6 +25,7 @@ static void on_class(void *arg, const struct tc_class_state *c)
 	q->queued += c->queued;
 	q->told += f ? c->queued : 0;
 	q->leaves += f && f->state == LEAF_LIVES;
+	q->many += minor < SHAPE_STATIC || f ? c->queued > 0 : 0;
 }
 
 /* The class of a leaf is gone, but its service's counters never fall. */
@@ -48,6 +49,7 @@ void shaper_look_queues(struct shaper *s, weir_time now)
 		struct shaper_queue *q = &s->now.queue[i];
 
 		*q = (struct shaper_queue){.before = q->dropped,
+			.many_before = q->many,
 			.sent = q->gone_sent,
 			.dropped = q->gone_dropped,
 			.gone_sent = q->gone_sent,

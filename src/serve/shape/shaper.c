@@ -120,7 +120,8 @@ int shaper_version_new(
 		ret->full = calloc(ret->tree->n, sizeof(*ret->full));
 		ret->share = calloc(ret->tree->n, sizeof(*ret->share));
 		ret->demand = calloc(ret->tree->n, sizeof(*ret->demand));
-		r = ret->use && ret->queue && ret->full && ret->share && ret->demand &&
+		ret->many = calloc(ret->tree->n, sizeof(*ret->many));
+		r = ret->use && ret->queue && ret->full && ret->share && ret->demand && ret->many &&
 				    limits_arrays(ret) == 0
 			    ? 0
 			    : no_memory(err);
@@ -143,6 +144,7 @@ void shaper_version_free(struct shaper_version *v)
 	free(v->full);
 	free(v->share);
 	free(v->demand);
+	free(v->many);
 	limits_free(v);
 	weir_policy_free(v->policy);
 	*v = (struct shaper_version){0};
@@ -277,6 +279,8 @@ static void divide(struct shaper *s)
 			    rate > NEARLY * v->share[i];
 
 		v->demand[i] = more ? INFINITY : rate;
+		v->many[i] = v->queue[i].many > v->queue[i].many_before ? v->queue[i].many
+									: v->queue[i].many_before;
 	}
 	r = tree_shares(v->tree, s->rate * v->tree->load, v->demand, v->share);
 	for (size_t i = 0; r == 0 && i < v->tree->n; i++) /* a small demand is no limit */
@@ -284,7 +288,7 @@ static void divide(struct shaper *s)
 			v->share[i] = fmax(v->share[i], v->full[i]);
 	for (size_t i = 0; r == 0 && i < s->n_devices; i++)
 		if (!s->devices[i].lost && device_share(&s->devices[i], &s->tc, v->tree, v->share,
-						   v->cap[SHAPE_OUT], &err) < 0)
+						   v->many, v->cap[SHAPE_OUT], &err) < 0)
 			log_event(LOG_LEVEL_ERROR, "shares", "device", s->devices[i].name, "why",
 				err.text, NULL);
 }

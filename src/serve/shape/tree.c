@@ -204,18 +204,28 @@ void tree_slots(struct tree *t, const struct tree *before, tree_slot_state *stat
 
 /* ---- classes */
 
-void tree_quanta(const struct tree *t, uint32_t segment, const double *share, uint32_t *ret)
+/* The share of one of a node's classes. */
+static double class_share(const double *share, const uint32_t *many, size_t node)
+{
+	return many && many[node] > 1 ? share[node] / many[node] : share[node];
+}
+
+void tree_quanta(const struct tree *t, uint32_t segment, const double *share, const uint32_t *many,
+	uint32_t *ret)
 {
 	double least = INFINITY, most = 0;
 
 	for (size_t i = 0; i < t->n; i++)
 		if (t->nodes[i].leaf) {
-			least = fmin(least, share[i]);
-			most = fmax(most, share[i]);
+			least = fmin(least, class_share(share, many, i));
+			most = fmax(most, class_share(share, many, i));
 		}
 	least = fmax(least, most / TREE_QUANTUM);
-	for (size_t i = 0; i < t->n; i++)
-		ret[i] = share[i] > least ? (uint32_t)(share[i] / least * segment) : segment;
+	for (size_t i = 0; i < t->n; i++) {
+		double of = class_share(share, many, i);
+
+		ret[i] = of > least ? (uint32_t)(of / least * segment) : segment;
+	}
 }
 
 uint32_t tree_segments(const struct tree *t, double rate, unsigned mtu)

@@ -8,7 +8,8 @@
  *         that have packets each gets at least x·C/Σ x ≥ x, which is at least its min.
  *         Runtime: quanta are as the shares by the demand of now, so that weights hold, whatever is idle; and the ceil is at
  *         most the caps of brokers. A service without packets has its static quantum: it gets about its share from its
- *         first packet on. Inside is a class for all destinations, and one for each that has a limit of its own.
+ *         first packet on. Inside is a class for all destinations, and one for each that has a limit of its own; those with
+ *         packets divide the service's quantum.
  *         Packets of no service have a class with weight 1.
  * DIFFERS Parley sets rate = ceil = the runtime share. Then services may send more than the link has until the next
  *         division, and what one leaves is lost to the others until then. HTB's own guarantee (rate = min) is not used: a class
@@ -81,9 +82,12 @@ struct tree_link {
 unsigned tree_node_buckets(const struct tree_node *n, size_t device);
 /* Divide a capacity, bytes/s, by the demands of leaves, or, with NULL, as if all were endless. ret: by node. 0 or -ENOMEM. */
 int tree_shares(const struct tree *t, double capacity, const double *demand, double *ret);
-/* Turn the shares of leaves into quanta, bytes: of at least one segment each, and at most TREE_QUANTUM. ret: by node. */
+/* Turn the shares of leaves into the quanta of their classes, bytes: of at least one segment each, and at most TREE_QUANTUM. HTB gives
+ * each class for a destination a quantum of its own in a turn, so that those with packets, `many` by node, divide the service's;
+ * NULL: one each. ret: by node. */
 #define TREE_QUANTUM 256
-void tree_quanta(const struct tree *t, uint32_t segment, const double *share, uint32_t *ret);
+void tree_quanta(const struct tree *t, uint32_t segment, const double *share, const uint32_t *many,
+	uint32_t *ret);
 /* The largest segment, in packets, that takes at most 100 µs at the slowest max, or the link's rate. */
 uint32_t tree_segments(const struct tree *t, double rate, unsigned mtu);
 /* Bytes that the queue of a class may hold: 100 ms at its ceil, within bounds. */

@@ -58,15 +58,19 @@ static void shares(void)
 	CHECK_NEAR(share[2], (10 + 17 / 3.0) * mbit, 1e-9);
 	CHECK_NEAR(share[3], (5 + 34 / 3.0) * mbit, 1e-9);
 	CHECK_NEAR(share[4], 51 * mbit, 1e-9);
-	tree_quanta(t, 1514, share, quanta);
+	tree_quanta(t, 1514, share, NULL, quanta);
 	CHECK_INT(quanta[2], 1514);
 	CHECK_NEAR(quanta[4], 1514 * 51 / (10 + 17 / 3.0), 1e-3);
+	/* Three destinations divide the quantum of a service, and each has a segment at least. */
+	tree_quanta(t, 1514, share, (const uint32_t[]){0, 0, 3, 1, 1}, quanta);
+	CHECK_INT(quanta[2], 1514);
+	CHECK_NEAR(quanta[4], 3 * 1514 * 51 / (10 + 17 / 3.0), 1e-3);
 	/* The others idle: a has its max. */
 	CHECK_INT(tree_shares(t, 100 * mbit, demand, share), 0);
 	CHECK_NEAR(share[2], 25 * mbit, 1e-9);
 	CHECK_NEAR(share[3], 35 * mbit, 1e-9);
 	share[0] = share[4] = 1e-3;
-	tree_quanta(t, 1514, share, quanta);
+	tree_quanta(t, 1514, share, NULL, quanta);
 	CHECK_INT(quanta[0], 1514);
 	CHECK_INT(quanta[3], TREE_QUANTUM * 1514);
 	tree_free(t);
