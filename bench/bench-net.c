@@ -22,7 +22,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define WORK 4000000 /* services per run */
 #define MOST 100000

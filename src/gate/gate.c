@@ -4,7 +4,6 @@
 #include "gate/check.h"
 #include "gate/pending.h"
 #include "gate/turn.h"
-#include <errno.h>
 
 #define GATE_FEW  2 /* requests passed between one prefetch and the next */
 #define GATE_MORE 8 /* leaves that may wait to be checked; and see GATE_LOOKS */

@@ -6,7 +6,6 @@
 #include "policy/index.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A match without fields was refused already. */
 static bool no_fields(const struct weir_match *m)

@@ -141,7 +141,7 @@ int serve_join_control(const char *token, const char *local, struct serve_join *
 
 	if (rc < 0)
 		return rc;
-	content_sets(ret->policy, &j->version.record, member_now());
+	content_sets(ret->policy, &j->version.record, loop_date());
 	ret_control->store = j->token.store;
 	ret_control->local = j->local;
 	ret_control->version = &j->version;

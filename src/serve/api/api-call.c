@@ -10,7 +10,7 @@
 #include "base/list.h"
 #include "serve/api/api-impl.h"
 #include "serve/loop/log.h"
-#include <signal.h>
+#include "serve/loop/threads.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,17 +98,10 @@ static void *thread(void *arg)
 
 int api_calls_start(struct api *a)
 {
-	sigset_t all, before;
-	int rc;
+	int rc = threads_start(&a->thread, "weir-api", thread, a);
 
-	sigfillset(&all); /* signals belong to the main thread */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&a->thread, NULL, thread, a);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	a->running = rc == 0;
-	if (a->running)
-		pthread_setname_np(a->thread, "weir-api");
-	return -rc;
+	return rc;
 }
 
 static void stop_loop(struct loop_task *t)

@@ -8,23 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define BEHIND                                                                                     \
 	(100 * WEIR_MS) /* after the end of a point: a snapshot that is early would be of the point before */
 
-static double time_of_day(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* Set the timer to the end of the next point. */
 static void wait_for_next(struct api *a)
 {
-	weir_time left = HISTORY_STEP - (weir_time)(time_of_day() * 1e9) % HISTORY_STEP;
+	weir_time left = HISTORY_STEP - (weir_time)(loop_date() * 1e9) % HISTORY_STEP;
 
 	loop_set(gateway_loop(a->gateway), &a->history_due, loop_clock() + left + BEHIND);
 }
@@ -48,7 +39,7 @@ static void looked(void *arg, struct snapshot *s)
 	if (!s) /* the gateway ends, and the API has ended */
 		return;
 	a->history_looks = false;
-	lost = a->history ? history_take(a->history, s, time_of_day()) : 0;
+	lost = a->history ? history_take(a->history, s, loop_date()) : 0;
 	snapshot_free(s);
 	if (lost && !a->history_full)
 		log_event(LOG_LEVEL_WARNING, "history-full", "why",
@@ -124,7 +115,7 @@ void api_get_history(struct api *a, struct http_request *q, struct http_reply *r
 		tenant     ? tenant
 		: resource ? resource
 			   : "",
-		(double)last / 1e9, time_of_day(), to);
+		(double)last / 1e9, loop_date(), to);
 	if (fclose(to) == 0 && r == 0) {
 		ret->type = HTTP_JSON;
 		ret->status = 200;

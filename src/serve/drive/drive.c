@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define BUCKETS 64              /* of a node, at most */
 #define RETRY   (100 * WEIR_MS) /* after an error */

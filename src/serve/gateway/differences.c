@@ -4,12 +4,8 @@
 #include "serve/gateway/impl.h"
 #include "policy/index.h"
 #include "policy/override/override.h"
-#include "base/array.h"
 #include "base/same.h"
-#include "serve/loop/log.h"
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LINES_MAX 100 /* more than a person reads */

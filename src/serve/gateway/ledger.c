@@ -21,7 +21,6 @@
 #include "serve/loop/log.h"
 #include "serve/store/state-file.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,19 +145,10 @@ static void hash_of(const char *text, size_t len, char ret[2 * HASH + 1])
 	sodium_bin2hex(ret, 2 * HASH + 1, hash, sizeof(hash));
 }
 
-/* Seconds since 1970: a clock that survives this process. */
-static double wall_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* Return the whole file; NULL: out of memory. */
 static char *make_file(json_t *resources, size_t *ret_len)
 {
-	json_t *root = json_pack("{s:f, s:O}", "saved", wall_clock(), "resources", resources);
+	json_t *root = json_pack("{s:f, s:O}", "saved", loop_date(), "resources", resources);
 	char *body = root ? json_dumps(root, JSON_COMPACT) : NULL, *file = NULL;
 	size_t len = body ? strlen(body) : 0;
 	char hash[2 * HASH + 1];
@@ -307,7 +297,7 @@ static int restore_text(
 {
 	json_t *j = check(text, len, ret_why);
 	double saved = json_number_value(json_object_get(j, "saved"));
-	double away = wall_clock() - saved;
+	double away = loop_date() - saved;
 	int rc;
 
 	if (!j)
@@ -368,7 +358,7 @@ static void say_restored(const struct gateway_ledger *l, const struct kept *k)
 {
 	const struct facts_table *t = k->facts.kind->tables;
 	char first[24], second[24], as_of[40];
-	time_t then = (time_t)(wall_clock() - (double)l->away / WEIR_SEC);
+	time_t then = (time_t)(loop_date() - (double)l->away / WEIR_SEC);
 	struct tm tm;
 
 	strftime(as_of, sizeof(as_of), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&then, &tm));

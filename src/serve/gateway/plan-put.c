@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define NAME "plan.json"
 
@@ -62,17 +61,9 @@ int gateway_plan_load(struct gateway *g, struct gateway_plan **ret_plan, struct 
 
 /* ---- a change */
 
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 double gateway_plan_age(const struct gateway_plan *p)
 {
-	return p && now_s() > p->applied ? now_s() - p->applied : 0;
+	return p && loop_date() > p->applied ? loop_date() - p->applied : 0;
 }
 
 /* Refuse a plan that was not made for the version. */
@@ -158,7 +149,7 @@ static int make(struct gateway *g, struct gateway_change *c, struct gateway_draf
 	}
 	if (plan) {
 		plan->number = c->number;
-		plan->applied = now_s();
+		plan->applied = loop_date();
 		memcpy(plan->tenants_digest, c->tenants_digest, sizeof(plan->tenants_digest));
 		if (c->tenants_digest[0])
 			gateway_digest(c->text, c->len, plan->digest);

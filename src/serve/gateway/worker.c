@@ -9,8 +9,8 @@
 #include "base/no-memory.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/log.h"
+#include "serve/loop/threads.h"
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,20 +67,13 @@ static void *thread(void *arg)
 
 int worker_run(struct worker *w)
 {
-	sigset_t all, before;
 	char name[16];
 	int rc;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&w->thread, NULL, thread, w);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc != 0)
-		return -rc;
-	w->running = true;
 	snprintf(name, sizeof(name), "weir-%u", w->index % 10000);
-	pthread_setname_np(w->thread, name);
-	return 0;
+	rc = threads_start(&w->thread, name, thread, w);
+	w->running = rc == 0;
+	return rc;
 }
 
 struct call {

@@ -2,7 +2,6 @@
 #include "serve/history/history.h"
 #include "base/no-memory.h"
 #include "serve/history/impl.h"
-#include "serve/store/json-text.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

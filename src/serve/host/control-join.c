@@ -231,7 +231,7 @@ static int make_policy(struct control_joined *x, const struct versions_text *v,
 		ret_policy, &remarks);
 	free(local);
 	if (rc == 0)
-		content_sets(*ret_policy, &v->record, member_now());
+		content_sets(*ret_policy, &v->record, loop_date());
 	else
 		*err = remarks.errors[0];
 	return rc;

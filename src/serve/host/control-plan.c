@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define AGAIN     WEIR_SEC
 #define ANSWER    (5 * WEIR_SEC)
@@ -323,7 +322,6 @@ static void put_in_force(
 	struct control_asking *a = asking_new(q);
 	struct http_reply reply = {0};
 	struct weir_err err;
-	struct timespec now;
 	struct plan_kept k = {next_number(l), 0, "", "", text};
 
 	if (!a) {
@@ -331,8 +329,7 @@ static void put_in_force(
 		free(text);
 		return;
 	}
-	clock_gettime(CLOCK_REALTIME, &now);
-	k.applied = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+	k.applied = loop_date();
 	if (keep(l, &k, &err) < 0) {
 		http_json_fail(&reply, 500, err.text);
 		http_answer(a->later, &reply);

@@ -13,7 +13,6 @@
 #include "serve/host/control-join.h"
 #include "serve/loop/log.h"
 #include <errno.h>
-#include <limits.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/container.h"
 #include "serve/loop/aside.h"
+#include "serve/loop/threads.h"
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
@@ -83,16 +82,8 @@ int aside_new(struct loop *l, struct aside **ret_aside)
 
 static bool start_thread(struct aside *a)
 {
-	sigset_t all, before;
-
-	if (a->running)
-		return true;
-	sigfillset(&all); /* signals belong to the main thread */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	a->running = pthread_create(&a->thread, NULL, thread, a) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (a->running)
-		pthread_setname_np(a->thread, "weir-aside");
+	if (!a->running)
+		a->running = threads_start(&a->thread, "weir-aside", thread, a) == 0;
 	return a->running;
 }
 

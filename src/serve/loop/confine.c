@@ -3,7 +3,6 @@
 #include "serve/loop/confine.h"
 #include <errno.h>
 #include <seccomp.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
 

@@ -2,9 +2,8 @@
 #include "base/container.h"
 #include "serve/loop/dial.h"
 #include "serve/loop/stream.h"
+#include "serve/loop/threads.h"
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -61,19 +60,12 @@ static void *connect_main(void *arg)
 
 static int start_thread(struct dial *d)
 {
-	pthread_attr_t attr;
-	sigset_t all, before;
 	pthread_t id;
-	int r;
+	int r = threads_start(&id, NULL, connect_main, d);
 
-	sigfillset(&all); /* signals belong to other threads */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&id, &attr, connect_main, d);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
+	if (r == 0)
+		pthread_detach(id);
+	return r;
 }
 
 /* ---- the loop */

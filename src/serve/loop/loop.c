@@ -106,6 +106,14 @@ uint64_t loop_round(const struct loop *l)
 	return l->round;
 }
 
+double loop_date(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 weir_time loop_refresh(struct loop *l)
 {
 	l->now = loop_clock();

@@ -62,6 +62,8 @@ void loop_post(struct loop *l, struct loop_task *t); /* any thread; never fails 
 void loop_call(struct loop *l, struct loop_task *t);
 weir_time loop_now(const struct loop *l); /* CLOCK_MONOTONIC, as last read */
 /* Read the clock, where the time of the round's start is not good enough. On the loop's thread. */
+/* Seconds since 1970: a clock that survives this process, and that may be set. */
+double loop_date(void);
 weir_time loop_refresh(struct loop *l);
 /* Return the number of this round, from 1 on. The time does not identify it: it may be
  * refreshed. */

@@ -2,9 +2,8 @@
 /* parallel: threads count up a number to get the next part; a round is over when no thread is at
  * work. */
 #include "serve/loop/parallel.h"
+#include "serve/loop/threads.h"
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -60,18 +59,14 @@ static void *helper_main(void *arg)
 int parallel_new(unsigned threads, struct parallel **ret)
 {
 	struct parallel *p = calloc(1, sizeof(*p) + threads * sizeof(p->ids[0]));
-	sigset_t all, before;
 
 	if (!p)
 		return -ENOMEM;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->begin, NULL);
 	pthread_cond_init(&p->done, NULL);
-	sigfillset(&all); /* signals belong to the caller */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (p->n + 1 < threads && pthread_create(&p->ids[p->n], NULL, helper_main, p) == 0)
+	while (p->n + 1 < threads && threads_start(&p->ids[p->n], NULL, helper_main, p) == 0)
 		p->n++;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	*ret = p;
 	return 0;
 }

@@ -2,7 +2,6 @@
 /* threads: one list of jobs under a mutex, from which the threads take one at a time. */
 #include "serve/loop/threads.h"
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -17,6 +16,20 @@ struct threads {
 	bool stop;
 	pthread_t ids[];
 };
+
+int threads_start(pthread_t *ret_id, const char *name, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all); /* signals belong to the main thread */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(ret_id, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc == 0 && name)
+		pthread_setname_np(*ret_id, name);
+	return -rc;
+}
 
 int threads_new(struct loop *loop, unsigned most, struct threads **ret_threads)
 {
@@ -72,17 +85,11 @@ static void *thread_main(void *arg)
 /* Under the lock, on the loop's thread, as all uses of `n`. */
 static bool start_one(struct threads *t)
 {
-	unsigned before_n = t->n;
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (pthread_create(&t->ids[t->n], NULL, thread_main, t) == 0) {
-		t->n++;
-		t->idle++;
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return t->n > before_n;
+	if (threads_start(&t->ids[t->n], NULL, thread_main, t) < 0)
+		return false;
+	t->n++;
+	t->idle++;
+	return true;
 }
 
 void threads_add(struct threads *t, struct threads_job *jobs)

@@ -8,6 +8,10 @@
 #pragma once
 
 #include "serve/loop/loop.h"
+#include <pthread.h>
+
+/* Start a thread that takes no signals. `name` (NULL: none) is for debuggers. 0 or a negative errno. */
+int threads_start(pthread_t *ret_id, const char *name, void *(*run)(void *arg), void *arg);
 
 struct threads_job {                         /* the caller's memory, until done has run */
 	struct loop_task done;               /* run: on the loop's thread */

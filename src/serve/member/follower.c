@@ -115,7 +115,7 @@ static void consider(struct follower *m);
 
 static void set_ends(struct follower *m)
 {
-	double next = 0, now = member_now();
+	double next = 0, now = loop_date();
 	weir_time in;
 
 	for (size_t i = 0; i < m->in_force.record.n_sets; i++) {

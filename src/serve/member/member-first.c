@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define COPY "version.json"
 
@@ -21,14 +20,6 @@ char *member_text(const char *local)
 	char *text;
 
 	return asprintf(&text, "%s\ntenants: \"%s\"\n", local, MEMBER_TENANTS) < 0 ? NULL : text;
-}
-
-double member_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* ---- the copy */
@@ -141,7 +132,7 @@ static int keep_sets(const char *state, const struct record *r, struct weir_err 
 	if (!list)
 		return no_memory(err);
 	for (size_t i = 0; i < r->n_sets; i++)
-		if (!record_ended(&r->sets[i], member_now()))
+		if (!record_ended(&r->sets[i], loop_date()))
 			list[n++] = (struct gateway_override){r->sets[i].key, r->sets[i].value};
 	rc = state_write(state, list, n, err);
 	free(list);

@@ -6,6 +6,5 @@
 
 #define MEMBER_TENANTS "the cluster's policy" /* the name of a file, in a member's policy */
 
-double member_now(void); /* s since 1970 */
 /* Keep a copy of a version in the state folder (NULL: do not); a failure is logged. */
 void member_keep(const char *state, const struct versions_text *v);

@@ -36,7 +36,7 @@ static void put_version(void *arg, const struct versions_text *v)
 	size_t n = 0;
 
 	for (size_t i = 0; list && i < r->n_sets; i++)
-		if (!record_ended(&r->sets[i], member_now()))
+		if (!record_ended(&r->sets[i], loop_date()))
 			list[n++] = (struct gateway_override){r->sets[i].key, r->sets[i].value};
 	if (list)
 		c = gateway_change_follow(list, n);

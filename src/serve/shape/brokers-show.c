@@ -2,7 +2,6 @@
 /* brokers-show: what the brokers tell people and programs. */
 #include "serve/shape/brokers-impl.h"
 #include "serve/show/metrics-text.h"
-#include <math.h>
 
 /* Write "61.0 of 80 Gbit/s". */
 static void write_part(char *to, size_t room, double part, double whole)

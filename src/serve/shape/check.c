@@ -9,7 +9,6 @@
 #include "base/no-memory.h"
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>

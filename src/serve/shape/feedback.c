@@ -11,7 +11,6 @@
 #include "base/container.h"
 #include "base/no-memory.h"
 #include "serve/loop/log.h"
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

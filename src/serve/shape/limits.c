@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static struct brokers_config config_of(
 	const struct shaper *s, const struct shaper_version *v, double rate)

@@ -13,7 +13,6 @@
 #include "serve/store/sqlite-db.h"
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>

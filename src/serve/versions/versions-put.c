@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define TRIES    5 /* a piece was removed between PIECES and COMMIT */
 #define DAY      86400.0
@@ -297,10 +296,8 @@ static int start_record(struct putting *p, const struct versions_request *q)
 {
 	static const char *const kinds[] = {"apply", "set", "rollback"};
 	struct record *r = &p->now;
-	struct timespec t;
 
-	clock_gettime(CLOCK_REALTIME, &t);
-	r->when = (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	r->when = loop_date();
 	record_new_id(r);
 	if (record_text(&r->user, q->user) < 0 || record_text(&r->member, q->member) < 0 ||
 		record_text(&r->message, q->message) < 0 || record_text(&r->name, q->name) < 0 ||
