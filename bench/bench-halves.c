@@ -3,8 +3,9 @@
  * halves: tenants admitted by replay against those admitted by bound, on recorded traces.
  *
  * METHOD  The first halves of the traces decide; the second halves pass the gates with the buckets and priorities that the first ones
- *         gave, and judge: a tenant is late if its replayed percentile is beyond its slo, whatever the reason. Tenants ask one after
- *         the other, in a random order. Only traces with ten requests beyond the percentile in each half take part.
+ *         gave, and judge: a tenant is late if its replayed percentile is beyond its slo. It is late alone if so it is with the device to
+ *         itself, which no plan can help. Tenants ask one after the other, in a random order. Only traces with ten requests
+ *         beyond the percentile in each half take part.
  *         `parts: 4, decides: 0, judges: 1` takes the first quarters and the second ones instead, and so on.
  */
 #include "base/array.h"
@@ -32,6 +33,7 @@ struct bench_halves {
 	size_t n, room;
 	double margin;
 	unsigned parts, decides, judges; /* of each trace, in equal times */
+	bool apart;                      /* a replay that admits has the new tenant only */
 	struct parallel *pool;
 };
 
@@ -50,7 +52,10 @@ struct question {
 };
 
 struct answer { /* tenants; of all orders */
-	unsigned by_bound, by_replay, bound_late, replay_late;
+	unsigned by_bound, by_replay;
+	struct late {
+		unsigned all, alone;
+	} bound_late, replay_late;
 };
 
 /* ---- traces */
@@ -192,8 +197,9 @@ static int replay(
 /* Return 1 if all slos hold, 0, or a negative errno. */
 static int fits(const struct question *q, struct set *s, bool by_replay, struct weir_err *err)
 {
+	struct set last = {.b = s->b, .of = {s->of[s->n - 1]}, .n = 1};
 	struct planning p;
-	int rc = plan(q, s, 0, by_replay, &p, err);
+	int rc = plan(q, by_replay && s->b->apart ? &last : s, 0, by_replay, &p, err);
 
 	if (rc < 0)
 		return rc;
@@ -258,8 +264,24 @@ static int hand_over(const struct planning *first, struct planning *second)
 	return plan_keep(&second->in, priority, &second->plan);
 }
 
+/* Count a tenant that is late. */
+static int count_late(const struct question *q, const struct set *s, unsigned i, struct late *late,
+	struct weir_err *err)
+{
+	struct set alone = {.b = s->b, .of = {s->of[i]}, .n = 1};
+	struct planning p = {0};
+	int rc = plan(q, &alone, 1, true, &p, err);
+
+	if (rc == 0)
+		rc = replay(s->b, &p, 0, err);
+	late->all++;
+	late->alone += rc == 0 && p.replayed[0].at > p.tenants[0].slo;
+	planning_free(&p);
+	return rc;
+}
+
 /* Count the tenants that miss their slo with the second halves and the plan of the first. */
-static int judge(const struct question *q, struct set *s, unsigned *late, struct weir_err *err)
+static int judge(const struct question *q, struct set *s, struct late *late, struct weir_err *err)
 {
 	struct planning first = {0}, second = {0};
 	int rc = plan(q, s, 0, true, &first, err);
@@ -275,7 +297,8 @@ static int judge(const struct question *q, struct set *s, unsigned *late, struct
 		rc = replay(s->b, &second, 0, err);
 	}
 	for (uint32_t i = 0; rc == 0 && i < s->n; i++)
-		*late += second.replayed[i].at > second.tenants[i].slo;
+		if (second.replayed[i].at > second.tenants[i].slo)
+			rc = count_late(q, s, i, late, err);
 	planning_free(&first);
 	planning_free(&second);
 	return rc;
@@ -318,6 +341,12 @@ static void add_value(struct bench *b, const char *key, double value)
 	row->key = key;
 }
 
+static void add_late(struct late *to, struct late more)
+{
+	to->all += more.all;
+	to->alone += more.alone;
+}
+
 static int ask_all(struct bench *b, const struct bench_halves *r, struct weir_err *err)
 {
 	static const struct question questions[] = {{"fast99", 99, "20ms", "100us+500MB/s", 1},
@@ -336,13 +365,15 @@ static int ask_all(struct bench *b, const struct bench_halves *r, struct weir_er
 		add_value(b, questions[i].key, (double)a.by_replay / a.by_bound);
 		all.by_bound += a.by_bound;
 		all.by_replay += a.by_replay;
-		all.bound_late += a.bound_late;
-		all.replay_late += a.replay_late;
+		add_late(&all.bound_late, a.bound_late);
+		add_late(&all.replay_late, a.replay_late);
 	}
 	add_value(b, "bound.tenants", all.by_bound);
-	add_value(b, "bound.late", all.bound_late);
+	add_value(b, "bound.late", all.bound_late.all);
+	add_value(b, "bound.alone", all.bound_late.alone);
 	add_value(b, "replay.tenants", all.by_replay);
-	add_value(b, "replay.late", all.replay_late);
+	add_value(b, "replay.late", all.replay_late.all);
+	add_value(b, "replay.alone", all.replay_late.alone);
 	return rc;
 }
 
@@ -360,6 +391,7 @@ int bench_halves(struct bench *b, struct weir_err *err)
 	r.parts = (unsigned)atoi(setting(b, "parts", "2"));
 	r.decides = (unsigned)atoi(setting(b, "decides", "0"));
 	r.judges = (unsigned)atoi(setting(b, "judges", "1"));
+	r.apart = atoi(setting(b, "apart", "0")) != 0;
 	if (r.decides >= r.parts || r.judges >= r.parts || r.decides == r.judges)
 		return weir_err_set(err, -EINVAL,
 			"halves: decides and judges must be two parts, from 0 to below parts");
