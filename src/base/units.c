@@ -20,7 +20,7 @@ struct kind {
 };
 
 static const struct kind kind_time = {
-	"10ms", "ns, us, ms, s, m, h", (const char *const[]){"ns", "us", "ms", "min", NULL}};
+	"10ms", "ns, us, ms, s, m, h, d", (const char *const[]){"ns", "us", "ms", "min", NULL}};
 static const struct kind kind_size = {"64 KiB", "B, KiB, MiB, GiB, TiB or kB, MB, GB, TB",
 	(const char *const[]){"KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB", NULL}};
 static const struct kind kind_rate = {"5k iops or 20 MiB/s",
@@ -238,6 +238,8 @@ int weir_units_time(const char *text, weir_time *ret_ns, struct weir_err *err)
 		factor = UNITS_MINUTE;
 	else if (is_unit(unit, "h"))
 		factor = UNITS_HOUR;
+	else if (is_unit(unit, "d"))
+		factor = 24 * UNITS_HOUR;
 	if (factor == 0 && !(at_end(unit) && n.mant == 0))
 		return bad_unit(&kind_time, text, unit, err);
 	if (!number_whole(n, factor, &ns, &exact) || ns >= WEIR_NEVER)

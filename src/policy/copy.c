@@ -15,13 +15,18 @@ struct part {
 #define T(type, member) .kind = TEXT, .at = offsetof(struct type, member)
 #define P(type, member) .kind = PLACE, .at = offsetof(struct type, member)
 
-static const struct part policy_parts[] = {{T(weir_policy, token)}, {T(weir_policy, state)},
-	{T(weir_policy, recordings)}, {T(weir_policy, tenants_text)}, {T(weir_policy, tls.cert)},
-	{T(weir_policy, tls.key)}, {T(weir_policy, tls.ca)}, {T(weir_policy, tls.psk)},
-	{P(weir_policy, peers.listen_at)}, {T(weir_policy, peers.listen)},
-	{T(weir_policy, peers.key)}, {T(weir_policy, peers.cluster)}, {T(weir_policy, peers.host)},
+static const struct part policy_parts[] = {{T(weir_policy, token)},
+	{T(weir_policy, access.tls.cert)}, {T(weir_policy, access.tls.key)},
+	{T(weir_policy, access.tls.ca)}, {T(weir_policy, access.tokens)},
+	{T(weir_policy, access.audit)}, {T(weir_policy, state)}, {T(weir_policy, recordings)},
+	{T(weir_policy, tenants_text)}, {T(weir_policy, tls.cert)}, {T(weir_policy, tls.key)},
+	{T(weir_policy, tls.ca)}, {T(weir_policy, tls.psk)}, {P(weir_policy, peers.listen_at)},
+	{T(weir_policy, peers.listen)}, {T(weir_policy, peers.key)},
+	{T(weir_policy, peers.cluster)}, {T(weir_policy, peers.host)},
 	{T(weir_policy, cluster.name)}, {T(weir_policy, cluster.key)}, {P(weir_policy, cluster.at)},
 	{0}};
+static const struct part client_parts[] = {{T(policy_access_client, user)},
+	{T(policy_access_client, group)}, {T(policy_access_client, cert)}, {0}};
 static const struct part resource_parts[] = {{T(weir_resource, name)}, {T(weir_resource, back)},
 	{P(weir_resource, at)}, {P(weir_resource, back_at)}, {P(weir_resource, capacity_at)},
 	{P(weir_resource, lab.at)}, {T(weir_resource, profile)}, {P(weir_resource, profile_at)},
@@ -219,6 +224,7 @@ int policy_copy(const struct weir_policy *from, struct weir_policy **ret_policy)
 		p->network = network(&r, from->network);
 	p->listen = strings(&r, from->listen, from->n_listen);
 	p->api = strings(&r, from->api, from->n_api);
+	p->access.clients = COPY(&r, from->access.clients, from->access.n_clients, client_parts);
 	p->peers.to = strings(&r, from->peers.to, from->peers.n_to);
 	p->peers.to_at = COPY(&r, from->peers.to_at, from->peers.n_to, place_parts);
 	p->cluster.controllers =

@@ -68,6 +68,13 @@ void policy_serve_read_export(struct policy_reading *r, yamldoc_node n, struct w
 void policy_serve_read_addresses(
 	struct policy_reading *r, yamldoc_node n, bool listens, const char ***list, size_t *used);
 
+/* The files of a map of TLS, whose keys are `keys`. */
+void policy_serve_read_tls(struct policy_reading *r, yamldoc_node n, const char *const *keys,
+	struct weir_policy_tls *to);
+
+/* policy/access.c: `access` of the top level; after `api` and `token`. */
+void policy_access_read(struct policy_reading *r, yamldoc_node root);
+
 /* policy/hosts.c: `peers` of the top level. */
 void policy_hosts_read(struct policy_reading *r, yamldoc_node root);
 

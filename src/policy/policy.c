@@ -169,9 +169,9 @@ const char *policy_get_string(struct policy_reading *r, yamldoc_node map, const 
 /* ---- the top level */
 
 static const char *const top_keys[] = {"listen", "classes", "resources", "exports", "tenants",
-	"default", "enforce", "api", "token", "state", "recordings", "threads", "memory", "log",
-	"tls", "peers", "cluster", "client_timeout", "version", "links", "together", "network",
-	NULL};
+	"default", "enforce", "api", "token", "access", "state", "recordings", "threads", "memory",
+	"log", "tls", "peers", "cluster", "client_timeout", "version", "links", "together",
+	"network", NULL};
 
 /* Check the version of the format: another version is refused, however similar it looks. */
 static void read_version(struct policy_reading *r, yamldoc_node map)

@@ -17,6 +17,26 @@ struct weir_policy_tls {        /* files; NULL: not stated */
 	bool required;          /* gateway: clients without TLS are refused */
 };
 
+/* What a client of the API may do; a role may do what those before it may. */
+enum policy_role { POLICY_ROLE_NONE, POLICY_ROLE_READ, POLICY_ROLE_OPERATE, POLICY_ROLE_ADMIN };
+#define POLICY_ROLES 4
+const char *policy_role_name(enum policy_role r); /* "none", "read", "operate", "admin" */
+int policy_role_read(const char *name);           /* of "read" to "admin"; or -EINVAL */
+
+struct policy_access_client {     /* one of user, group and cert is given */
+	const char *user, *group; /* of this machine: a name or a number */
+	const char *cert;         /* a pattern of a certificate's common name */
+	enum policy_role role;
+};
+
+struct policy_access {                        /* `access`: who may use the API; NULL: not stated */
+	struct weir_policy_tls tls;           /* of the API on TCP */
+	const char *tokens;                   /* file */
+	const char *audit;                    /* file */
+	struct policy_access_client *clients; /* in `memory` */
+	size_t n_clients;
+};
+
 struct weir_policy_peers { /* the other hosts, see weir-peers(7); NULL: not stated */
 	const char **to;   /* addresses */
 	size_t n_to;
@@ -264,7 +284,8 @@ struct weir_policy {
 	/* For the gateway; NULL or 0: not stated. */
 	const char **api; /* addresses of the HTTP API, as in listen */
 	size_t n_api;
-	const char *token;        /* file; there is one when api names a TCP address */
+	const char *token; /* file; there is one when api names a TCP address */
+	struct policy_access access;
 	const char *state;        /* folder for state kept across a restart */
 	const char *recordings;   /* folder for recorded traces */
 	const char *tenants_text; /* text of the file that `tenants` names; NULL: it names none */
@@ -297,6 +318,8 @@ static inline bool policy_whole(const struct weir_policy *p)
 bool policy_match_same(const struct weir_match *a, const struct weir_match *b);
 /* Return true if both name the same files. */
 bool policy_tls_same(const struct weir_policy_tls *a, const struct weir_policy_tls *b);
+
+bool policy_access_same(const struct policy_access *a, const struct policy_access *b);
 
 /* Return the `lab` of a tenant, or NULL. */
 const struct policy_lab_tenant *policy_lab_of(const struct weir_policy *p, size_t tenant);

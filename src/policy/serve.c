@@ -75,23 +75,9 @@ void policy_serve_read_addresses(
 	}
 }
 
-/* A client of the API may change the policy. A unix socket has its file's permissions; TCP needs a
- * token. */
-static void check_token(struct policy_reading *r, yamldoc_node root)
-{
-	const struct weir_policy *p = r->policy;
-
-	for (size_t i = 0; i < p->n_api && !yamldoc_has(root, "token"); i++)
-		if (strncmp(p->api[i], "tcp:", 4) == 0) {
-			policy_refuse(r, yamldoc_get(root, "api"),
-				"on TCP it needs a token: the name of a file that holds it");
-			return;
-		}
-}
-
 /* ---- TLS */
 
-static void read_tls(struct policy_reading *r, yamldoc_node n, const char *const *keys,
+void policy_serve_read_tls(struct policy_reading *r, yamldoc_node n, const char *const *keys,
 	struct weir_policy_tls *to)
 {
 	if (!n.id || !policy_keys(r, n, keys))
@@ -113,7 +99,7 @@ static void read_server_tls(struct policy_reading *r, yamldoc_node n)
 	struct weir_policy_tls *tls = &r->policy->tls;
 	size_t errors = r->remarks->n_errors;
 
-	read_tls(r, n, tls_keys, tls);
+	policy_serve_read_tls(r, n, tls_keys, tls);
 	if (n.id && r->remarks->n_errors == errors && !tls->cert && !tls->psk)
 		policy_refuse(r, n, "needs cert and key, or psk, to identify the gateway");
 }
@@ -168,7 +154,7 @@ void policy_serve_read(struct policy_reading *r, yamldoc_node root)
 	policy_serve_read_addresses(r, yamldoc_get(root, "listen"), true, &p->listen, &p->n_listen);
 	policy_serve_read_addresses(r, yamldoc_get(root, "api"), true, &p->api, &p->n_api);
 	p->token = policy_get_string(r, root, "token");
-	check_token(r, root);
+	policy_access_read(r, root);
 	p->state = policy_get_string(r, root, "state");
 	p->recordings = policy_get_string(r, root, "recordings");
 	read_threads(r, root);
@@ -205,7 +191,7 @@ void policy_serve_read_resource(struct policy_reading *r, yamldoc_node n, struct
 	policy_took(r, yamldoc_bool(n, "read_only", &to->read_only, &r->err));
 	policy_took(r, yamldoc_bool(n, "lock", &lock, &r->err));
 	to->shared = !lock;
-	read_tls(r, yamldoc_get(n, "tls"), upstream_tls_keys, &to->tls);
+	policy_serve_read_tls(r, yamldoc_get(n, "tls"), upstream_tls_keys, &to->tls);
 }
 
 void policy_serve_read_export(struct policy_reading *r, yamldoc_node n, struct weir_export *to)

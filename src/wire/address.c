@@ -142,3 +142,12 @@ int address_parse(const char *text, struct address *ret, struct weir_err *err)
 	return weir_err_set(err, -EINVAL,
 		"'%.*s' is no address: use \"unix:/run/x.sock\" or \"tcp:HOST:PORT\"", SHOWN, text);
 }
+
+bool address_is_local(const struct address *a)
+{
+	static const char digits[] = "0123456789.";
+
+	if (a->is_unix || strcmp(a->host, "::1") == 0 || strcmp(a->host, "localhost") == 0)
+		return true;
+	return strncmp(a->host, "127.", 4) == 0 && !a->host[strspn(a->host, digits)];
+}

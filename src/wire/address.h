@@ -28,5 +28,7 @@ struct address {
 int address_parse(const char *text, struct address *ret, struct weir_err *err);
 /* Return the address behind the name of a protocol, as in "nbd+unix:/run/x.sock"; without one: text. */
 const char *address_plain(const char *text);
+/* Return true if only this machine can reach it: a unix socket, or an address of loopback. */
+bool address_is_local(const struct address *a);
 /* Return a mode written in octal digits, 0 to 0777, or -EINVAL. */
 int address_mode(const char *text);

@@ -27,7 +27,9 @@ ARROWS = {  # room: the rooms that it may need
 # Inside serve a folder may need the folders of the lines above its own.
 SERVE = [
     {"loop"},
-    {"back", "drive", "handover", "http", "show", "store"},
+    {"back", "drive", "handover", "show", "store"},
+    {"access"},
+    {"http"},
     {"front", "gateway/plan", "page", "peer", "versions"},
     {"lease"},
     {"shape", "snapshot"},

@@ -194,7 +194,8 @@ ask 404 http://weir/v1/statusx
 ask 405 -X POST http://weir/v1/status
 ask 405 -X PATCH http://weir/v1/policy
 ask 405 http://weir/v1/set/prod.max
-ask 404 -X PUT -d 5 http://weir/v1/set/
+ask 400 -X PUT -d 5 http://weir/v1/set/
+has reply 'the name is empty'
 ask 404 -X DELETE http://weir/v1/record
 ask 400 -X POST 'http://weir/v1/record'
 for file in /etc/weir-x "$here/none/x" "$here/../x" ../x .x none/x; do # only one folder is allowed

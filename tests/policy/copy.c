@@ -36,6 +36,15 @@ static void test_every_key(void)
 	CHECK_STR(b->listen[0], "unix:/run/weir/nbd.sock");
 	CHECK_STR(b->api[1], "tcp:127.0.0.1:9810");
 	CHECK_STR(b->token, "/etc/weir/token");
+	CHECK_STR(b->access.tls.cert, "api.pem");
+	CHECK_STR(b->access.tokens, "tokens");
+	CHECK_STR(b->access.audit, "audit.json");
+	CHECK_INT(b->access.n_clients, 3);
+	CHECK_STR(b->access.clients[0].user, "5");
+	CHECK_STR(b->access.clients[1].group, "ops");
+	CHECK_STR(b->access.clients[2].cert, "*.x");
+	CHECK_INT(b->access.clients[2].role, POLICY_ROLE_ADMIN);
+	CHECK(policy_access_same(&b->access, &b->access));
 	CHECK_STR(b->state, "/var/lib/weir");
 	CHECK_STR(b->tls.psk, "keys.psk");
 	CHECK(b->tls.required && !b->enforce);

@@ -160,15 +160,15 @@ static int unreachable(const struct remote *r, CURLcode code, struct weir_err *e
 static int refused(const struct remote *r, long status, const json_t *j, struct weir_err *err)
 {
 	const char *why = json_string_value(json_object_get(j, "error"));
-	int code = status == 400 || status == 413 ? -EINVAL
-		   : status == 404                ? -ENODATA
-		   : status == 409                ? -EBUSY
-		   : status == 401                ? -EACCES
-						  : -EPROTO;
+	int code = status == 400 || status == 413   ? -EINVAL
+		   : status == 404                  ? -ENODATA
+		   : status == 409                  ? -EBUSY
+		   : status == 401 || status == 403 ? -EACCES
+						    : -EPROTO;
 
 	if (status == 401)
-		return weir_err_set(
-			err, code, "%s: the token is missing or wrong (--token-file)", r->url);
+		return weir_err_set(err, code, "%s: %s (--token-file)", remote_name(r),
+			why ? why : "the token is missing or wrong");
 	if (why)
 		return weir_err_set(err, code, "%s", why);
 	if (status == 413)

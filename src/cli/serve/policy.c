@@ -142,11 +142,11 @@ static int check_exports(const struct weir_policy *p, struct weir_err *err)
 }
 
 /* Return the n-th file of the policy with a secret; NULL: not given. */
-#define SECRETS 5 /* in addition to two of each resource */
+#define SECRETS 6 /* in addition to two of each resource */
 static const char *secret_file(const struct weir_policy *p, const char *token, size_t n)
 {
-	const char *const own[SECRETS] = {
-		token ? token : p->token, p->tls.key, p->tls.psk, p->peers.key, p->cluster.key};
+	const char *const own[SECRETS] = {token ? token : p->token, p->access.tls.key, p->tls.key,
+		p->tls.psk, p->peers.key, p->cluster.key};
 	const struct weir_policy_tls *tls;
 
 	if (n < SECRETS)

@@ -6,6 +6,7 @@
 #include "serve/gateway/succeed.h"
 #include "serve/host/cluster.h"
 #include "serve/host/reports.h"
+#include "serve/http/http.h"
 #include "serve/member/member.h"
 #include "serve/handover/store.h"
 #include "serve/loop/log.h"
@@ -336,12 +337,14 @@ static int start_gateway(struct setup *s, struct serve_policy *p, const char *co
 	return status;
 }
 
-static int check_policy(struct serve_policy *p, const char *token)
+static int check_policy(struct serve_policy *p, const struct setup *s, const char *token)
 {
 	struct weir_err err;
 	int rc = serve_policy_check(p->policy, &err);
 	const char *bare = serve_policy_bare_secret(p->policy, token);
 
+	for (size_t i = 0; rc == 0 && i < s->api.n; i++)
+		rc = http_reach_check(s->api.words[i], p->policy->access.tls.cert, &err);
 	if (rc == 0 && bare)
 		rc = weir_err_set(&err, -EINVAL,
 			"%s: readable or writable by all users; use chmod 600", bare);
@@ -386,7 +389,7 @@ static int serve_main(const char *const *values, char **operands, int n)
 			status = serve_fail(rc == -ENOMEM || values[JOIN] ? rc : -EINVAL, &err);
 		} else {
 			serve_disks_hint(p.policy, stderr);
-			status = values[CHECK] ? check_policy(&p, values[TOKEN_FILE])
+			status = values[CHECK] ? check_policy(&p, &s, values[TOKEN_FILE])
 					       : start_gateway(&s, &p, values);
 			free(p.text);
 		}

@@ -3,8 +3,9 @@
  * api: the routes. All on the main thread; long work is answered later (api_keep).
  *
  * A reply is JSON, except for /metrics and /healthz; an error is {"error": "…"} with 400 (invalid
- * request), 404, 405, 409 (not now), 413 or 500.
+ * request), 401, 403, 404, 405, 409 (not now), 413, 429 or 500.
  */
+#include "base/container.h"
 #include "base/no-memory.h"
 #include "serve/api/api-impl.h"
 #include "serve/gateway/ledger.h"
@@ -15,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_MAX   512 /* bytes of a key of `set` */
 #define VALUE_MAX 512
 
 /* ---- replies */
@@ -263,146 +263,58 @@ static void delete_bypass(struct api *a, struct http_request *q, struct http_rep
 
 /* ---- routes */
 
-#define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
-#define NO_KEYS   ((const char *const[]){NULL})
-
+/* The methods and paths of a gateway, and the roles that they need; serve/http/own.c has those of every API. Planning changes
+ * nothing, but takes the machine's time. */
 static const struct route {
-	const char *method, *path;
-	bool prefix; /* more follows */
+	struct http_route is;
 	api_run *run;
-	const char *const *keys; /* of its query; NULL: any */
 } routes[] = {
-	{"GET", "/healthz", false, get_health, NULL},
-	{"GET", "/metrics", false, api_get_metrics, KEYS("tenant", "active", "limit", "after")},
-	{"GET", "/v1/status", false, api_get_status,
-		KEYS("tenant", "active", "limit", "after", "histograms", "brief")},
-	{"GET", "/v1/clients", false, api_get_clients, KEYS("tenant")},
-	{"GET", "/v1/history", false, api_get_history, KEYS("tenant", "resource", "span")},
-	{"GET", "/v1/ledger", false, get_ledger, NO_KEYS},
-	{"GET", "/v1/policy", false, api_get_policy, KEYS("show")},
-	{"PUT", "/v1/policy", false, put_policy,
-		KEYS("keep", "dry", "name", "tenants", "user", "message", "base")},
-	{"GET", "/v1/plan", false, get_plan, NO_KEYS},
-	{"PUT", "/v1/plan", false, put_plan, KEYS("dry")},
-	{"DELETE", "/v1/plan", false, delete_plan, NO_KEYS},
-	{"PUT", "/v1/set/", true, put_set, KEYS("user", "message", "for")},
-	{"DELETE", "/v1/set/", true, delete_set, KEYS("user", "message")},
-	{"GET", "/v1/bypass", false, get_bypass, NO_KEYS},
-	{"PUT", "/v1/bypass/", true, put_bypass, NO_KEYS},
-	{"DELETE", "/v1/bypass/", true, delete_bypass, NO_KEYS},
-	{"GET", "/v1/volumes", false, api_get_volumes, NO_KEYS},
-	{"GET", "/v1/volumes/", true, api_get_volume, NO_KEYS},
-	{"PUT", "/v1/volumes/", true, api_put_volume, NO_KEYS},
-	{"PATCH", "/v1/volumes/", true, api_patch_volume, NO_KEYS},
-	{"DELETE", "/v1/volumes/", true, api_delete_volume, KEYS("force", "keep")},
-	{"GET", "/v1/record", false, api_get_record, NO_KEYS},
-	{"POST", "/v1/record", false, api_post_record,
-		KEYS("file", "requests", "duration", "while")},
-	{"DELETE", "/v1/record", false, api_delete_record, NO_KEYS},
-	{"POST", "/v1/plan", false, api_post_plan, NO_KEYS},
-	{"POST", "/v1/plan/admit", false, api_post_admit, NO_KEYS},
+	{{"GET", "/healthz", 0, POLICY_ROLE_NONE, NULL}, get_health},
+	{{"GET", "/metrics", 0, POLICY_ROLE_READ, HTTP_KEYS("tenant", "active", "limit", "after")},
+		api_get_metrics},
+	{{"GET", "/v1/status", 0, POLICY_ROLE_READ,
+		 HTTP_KEYS("tenant", "active", "limit", "after", "histograms", "brief")},
+		api_get_status},
+	{{"GET", "/v1/clients", 0, POLICY_ROLE_READ, HTTP_KEYS("tenant")}, api_get_clients},
+	{{"GET", "/v1/history", 0, POLICY_ROLE_READ, HTTP_KEYS("tenant", "resource", "span")},
+		api_get_history},
+	{{"GET", "/v1/ledger", 0, POLICY_ROLE_READ, HTTP_NO_KEYS}, get_ledger},
+	{{"GET", "/v1/policy", 0, POLICY_ROLE_READ, HTTP_KEYS("show")}, api_get_policy},
+	{{"PUT", "/v1/policy", 0, POLICY_ROLE_ADMIN,
+		 HTTP_KEYS("keep", "dry", "name", "tenants", "user", "message", "base")},
+		put_policy},
+	{{"GET", "/v1/plan", 0, POLICY_ROLE_READ, HTTP_NO_KEYS}, get_plan},
+	{{"PUT", "/v1/plan", 0, POLICY_ROLE_ADMIN, HTTP_KEYS("dry")}, put_plan},
+	{{"DELETE", "/v1/plan", 0, POLICY_ROLE_ADMIN, HTTP_NO_KEYS}, delete_plan},
+	{{"PUT", "/v1/set/", 511, POLICY_ROLE_OPERATE, HTTP_KEYS("user", "message", "for")},
+		put_set},
+	{{"DELETE", "/v1/set/", 511, POLICY_ROLE_OPERATE, HTTP_KEYS("user", "message")},
+		delete_set},
+	{{"GET", "/v1/bypass", 0, POLICY_ROLE_READ, HTTP_NO_KEYS}, get_bypass},
+	{{"PUT", "/v1/bypass/", 255, POLICY_ROLE_OPERATE, HTTP_NO_KEYS}, put_bypass},
+	{{"DELETE", "/v1/bypass/", 255, POLICY_ROLE_OPERATE, HTTP_NO_KEYS}, delete_bypass},
+	{{"GET", "/v1/volumes", 0, POLICY_ROLE_READ, HTTP_NO_KEYS}, api_get_volumes},
+	{{"GET", "/v1/volumes/", 255, POLICY_ROLE_READ, HTTP_NO_KEYS}, api_get_volume},
+	{{"PUT", "/v1/volumes/", 255, POLICY_ROLE_OPERATE, HTTP_NO_KEYS}, api_put_volume},
+	{{"PATCH", "/v1/volumes/", 255, POLICY_ROLE_OPERATE, HTTP_NO_KEYS}, api_patch_volume},
+	{{"DELETE", "/v1/volumes/", 255, POLICY_ROLE_OPERATE, HTTP_KEYS("force", "keep")},
+		api_delete_volume},
+	{{"GET", "/v1/record", 0, POLICY_ROLE_READ, HTTP_NO_KEYS}, api_get_record},
+	{{"POST", "/v1/record", 0, POLICY_ROLE_OPERATE,
+		 HTTP_KEYS("file", "requests", "duration", "while")},
+		api_post_record},
+	{{"DELETE", "/v1/record", 0, POLICY_ROLE_OPERATE, HTTP_NO_KEYS}, api_delete_record},
+	{{"POST", "/v1/plan", 0, POLICY_ROLE_OPERATE, HTTP_NO_KEYS}, api_post_plan},
+	{{"POST", "/v1/plan/admit", 0, POLICY_ROLE_OPERATE, HTTP_NO_KEYS}, api_post_admit},
 };
-#define ROUTES (sizeof(routes) / sizeof(*routes))
-
-static bool leads(const struct route *r, const char *path)
-{
-	size_t n = strlen(r->path);
-
-	return r->prefix ? strncmp(r->path, path, n) == 0 && path[n] && strlen(path + n) < KEY_MAX
-			 : strcmp(r->path, path) == 0;
-}
-
-/* Return the methods that a path has, for 405; one string for each path that has any. */
-static const char *allowed(const char *path)
-{
-	static const char *const sets[][2] = {{"/v1/policy", "GET, PUT"},
-		{"/v1/plan", "GET, PUT, POST, DELETE"}, {"/v1/record", "GET, POST, DELETE"},
-		{"/v1/set/", "PUT, DELETE"}, {"/v1/bypass/", "PUT, DELETE"},
-		{"/v1/volumes/", "GET, PUT, PATCH, DELETE"}};
-
-	for (size_t i = 0; i < sizeof(sets) / sizeof(*sets); i++)
-		if (strncmp(path, sets[i][0], strlen(sets[i][0])) == 0)
-			return sets[i][1];
-	return "GET";
-}
-
-/* Return the key of a flag whose value is not a flag's; or NULL. */
-static const char *bad_flag(const struct http_request *q)
-{
-	static const char *const flags[] = {
-		"active", "brief", "dry", "force", "histograms", "keep"};
-	static const char *const values[] = {"", "0", "1", "false", "true", "auto"};
-
-	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
-		const char *value = http_query(q, flags[i]);
-		size_t k = 0,
-		       n = sizeof(values) / sizeof(*values) - (i > 0); /* auto: of the first */
-
-		while (value && k < n && strcmp(value, values[k]) != 0)
-			k++;
-		if (value && k == n)
-			return flags[i];
-	}
-	return NULL;
-}
-
-/* Run the route, unless the query has an unknown key: a misspelt ?dry=1 must not put a policy in
- * force. */
-static void run_route(
-	const struct route *r, struct api *a, struct http_request *q, struct http_reply *ret)
-{
-	const char *unknown = r->keys ? http_query_unknown(q, r->keys) : NULL;
-	const char *near = unknown ? weir_err_near(unknown, r->keys) : NULL;
-	const char *flag = unknown || !r->keys ? NULL : bad_flag(q);
-	struct weir_err err;
-
-	if (!unknown && !flag) {
-		r->run(a, q, ret);
-		return;
-	}
-	if (flag) {
-		weir_err_set(&err, -EINVAL, "%s: must be 0 or 1", flag);
-		http_json_fail(ret, 400, err.text);
-		return;
-	}
-	weir_err_set(&err, -EINVAL, "no key '%s' here%s%s%s", unknown,
-		near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
-	http_json_fail(ret, 400, err.text);
-}
-
-/* No route leads to the path. */
-static void refuse_path(const char *path, struct http_reply *ret)
-{
-	static const char volumes[] = "/v1/volumes/";
-	bool empty = strcmp(path, volumes) == 0;
-
-	if (strncmp(path, volumes, strlen(volumes)) != 0)
-		http_json_fail(ret, 404, "no such path");
-	else
-		http_json_fail(
-			ret, 400, empty ? "the name is empty" : "the name has more than 255 bytes");
-}
+static const struct http_routes table = HTTP_ROUTES(routes);
 
 void api_route(struct api *a, struct http_request *q, struct http_reply *ret)
 {
-	bool there = false;
+	const struct route *r = container_of(q->route, struct route, is);
 
-	for (size_t i = 0; i < ROUTES; i++) {
-		bool head = strcmp(q->method, "HEAD") == 0 && strcmp(routes[i].method, "GET") == 0;
-		if (!leads(&routes[i], q->path))
-			continue;
-		there = true;
-		if (strcmp(routes[i].method, q->method) == 0 || head) {
-			run_route(&routes[i], a, q, ret);
-			return;
-		}
-	}
-	if (!there) {
-		refuse_path(q->path, ret);
-		return;
-	}
-	http_json_fail(ret, 405, "method not allowed");
-	ret->allow = allowed(q->path);
+	if (http_route_ready(q, ret))
+		r->run(a, q, ret);
 }
 
 /* ---- start and end */
@@ -436,11 +348,13 @@ static void api_free(struct api *a)
 
 static int start_api(struct api *a, const struct api_options *o, struct weir_err *err)
 {
+	const struct weir_policy *p = gateway_policy(a->gateway);
 	struct http_config c = {.addresses = o->addresses,
 		.n_addresses = o->n_addresses,
 		.sockets = o->sockets,
 		.n_sockets = o->n_sockets,
-		.token_file = o->token_file,
+		.access = {o->token_file, &p->access, o->state},
+		.routes = table,
 		.mode = o->mode,
 		.crowd = &a->crowd,
 		.files = page_files,

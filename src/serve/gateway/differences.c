@@ -142,7 +142,8 @@ static void process(struct changes *c, bool own)
 					      : "listen: unchanged: only the gateway's own policy "
 						"file may name other "
 						"addresses (change that, and send SIGHUP)");
-	if (!same_list(a->api, a->n_api, b->api, b->n_api) || !same_text(a->token, b->token))
+	if (!same_list(a->api, a->n_api, b->api, b->n_api) || !same_text(a->token, b->token) ||
+		!policy_access_same(&a->access, &b->access))
 		later(c, "api", "a change must not cut off the way by which it can be undone");
 	if (!same_text(a->state, b->state))
 		later(c, "state", "the values and loans in force are kept in the old folder");

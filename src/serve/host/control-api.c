@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control-api: what a controller can be asked; weir-api(7), "THE CONTROLLER". It can be told nothing but a plan. */
+#include "base/container.h"
 #include "serve/page/page.h"
 #include "serve/http/json.h"
 #include "serve/host/control-join.h"
@@ -183,32 +184,54 @@ static void write_metrics(const struct control *l, FILE *to)
 
 /* ---- routes */
 
+typedef void control_answer(struct control *l, struct http_request *q, struct http_reply *ret);
+
+static void get_health(struct control *l, struct http_request *q, struct http_reply *ret)
+{
+	ret->body = strdup("ok\n");
+	ret->length = 3;
+	ret->status = ret->body ? 200 : 500;
+}
+
+static void get_status(struct control *l, struct http_request *q, struct http_reply *ret)
+{
+	http_json_give(ret, 200, status_json(l));
+}
+
+static void get_metrics(struct control *l, struct http_request *q, struct http_reply *ret)
+{
+	FILE *f = open_memstream(&ret->body, &ret->length);
+
+	if (!f)
+		return;
+	write_metrics(l, f);
+	ret->type = HTTP_PROM;
+	ret->status = fclose(f) == 0 ? 200 : 500;
+}
+
+static const struct route {
+	struct http_route is;
+	control_answer *run;
+} routes[] = {
+	{{"GET", "/healthz", 0, POLICY_ROLE_NONE, NULL}, get_health},
+	{{"GET", "/metrics", 0, POLICY_ROLE_READ, NULL}, get_metrics},
+	{{"GET", "/v1/status", 0, POLICY_ROLE_READ, NULL}, get_status},
+	{{"GET", "/v1/plan", 0, POLICY_ROLE_READ, NULL}, control_get_plan},
+	{{"PUT", "/v1/plan", 0, POLICY_ROLE_ADMIN, NULL}, control_put_plan},
+	{{"DELETE", "/v1/plan", 0, POLICY_ROLE_ADMIN, NULL}, control_delete_plan},
+	{{"POST", "/v1/plan", 0, POLICY_ROLE_OPERATE, NULL}, control_post_plan},
+	{{"POST", "/v1/plan/admit", 0, POLICY_ROLE_OPERATE, NULL}, control_post_admit},
+};
+
 static void handle(void *arg, struct http_request *q, struct http_reply *ret)
 {
+	const struct route *r = container_of(q->route, struct route, is);
 	struct control *l = arg;
-	bool health = strcmp(q->path, "/healthz") == 0, metrics = strcmp(q->path, "/metrics") == 0,
-	     status = strcmp(q->path, "/v1/status") == 0;
-	FILE *f;
 
-	if (l->machine &&
-		(strcmp(q->path, "/v1/plan") == 0 || strcmp(q->path, "/v1/plan/admit") == 0)) {
-		control_plan_handle(l, q, ret);
-	} else if (!health && !metrics && !status) {
-		http_json_fail(ret, 404, "no such path");
-	} else if (strcmp(q->method, "GET") != 0 && strcmp(q->method, "HEAD") != 0) {
-		http_json_fail(ret, 405, "method not allowed");
-		ret->allow = "GET";
-	} else if (health) {
-		ret->body = strdup("ok\n");
-		ret->length = 3;
-		ret->status = ret->body ? 200 : 500;
-	} else if (status) {
-		http_json_give(ret, 200, status_json(l));
-	} else if ((f = open_memstream(&ret->body, &ret->length))) {
-		write_metrics(l, f);
-		ret->type = HTTP_PROM;
-		ret->status = fclose(f) == 0 ? 200 : 500;
-	}
+	if (!l->machine && strncmp(q->path, "/v1/plan", 8) == 0)
+		http_json_fail(ret, 409, "this controller has no policy yet");
+	else if (http_route_ready(q, ret))
+		r->run(l, q, ret);
 }
 
 int control_api_start(struct control *l, struct weir_err *err)
@@ -216,7 +239,9 @@ int control_api_start(struct control *l, struct weir_err *err)
 	const struct weir_policy *p = l->policy;
 	struct http_config c = {.addresses = l->options.n_api ? l->options.api : p->api,
 		.n_addresses = l->options.n_api ? l->options.n_api : p->n_api,
-		.token_file = l->options.token_file ? l->options.token_file : p->token,
+		.access = {l->options.token_file ? l->options.token_file : p->token, &p->access,
+			p->state},
+		.routes = HTTP_ROUTES(routes),
 		.files = page_files,
 		.n_files = page_n_files,
 		.handler = handle,

@@ -112,7 +112,11 @@ void control_plan_greet(struct control *l, struct control_server *s); /* it has 
 void control_plan_hear(struct control *l, struct control_server *s, const struct lease_message *m);
 void control_plan_send(struct control *l); /* to all servers that lack it; it grants from now on */
 struct json_t *control_plan_server(const struct control *l, const struct control_server *s);
-void control_plan_handle(struct control *l, struct http_request *q, struct http_reply *ret);
+void control_get_plan(struct control *l, struct http_request *q, struct http_reply *ret);
+void control_put_plan(struct control *l, struct http_request *q, struct http_reply *ret);
+void control_delete_plan(struct control *l, struct http_request *q, struct http_reply *ret);
+void control_post_plan(struct control *l, struct http_request *q, struct http_reply *ret);
+void control_post_admit(struct control *l, struct http_request *q, struct http_reply *ret);
 
 /* control-api.c */
 int control_api_start(struct control *l, struct weir_err *err);

@@ -359,7 +359,7 @@ static bool may_change(const struct control *l, struct http_reply *ret)
 	return false;
 }
 
-static void put_plan(struct control *l, struct http_request *q, struct http_reply *ret)
+void control_put_plan(struct control *l, struct http_request *q, struct http_reply *ret)
 {
 	struct weir_err err;
 	char *text = NULL;
@@ -374,7 +374,7 @@ static void put_plan(struct control *l, struct http_request *q, struct http_repl
 		put_in_force(l, q, ret, text);
 }
 
-static void delete_plan(struct control *l, struct http_request *q, struct http_reply *ret)
+void control_delete_plan(struct control *l, struct http_request *q, struct http_reply *ret)
 {
 	if (!l->plan.text)
 		http_json_fail(ret, 404, "no plan is in force");
@@ -382,7 +382,7 @@ static void delete_plan(struct control *l, struct http_request *q, struct http_r
 		put_in_force(l, q, ret, NULL);
 }
 
-static void get_plan(struct control *l, struct http_request *q, struct http_reply *ret)
+void control_get_plan(struct control *l, struct http_request *q, struct http_reply *ret)
 {
 	json_t *j, *servers;
 
@@ -418,22 +418,14 @@ static void post_plan(struct control *l, struct http_request *q, struct http_rep
 		http_answer(later, &none);
 }
 
-void control_plan_handle(struct control *l, struct http_request *q, struct http_reply *ret)
+void control_post_plan(struct control *l, struct http_request *q, struct http_reply *ret)
 {
-	bool admit = strcmp(q->path, "/v1/plan/admit") == 0;
+	post_plan(l, q, ret, false);
+}
 
-	if (strcmp(q->method, "POST") == 0) {
-		post_plan(l, q, ret, admit);
-	} else if (!admit && strcmp(q->method, "PUT") == 0) {
-		put_plan(l, q, ret);
-	} else if (!admit && strcmp(q->method, "DELETE") == 0) {
-		delete_plan(l, q, ret);
-	} else if (!admit && (strcmp(q->method, "GET") == 0 || strcmp(q->method, "HEAD") == 0)) {
-		get_plan(l, q, ret);
-	} else {
-		http_json_fail(ret, 405, "method not allowed");
-		ret->allow = admit ? "POST" : "GET, PUT, POST, DELETE";
-	}
+void control_post_admit(struct control *l, struct http_request *q, struct http_reply *ret)
+{
+	post_plan(l, q, ret, true);
 }
 
 /* ---- from start to end */

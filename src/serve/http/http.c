@@ -3,8 +3,8 @@
  * http: libmicrohttpd inside the loop.
  *
  * METHOD   Connections are accepted here and handed over (MHD_add_connection), so that one daemon
- *          serves any number of listeners and each connection is known to need the token or not.
- *          The daemon's epoll fd is in the loop; its timeouts are one timer.
+ *          serves any number of listeners and the address and user of each connection are known. There is a second
+ *          daemon for TLS. The daemons' epoll fds are in the loop; their timeouts are one timer.
  * LIMITS   CONNECTIONS connections, of which at most half by TCP, so that no remote client can lock
  *          out the administrator. A new connection replaces the oldest one that has not sent the
  *          token, or the one idle for longest: an unauthenticated client that holds all connections
@@ -20,6 +20,7 @@
 #include "serve/loop/stream.h"
 #include "wire/address.h"
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,7 @@ static void connection_free(struct connection *k)
 	connection_unlink(k);
 	k->http->n_connections -= !k->evicted;
 	k->http->n_tcp -= k->tcp && !k->evicted;
+	http_secure_end(k);
 	free(k);
 }
 
@@ -112,6 +114,7 @@ static void on_notify(void *arg, struct MHD_Connection *c, void **context,
 			connection_unlink(k);
 			connection_link(&h->connections, k);
 			*context = k;
+			http_secure_begin(k, c);
 			return;
 		}
 }
@@ -124,14 +127,23 @@ static weir_time patience(const struct http *h)
 	return n ? 2 * STUCK / (n + 1) : WEIR_NEVER;
 }
 
-static void run_daemon(struct http *h)
+/* Run a daemon; return when it is to run again. */
+static weir_time run_one(struct http *h, struct MHD_Daemon *d)
 {
 	MHD_UNSIGNED_LONG_LONG wait; /* ms */
-	weir_time at = WEIR_NEVER;
 
-	MHD_run(h->daemon);
-	if (MHD_get_timeout(h->daemon, &wait) == MHD_YES)
-		at = loop_now(h->loop) + (weir_time)(wait < 1000 ? wait : 1000) * WEIR_MS;
+	if (d)
+		MHD_run(d);
+	if (!d || MHD_get_timeout(d, &wait) != MHD_YES)
+		return WEIR_NEVER;
+	return loop_now(h->loop) + (weir_time)(wait < 1000 ? wait : 1000) * WEIR_MS;
+}
+
+static void run_daemons(struct http *h)
+{
+	weir_time at = run_one(h, h->plain.mhd), other = run_one(h, h->secure.mhd);
+
+	at = other < at ? other : at;
 	if (patience(h) < WEIR_SEC && at > loop_now(h->loop) + patience(h))
 		at = loop_now(h->loop) + patience(h);
 	if (h->paused && at > loop_now(h->loop) + WEIR_SEC)
@@ -180,27 +192,47 @@ static bool make_room(struct http *h, bool tcp)
 	return h->n_connections < CONNECTIONS || evict_one(h, false);
 }
 
+/* A handshake of TLS is paid for here, before anything is proven; other connections with their first request. */
+static bool may_come(struct listener *l, const struct sockaddr_storage *from, bool secure)
+{
+	struct http *h = l->http;
+
+	if (secure && !throttle_take(h->throttle, (const struct sockaddr *)from, loop_now(h->loop)))
+		return false;
+	return make_room(h, l->tcp);
+}
+
 static void hand_over(struct listener *l, int fd)
 {
 	struct http *h = l->http;
+	bool secure = l->tcp && h->secure.mhd;
 	struct sockaddr_storage at = {0};
 	socklen_t len = sizeof(at);
 	struct connection *k;
 
-	if (!make_room(h, l->tcp) || !(k = calloc(1, sizeof(*k)))) {
+	if (getpeername(fd, (struct sockaddr *)&at, &len) < 0)
+		len = sizeof(at);
+	if (!may_come(l, &at, secure) || !(k = calloc(1, sizeof(*k)))) {
 		close(fd);
 		return;
 	}
-	*k = (struct connection){
-		.http = h, .fd = fd, .tcp = l->tcp, .proven = !l->tcp, .since = loop_now(h->loop)};
+	*k = (struct connection){.http = h,
+		.fd = fd,
+		.tcp = l->tcp,
+		.proven = !l->tcp,
+		.since = loop_now(h->loop),
+		.from = at,
+		.owed = secure,
+		.paid = secure};
+	if (!l->tcp)
+		access_unix(h->access, fd, &k->who);
 	connection_link(&h->accepted, k);
 	h->n_connections++;
 	h->n_tcp += k->tcp;
-	if (getpeername(fd, (struct sockaddr *)&at, &len) < 0)
-		len = sizeof(at);
 	/* On failure MHD has closed the socket; it may also have announced and ended the
 	 * connection. */
-	if (MHD_add_connection(h->daemon, fd, (struct sockaddr *)&at, len) != MHD_YES)
+	if (MHD_add_connection(secure ? h->secure.mhd : h->plain.mhd, fd, (struct sockaddr *)&at,
+		    len) != MHD_YES)
 		for (struct connection *a = h->accepted; a; a = a->next)
 			if (a == k) {
 				connection_free(k);
@@ -217,7 +249,7 @@ static void accept_ready(struct loop_fd *f, uint32_t events)
 		hand_over(l, fd);
 	else if (fd != -EAGAIN)
 		pause_accept(l->http, true);
-	run_daemon(l->http);
+	run_daemons(l->http);
 }
 
 void http_run_soon(struct http *h)
@@ -227,7 +259,7 @@ void http_run_soon(struct http *h)
 
 static void daemon_ready(struct loop_fd *f, uint32_t events)
 {
-	run_daemon(container_of(f, struct http, fd));
+	run_daemons(container_of(f, struct http_daemon, fd)->http);
 }
 
 static bool is_stuck(const struct connection *k, weir_time now)
@@ -245,7 +277,7 @@ static void timer_due(struct loop_timer *t, weir_time now)
 			shutdown(k->fd, SHUT_RDWR);
 	if (h->paused)
 		pause_accept(h, false);
-	run_daemon(h);
+	run_daemons(h);
 }
 
 /* ---- start and end */
@@ -268,25 +300,34 @@ static size_t unescape(void *arg, struct MHD_Connection *c, char *text)
 	return MHD_http_unescape(text);
 }
 
-static int start_daemon(struct http *h)
+#define FLAGS                                                                                      \
+	(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME)
+/* Twice as many connections: evicted ones go soon. */
+#define OPTIONS(h)                                                                                 \
+	MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape,      \
+		NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)(2 * CONNECTIONS),                    \
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENT, MHD_OPTION_NOTIFY_COMPLETED,      \
+		http_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_notify, h
+
+static int start_daemon(struct http *h, struct http_daemon *d, bool secure)
 {
 	const union MHD_DaemonInfo *info;
 
-	h->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
-					     MHD_ALLOW_SUSPEND_RESUME,
-		0, NULL, NULL, http_handle, h, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL,
-		MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned)(2 * CONNECTIONS), /* evicted ones go soon */
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENT, MHD_OPTION_NOTIFY_COMPLETED,
-		http_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_notify, h, MHD_OPTION_END);
-	if (!h->daemon)
+	d->http = h;
+	if (secure)
+		d->mhd = MHD_start_daemon(FLAGS | MHD_USE_TLS, 0, NULL, NULL, http_handle, h,
+			OPTIONS(h), MHD_OPTION_HTTPS_CERT_CALLBACK, http_secure_cert,
+			MHD_OPTION_END);
+	else
+		d->mhd = MHD_start_daemon(
+			FLAGS, 0, NULL, NULL, http_handle, h, OPTIONS(h), MHD_OPTION_END);
+	if (!d->mhd)
 		return -ENOMEM;
-	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	info = MHD_get_daemon_info(d->mhd, MHD_DAEMON_INFO_EPOLL_FD);
 	if (!info || info->epoll_fd < 0)
 		return -ENOSYS;
-	h->fd = (struct loop_fd){.fd = info->epoll_fd, .ready = daemon_ready};
-	h->timer.due = timer_due;
-	return 0;
+	d->fd = (struct loop_fd){.fd = info->epoll_fd, .ready = daemon_ready};
+	return loop_add(h->loop, &d->fd, EPOLLIN);
 }
 
 static bool is_tcp(int fd)
@@ -295,6 +336,37 @@ static bool is_tcp(int fd)
 	socklen_t len = sizeof(at);
 
 	return getsockname(fd, (struct sockaddr *)&at, &len) < 0 || at.ss_family != AF_UNIX;
+}
+
+/* Return true if another machine can reach the socket. */
+static bool is_reached(int fd)
+{
+	struct sockaddr_storage at = {0};
+	const struct sockaddr_in *four = (const void *)&at;
+	const struct sockaddr_in6 *six = (const void *)&at;
+	socklen_t len = sizeof(at);
+
+	if (getsockname(fd, (struct sockaddr *)&at, &len) < 0)
+		return true;
+	if (at.ss_family == AF_INET)
+		return ntohl(four->sin_addr.s_addr) >> 24 != IN_LOOPBACKNET;
+	if (at.ss_family == AF_INET6)
+		return !IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+	return at.ss_family != AF_UNIX;
+}
+
+#define NEEDS_TLS                                                                                  \
+	"an API on TCP beyond this machine needs TLS: access: {tls: {cert: FILE, key: FILE}} in "  \
+	"the policy"
+
+int http_reach_check(const char *address, bool tls, struct weir_err *err)
+{
+	struct address a;
+	int r = address_parse(address, &a, err);
+
+	return r < 0 || tls || address_is_local(&a)
+		       ? r
+		       : weir_err_set(err, -EINVAL, "%s: " NEEDS_TLS, address);
 }
 
 static int add_listener(struct http *h, int fd, const char *path)
@@ -333,46 +405,63 @@ static int open_address(struct http *h, const char *address, mode_t mode, struct
 		return r;
 	}
 	r = add_listener(h, fd, file ? path : NULL);
+	if (r == 0 && !access_has_tls(h->access) && is_reached(fd))
+		return weir_err_set(err, -EINVAL, "%s: " NEEDS_TLS, address);
 	return r < 0 ? weir_err_set(err, r, "%s: %s", address, strerror(-r)) : 0;
 }
 
-/* Require a token for TCP, which any host could reach. */
-static int check_token(struct http *h, const struct http_config *c, struct weir_err *err)
+/* Require tokens or certificates for TCP, which any host could reach. */
+static int check_tcp(struct http *h, const struct http_config *c, struct weir_err *err)
 {
 	bool tcp = false;
 
-	if (c->token_file)
-		return http_token_read(h, c->token_file, err);
 	for (size_t i = 0; i < c->n_addresses; i++)
 		tcp |= strncmp(c->addresses[i], "unix:", 5) != 0;
 	for (size_t i = 0; i < c->n_sockets; i++)
 		tcp |= is_tcp(c->sockets[i]);
-	return tcp ? weir_err_set(err, -EINVAL, "an API on TCP needs a token") : 0;
+	return tcp && !access_takes_tcp(h->access)
+		       ? weir_err_set(err, -EINVAL, "an API on TCP needs a token")
+		       : 0;
 }
 
-static int open_all(struct http *h, const struct http_config *c, struct weir_err *err)
+static int open_listeners(struct http *h, const struct http_config *c, struct weir_err *err)
 {
-	size_t n = c->n_addresses + c->n_sockets;
-	int r = check_token(h, c, err);
+	int r = 0;
 
-	if (r < 0)
-		return r;
-	h->listeners = calloc(n ? n : 1, sizeof(*h->listeners));
-	if (!h->listeners)
-		return no_memory(err);
-	r = start_daemon(h);
-	if (r == 0)
-		r = loop_add(h->loop, &h->fd, EPOLLIN);
-	if (r < 0)
-		return weir_err_set(err, r, "cannot start libmicrohttpd");
 	for (size_t i = 0; r == 0 && i < c->n_addresses; i++)
 		r = open_address(h, c->addresses[i], c->mode, err);
 	for (size_t i = 0; r == 0 && i < c->n_sockets; i++) {
 		r = add_listener(h, c->sockets[i], NULL);
 		if (r < 0)
 			weir_err_set(err, r, "API socket: %s", strerror(-r));
+		else if (!access_has_tls(h->access) && is_reached(c->sockets[i]))
+			r = weir_err_set(err, -EINVAL, "API socket: " NEEDS_TLS);
 	}
 	return r;
+}
+
+static int open_all(struct http *h, const struct http_config *c, struct weir_err *err)
+{
+	const struct policy_access *p = c->access.policy;
+	size_t n = c->n_addresses + c->n_sockets;
+	int r = access_new(&c->access, &h->access, err);
+
+	if (r == 0)
+		r = audit_open(p ? p->audit : NULL, &h->audit, err);
+	if (r == 0)
+		r = check_tcp(h, c, err);
+	if (r < 0)
+		return r;
+	h->listeners = calloc(n ? n : 1, sizeof(*h->listeners));
+	h->throttle = throttle_new();
+	if (!h->listeners || !h->throttle)
+		return no_memory(err);
+	r = start_daemon(h, &h->plain, false);
+	if (r == 0 && access_has_tls(h->access))
+		r = start_daemon(h, &h->secure, true);
+	if (r < 0)
+		return weir_err_set(err, r, "cannot start libmicrohttpd");
+	return open_listeners(h, c, err);
 }
 
 int http_new(
@@ -386,6 +475,8 @@ int http_new(
 	h->loop = l;
 	h->handler = c->handler;
 	h->arg = c->arg;
+	h->routes = c->routes;
+	h->timer.due = timer_due;
 	h->crowd = c->crowd;
 	h->files = c->files;
 	h->n_files = c->n_files;
@@ -410,17 +501,23 @@ void http_free(struct http *h)
 		if (l->path[0])
 			stream_unlink(l->path, l->dev, l->ino);
 	}
-	if (h->fd.ready)
-		loop_remove(h->loop, &h->fd);
+	if (h->plain.fd.ready)
+		loop_remove(h->loop, &h->plain.fd);
+	if (h->secure.fd.ready)
+		loop_remove(h->loop, &h->secure.fd);
 	loop_set(h->loop, &h->timer, WEIR_NEVER);
 	http_drop_laters(h);
-	if (h->daemon)
-		MHD_stop_daemon(h->daemon);
+	if (h->plain.mhd)
+		MHD_stop_daemon(h->plain.mhd);
+	if (h->secure.mhd)
+		MHD_stop_daemon(h->secure.mhd);
 	for (struct connection *c = h->accepted, *after; c; c = after) {
 		after = c->next;
 		connection_free(c); /* handed over but never announced */
 	}
-	explicit_bzero(h->token, sizeof(h->token));
+	access_free(h->access);
+	audit_close(h->audit);
+	throttle_free(h->throttle);
 	free(h->listeners);
 	free(h);
 }

@@ -2,14 +2,17 @@
 /*
  * http: a small HTTP server on a loop, by libmicrohttpd; it has no thread of its own.
  *
- * Listens on unix sockets, where the file's mode controls access, and on TCP, where every request
- * except GET /healthz and of files needs the token ("Authorization: Bearer TOKEN"). One handler answers all
- * other requests, on the loop's thread: at once, later, or piece by piece, so that no request blocks the
- * loop. Bodies, connections and times are bounded: a client cannot exhaust memory or connections.
+ * Listens on unix sockets, and on TCP, with TLS if the configuration has a certificate; without one only on this machine's own
+ * addresses. A client has a role (serve/access/access.h), and each route needs one (route.h). Files need none. One handler answers
+ * the requests that may be sent, on the loop's thread: at once, later, or piece by piece, so that no request blocks the
+ * loop. Changes are recorded (serve/access/audit.h). Bodies, connections and times are bounded: a client cannot exhaust memory or
+ * connections.
  */
 #pragma once
 
 #include <weir/err.h>
+#include "serve/access/access.h"
+#include "serve/http/route.h"
 #include "serve/loop/loop.h"
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,6 +30,8 @@ struct http_request {
 	const char *path;   /* decoded: "/v1/set/prod/db.max" */
 	const char *body;   /* NUL-terminated after `length` bytes; "" if there is none */
 	size_t length;
+	const struct http_route *route; /* of the table */
+	const struct access_who *who;
 	const void *connection; /* for http_query */
 	struct exchange *exchange;
 };
@@ -43,6 +48,7 @@ struct http_reply { /* zeroed before the handler is called; a status of 0 become
 	size_t length;
 	struct http_source *source; /* instead of a body; NULL: none. Owned: `end` is called once */
 	const char *allow;          /* with 405: the allowed methods, static */
+	bool secret;                /* the body is overwritten when it was sent */
 };
 /* Return the value of ?key=value (decoded; "" for ?key), or NULL: absent, or it contains a NUL
  * byte. */
@@ -73,8 +79,9 @@ struct http_config {
 	size_t n_addresses;
 	const int *sockets; /* already listening, from systemd; owned by the server from now on */
 	size_t n_sockets;
-	const char *token_file; /* its first line, ≥ 16 characters; required for TCP. NULL: none */
-	mode_t mode;            /* of created unix sockets; 0: 0660 */
+	struct access_config access;
+	struct http_routes routes; /* static; the handler is called for these only */
+	mode_t mode;               /* of created unix sockets; 0: 0660 */
 	/* Replies that wait for others to be sent: while there are any, a client that reads nothing of a
 	 * long one for 2 s is disconnected, sooner if many wait. NULL: never. */
 	const atomic_uint *crowd;
@@ -84,10 +91,13 @@ struct http_config {
 	http_handler *handler;
 	void *arg;
 };
-/* Return -EINVAL: TCP without a token, or an invalid token; else as stream_listen. */
+/* Return -EINVAL: TCP without tokens, or beyond this machine without TLS; or as access_new and stream_listen. */
 int http_new(
 	struct loop *l, const struct http_config *c, struct http **ret_http, struct weir_err *err);
 void http_free(struct http *h); /* on the loop's thread; removes the socket files that it created */
+
+/* Check that an API may listen at an address: TCP beyond this machine needs TLS. 0 or -EINVAL. */
+int http_reach_check(const char *address, bool tls, struct weir_err *err);
 
 /* Get the default address of a gateway's API, the same for `weir serve` and its clients:
  * $WEIR_SOCKET, else /run/weir/api.sock, else $XDG_RUNTIME_DIR/weir-api.sock. `listen`: the

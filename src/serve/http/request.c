@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* http-request: one request: authorisation, its body, the handler's reply. */
+/* http-request: one request: its body, the handler's reply, the record of a change. */
 #include "base/field.h"
 #include "serve/http/impl.h"
+#include "serve/http/json.h"
+#include "serve/loop/log.h"
 #include "base/array.h"
 #include "base/list.h"
 #include <errno.h>
-#include <gnutls/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define TOKEN_MIN 16 /* characters: 64 bits of hex; a shorter one could be guessed */
 
 #define BLOCK 65536 /* bytes of a body generated at once */
 
 struct exchange { /* one request and its reply */
 	struct http *http;
+	struct access_who who;
+	const struct http_route *route;
+	json_t *record; /* of a change; NULL: it is none, or recorded */
 	struct connection *connection;
 	struct MHD_Connection *of;
 	char *body;
@@ -26,7 +28,7 @@ struct exchange { /* one request and its reply */
 	struct http_reply reply;
 };
 
-struct stream { /* a source being sent */
+struct sending { /* a source being sent */
 	struct http_source *source;
 	struct connection *connection;
 	FILE *to;
@@ -34,43 +36,6 @@ struct stream { /* a source being sent */
 	size_t made, sent; /* in the block in `text` */
 	bool end;
 };
-
-/* ---- the token */
-
-int http_token_read(struct http *h, const char *file, struct weir_err *err)
-{
-	FILE *f = fopen(file, "re");
-	size_t n;
-
-	if (!f)
-		return weir_err_set(err, -errno, "%s: %s", file, strerror(errno));
-	if (!fgets(h->token, sizeof(h->token), f))
-		h->token[0] = 0;
-	fclose(f);
-	n = strcspn(h->token, "\r\n");
-	memset(h->token + n, 0, sizeof(h->token) - n); /* the whole buffer is compared */
-	if (n < TOKEN_MIN || n >= HTTP_TOKEN_MAX)
-		return weir_err_set(err, -EINVAL,
-			"%s: the token must be one line of %d to %d characters, not %zu", file,
-			TOKEN_MIN, HTTP_TOKEN_MAX - 1, n);
-	return 0;
-}
-
-/* Check the token in constant time. */
-static bool knows_token(const struct http *h, struct MHD_Connection *c)
-{
-	const char *says = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization");
-	char given[HTTP_TOKEN_MAX + 1] = "";
-	bool same;
-
-	if (!says || strncasecmp(says, "Bearer ", 7) != 0)
-		return false;
-	says += 7;
-	says += strspn(says, " ");
-	snprintf(given, sizeof(given), "%s", says);
-	same = strlen(given) == strlen(h->token);
-	return gnutls_memcmp(given, h->token, sizeof(given) - 1) == 0 && same && h->token[0];
-}
 
 /* ---- one request */
 
@@ -117,7 +82,7 @@ const char *http_query_unknown(const struct http_request *q, const char *const *
 
 static void stream_free(void *arg)
 {
-	struct stream *s = arg;
+	struct sending *s = arg;
 
 	s->source->end(s->source);
 	if (s->to)
@@ -126,7 +91,7 @@ static void stream_free(void *arg)
 	free(s);
 }
 
-static void make_block(struct stream *s)
+static void make_block(struct sending *s)
 {
 	rewind(s->to);
 	while (!s->end && ftell(s->to) < BLOCK)
@@ -138,7 +103,7 @@ static void make_block(struct stream *s)
 
 static ssize_t stream_read(void *arg, uint64_t at, char *to, size_t room)
 {
-	struct stream *s = arg;
+	struct sending *s = arg;
 	size_t n;
 
 	s->connection->took = loop_now(s->connection->http->loop);
@@ -155,7 +120,7 @@ static ssize_t stream_read(void *arg, uint64_t at, char *to, size_t room)
 
 static struct MHD_Response *stream_response(struct http_source *source, struct connection *k)
 {
-	struct stream *s = calloc(1, sizeof(*s));
+	struct sending *s = calloc(1, sizeof(*s));
 	struct MHD_Response *response = NULL;
 
 	if (s && (s->to = open_memstream(&s->text, &s->made))) {
@@ -179,12 +144,23 @@ static struct MHD_Response *stream_response(struct http_source *source, struct c
 
 /* ---- answers */
 
+static void wipe(void *body)
+{
+	explicit_bzero(body, strlen(body));
+	free(body);
+}
+
 static struct MHD_Response *body_response(struct http_reply *r)
 {
-	struct MHD_Response *response = MHD_create_response_from_buffer(r->body ? r->length : 0,
-		r->body ? r->body : (void *)(uintptr_t) "",
-		r->body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+	struct MHD_Response *response;
 
+	if (r->body && r->secret)
+		response = MHD_create_response_from_buffer_with_free_callback(
+			r->length, r->body, wipe);
+	else
+		response = MHD_create_response_from_buffer(r->body ? r->length : 0,
+			r->body ? r->body : (void *)(uintptr_t) "",
+			r->body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
 	if (!response)
 		free(r->body);
 	return response;
@@ -206,6 +182,8 @@ static enum MHD_Result send_reply(
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	if (r->status == MHD_HTTP_UNAUTHORIZED)
 		MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+	if (r->status == MHD_HTTP_TOO_MANY_REQUESTS)
+		MHD_add_response_header(response, "Retry-After", "1");
 	if (r->allow)
 		MHD_add_response_header(response, "Allow", r->allow);
 	if (close)
@@ -224,138 +202,40 @@ static enum MHD_Result send_refusal(struct MHD_Connection *c, unsigned status, c
 	return send_reply(c, NULL, &r, close);
 }
 
-/* ---- files */
+/* ---- the beginning */
 
-static const struct http_file *find_file(const struct http *h, const char *path)
+static enum MHD_Result refuse_request(struct http *h, struct MHD_Connection *c,
+	const struct connection *k, const char *method, const char *path,
+	const struct http_admission *a)
 {
-	for (size_t i = 0; i < h->n_files; i++)
-		if (strcmp(h->files[i].path, path) == 0)
-			return &h->files[i];
-	return NULL;
+	struct http_reply r = {0};
+	char from[HTTP_FROM_MAX];
+	json_t *record = a->status == 403 ? http_record_begin(k, c, method, path, a) : NULL;
+
+	http_json_fail(&r, a->status, a->why.text);
+	r.allow = a->allow[0] ? a->allow : NULL;
+	http_record_end(h, &record, &r);
+	http_record_from(k, from);
+	if (a->status == 401 || a->status == 403 || a->status == 429)
+		log_event(LOG_LEVEL_INFO, "api-refused", "from", from, "why", a->why.text, NULL);
+	return send_reply(c, NULL, &r, a->status == 400);
 }
 
-/* The page may load its own files and ask its own server, nothing else, and no other page may frame it. */
-#define FILE_POLICY                                                                                \
-	"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "    \
-	"data:; "                                                                                  \
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-/* Return true if the client takes gzip: it is in the list, and not with the weight 0. */
-static bool takes_gzip(const char *list)
+static struct exchange *exchange_new(struct http *h, struct connection *k, struct MHD_Connection *c,
+	const struct http_admission *a)
 {
-	for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
-		size_t n = strspn(at, " \t");
-		const char *q;
+	struct exchange *x = calloc(1, sizeof(*x));
 
-		at += n;
-		n = strcspn(at, ";, \t");
-		if (n != 4 || strncasecmp(at, "gzip", n) != 0)
-			continue;
-		q = at + n + strspn(at + n, "; \t");
-		return strncasecmp(q, "q=", 2) != 0 || strtod(q + 2, NULL) > 0;
-	}
-	return false;
-}
-
-static enum MHD_Result send_file(struct MHD_Connection *c, const struct http_file *f)
-{
-	const char *accepts =
-		MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
-	bool packed = takes_gzip(accepts);
-	struct MHD_Response *r = MHD_create_response_from_buffer(packed ? f->n_packed : f->length,
-		(void *)(uintptr_t)(packed ? f->packed : f->text), MHD_RESPMEM_PERSISTENT);
-	enum MHD_Result done;
-
-	if (!r)
-		return MHD_NO;
-	MHD_add_response_header(r, "Content-Type", f->type);
-	if (packed)
-		MHD_add_response_header(r, "Content-Encoding", "gzip");
-	MHD_add_response_header(r, "Vary", "Accept-Encoding");
-	MHD_add_response_header(r, "Cache-Control", "no-cache");
-	MHD_add_response_header(r, "Content-Security-Policy", FILE_POLICY);
-	MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
-	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
-	done = MHD_queue_response(c, MHD_HTTP_OK, r);
-	MHD_destroy_response(r);
-	return done;
-}
-
-/* ---- lengths */
-
-struct lengths {
-	unsigned n;
-	const char *wrong; /* NULL: nothing is */
-};
-
-static bool has_control(const char *text)
-{
-	for (; *text; text++)
-		if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
-			return true;
-	return false;
-}
-
-static bool is_name(const char *text)
-{
-	return *text && !text[strspn(text, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
-					   "ABCDEFGHIJKLMNOPQRSTUVWXYZ")];
-}
-
-static bool is_number(const char *text)
-{
-	return *text && !text[strspn(text, "0123456789")];
-}
-
-/* Return true if the name is not `says` but begins with it. */
-static bool is_longer(const char *name, const char *says)
-{
-	return strncasecmp(name, says, strlen(says)) == 0 && name[strlen(says)];
-}
-
-/* A length that goes on in the next line ("Content-Length: 5", then " 0") is refused whatever the version of libmicrohttpd makes
- * of it: 0.9.75 appends the line to the name of the header, versions that read it as RFC 7230 says to the value, which is then
- * no number, or not "chunked"; others refuse it themselves. */
-static enum MHD_Result count_length(
-	void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
-{
-	static const char length[] = "Content-Length", coding[] = "Transfer-Encoding";
-	struct lengths *l = arg;
-
-	l->n += strcasecmp(key, length) == 0 || strcasecmp(key, coding) == 0;
-	if (!is_name(key)) /* a proxy may take a part of it */
-		l->wrong = "the name of a header contains a space or another character that no "
-			   "name has\n";
-	else if (is_longer(key, length) || is_longer(key, coding))
-		l->wrong = "a length is continued on the next line\n";
-	else if (strcasecmp(key, length) == 0 && !(value && is_number(value)))
-		l->wrong = "Content-Length must be a number\n";
-	else if (value && has_control(value))
-		l->wrong = "a header contains a control character\n";
-	return MHD_YES;
-}
-
-/* Check that the end of the body is certain. If not, the connection must be closed: a proxy in front may have used the
- * other of two lengths, and split the requests differently. Return 0, or the status of the refusal. */
-static unsigned check_length(struct MHD_Connection *c, const char **ret_why)
-{
-	const char *coding = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Transfer-Encoding");
-	struct lengths l = {0};
-
-	MHD_get_connection_values(c, MHD_HEADER_KIND, count_length, &l);
-	if (l.wrong) {
-		*ret_why = l.wrong;
-		return MHD_HTTP_BAD_REQUEST;
-	}
-	if (l.n > 1) {
-		*ret_why = "more than one Content-Length or Transfer-Encoding is given\n";
-		return MHD_HTTP_BAD_REQUEST;
-	}
-	if (coding && strcasecmp(coding, "chunked") != 0) {
-		*ret_why = "Transfer-Encoding must be chunked\n";
-		return MHD_HTTP_NOT_IMPLEMENTED;
-	}
-	return 0;
+	if (!x)
+		return NULL;
+	x->http = h;
+	x->of = c;
+	x->connection = k;
+	x->who = a->who;
+	x->route = a->route;
+	k->busy = true;
+	k->streams = false;
+	return x;
 }
 
 /* Check, before the body is read, whether this client may send the request. */
@@ -366,43 +246,27 @@ static enum MHD_Result begin_request(struct http *h, struct MHD_Connection *c, c
 		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct connection *of = info ? info->socket_context : NULL;
 	const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Content-Length");
-	bool health = strcmp(path, "/healthz") == 0 && strcmp(method, "GET") == 0;
-	bool knows = of && (!of->tcp || knows_token(h, c));
-	const struct http_file *file = find_file(h, path);
-	bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+	struct http_admission a;
 	struct exchange *x;
 	const char *why;
 	unsigned refused;
 
 	if (!of)
 		return MHD_NO;
-	of->proven |= knows;
-	/* an unauthenticated client's age counts from its arrival, whatever it sends */
-	if (of->proven)
-		of->since = loop_now(h->loop);
-	refused = check_length(c, &why);
+	http_admit(h, of, c, method, path, &a);
+	refused = http_length_check(c, &why);
 	if (refused)
 		return send_refusal(c, refused, why);
-	if (file && reads)
-		return send_file(c, file);
-	if (!knows && !health)
-		return send_refusal(c, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong\n");
-	if (file) {
-		struct http_reply wrong = {
-			.status = MHD_HTTP_METHOD_NOT_ALLOWED, .allow = "GET, HEAD"};
-
-		return send_reply(c, NULL, &wrong, false);
-	}
+	if (a.file)
+		return http_file_send(c, a.file);
+	if (a.status)
+		return refuse_request(h, c, of, method, path, &a);
 	if (length && strtoull(length, NULL, 10) > HTTP_BODY_MAX)
 		return send_refusal(c, MHD_HTTP_CONTENT_TOO_LARGE, "the body is over 16 MiB\n");
-	x = calloc(1, sizeof(*x));
+	x = exchange_new(h, of, c, &a);
 	if (!x)
 		return MHD_NO;
-	x->http = h;
-	x->of = c;
-	x->connection = of;
-	of->busy = true;
-	of->streams = false;
+	x->record = http_record_begin(of, c, method, path, &a);
 	*state = x;
 	return MHD_YES;
 }
@@ -491,8 +355,10 @@ void http_drop_laters(struct http *h)
 		x->reply = (struct http_reply){.status = MHD_HTTP_SERVICE_UNAVAILABLE};
 		MHD_resume_connection(x->of);
 	}
-	if (h->daemon)
-		MHD_run(h->daemon);
+	if (h->plain.mhd)
+		MHD_run(h->plain.mhd);
+	if (h->secure.mhd)
+		MHD_run(h->secure.mhd);
 }
 
 /* libmicrohttpd sends the last chunk of a generated body even in reply to HEAD, where a client takes it for the next
@@ -530,9 +396,14 @@ enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *pat
 			.path = path,
 			.body = x->body ? x->body : "",
 			.length = x->length,
+			.route = x->route,
+			.who = &x->who,
 			.connection = c,
 			.exchange = x};
-		h->handler(h->arg, &q, &x->reply);
+		if (x->record)
+			http_record_body(x->record, q.body, q.length);
+		if (!http_own_run(h, &q, &x->reply))
+			h->handler(h->arg, &q, &x->reply);
 		if (x->later) {
 			x->suspended = true;
 			MHD_suspend_connection(c);
@@ -541,6 +412,7 @@ enum MHD_Result http_handle(void *arg, struct MHD_Connection *c, const char *pat
 	}
 	reply = x->reply;
 	x->reply = (struct http_reply){0};
+	http_record_end(h, &x->record, &reply);
 	bool close = drop_source(&reply, method);
 
 	return send_reply(c, x->connection, &reply, close);
@@ -559,6 +431,8 @@ void http_completed(
 	x->connection->busy = false;
 	if (x->later)
 		detach_later(x->later);
+	/* The client left before its reply; a change that it asked for may have been made. */
+	http_record_end(h, &x->record, &x->reply);
 	reply_free(&x->reply);
 	free(x->body);
 	free(x);

@@ -183,6 +183,12 @@ int tls_new(const struct tls_config *c, bool server, struct tls **ret_tls, struc
 	return 0;
 }
 
+struct tls *tls_ref(struct tls *t)
+{
+	atomic_fetch_add(&t->refs, 1);
+	return t;
+}
+
 void tls_free(struct tls *t)
 {
 	if (!t || atomic_fetch_sub(&t->refs, 1) != 1)

@@ -34,17 +34,18 @@ struct tls_session {
 
 /* ---- a session */
 
-static int set_credentials(struct tls_session *s)
+static int set_credentials(struct tls *t, gnutls_session_t session)
 {
-	struct tls *t = s->tls;
-	int r = gnutls_priority_set(s->session, t->priority);
+	int r = gnutls_priority_set(session, t->priority);
 
 	if (r == 0 && t->x509)
-		r = gnutls_credentials_set(s->session, GNUTLS_CRD_CERTIFICATE, t->x509);
+		r = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, t->x509);
 	if (r == 0 && t->psk_server)
-		r = gnutls_credentials_set(s->session, GNUTLS_CRD_PSK, t->psk_server);
+		r = gnutls_credentials_set(session, GNUTLS_CRD_PSK, t->psk_server);
 	if (r == 0 && t->psk_client)
-		r = gnutls_credentials_set(s->session, GNUTLS_CRD_PSK, t->psk_client);
+		r = gnutls_credentials_set(session, GNUTLS_CRD_PSK, t->psk_client);
+	if (r == 0 && t->checks && t->server) /* requested here, verified later */
+		gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
 	return r;
 }
 
@@ -62,7 +63,7 @@ static int session_init(struct tls_session *s, int fd, const char *hostname)
 		return -ENOMEM;
 	r = gnutls_init(&s->session, flags | (s->tls->server ? GNUTLS_SERVER : GNUTLS_CLIENT));
 	if (r == 0)
-		r = set_credentials(s);
+		r = set_credentials(s->tls, s->session);
 	if (r < 0)
 		return -EPROTO;
 	if (s->hostname && !s->tls->server && !is_address(s->hostname))
@@ -70,8 +71,6 @@ static int session_init(struct tls_session *s, int fd, const char *hostname)
 			s->session, GNUTLS_NAME_DNS, s->hostname, strlen(s->hostname));
 	if (s->tls->checks && !s->tls->server)
 		gnutls_session_set_verify_cert(s->session, s->hostname, 0);
-	if (s->tls->checks && s->tls->server) /* requested here, verified in check_client */
-		gnutls_certificate_server_set_request(s->session, GNUTLS_CERT_REQUEST);
 	gnutls_transport_set_int(s->session, fd);
 	gnutls_handshake_set_timeout(
 		s->session, GNUTLS_INDEFINITE_TIMEOUT); /* the caller's timeout */
@@ -96,8 +95,7 @@ int tls_start(struct tls *t, struct stream *stream, const char *hostname)
 
 	if (!s)
 		return -ENOMEM;
-	atomic_fetch_add(&t->refs, 1);
-	s->tls = t;
+	s->tls = tls_ref(t);
 	r = session_init(s, stream->fd, hostname);
 	if (r < 0) {
 		session_free(s);
@@ -245,6 +243,37 @@ const char *tls_refusal(const struct stream *s)
 const char *tls_identity(const struct stream *s)
 {
 	return s->tls ? s->tls->identity : NULL;
+}
+
+/* ---- sessions of another library */
+
+int tls_adopt(struct tls *t, gnutls_session_t session)
+{
+	return set_credentials(t, session) < 0 ? -EPROTO : 0;
+}
+
+int tls_client(struct tls *t, gnutls_session_t session, char **ret_name, struct weir_err *err)
+{
+	unsigned status = 0;
+	char *text;
+	int r;
+
+	*ret_name = NULL;
+	if (!t->checks)
+		return 0;
+	r = gnutls_certificate_verify_peers2(session, &status);
+	if (r == GNUTLS_E_NO_CERTIFICATE_FOUND)
+		return 0;
+	if (r < 0)
+		return weir_err_set(err, -EACCES, "%s", gnutls_strerror(r));
+	if (status) {
+		text = status_text(status);
+		weir_err_set(err, -EACCES, "%s", text ? text : "the certificate is not trusted");
+		free(text);
+		return -EACCES;
+	}
+	*ret_name = common_name(session);
+	return *ret_name ? 0 : weir_err_set(err, -EACCES, "the certificate has no common name");
 }
 
 /* ---- bytes */

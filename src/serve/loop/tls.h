@@ -17,6 +17,7 @@ struct tls_config {             /* files; NULL: none. X.509 or PSK, or both on a
 
 struct tls; /* credentials, read once; shared by sessions and threads; sessions may outlive them */
 int tls_new(const struct tls_config *c, bool server, struct tls **ret_tls, struct weir_err *err);
+struct tls *tls_ref(struct tls *t); /* one more tls_free; returns t */
 void tls_free(struct tls *t);
 
 /* Start a session on the stream (sets s->tls). hostname: client: the name that the certificate must
@@ -32,6 +33,15 @@ const char *tls_refusal(const struct stream *s);
 /* Return the proven name of the peer: the certificate's common name, or the key's name; NULL:
  * none. */
 const char *tls_identity(const struct stream *s);
+
+/* For a server whose sessions another library makes: put these credentials into a session before its handshake; the caller keeps
+ * them until the session ends. 0 or -EPROTO. */
+struct gnutls_session_int;
+int tls_adopt(struct tls *t, struct gnutls_session_int *session);
+/* After it: get the verified name of the client. 0 and malloc'ed, NULL: it sent no certificate; -EACCES and why it is refused; or
+ * -ENOMEM. */
+int tls_client(
+	struct tls *t, struct gnutls_session_int *session, char **ret_name, struct weir_err *err);
 
 /* For stream.c; as the functions of stream.h. */
 ssize_t tls_recv(struct tls_session *s, void *data, size_t n);

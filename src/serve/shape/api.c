@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* api: what a shaper can be asked: GET /v1/status, /metrics and /healthz; and set.c, plan.c. */
+#include "base/container.h"
 #include "serve/page/page.h"
 #include "serve/shape/impl.h"
 #include "serve/http/json.h"
@@ -262,37 +263,60 @@ static void write_metrics(const struct shaper *s, FILE *to)
 		brokers_metrics(s->brokers, to);
 }
 
+typedef void shaper_answer(struct shaper *s, struct http_request *q, struct http_reply *ret);
+
+static void get_health(struct shaper *s, struct http_request *q, struct http_reply *ret)
+{
+	ret->body = strdup("ok\n");
+	ret->length = 3;
+	ret->status = ret->body ? 200 : 500;
+}
+
+static void get_status(struct shaper *s, struct http_request *q, struct http_reply *ret)
+{
+	http_json_give(ret, 200, status_json(s));
+}
+
+static void get_metrics(struct shaper *s, struct http_request *q, struct http_reply *ret)
+{
+	FILE *f = open_memstream(&ret->body, &ret->length);
+
+	if (!f)
+		return;
+	write_metrics(s, f);
+	ret->type = HTTP_PROM;
+	ret->status = fclose(f) == 0 ? 200 : 500;
+}
+
+static const struct route {
+	struct http_route is;
+	shaper_answer *run;
+} routes[] = {
+	{{"GET", "/healthz", 0, POLICY_ROLE_NONE, NULL}, get_health},
+	{{"GET", "/metrics", 0, POLICY_ROLE_READ, NULL}, get_metrics},
+	{{"GET", "/v1/status", 0, POLICY_ROLE_READ, NULL}, get_status},
+	{{"GET", "/v1/policy", 0, POLICY_ROLE_READ, NULL}, shaper_get_policy},
+	{{"PUT", "/v1/set/", 511, POLICY_ROLE_OPERATE, NULL}, shaper_put_set},
+	{{"DELETE", "/v1/set/", 511, POLICY_ROLE_OPERATE, NULL}, shaper_delete_set},
+	{{"GET", "/v1/plan", 0, POLICY_ROLE_READ, NULL}, shaper_get_plan},
+	{{"PUT", "/v1/plan", 0, POLICY_ROLE_ADMIN, NULL}, shaper_put_plan},
+	{{"DELETE", "/v1/plan", 0, POLICY_ROLE_ADMIN, NULL}, shaper_delete_plan},
+};
+
 static void handle(void *arg, struct http_request *q, struct http_reply *ret)
 {
-	struct shaper *s = arg;
-	bool health = strcmp(q->path, "/healthz") == 0, metrics = strcmp(q->path, "/metrics") == 0,
-	     status = strcmp(q->path, "/v1/status") == 0;
-	FILE *f;
+	const struct route *r = container_of(q->route, struct route, is);
 
-	if (shaper_set_handle(s, q, ret) || shaper_plan_handle(s, q, ret))
-		return;
-	if (!health && !metrics && !status) {
-		http_json_fail(ret, 404, "no such path");
-	} else if (strcmp(q->method, "GET") != 0 && strcmp(q->method, "HEAD") != 0) {
-		http_json_fail(ret, 405, "method not allowed");
-		ret->allow = "GET";
-	} else if (health) {
-		ret->body = strdup("ok\n");
-		ret->length = 3;
-		ret->status = ret->body ? 200 : 500;
-	} else if (status) {
-		http_json_give(ret, 200, status_json(s));
-	} else if ((f = open_memstream(&ret->body, &ret->length))) {
-		write_metrics(s, f);
-		ret->type = HTTP_PROM;
-		ret->status = fclose(f) == 0 ? 200 : 500;
-	}
+	if (http_route_ready(q, ret))
+		r->run(arg, q, ret);
 }
 
 int shaper_api_start(struct shaper *s, struct weir_err *err)
 {
 	struct http_config c = {.addresses = s->options.api,
 		.n_addresses = s->options.n_api,
+		.access = {.policy = &s->now.policy->access},
+		.routes = HTTP_ROUTES(routes),
 		.files = page_files,
 		.n_files = page_n_files,
 		.handler = handle,

@@ -106,7 +106,9 @@ int shaper_change_to(struct shaper *s, struct weir_policy *p, struct weir_err *e
 void shaper_plan_lay(const struct shaper *s, const struct weir_policy *p, struct tree *t);
 int shaper_plan_load(struct shaper *s, struct weir_err *err);
 void shaper_plan_free(struct shaper *s);
-bool shaper_plan_handle(struct shaper *s, struct http_request *q, struct http_reply *ret);
+void shaper_get_plan(struct shaper *s, struct http_request *q, struct http_reply *ret);
+void shaper_put_plan(struct shaper *s, struct http_request *q, struct http_reply *ret);
+void shaper_delete_plan(struct shaper *s, struct http_request *q, struct http_reply *ret);
 /* watch.c */
 int shaper_take_again(struct shaper *s, struct device *d, struct weir_err *err);
 void shaper_look_devices(struct shaper *s);
@@ -121,8 +123,9 @@ int shaper_set_lay(struct shaper *s, const struct weir_policy *base, struct weir
 void shaper_set_end(struct shaper *s); /* remove a value whose time is over */
 void shaper_set_free(struct shaper *s);
 json_t *shaper_set_json(const struct shaper *s);
-/* Return true if it is a request for these values. */
-bool shaper_set_handle(struct shaper *s, struct http_request *q, struct http_reply *ret);
+void shaper_get_policy(struct shaper *s, struct http_request *q, struct http_reply *ret);
+void shaper_put_set(struct shaper *s, struct http_request *q, struct http_reply *ret);
+void shaper_delete_set(struct shaper *s, struct http_request *q, struct http_reply *ret);
 /* limits.c: what brokers allow services */
 int limits_arrays(struct shaper_version *v); /* 0 or -ENOMEM */
 void limits_free(struct shaper_version *v);

@@ -20,7 +20,6 @@
 #include <time.h>
 
 #define NAME "plan.json"
-#define PATH "/v1/plan"
 
 /* ---- the plan in a tree */
 
@@ -197,36 +196,40 @@ static void give(const struct shaper *s, struct http_reply *ret)
 	http_json_give(ret, 200, json_pack("{s:o}", "notes", notes));
 }
 
-bool shaper_plan_handle(struct shaper *s, struct http_request *q, struct http_reply *ret)
+static void answer(struct shaper *s, int r, const struct weir_err *err, struct http_reply *ret)
 {
-	struct weir_err err;
-	int r = 0;
-
-	if (strcmp(q->path, PATH) != 0)
-		return false;
-	if (strcmp(q->method, "GET") == 0 && s->plan) {
-		ret->body = strdup(s->plan->text);
-		ret->length = ret->body ? strlen(ret->body) : 0;
-		ret->type = HTTP_JSON;
-		ret->status = ret->body ? 200 : 500;
-		return true;
-	}
-	if (strcmp(q->method, "PUT") == 0)
-		r = take_plan(s, q, &err);
-	else if (s->plan && strcmp(q->method, "DELETE") == 0)
-		r = replace_plan(s, NULL, &err);
-	else if (strcmp(q->method, "GET") == 0 || strcmp(q->method, "DELETE") == 0)
-		r = weir_err_set(&err, -ENOENT, "no plan is in force");
-	else {
-		http_json_fail(ret, 405, "method not allowed");
-		ret->allow = "GET, PUT, DELETE";
-		return true;
-	}
 	if (r)
-		http_json_fail(ret, r == -ENOENT ? 404 : r == -EINVAL ? 400 : 500, err.text);
+		http_json_fail(ret, r == -ENOENT ? 404 : r == -EINVAL ? 400 : 500, err->text);
 	else
 		give(s, ret);
-	return true;
+}
+
+void shaper_get_plan(struct shaper *s, struct http_request *q, struct http_reply *ret)
+{
+	if (!s->plan) {
+		http_json_fail(ret, 404, "no plan is in force");
+		return;
+	}
+	ret->body = strdup(s->plan->text);
+	ret->length = ret->body ? strlen(ret->body) : 0;
+	ret->type = HTTP_JSON;
+	ret->status = ret->body ? 200 : 500;
+}
+
+void shaper_put_plan(struct shaper *s, struct http_request *q, struct http_reply *ret)
+{
+	struct weir_err err;
+
+	answer(s, take_plan(s, q, &err), &err, ret);
+}
+
+void shaper_delete_plan(struct shaper *s, struct http_request *q, struct http_reply *ret)
+{
+	struct weir_err err;
+	int r = s->plan ? replace_plan(s, NULL, &err)
+			: weir_err_set(&err, -ENOENT, "no plan is in force");
+
+	answer(s, r, &err, ret);
 }
 
 void shaper_plan_free(struct shaper *s)

@@ -18,7 +18,6 @@
 #include <time.h>
 
 #define UNTIL " until "
-#define KEYS  "/v1/set/"
 
 /* ---- values */
 
@@ -211,25 +210,25 @@ static void give(const struct shaper *s, const char *key, int r, const struct we
 	http_json_give(ret, 200, json_pack("{s:o}", "notes", notes));
 }
 
-bool shaper_set_handle(struct shaper *s, struct http_request *q, struct http_reply *ret)
+static void set(struct shaper *s, struct http_request *q, const char *value, struct http_reply *ret)
 {
-	const char *key = q->path + strlen(KEYS);
-	bool get = strcmp(q->method, "GET") == 0;
+	const char *key = q->path + strlen(q->route->path);
 	struct weir_err err;
 
-	if (strcmp(q->path, "/v1/policy") == 0 && get) {
-		http_json_give(ret, 200, json_pack("{s:o}", "overrides", shaper_set_json(s)));
-		return true;
-	}
-	if (strncmp(q->path, KEYS, strlen(KEYS)) != 0)
-		return false;
-	if (strcmp(q->method, "PUT") == 0) {
-		give(s, key, change(s, key, q->body, &err), &err, ret);
-	} else if (strcmp(q->method, "DELETE") == 0) {
-		give(s, key, change(s, key, NULL, &err), &err, ret);
-	} else {
-		http_json_fail(ret, 405, "method not allowed");
-		ret->allow = "PUT, DELETE";
-	}
-	return true;
+	give(s, key, change(s, key, value, &err), &err, ret);
+}
+
+void shaper_put_set(struct shaper *s, struct http_request *q, struct http_reply *ret)
+{
+	set(s, q, q->body, ret);
+}
+
+void shaper_delete_set(struct shaper *s, struct http_request *q, struct http_reply *ret)
+{
+	set(s, q, NULL, ret);
+}
+
+void shaper_get_policy(struct shaper *s, struct http_request *q, struct http_reply *ret)
+{
+	http_json_give(ret, 200, json_pack("{s:o}", "overrides", shaper_set_json(s)));
 }

@@ -74,11 +74,22 @@ static void handler(void *arg, struct http_request *q, struct http_reply *ret)
 static const struct http_file files[] = {{"/file", "text/css; charset=utf-8", "as it is", "packed",
 	sizeof("as it is") - 1, sizeof("packed") - 1}};
 
+static const struct row {
+	struct http_route is;
+} rows[] = {
+	{{"GET", "/healthz", 0, POLICY_ROLE_NONE, NULL}},
+	{{"GET", "/", 0, POLICY_ROLE_READ, NULL}},
+	{{"GET", "/", 500, POLICY_ROLE_READ, NULL}},
+	{{"PUT", "/", 500, POLICY_ROLE_OPERATE, NULL}},
+	{{"POST", "/admin", 0, POLICY_ROLE_ADMIN, NULL}},
+};
+
 static int start(const char *const *addresses, size_t n, const char *token, struct weir_err *err)
 {
 	struct http_config c = {.addresses = addresses,
 		.n_addresses = n,
-		.token_file = token,
+		.access.token_file = token,
+		.routes = HTTP_ROUTES(rows),
 		.files = files,
 		.n_files = sizeof(files) / sizeof(*files),
 		.handler = handler,
@@ -105,8 +116,9 @@ static bool asking_turn(struct loop_turn *t, weir_time now)
 		a->n += (size_t)n;
 	a->reply[a->n] = 0;
 	if (n == 0 || (n < 0 && errno != EAGAIN) || strstr(a->reply, "hello") ||
-		strstr(a->reply, "token is") || strstr(a->reply, "over 1 MiB") ||
-		strstr(a->reply, " 400 ") || strstr(a->reply, " 501 "))
+		strstr(a->reply, "token is") || strstr(a->reply, "a token from") ||
+		strstr(a->reply, "over 1 MiB") || strstr(a->reply, " 400 ") ||
+		strstr(a->reply, " 501 "))
 		loop_stop(l);
 	return true;
 }
@@ -298,6 +310,39 @@ static void token(void)
 	has(ask(address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), " 200 ");
 	has(ask(address, "PUT /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"), " 401 ");
 	has(ask(unix_address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), " 200 ");
+	http_free(h);
+	unlink(file);
+}
+
+/* Requests without the token from one address are limited; those with it do not count. */
+static void throttled(void)
+{
+	char file[100], address[64];
+	const char *list[] = {address}, *wrong = "GET / HTTP/1.1\r\nHost: x\r\n\r\n", *reply;
+	const char *right = "GET / HTTP/1.1\r\nHost: x\r\n"
+			    "Authorization: Bearer 0123456789abcdef\r\n\r\n";
+	struct weir_err err;
+	int refused = 0, n = 0;
+	FILE *f;
+
+	tcp_address(address);
+	snprintf(file, sizeof(file), "%s/token", folder);
+	f = fopen(file, "w");
+	fputs("0123456789abcdef\n", f);
+	fclose(f);
+	CHECK_INT(start(list, 1, file, &err), 0);
+	for (; n < 300; n++)
+		has(ask(address, right), " 200 ");
+	for (n = 0; n < 2000 && !refused; n++) {
+		reply = ask(address, wrong);
+		refused = strstr(reply, " 429 ") != NULL;
+		if (!refused)
+			has(reply, " 401 ");
+	}
+	CHECK(refused);
+	has(reply, "Retry-After: 1");
+	CHECK(n > 200);
+	CHECK_STR(seen, "");
 	http_free(h);
 	unlink(file);
 }
@@ -674,6 +719,7 @@ int main(void)
 	RUN(several_on_one_connection);
 	RUN(large_bodies);
 	RUN(token);
+	RUN(throttled);
 	RUN(strangers);
 	RUN(sends_files);
 	RUN(uncertain_lengths);
