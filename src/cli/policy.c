@@ -8,9 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JSON, POD, LAB, KEEP, DRY_RUN, MESSAGE, BASE, NUMBER, STORE, SOCKET, URL, TOKEN, N_OPTIONS };
+enum {
+	JSON,
+	CONTROLLERS,
+	POD,
+	LAB,
+	KEEP,
+	DRY_RUN,
+	MESSAGE,
+	BASE,
+	NUMBER,
+	STORE,
+	SOCKET,
+	URL,
+	TOKEN,
+	N_OPTIONS
+};
 static const struct opt options[] = {
 	[JSON] = {"json", 0, NULL, "show, history: JSON"},
+	[CONTROLLERS] = {"controllers", 0, NULL, "show FILE: which controllers run, and why"},
 	[POD] = {"pod", 0, NULL, "keys: as a part of a manual page"},
 	[LAB] = {"lab", 0, NULL, "check, show: accept keys for experiments"},
 	[KEEP] = {"keep", 'k', NULL, "apply: keep values of weir set"},
@@ -87,6 +103,17 @@ static int check_policies(int n, char **paths, bool lab)
 	return status;
 }
 
+static int show_controllers(const char *path, bool lab)
+{
+	struct weir_policy *p = load_policy(path, lab);
+
+	if (!p)
+		return 2;
+	policy_show_controllers(p, stdout);
+	weir_policy_free(p);
+	return 0;
+}
+
 static int show_policy(const char *path, bool json, bool lab)
 {
 	struct weir_policy *p = load_policy(path, lab);
@@ -115,6 +142,7 @@ static int check_options(const char *const *values, int subverb, int n)
 		const char *with;
 	} go[N_OPTIONS] = {
 		[JSON] = {1 << SHOW | 1 << HISTORY, "show and history"},
+		[CONTROLLERS] = {1 << SHOW, "show FILE"},
 		[POD] = {1 << KEYS, "keys"},
 		[LAB] = {1 << CHECK_ | 1 << SHOW, "check FILE and show FILE"},
 		[KEEP] = {1 << APPLY, "apply"},
@@ -210,6 +238,11 @@ static int run_apply(const char *const *values, char **operands, int n)
 
 static int run_show(const char *const *values, char **operands, int n)
 {
+	if (values[CONTROLLERS])
+		return n == 2 && !values[JSON]
+			       ? show_controllers(operands[1], values[LAB])
+			       : opts_fail(&verb_policy,
+					 "show --controllers needs one FILE, and no --json");
 	if (n == 1)
 		return policy_show_live(values + SOCKET, values[JSON]);
 	return n == 2 ? show_policy(operands[1], values[JSON], values[LAB])
@@ -252,7 +285,8 @@ static int policy_main(const char *const *values, char **operands, int n)
 const struct verb verb_policy = {
 	.name = "policy",
 	.summary = "check a policy, show its shares and limits, or put it in force",
-	.usage = "check [--lab] FILE...\n       weir policy show [--json] [--lab] [FILE]\n"
+	.usage = "check [--lab] FILE...\n       weir policy show [--json | --controllers] [--lab] "
+		 "[FILE]\n"
 		 "       weir policy apply [--keep] [--dry-run] [--store STORE] [-m TEXT] FILE\n"
 		 "       weir policy history | diff N M | rollback N | export [N]\n"
 		 "       weir policy keys [--pod] [CONTROLLER]",

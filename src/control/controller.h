@@ -42,6 +42,7 @@
 struct controller_check {
 	const char *resource; /* name */
 	enum weir_unit cost;  /* unit that the gate's weights share */
+	bool implied;         /* the policy does not name the controller, but asks for it */
 	bool has_iops;        /* capacity in requests per second is stated or learned */
 	yamldoc_node map;     /* of the resource */
 	yamldoc_node own;     /* of the controller; id 0: none */

@@ -42,6 +42,22 @@ const char **policy_controller_lab_keys(const char *const *own, const char **nam
 	return names;
 }
 
+/* Return the controller that the rest of the policy asks for: of a cluster's servers, or, where no resource names a
+ * controller, of hosts that name each other. NULL: none. Experiments choose their own. */
+static const struct controller *implied(const struct policy_reading *r)
+{
+	const struct weir_policy *p = r->policy;
+
+	if (p->lab)
+		return NULL;
+	if (p->cluster.n_servers)
+		return controller_in_cluster();
+	for (size_t i = 0; p->peers.n_to && !r->names_controllers && controllers[i]; i++)
+		if (controllers[i]->has_peers)
+			return controllers[i];
+	return NULL;
+}
+
 /* Return false if the map's `controller` was refused. */
 static bool read_kind(struct policy_reading *r, yamldoc_node n, const struct controller **ret)
 {
@@ -111,6 +127,9 @@ void policy_controller_read(struct policy_reading *r, yamldoc_node n, struct wei
 
 	if (!read_kind(r, n, &c))
 		return;
+	if (!yamldoc_has(n, "controller"))
+		c = implied(r);
+	check.implied = to->implied = c && !yamldoc_has(n, "controller");
 	to->controller = c;
 	refuse_others(r, n, c);
 	if (!c)

@@ -28,7 +28,8 @@ struct policy_reading {
 	bool no_memory;      /* sticky: what was read is not whole */
 	const char *file;    /* the last file named by policy_place, in the policy's memory */
 	size_t tenants_room, labs_room, exports_room, folders_room;
-	void *export_names; /* tsearch's, until all exports are read */
+	bool names_controllers; /* a resource names its controller, or states that it has none */
+	void *export_names;     /* tsearch's, until all exports are read */
 };
 
 /* Remarks. `policy_refuse` at a node, `policy_refuse_at` at a place that was kept; `policy_took`

@@ -142,7 +142,8 @@ struct weir_resource {
 	const char *name, *back;             /* back: NULL when not stated, or if it has volumes */
 	bool volumes;                        /* each of its exports has a back end of its own */
 	const struct controller *controller; /* NULL: none */
-	const void *settings;                /* of the controller, in the policy's memory */
+	bool implied;         /* the controller is not named: the rest of the policy asks for it */
+	const void *settings; /* of the controller, in the policy's memory */
 	size_t settings_len;
 	double depth;         /* the window until a controller sets it; 0: auto; POLICY_DEPTH_… */
 	uint64_t depth_bytes; /* the window in bytes, not set by controllers; 0: none */

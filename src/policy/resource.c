@@ -256,6 +256,8 @@ void policy_resource_read(struct policy_reading *r, yamldoc_node resources)
 
 	if (!resources.id || policy_took(r, yamldoc_list(resources, &r->err)) != 0)
 		return;
+	for (size_t i = 0; i < yamldoc_size(resources); i++)
+		r->names_controllers |= yamldoc_has(yamldoc_at(resources, i), "controller");
 	for (size_t i = 0; i < yamldoc_size(resources); i++) {
 		struct weir_resource one;
 

@@ -160,3 +160,26 @@ assert j["folders"] == [{"resource": "r", "dir": "/srv", "match": "*.raw", "name
 assert j["classes"] == {"gold": {"weight": "4", "min": "500 iops", "max": "10 iops/GiB"}}, j["classes"]
 assert j["exports"][0]["class"] == "gold"
 END
+
+# Which controllers run follows from the policy, unless they are named.
+cat >cluster.yaml <<END
+cluster: {name: t, key: k, controller: ["unix:$PWD/c.sock"], servers: [s1, s2, s3]}
+resources: [{name: s1, back: "memory:16M", capacity: 5k iops}]
+tenants: [{name: db, min: 5k iops, match: {export: "*"}}]
+END
+run 0 weir policy show --controllers cluster.yaml
+has stdout "db: min 5k iops over 3 servers → pshift"
+has stdout "s1 is a server of cluster t → pshift"
+cat >hosts.yaml <<END
+peers: {to: ["udp:10.0.0.2:7000", "udp:10.0.0.3:7000", "udp:10.0.0.4:7000"], listen: "udp:0.0.0.0:7000", key: k}
+resources: [{name: nvme0, back: "memory:16M"}]
+tenants: [{name: db, match: {export: "*"}}]
+END
+run 0 weir policy show --controllers hosts.yaml
+has stdout "nvme0 is shared by 4 hosts → parda, threshold found"
+sed 's/16M"/16M", controller: none/' hosts.yaml >none.yaml
+run 0 weir policy show --controllers none.yaml
+has stdout "nvme0 is this gateway's alone: its gate keeps weights, min and max → none"
+sed 's/16M"/16M", controller: adaptbf, capacity: 1k iops/' hosts.yaml >named.yaml
+run 0 weir policy show --controllers named.yaml
+has stdout "nvme0 → adaptbf (named)"

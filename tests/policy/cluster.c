@@ -155,8 +155,12 @@ static void invalid_clusters_are_refused(void)
 		"resources: [{name: a, controller: pshift}]\n",
 		"2:13: 'a' is not a server of the cluster");
 	refused("cluster: {key: k, controller: \"tcp:c:1\", servers: [a]}\n"
-		"resources: [{name: a, controller: pshift}, {name: b}]\n",
+		"resources: [{name: a, controller: pshift}, {name: b, controller: none}]\n",
 		"every resource has 'controller: pshift'");
+	/* without the key it is implied */
+	refused("cluster: {key: k, controller: \"tcp:c:1\", servers: [a]}\n"
+		"resources: [{name: a}, {name: b}]\n",
+		"'b' is not a server of the cluster");
 	refused("cluster: {key: k, controller: \"tcp:c:1\", servers: [a]}\n"
 		"resources: [{name: a, controller: pshift, capacity: 3 MiB/s}]\n",
 		"the capacity in iops");

@@ -58,7 +58,9 @@ void parda_settings_check(struct settings *s, struct controller_check *c)
 {
 	struct parda_settings *p = s->data;
 
-	if (!yamldoc_has(c->map, "threshold"))
+	if (c->implied && !yamldoc_has(c->map, "threshold"))
+		p->find = true;
+	else if (!yamldoc_has(c->map, "threshold"))
 		c->refuse(c, c->map,
 			"controller parda needs a threshold, as in 'threshold: 25ms' or 'auto'");
 	if (!p->find && yamldoc_has(c->own, "threshold_max"))

@@ -5,6 +5,7 @@
  *
  *   policy-show.c          tenants and resources as a table
  *   policy-show-json.c     the same as JSON
+ *   policy-show-controllers.c  which controllers run
  *   policy-show-gateway.c  exports and the parts that only the gateway uses
  */
 #pragma once
@@ -33,6 +34,9 @@ int policy_show_widths(const struct policy_show *s, struct policy_show_width *re
 /* Write about so many more lines. Return true if there is more. */
 bool policy_show_table(struct policy_show *s, size_t lines, FILE *to);
 bool policy_show_json(struct policy_show *s, size_t lines, FILE *to);
+
+/* Write which controllers run, and why: a line each. policy-show-controllers.c */
+void policy_show_controllers(const struct weir_policy *p, FILE *to);
 
 /* Write all of it at once. 0 or -ENOMEM. */
 int policy_show_all(const struct weir_policy *p, bool json, FILE *to);
