@@ -239,7 +239,7 @@ void lane_change(struct lane *l, const struct lane_home *h, struct lane_entry *e
 		lane_settle(l);
 		tag = lane_true(l, entry);
 	}
-	int64_t each = (int64_t)(weight * LANE_WEIGHT_ONE), ahead = (int64_t)(tag - l->now);
+	int64_t each = (int64_t)lane_each(weight), ahead = (int64_t)(tag - l->now);
 
 	if (stands)
 		lane_take(l, h, entry);

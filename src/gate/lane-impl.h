@@ -295,7 +295,7 @@ POOL_HOT void lane_serve_out(struct lane *l, const struct lane_home *h, struct l
 		return;
 	}
 	/* (As lane_leave, where others wait and there are no banks.) */
-	double each = weight * LANE_WEIGHT_ONE;
+	double each = lane_each(weight);
 	int64_t ahead = (int64_t)(entry->tag - l->now);
 
 	l->weight -= (int64_t)each;

@@ -117,7 +117,7 @@ static __attribute__((noinline)) void lane_enter_frozen(
 POOL_HOT bool lane_enter(struct lane *l, const struct lane_home *h, struct lane_entry *entry,
 	uint32_t e, double weight, unsigned width, double credit, bool plain)
 {
-	double each = weight * LANE_WEIGHT_ONE;
+	double each = lane_each(weight);
 
 	/* (First of all: lane_enter_frozen takes groups by number.) */
 	if (!plain && __builtin_expect(entry->without && !l->banked, 0))
@@ -157,7 +157,7 @@ bool lane_join_leaf(struct lane *l, const struct lane_home *h, struct lane_entry
 
 void lane_leave(struct lane *l, struct lane_entry *entry, double weight)
 {
-	double each = weight * LANE_WEIGHT_ONE;
+	double each = lane_each(weight);
 	bool frozen = false;
 	uint64_t tag = entry->tag;
 
@@ -189,7 +189,7 @@ static void lane_reweigh_waiting(struct lane *l, const struct lane_home *h,
 	struct lane_entry *entry, double before, double weight)
 {
 	uint64_t start = lane_start(l), tag = lane_true(l, entry);
-	double was = before * LANE_WEIGHT_ONE, is = weight * LANE_WEIGHT_ONE;
+	double was = lane_each(before), is = lane_each(weight);
 	double more = (double)(int64_t)(tag - start) * before / weight;
 
 	more = more < LANE_STEP_MAX ? more : LANE_STEP_MAX;
@@ -212,7 +212,7 @@ void lane_reweigh(struct lane *l, const struct lane_home *h, struct lane_entry *
 		lane_reweigh_waiting(l, h, entry, before, weight);
 		return;
 	}
-	lane_past_out(l, entry, before * LANE_WEIGHT_ONE);
+	lane_past_out(l, entry, lane_each(before));
 	uint64_t start = lane_start(l);
 	int64_t ahead = (int64_t)(entry->tag - l->top), more = (int64_t)(entry->tag - start);
 
@@ -244,7 +244,7 @@ POOL_HOT void lane_alone(struct lane *l, const struct lane_home *h, struct lane_
 {
 	uint64_t tag = lane_begin(l, entry, l->before, credit);
 	int64_t ahead = (int64_t)(tag - l->now), back = (int64_t)(l->before - l->now);
-	double each = weight * LANE_WEIGHT_ONE, step = lane_step(h, cost, weight);
+	double each = lane_each(weight), step = lane_step(h, cost, weight);
 
 	l->weight = (int64_t)each;
 	l->owed = 0;

@@ -235,6 +235,12 @@ POOL_HOT double lane_step(const struct lane_home *h, double cost, double weight)
 	return step < LANE_STEP_MAX ? step : LANE_STEP_MAX;
 }
 
+/* Return a weight in the unit of W: a whole number, so that sums of weight times lead agree with W. */
+POOL_HOT double lane_each(double weight)
+{
+	return (double)(int64_t)(weight * LANE_WEIGHT_ONE);
+}
+
 /* Return a cost in the unit of lane.owed, no more than corresponds to `step`, the cost's lane_step. */
 POOL_HOT double lane_cost(const struct lane_home *h, double cost, double weight, double step)
 {

@@ -583,6 +583,31 @@ static double weights(const struct model *m)
 	return (double)m->l.weight / LANE_WEIGHT_ONE;
 }
 
+/* The weight of a child that ceased to wait ahead of V counts until V reaches its tag and no longer, whatever fraction
+ * of a unit of W it has. */
+static void a_fraction_of_a_weight_leaves(void)
+{
+	static struct model m;
+
+	start(&m, 2, false);
+	join(&m, 0, 1, 0.0019995);
+	join(&m, 1, 0.1, 1);
+	while (m.e[0].entry.tag == 0) {
+		uint32_t e = lane_first(&m.l, &m.h);
+
+		serve(&m, e, e ? 0.1 : 1);
+	}
+	leave(&m, 0);
+	CHECK_INT(m.l.past, (int64_t)(0.0019995 * LANE_WEIGHT_ONE));
+	while ((int64_t)(m.e[0].entry.tag - m.l.now) > 0) {
+		CHECK_INT(m.l.past, (int64_t)(0.0019995 * LANE_WEIGHT_ONE));
+		CHECK_INT(lane_first(&m.l, &m.h), 1);
+		serve(&m, 1, 0.1);
+	}
+	CHECK_INT(m.l.past, 0);
+	lane_free(&m.l);
+}
+
 /* The weight of a child that leaves ahead of V counts until V reaches its tag, or until it
  * returns; then once. */
 static void leaves_in_advance(void)
@@ -855,6 +880,7 @@ int main(int argc, char **argv)
 	RUN(one_of_two_leaves);
 	RUN(a_late_one_comes_and_goes);
 	RUN(leaves_in_advance);
+	RUN(a_fraction_of_a_weight_leaves);
 	RUN(leaves_a_bank);
 	RUN(a_frozen_child_moves_nothing);
 	RUN(the_first_bank_is_frozen);
