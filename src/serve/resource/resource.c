@@ -13,6 +13,9 @@
  *         such requests for each of them but one, so that the rest waits in the gate while the
  *         sockets bring more, and the weights act. With more, only clients with more outstanding
  *         would notice the weights; with fewer, a receive and a send serve fewer requests.
+ *         The thread never idles to wait for a client that has just been answered: with 32 requests
+ *         outstanding, which take it 40 us, the client may need longer than that to send the next,
+ *         and that time is the other clients'.
  * COST    A request is linked into two lists and put into two arrays on its way; in addition the
  *         gate's cost, one division for the cost in requests, and one entry in the ring of
  *         latencies.
