@@ -93,8 +93,11 @@ install: build-all ## into DESTDIR and prefix (/usr/local)
 deb: deps ## Debian packages of the last commit, in out/deb
 	@tools/deb
 
+deb-test: deps ## check these packages: lintian, and a minimal Debian made from this machine's mirrors (as root)
+	@tools/deb-test
+
 clean: ## remove the builds
 	rm -rf build build-clang build-asan build-fuzz out
 
-.PHONY: all help deps demo test soak lint bench results reproduce house fuzz deb format format-check install clean \
+.PHONY: all help deps demo test soak lint bench results reproduce house fuzz deb deb-test format format-check install clean \
 	build-all build-clang-all build-asan-all build-fuzz-all
