@@ -141,3 +141,39 @@ int policy_show_live(const char *const *at, bool json)
 	remote_close(r);
 	return status < 0 ? 0 : status;
 }
+
+/* ---- history */
+
+int policy_history_live(const char *const *at, size_t most, bool json)
+{
+	char number[24], *path;
+	struct remote *r;
+	json_t *reply, *all;
+	int status = remote_of_options(&verb_policy, at, &r);
+
+	if (status >= 0)
+		return status;
+	snprintf(number, sizeof(number), "%zu", most);
+	path = remote_path("/v1/versions?number=", number, NULL);
+	status = remote_ask(r, "GET", path, NULL, 0, &reply);
+	free(path);
+	remote_close(r);
+	if (status >= 0)
+		return status;
+	all = json_object_get(reply, "versions");
+	for (size_t i = json_array_size(all); !json && i-- > 0;) {
+		char *text = json_dumps(json_array_get(all, i), JSON_COMPACT);
+		struct record v = {0};
+
+		if (text && record_read(text, strlen(text), &v) == 0)
+			policy_show_version(&v);
+		record_free(&v);
+		free(text);
+	}
+	if (json) {
+		json_dumpf(all, stdout, JSON_INDENT(1));
+		putchar('\n');
+	}
+	json_decref(reply);
+	return 0;
+}

@@ -156,7 +156,7 @@ static void show_when(double when, FILE *f)
 	fputs(text, f);
 }
 
-static void show_version(const struct record *r)
+void policy_show_version(const struct record *r)
 {
 	printf("%llu  ", (unsigned long long)r->number);
 	show_when(r->when, stdout);
@@ -199,7 +199,42 @@ struct members {
 	const struct versions_request *q;
 	char last[STORE_KEY_MAX];
 	size_t wrong;
+	double mins, capacity; /* requests a second: of all tenants, of all servers of a cluster */
+	bool cluster;
 };
+
+static double mins_of(const struct weir_policy *p)
+{
+	double all = 0;
+
+	for (size_t i = 0; i < p->n_tenants; i++)
+		for (unsigned k = 0; p->tenants[i].first_child < 0 && k < p->tenants[i].n_min; k++)
+			if (p->tenants[i].min[k].unit == WEIR_UNIT_REQUESTS)
+				all += p->tenants[i].min[k].rate;
+	return all;
+}
+
+/* Compare the mins with what the member has measured. A stated capacity was checked with its file. */
+static void check_capacities(
+	struct members *m, const char *name, const struct weir_policy *p, const json_t *capacities)
+{
+	const char *resource;
+	json_t *value;
+
+	m->mins = mins_of(p);
+	m->cluster |= p->cluster.n_servers > 0;
+	json_object_foreach((json_t *)capacities, resource, value)
+	{
+		double can = json_number_value(value);
+
+		m->capacity += can;
+		if (!p->cluster.n_servers && can < m->mins)
+			fprintf(stderr,
+				"member %s: '%s' did %.0f requests a second, and the mins need "
+				"%.0f (warning)\n",
+				name, resource, can, m->mins);
+	}
+}
 
 /* Check the policy of a member with the new tenants. */
 static void check_member(struct members *m, const struct store_key *k)
@@ -212,6 +247,7 @@ static void check_member(struct members *m, const struct store_key *k)
 
 	if (local && content_parse_at(local, "its own file", m->q->text, m->q->length, m->q->name,
 			     &p, &remarks) == 0) {
+		check_capacities(m, name, p, json_object_get(j, "capacities"));
 		weir_policy_free(p);
 	} else if (local) {
 		m->wrong++;
@@ -249,6 +285,11 @@ static int check_members(struct policy_store *s, const struct versions_request *
 	} while (rc == 0 && s->more);
 	if (rc < 0)
 		return failed(s, rc);
+	if (m.cluster && m.capacity > 0 && m.mins > m.capacity)
+		fprintf(stderr,
+			"the servers did %.0f requests a second together, and the mins need %.0f "
+			"(warning)\n",
+			m.capacity, m.mins);
 	return m.wrong ? opts_fail(&verb_policy,
 				 "%zu member%s could not put this in force; nothing was changed",
 				 m.wrong, m.wrong == 1 ? "" : "s")
@@ -370,7 +411,7 @@ static void show_list(struct policy_store *s, struct record *list, size_t n, siz
 			versions_text_free(&to);
 			read_version(s, list[i].number, NULL, &to);
 		}
-		show_version(&list[i]);
+		policy_show_version(&list[i]);
 		if (list[i].base && to.text && read_version(s, list[i].base, &to, &from) == 0)
 			show_differences(&from, &to, 5, stdout);
 		versions_text_free(&to);

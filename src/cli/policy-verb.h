@@ -5,6 +5,7 @@
 #include "policy/policy.h"
 #include "serve/show/policy-show.h"
 #include "cli/common/verb.h"
+#include "serve/versions/record.h"
 
 extern const struct verb verb_policy;
 
@@ -26,12 +27,14 @@ struct policy_sent {
 int policy_apply(
 	const char *const *at, const char *store, const char *file, const struct policy_change *c);
 int policy_show_live(const char *const *at, bool json);
+int policy_history_live(const char *const *at, size_t most, bool json);
 
 /* policy-store.c: versions in a store. */
 int policy_store_apply(const char *store, const struct policy_sent *sent, const char *name,
 	const struct policy_change *c);
 int policy_store_rollback(const char *store, uint64_t number, const struct policy_change *c);
 int policy_store_history(const char *store, size_t most, bool json);
+void policy_show_version(const struct record *r); /* a line */
 int policy_store_diff(const char *store, uint64_t a, uint64_t b);
 int policy_store_export(const char *store, uint64_t number); /* 0: the newest */
 

@@ -132,6 +132,7 @@ static int show_policy(const char *path, bool json, bool lab)
 
 /* ---- the command line */
 
+#define LIVE "apply and history, and with show without a FILE"
 enum { CHECK_, SHOW, APPLY, HISTORY, DIFF, ROLLBACK, EXPORT, KEYS };
 
 /* Return 0, or 2 with a message about the first option that does not belong to the subverb. */
@@ -152,9 +153,9 @@ static int check_options(const char *const *values, int subverb, int n)
 		[NUMBER] = {1 << HISTORY, "history"},
 		[STORE] = {1 << APPLY | 1 << HISTORY | 1 << DIFF | 1 << ROLLBACK | 1 << EXPORT,
 			"apply, history, diff, rollback and export"},
-		[SOCKET] = {1 << APPLY | 1 << SHOW, "apply, and with show without a FILE"},
-		[URL] = {1 << APPLY | 1 << SHOW, "apply, and with show without a FILE"},
-		[TOKEN] = {1 << APPLY | 1 << SHOW, "apply, and with show without a FILE"},
+		[SOCKET] = {1 << APPLY | 1 << SHOW | 1 << HISTORY, LIVE},
+		[URL] = {1 << APPLY | 1 << SHOW | 1 << HISTORY, LIVE},
+		[TOKEN] = {1 << APPLY | 1 << SHOW | 1 << HISTORY, LIVE},
 	};
 
 	for (int i = 0; i < N_OPTIONS; i++) {
@@ -197,6 +198,7 @@ static int run_versions(const char *const *values, int subverb, char **operands,
 	struct policy_change c = {.message = values[MESSAGE]};
 	const char *store = store_of(values);
 	uint64_t a = 0, b = 0, number = 20;
+	bool live = values[SOCKET] || values[URL] || values[TOKEN];
 
 	if (n - 1 > most[subverb] || (subverb != EXPORT && n - 1 < most[subverb]))
 		return opts_fail(&verb_policy, "%s needs %s", operands[0],
@@ -204,13 +206,17 @@ static int run_versions(const char *const *values, int subverb, char **operands,
 			: subverb == DIFF   ? "the numbers of two versions"
 			: subverb == EXPORT ? "the number of a version, or none"
 					    : "the number of a version");
-	if (!store)
+	live &= subverb == HISTORY;
+	if (!store && !live)
 		return opts_fail(&verb_policy, "%s needs --store, or $WEIR_STORE", operands[0]);
 	if (parse_number(values[BASE], "--base", &c.base) ||
 		parse_number(values[NUMBER], "--number", &number) ||
 		(n > 1 && parse_number(operands[1], operands[1], &a)) ||
 		(n > 2 && parse_number(operands[2], operands[2], &b)))
 		return 2;
+	if (live)
+		return policy_history_live(
+			values + SOCKET, number < 1000 ? number : 1000, values[JSON]);
 	if (subverb == HISTORY)
 		return policy_store_history(store, number < 1000 ? number : 1000, values[JSON]);
 	if (subverb == DIFF)

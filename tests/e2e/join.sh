@@ -97,6 +97,11 @@ until_status "node2 *2  *ok"
 run 0 weir policy show --socket "$PWD/api2.sock"
 grep -q "^db *5 " stdout || fail "node2 has another weight: $(cat stdout)"
 
+run 0 weir policy history --socket "$PWD/api2.sock" --number 1
+has stdout "2  "
+has stdout "more for db"
+hasnt stdout "the first"
+
 # Checked with what members published: node1 has 1k iops.
 run 2 weir policy apply --store "$weir_store" two.yaml
 has stderr "member node1: "

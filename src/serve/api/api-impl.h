@@ -67,7 +67,7 @@ bool api_flag(const struct http_request *q, const char *key); /* ?key, ?key=1 */
 
 /* ---- api-member.c: of a member of a cluster */
 
-api_run api_put_policy_member, api_set_member;
+api_run api_put_policy_member, api_set_member, api_get_versions;
 
 /* ---- api-look.c */
 

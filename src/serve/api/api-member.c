@@ -13,7 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-#define VALUE_MAX 512
+#define VALUE_MAX       512
+#define VERSIONS_LISTED 1000
 
 struct shared { /* a change under way; its texts are owned */
 	struct api *api;
@@ -201,4 +202,55 @@ void api_set_member(struct api *a, struct http_request *q, struct http_reply *re
 	s->q.key = s->key;
 	s->q.value = s->value;
 	start(s, q, s->key && (s->value || !put) ? gateway_change_set(s->key, s->value) : NULL);
+}
+
+/* ---- history */
+
+struct asked { /* for versions */
+	struct api_call *call;
+};
+
+static void versions_came(void *arg, int rc, const struct record *list, size_t n, bool more,
+	const struct weir_err *err)
+{
+	struct asked *a = arg;
+	struct http_reply r = {0};
+	json_t *all;
+
+	if (rc < 0) {
+		http_json_fail(&r, 503, rc == -ESHUTDOWN ? "the gateway ends" : err->text);
+	} else {
+		all = json_array();
+		for (size_t i = 0; i < n; i++) {
+			char *text = record_write(&list[i]);
+
+			json_array_append_new(all, text ? json_loads(text, 0, NULL) : NULL);
+			free(text);
+		}
+		http_json_give(&r, 200, json_pack("{s:o}", "versions", all));
+	}
+	api_answer(a->call, &r);
+	free(a);
+}
+
+void api_get_versions(struct api *a, struct http_request *q, struct http_reply *ret)
+{
+	const char *number = http_query(q, "number");
+	struct weir_err err;
+	struct asked *asked;
+	int64_t n = 20;
+
+	if (!a->member) {
+		http_json_fail(ret, 404, "this gateway is no member of a cluster");
+		return;
+	}
+	if (number && (weir_units_int(number, &n, &err) < 0 || n < 1 || n > VERSIONS_LISTED)) {
+		http_json_fail(ret, 400, "number: must be from 1 to 1000");
+		return;
+	}
+	asked = calloc(1, sizeof(*asked));
+	if (!asked)
+		return; /* 500 */
+	asked->call = api_keep(q);
+	member_list(a->member, (size_t)n, versions_came, asked);
 }

@@ -283,6 +283,7 @@ static const struct route {
 	{{"PUT", "/v1/policy", 0, POLICY_ROLE_ADMIN,
 		 HTTP_KEYS("keep", "dry", "name", "tenants", "user", "message", "base")},
 		put_policy},
+	{{"GET", "/v1/versions", 0, POLICY_ROLE_READ, HTTP_KEYS("number")}, api_get_versions},
 	{{"GET", "/v1/plan", 0, POLICY_ROLE_READ, HTTP_NO_KEYS}, get_plan},
 	{{"PUT", "/v1/plan", 0, POLICY_ROLE_ADMIN, HTTP_KEYS("dry")}, put_plan},
 	{{"DELETE", "/v1/plan", 0, POLICY_ROLE_ADMIN, HTTP_NO_KEYS}, delete_plan},

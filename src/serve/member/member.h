@@ -5,7 +5,7 @@
  * Its own file states devices and listeners, and no tenants. It follows the newest version in the store, puts it in force, and
  * publishes what it has:
  *
- *   members/NAME   while it lives: {"name", "version", "id", "fault", "wanted", "local", "weir"}
+ *   members/NAME   while it lives: {"name", "version", "id", "fault", "wanted", "local", "weir", "capacities"}
  *   known/NAME     since it joined for the first time
  *
  * A version that cannot be put in force leaves the one before it there, and the reason is published as "fault". While the store is
@@ -51,6 +51,8 @@ char *member_text(const char *local);
 
 /* The text of the member's own file, as it was at the start; for a dry run. */
 const char *member_local(const struct member *m);
+/* List the last versions, in order, as versions_list. */
+void member_list(struct member *m, size_t most, versions_list_done *done, void *arg);
 /* Store a change that came through this member's API; then as versions_put. */
 void member_put(
 	struct member *m, const struct versions_request *q, versions_put_done *done, void *arg);
