@@ -485,6 +485,49 @@ static void all_faults(uint64_t n)
 	end();
 }
 
+/* Controllers that are elected elsewhere: the servers elect none, and each generation leads once. */
+static void elected_ones_lead(void)
+{
+	uint64_t from;
+
+	begin(seed() * 1000 + 170, false);
+	kill_control(0);
+	w.elected = true;
+	start_control(0);
+	start_control(1);
+	demand_elsewhere();
+	run_periods(6);
+	CHECK(!status_of(0).started && !status_of(1).started);
+	pshift_control_elect(w.chiefs[0].control, 100);
+	run_periods(20);
+	CHECK(status_of(0).started && !status_of(1).started);
+	CHECK_INT(status_of(0).generation, 100);
+	/* The next one: at first with a generation that a store from a backup could give. */
+	from = w.period + 1;
+	pshift_control_elect(w.chiefs[1].control, 90);
+	run_periods(3);
+	CHECK(status_of(0).started && !status_of(1).started);
+	CHECK_INT(status_of(1).highest, 100);
+	pshift_control_elect(w.chiefs[1].control, 120);
+	CHECK(periods_until_granting(1) < 1);
+	CHECK(status_of(0).standby);
+	run_periods(10);
+	CHECK_INT(missed(from), 0);
+	/* The store says that it does not lead any more. */
+	pshift_control_elect(w.chiefs[1].control, 0);
+	CHECK(status_of(1).standby);
+	/* A server that starts again takes nothing of a generation below that which it obeyed before. */
+	start_server(0, false);
+	pshift_server_obeyed(w.machines[0].server, 200);
+	pshift_control_elect(w.chiefs[0].control, 150);
+	run_periods(3);
+	CHECK_INT(status_of(0).highest, 200);
+	CHECK(!status_of(0).started);
+	pshift_control_elect(w.chiefs[0].control, 201);
+	CHECK(periods_until_granting(0) < 10);
+	end();
+}
+
 static void no_limit_is_passed(void)
 {
 	for (uint64_t n = 0; n < 4; n++)
@@ -504,6 +547,7 @@ int main(void)
 	RUN(demand_moves_while_servers_are_down);
 	RUN(stand_ins_die);
 	RUN(no_stand_in_without_demand);
+	RUN(elected_ones_lead);
 	RUN(no_limit_is_passed);
 	return 0;
 }

@@ -75,6 +75,7 @@ static struct world {
 	int used; /* of the wires in use */
 	int64_t limit[BUCKETS], reservation[BUCKETS];
 	uint64_t instances;
+	bool elected; /* controllers lead only when they are told to */
 	bool strict;
 	bool stand_in;   /* servers may stand in */
 	uint64_t period; /* the controller's; counted on while there is none */
@@ -188,6 +189,7 @@ static void start_control(size_t k)
 		.cluster = 1,
 		.instance = ++w.instances * 2,
 		.rank = k < CHIEFS ? 0 : (unsigned)(k - CHIEFS + 1),
+		.elected = w.elected && k < CHIEFS,
 		.length = LENGTH,
 		.send = control_sends,
 		.arg = x};
