@@ -7,6 +7,7 @@
  * how long its limits hold requests: that time is not latency.
  */
 #include "control/parda/controller-impl.h"
+#include "base/array.h"
 #include "control/parda/facts.h"
 #include "control/parda/impl.h"
 #include "control/parda/message.h"
@@ -196,14 +197,10 @@ static void count_others(struct parda_control *c)
 
 static bool room_for(struct parda_control *c, size_t n)
 {
-	struct parda_vm *more;
-
 	if (n <= c->vms_room)
 		return true;
-	more = realloc(c->vms, n * sizeof(*more));
-	if (!more)
+	if (array_resize(&c->vms, n) < 0)
 		return false;
-	c->vms = more;
 	c->vms_room = n;
 	return true;
 }

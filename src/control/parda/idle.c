@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/parda/idle.h"
+#include "base/array.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -15,19 +16,15 @@ void parda_idle_clear(struct parda_idle_table *t)
 static int make_room(struct parda_idle_table *t, const struct parda_vm *vms, size_t n)
 {
 	uint32_t most = t->n;
-	double *more;
 
 	for (size_t k = 0; k < n; k++)
 		most = vms[k].number >= most ? vms[k].number + 1 : most;
 	if (most == t->n)
 		return 0;
-	more = realloc(t->used, most * sizeof(*more));
-	if (!more)
+	if (array_resize(&t->used, most) < 0)
 		return -1;
-	for (uint32_t i = t->n; i < most; i++)
-		more[i] = 1;
-	t->used = more;
-	t->n = most;
+	while (t->n < most)
+		t->used[t->n++] = 1;
 	return 0;
 }
 

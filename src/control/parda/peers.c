@@ -7,6 +7,7 @@
  * COST    hear: O(1); O(n) when the table is full.
  */
 #include "control/parda/peers.h"
+#include "base/array.h"
 #include "control/parda/start.h"
 #include <errno.h>
 #include <math.h>
@@ -52,19 +53,12 @@ static void enter_all(struct parda_peers *t)
 
 static int set_room(struct parda_peers *t, uint32_t room)
 {
-	struct parda_peer *peers = realloc(t->peers, room * sizeof(*peers));
-	uint32_t *index;
 	uint32_t slots = 2 * FIRST_ROOM;
 
-	if (!peers)
-		return -ENOMEM;
-	t->peers = peers;
 	while (slots < 2 * room)
 		slots *= 2;
-	index = realloc(t->index, slots * sizeof(*index));
-	if (!index)
+	if (array_resize(&t->peers, room) < 0 || array_resize(&t->index, slots) < 0)
 		return -ENOMEM;
-	t->index = index;
 	t->index_room = slots;
 	t->room = room;
 	enter_all(t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sums: sums over a host and the peers that count. */
 #include "control/parda/impl.h"
+#include "base/array.h"
 #include "control/parda/tenant.h"
 #include <math.h>
 #include <stdlib.h>
@@ -161,14 +162,10 @@ struct parda_sums parda_sums_of(const struct parda *p, const struct parda_report
 
 static bool room_for_ratios(struct parda *p)
 {
-	double *more;
-
 	if (p->ratios_room > p->peers.n)
 		return true;
-	more = realloc(p->ratios, (p->peers.room + 1) * sizeof(*more));
-	if (!more)
+	if (array_resize(&p->ratios, p->peers.room + 1) < 0)
 		return false;
-	p->ratios = more;
 	p->ratios_room = p->peers.room + 1;
 	return true;
 }

@@ -149,9 +149,6 @@ struct pshift_control { /* arrays of entries by place: in the order of buckets *
 	uint64_t rounds, grants, tokens;
 };
 
-/* Make room for one more than n in a growing array: 0 or -ENOMEM. */
-int pshift_room(void **array, size_t one, size_t n, size_t *room);
-
 /* hear.c: handle a report; see pshift_control_receive. */
 enum peer_verdict pshift_hear(
 	struct pshift_control *c, weir_time now, const struct lease_message *m);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/pshift/control.h"
+#include "base/array.h"
 #include "control/pshift/control-impl.h"
 #include "base/lesser.h"
 #include <errno.h>
@@ -76,28 +77,13 @@ uint64_t pshift_control_instance(const struct pshift_control *c)
 	return c->config.instance;
 }
 
-int pshift_room(void **array, size_t one, size_t n, size_t *room)
-{
-	size_t more = *room ? 2 * *room : 16;
-	void *p;
-
-	if (n < *room)
-		return 0;
-	p = realloc(*array, more * one);
-	if (!p)
-		return -ENOMEM;
-	*array = p;
-	*room = more;
-	return 0;
-}
-
 int64_t pshift_control_server(struct pshift_control *c, const char *name)
 {
 	struct pshift_member *s;
 
 	if (peer_name_check(name) || ids_find(&c->names, peer_hash(name)) != SIZE_MAX)
 		return -EINVAL;
-	if (pshift_room((void **)&c->servers, sizeof(*s), c->n_servers, &c->room_servers) ||
+	if (array_grow(&c->servers, &c->room_servers, c->n_servers + 1) ||
 		ids_add(&c->names, peer_hash(name), (uint32_t)c->n_servers))
 		return -ENOMEM;
 	s = &c->servers[c->n_servers];
@@ -119,8 +105,7 @@ static int64_t find_or_add(struct pshift_control *c, const struct cluster_bucket
 		return -EINVAL;
 	if (at != SIZE_MAX)
 		return (int64_t)at;
-	if (pshift_room(
-		    (void **)&c->buckets, sizeof(*c->buckets), c->n_buckets, &c->room_buckets) ||
+	if (array_grow(&c->buckets, &c->room_buckets, c->n_buckets + 1) ||
 		ids_add(&c->ids, b->id, (uint32_t)c->n_buckets))
 		return -ENOMEM;
 	c->buckets[c->n_buckets] = (struct pshift_share){.id = b->id,

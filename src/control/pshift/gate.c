@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/pshift/gate.h"
+#include "base/array.h"
 #include "control/pshift/facts.h"
 #include "wire/peer.h"
 #include <errno.h>
@@ -237,17 +238,10 @@ static int make(struct site *site, void **ret)
 static int plan_room(struct pshift_gate_server *s, size_t n)
 {
 	size_t room = s->n + n + 1;
-	void *buckets, *loads;
 
 	if (room <= s->room)
 		return 0;
-	buckets = realloc(s->buckets, room * sizeof(*s->buckets));
-	if (buckets)
-		s->buckets = buckets;
-	loads = realloc(s->loads, room * sizeof(*s->loads));
-	if (loads)
-		s->loads = loads;
-	if (!buckets || !loads)
+	if (array_resize(&s->buckets, room) < 0 || array_resize(&s->loads, room) < 0)
 		return -ENOMEM;
 	s->room = room;
 	return 0;

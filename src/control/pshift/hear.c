@@ -4,6 +4,7 @@
  * which of two controllers, and which of two instances of a server, to believe.
  */
 #include "control/pshift/control-impl.h"
+#include "base/array.h"
 #include "base/lesser.h"
 #include <errno.h>
 #include <math.h>
@@ -26,7 +27,7 @@ static struct pshift_entry *entry_of(
 
 	if (at != SIZE_MAX)
 		return &c->entries[at];
-	if (!add || pshift_room((void **)&c->entries, sizeof(*e), c->n_entries, &c->room_entries) ||
+	if (!add || array_grow(&c->entries, &c->room_entries, c->n_entries + 1) ||
 		ids_add(&c->pairs, pair(bucket, server), (uint32_t)c->n_entries))
 		return NULL;
 	e = &c->entries[c->n_entries];

@@ -15,22 +15,13 @@
  *          with them, at servers that can serve it. See `enough`.
  */
 #include "control/pshift/control-impl.h"
+#include "base/array.h"
 #include "base/lesser.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- arrays */
-
-static int renew(void **array, size_t n, size_t one)
-{
-	void *p = realloc(*array, (n ? n : 1) * one);
-
-	if (!p)
-		return -ENOMEM;
-	*array = p;
-	return 0;
-}
 
 static int make_room(struct pshift_control *c)
 {
@@ -39,23 +30,18 @@ static int make_room(struct pshift_control *c)
 
 	if (n > c->room_places) {
 		n += n / 4;
-		r = renew((void **)&c->place, n, sizeof(*c->place)) ||
-		    renew((void **)&c->server, n, sizeof(*c->server)) ||
-		    renew((void **)&c->demand, n, sizeof(*c->demand)) ||
-		    renew((void **)&c->rtokens[0], n, sizeof(**c->rtokens)) ||
-		    renew((void **)&c->rtokens[1], n, sizeof(**c->rtokens)) ||
-		    renew((void **)&c->ltokens, n, sizeof(*c->ltokens));
+		r = array_resize(&c->place, n) || array_resize(&c->server, n) ||
+		    array_resize(&c->demand, n) || array_resize(&c->rtokens[0], n) ||
+		    array_resize(&c->rtokens[1], n) || array_resize(&c->ltokens, n);
 		c->room_places = r ? 0 : n;
 	}
 	if (!r && b + 1 > c->room_shares) {
-		r = renew((void **)&c->first, b + 2, sizeof(*c->first)) ||
-		    renew((void **)&c->reservation, b + 1, sizeof(*c->reservation)) ||
-		    renew((void **)&c->most, b + 1, sizeof(*c->most));
+		r = array_resize(&c->first, b + 2) || array_resize(&c->reservation, b + 1) ||
+		    array_resize(&c->most, b + 1);
 		c->room_shares = r ? 0 : b + 1;
 	}
 	if (!r && s + 1 > c->room_members) {
-		r = renew((void **)&c->capacity, s + 1, sizeof(*c->capacity)) ||
-		    renew((void **)&c->spare, s + 1, sizeof(*c->spare));
+		r = array_resize(&c->capacity, s + 1) || array_resize(&c->spare, s + 1);
 		c->room_members = r ? 0 : s + 1;
 	}
 	return r || !c->first || !c->place ? -ENOMEM : 0;

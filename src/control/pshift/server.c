@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control/pshift/server.h"
+#include "base/array.h"
 #include "control/pshift/server-impl.h"
 #include "base/lesser.h"
 #include <errno.h>
@@ -51,18 +52,11 @@ void pshift_server_free(struct pshift_server *s)
 static int make_room(struct pshift_server *s)
 {
 	size_t room = s->room ? 2 * s->room : 16;
-	void *p;
 
 	if (s->n < s->room)
 		return 0;
-	p = realloc(s->spots, room * sizeof(*s->spots));
-	if (!p)
+	if (array_resize(&s->spots, room) < 0 || array_resize(&s->resting, room) < 0)
 		return -ENOMEM;
-	s->spots = p;
-	p = realloc(s->resting, room);
-	if (!p)
-		return -ENOMEM;
-	s->resting = p;
 	s->room = room;
 	return 0;
 }

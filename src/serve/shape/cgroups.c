@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "serve/shape/cgroups.h"
+#include "base/array.h"
 #include "base/no-memory.h"
 #include <dirent.h>
 #include <errno.h>
@@ -106,16 +107,11 @@ static int put_sets(struct cgroups *c)
 
 static int add(struct cgroups *c, int fd, uint64_t id, uint32_t set, bool top)
 {
-	struct known *grown, *k;
+	struct known *k;
 	int r = c->program ? put_sets(c) : 0;
 
-	if (c->n == c->room) {
-		grown = realloc(c->known, (c->room * 2 + 16) * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		c->known = grown;
-		c->room = c->room * 2 + 16;
-	}
+	if (array_grow(&c->known, &c->room, c->n + 1) < 0)
+		return -ENOMEM;
 	k = &c->known[c->n];
 	*k = (struct known){.id = id, .round = c->round};
 	if (r == 0 && c->program)

@@ -498,32 +498,11 @@ int device_give_back(struct tc *t, const struct device_state *s, const struct tc
 	return r;
 }
 
-struct restoring {
-	struct tc_link *links;
-	size_t n, room;
-};
-
-static int on_link(void *arg, const struct tc_link *l)
-{
-	struct restoring *to = arg;
-	struct tc_link *grown;
-
-	if (to->n == to->room) {
-		grown = realloc(to->links, (to->room * 2 + 16) * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		to->links = grown;
-		to->room = to->room * 2 + 16;
-	}
-	to->links[to->n++] = *l;
-	return 0;
-}
-
 int device_restore(
 	struct tc *t, const struct device_state *s, unsigned *ret_n, struct weir_err *err)
 {
-	struct restoring all = {0};
-	int r = tc_links(t, on_link, &all, err);
+	struct tc_link_list all;
+	int r = tc_links(t, &all, err);
 	unsigned n = 0;
 
 	for (size_t i = 0; i < all.n; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "serve/shape/interfaces.h"
+#include "base/array.h"
 #include "base/no-memory.h"
 #include "policy/net.h"
 #include "serve/shape/former.h"
@@ -116,38 +117,10 @@ static int attach(struct interfaces *i, struct tc *t, const struct tc_link *l, i
 
 static int add(struct interfaces *i, const struct tc_link *l)
 {
-	struct known *grown;
-
-	if (i->n == i->room) {
-		grown = realloc(i->known, (i->room * 2 + 16) * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		i->known = grown;
-		i->room = i->room * 2 + 16;
-	}
+	if (array_grow(&i->known, &i->room, i->n + 1) < 0)
+		return -ENOMEM;
 	i->known[i->n] = (struct known){.index = l->index, .round = i->round};
 	memcpy(i->known[i->n++].name, l->name, sizeof(l->name));
-	return 0;
-}
-
-struct scanning {
-	struct tc_link *found;
-	size_t n, room;
-};
-
-static int on_link(void *arg, const struct tc_link *l)
-{
-	struct scanning *s = arg;
-	struct tc_link *grown;
-
-	if (s->n == s->room) {
-		grown = realloc(s->found, (s->room * 2 + 16) * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		s->found = grown;
-		s->room = s->room * 2 + 16;
-	}
-	s->found[s->n++] = *l;
 	return 0;
 }
 
@@ -184,25 +157,25 @@ static void forget(struct interfaces *i, size_t k)
 
 int interfaces_scan(struct interfaces *i, struct tc *t, struct weir_err *err)
 {
-	struct scanning s = {0};
+	struct tc_link_list s;
 	struct known *k;
-	int r = tc_links(t, on_link, &s, err);
+	int r = tc_links(t, &s, err);
 
 	i->round++;
 	for (size_t l = 0; l < s.n; l++)
-		if ((k = known_of(i, &s.found[l])))
+		if ((k = known_of(i, &s.links[l])))
 			k->round = i->round;
 	for (size_t at = i->n; r == 0 && at-- > 0;) /* before one of the same name comes */
 		if (i->known[at].round != i->round)
 			forget(i, at);
 	for (size_t l = 0; l < s.n; l++) {
-		int e = is_shaped(i, s.found[l].name) || known_of(i, &s.found[l])
+		int e = is_shaped(i, s.links[l].name) || known_of(i, &s.links[l])
 				? 0
-				: look_at_link(i, t, &s.found[l], r ? NULL : err);
+				: look_at_link(i, t, &s.links[l], r ? NULL : err);
 
 		r = r ? r : e;
 	}
-	free(s.found);
+	free(s.links);
 	return r ? r : (int)i->n;
 }
 

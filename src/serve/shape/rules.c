@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "serve/shape/rules.h"
+#include "base/array.h"
 #include "policy/pattern.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -61,20 +62,11 @@ static void set_add(struct shape_set *s, size_t rule)
 /* Return the number of the set, which is added if there is none like it; or -ENOMEM. */
 static int number_of(struct rules *r, const struct shape_set *s)
 {
-	struct shape_set *grown;
-
 	for (size_t i = r->n_sets; i-- > 0;)
 		if (memcmp(&r->sets[i], s, sizeof(*s)) == 0)
 			return (int)i;
-	if (r->n_sets == UINT16_MAX)
+	if (r->n_sets == UINT16_MAX || array_grow(&r->sets, &r->room, r->n_sets + 1) < 0)
 		return -ENOMEM;
-	if (r->n_sets == r->room) {
-		grown = realloc(r->sets, (r->room * 2 + 16) * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		r->sets = grown;
-		r->room = r->room * 2 + 16;
-	}
 	r->sets[r->n_sets] = *s;
 	return (int)r->n_sets++;
 }

@@ -5,6 +5,7 @@
  * SOURCE  Linux, net/sched/sch_api.c, sch_htb.c and cls_bpf.c: the messages and what each checks.
  */
 #include "serve/shape/tc.h"
+#include "base/array.h"
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/ethtool.h>
@@ -126,16 +127,10 @@ static struct tcmsg *begin_tc(union message *m, uint16_t type, uint16_t flags, i
 
 /* ---- devices */
 
-struct links {
-	int (*each)(void *arg, const struct tc_link *l);
-	void *arg;
-	int failed;
-};
-
 static int on_link(const struct nlmsghdr *h, void *arg)
 {
 	const struct ifinfomsg *i = mnl_nlmsg_get_payload(h);
-	struct links *to = arg;
+	struct tc_link_list *to = arg;
 	struct tc_link l = {.index = i->ifi_index, .segments = 65535};
 	const struct nlattr *a;
 
@@ -149,13 +144,14 @@ static int on_link(const struct nlmsghdr *h, void *arg)
 			l.segments = mnl_attr_get_u32(a);
 	}
 	l.header = i->ifi_type == ARPHRD_ETHER ? 14 : 0;
+	to->failed |= array_grow(&to->links, &to->room, to->n + 1) < 0;
 	if (!to->failed)
-		to->failed = to->each(to->arg, &l);
+		to->links[to->n++] = l;
 	return MNL_CB_OK;
 }
 
-static int get_links(
-	struct tc *t, const char *name, uint16_t flags, struct links *to, struct weir_err *err)
+static int get_links(struct tc *t, const char *name, uint16_t flags, struct tc_link_list *to,
+	struct weir_err *err)
 {
 	union message m;
 	struct nlmsghdr *h = mnl_nlmsg_put_header(m.bytes);
@@ -169,32 +165,27 @@ static int get_links(
 	return ask(t, &m, on_link, to, err);
 }
 
-static int keep_link(void *arg, const struct tc_link *l)
-{
-	*(struct tc_link *)arg = *l;
-	return 0;
-}
-
 int tc_link(struct tc *t, const char *name, struct tc_link *ret, struct weir_err *err)
 {
-	struct tc_link l = {0};
-	struct links to = {keep_link, &l, 0};
+	struct tc_link_list to = {0};
 	int r = strlen(name) < IFNAMSIZ ? get_links(t, name, NLM_F_ACK, &to, err) : -ENODEV;
 
-	if (r == -ENODEV)
-		return weir_err_set(err, r, "%s: there is no such device", name);
+	if (r == 0 && !to.n)
+		r = to.failed ? -ENOMEM : -ENODEV;
 	if (r == 0)
-		*ret = l;
-	return blame(r, err, "the device", name);
+		*ret = to.links[to.n - 1];
+	free(to.links);
+	return r == -ENODEV ? weir_err_set(err, r, "%s: there is no such device", name)
+			    : blame(r, err, "the device", name);
 }
 
-int tc_links(struct tc *t, int (*each)(void *arg, const struct tc_link *l), void *arg,
-	struct weir_err *err)
+int tc_links(struct tc *t, struct tc_link_list *ret, struct weir_err *err)
 {
-	struct links to = {each, arg, 0};
-	int r = get_links(t, NULL, NLM_F_DUMP, &to, err);
+	int r;
 
-	return r ? r : to.failed;
+	*ret = (struct tc_link_list){0};
+	r = get_links(t, NULL, NLM_F_DUMP, ret, err);
+	return r ? r : ret->failed ? -ENOMEM : 0;
 }
 
 int tc_set_segments(struct tc *t, const struct tc_link *l, uint32_t segments, struct weir_err *err)

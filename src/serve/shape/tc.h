@@ -32,9 +32,13 @@ struct tc_link {
 };
 /* Read a device; -ENODEV. */
 int tc_link(struct tc *t, const char *name, struct tc_link *ret, struct weir_err *err);
-/* Call `each` for all devices, until it returns an error. */
-int tc_links(struct tc *t, int (*each)(void *arg, const struct tc_link *link), void *arg,
-	struct weir_err *err);
+struct tc_link_list {
+	struct tc_link *links; /* malloc'ed */
+	size_t n, room;
+	bool failed; /* for want of memory */
+};
+/* List all devices. After an error the list has those that were read; its owner frees them. */
+int tc_links(struct tc *t, struct tc_link_list *ret, struct weir_err *err);
 int tc_set_segments(struct tc *t, const struct tc_link *l, uint32_t segments, struct weir_err *err);
 /* The rate that the driver states, bytes/s; 0: none. */
 double tc_link_rate(const char *name);
