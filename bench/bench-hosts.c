@@ -137,7 +137,7 @@ static int sent_by(const struct cluster *c, int i, double *ret, struct weir_err 
 	int r;
 
 	path_of(c, "api", i, path, sizeof(path));
-	if (remote_open(&verb_bench, path, NULL, NULL, &remote) >= 0)
+	if (remote_open(&verb_bench, path, NULL, NULL, NULL, &remote) >= 0)
 		return weir_err_set(err, -EINVAL, "%s", path);
 	r = remote_try(remote, "GET", "/v1/status", NULL, 0, &status, err);
 	remote_close(remote);

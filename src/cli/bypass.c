@@ -5,7 +5,7 @@
 
 extern const struct verb verb_bypass;
 
-enum { OFF, SOCKET, URL, TOKEN, N_OPTIONS };
+enum { OFF, SOCKET, URL, TOKEN, TLS, N_OPTIONS };
 static const struct opt options[] = {
 	[OFF] = {"off", 'o', NULL, "close the gate again"},
 	REMOTE_ROWS,

@@ -22,6 +22,7 @@ enum {
 	SOCKET,
 	URL,
 	TOKEN,
+	TLS,
 	N_OPTIONS
 };
 static const struct opt options[] = {
@@ -156,6 +157,7 @@ static int check_options(const char *const *values, int subverb, int n)
 		[SOCKET] = {1 << APPLY | 1 << SHOW | 1 << HISTORY, LIVE},
 		[URL] = {1 << APPLY | 1 << SHOW | 1 << HISTORY, LIVE},
 		[TOKEN] = {1 << APPLY | 1 << SHOW | 1 << HISTORY, LIVE},
+		[TLS] = {1 << APPLY | 1 << SHOW | 1 << HISTORY, LIVE},
 	};
 
 	for (int i = 0; i < N_OPTIONS; i++) {
@@ -198,7 +200,7 @@ static int run_versions(const char *const *values, int subverb, char **operands,
 	struct policy_change c = {.message = values[MESSAGE]};
 	const char *store = store_of(values);
 	uint64_t a = 0, b = 0, number = 20;
-	bool live = values[SOCKET] || values[URL] || values[TOKEN];
+	bool live = values[SOCKET] || values[URL] || values[TOKEN] || values[TLS];
 
 	if (n - 1 > most[subverb] || (subverb != EXPORT && n - 1 < most[subverb]))
 		return opts_fail(&verb_policy, "%s needs %s", operands[0],
@@ -230,7 +232,7 @@ static int run_apply(const char *const *values, char **operands, int n)
 {
 	struct policy_change c = {
 		.keep = values[KEEP], .dry = values[DRY_RUN], .message = values[MESSAGE]};
-	bool live = values[SOCKET] || values[URL] || values[TOKEN];
+	bool live = values[SOCKET] || values[URL] || values[TOKEN] || values[TLS];
 	const char *store = live ? NULL : store_of(values);
 
 	if (n != 2)

@@ -6,7 +6,7 @@
 
 extern const struct verb verb_set;
 
-enum { UNSET, FOR, MESSAGE, SOCKET, URL, TOKEN, N_OPTIONS };
+enum { UNSET, FOR, MESSAGE, SOCKET, URL, TOKEN, TLS, N_OPTIONS };
 static const struct opt options[] = {
 	[UNSET] = {"unset", 'u', NULL, "remove the value: the policy file's value holds again"},
 	[FOR] = {"for", 0, "TIME", "in a cluster: the value ends after this time, such as 1h"},

@@ -9,7 +9,7 @@
 
 extern const struct verb verb_status;
 
-enum { JSON, CLIENTS, LEDGER, TENANT, ALL, SOCKET, URL, TOKEN, N_OPTIONS };
+enum { JSON, CLIENTS, LEDGER, TENANT, ALL, SOCKET, URL, TOKEN, TLS, N_OPTIONS };
 static const struct opt options[] = {
 	[JSON] = {"json", 'j', NULL, "print the API's reply, as JSON"},
 	[CLIENTS] = {"clients", 'c', NULL, "show the clients instead"},

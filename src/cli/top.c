@@ -14,7 +14,7 @@ extern const struct verb verb_top;
 
 #define INTERVAL_MIN (100 * WEIR_MS) /* each update costs the gateway something */
 
-enum { INTERVAL, ONCE, BATCH, SORT, TENANT, ALL, SOCKET, URL, TOKEN, N_OPTIONS };
+enum { INTERVAL, ONCE, BATCH, SORT, TENANT, ALL, SOCKET, URL, TOKEN, TLS, N_OPTIONS };
 static const struct opt options[] = {
 	[INTERVAL] = {"interval", 'i', "TIME", "interval between two updates (1s)"},
 	[ONCE] = {"once", '1', NULL, "one interval as text, without a terminal; --batch 1"},

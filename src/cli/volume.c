@@ -10,7 +10,7 @@
 
 extern const struct verb verb_volume;
 
-enum { SIZE, CLASS, FORCE, KEEP, OUTPUT, SOCKET, URL, TOKEN, N_OPTIONS };
+enum { SIZE, CLASS, FORCE, KEEP, OUTPUT, SOCKET, URL, TOKEN, TLS, N_OPTIONS };
 static const struct opt options[] = {
 	[SIZE] = {"size", 's', "SIZE", "create: the size of the new file, such as 20GiB"},
 	[CLASS] = {"class", 'c', "CLASS", "create, add, set: the volume's class; set: '' for none"},

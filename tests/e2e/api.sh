@@ -297,7 +297,8 @@ run 1 weir status --url "$url"
 has stderr 'the token is missing or wrong (--token-file)'
 run 0 weir status --url "$url/" --token-file token
 run 2 weir status --url "$url" --socket api.sock
-run 2 weir status --token-file token
+run 0 weir status --token-file token
+run 2 weir status --tls . --url "$url"
 run 2 weir status --url ftp://x
 run 2 weir status --url "$url" --token-file none
 

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import pathlib
+import shutil
 import socket
 import ssl
 import subprocess
@@ -285,6 +286,46 @@ def proofs(tokens):
     check(ask(tls("anna"), "DELETE", "/v1/bypass/disk")[0] == 200, "bypass off")
 
 
+def verbs(tokens):
+    """Verbs by TLS, with each role."""
+    url = f"https://127.0.0.1:{PORT}"
+    for name in ("plain", "own", "wrong"):
+        (HERE / name).mkdir()
+        shutil.copy(HERE / ("other" if name == "wrong" else "ca") / "cert.pem", HERE / name / "ca-cert.pem")
+    shutil.copy(HERE / "anna/cert.pem", HERE / "own/client-cert.pem")
+    shutil.copy(HERE / "anna/key.pem", HERE / "own/client-key.pem")
+    for role in ("read", "operate", "admin"):
+        (HERE / f"{role}.token").write_text(tokens[role] + "\n")
+
+    def weir(status, role, *words, folder="plain"):
+        return run(status, *words, "--url", url, "--tls", folder, *(["--token-file", f"{role}.token"] if role else []))
+
+    weir(0, "read", "status")
+    out = weir(1, "read", "set", "db.weight", "7")
+    check("this needs the role operate; read-token has the role read" in out, out)
+    out = weir(1, "operate", "policy", "apply", "weir.yaml")
+    check("this needs the role admin; operate-token has the role operate" in out, out)
+    weir(0, "operate", "bypass", "disk")
+    weir(0, "operate", "bypass", "--off", "disk")
+    weir(0, None, "bypass", "--off", "disk", folder="own")  # by the certificate
+    out = weir(1, None, "status")
+    check("the token is missing or wrong (--token-file)" in out, out)
+    out = weir(1, "read", "status", folder="wrong")
+    check("its certificate is not trusted (--tls)" in out, out)
+    secret = weir(0, "admin", "token", "add", "by-verb", "--role", "read", "--for", "30d").strip()
+    check(ask(tls(), "GET", "/v1/access", secret)[1]["name"] == "by-verb", "the new token is not taken")
+    out = weir(1, "admin", "token", "add", "by-verb", "--role", "read")
+    check("there is a token 'by-verb' already" in out, out)
+    check("by-verb" in weir(0, "admin", "token", "list") and secret not in weir(0, "admin", "token", "list", "--json"), "the list")
+    check("needs the role admin" in weir(1, "operate", "token", "list"), "operate lists tokens")
+    weir(0, "admin", "token", "rm", "by-verb")
+    check(ask(tls(), "GET", "/v1/access", secret)[0] == 401, "a removed token is taken")
+    # without the server
+    secret = run(0, "token", "add", "offline", "--role", "admin", "--file", "state/tokens").strip()
+    check(ask(tls(), "GET", "/v1/access", secret)[1]["role"] == "admin", "a token of the file is not taken")
+    run(0, "token", "rm", "offline", "-f", "state/tokens")
+
+
 def ends(tokens):
     """A token that has ended, one that is removed while its connection is open, and a damaged file."""
     made = ask(tls(), "PUT", "/v1/tokens/short?role=operate&for=1s", tokens["admin"])[1]
@@ -414,7 +455,7 @@ def main():
     step("starts", starts)
     child = serve(POLICY)
     tokens = step("table", table)
-    for name, call, more in [("proofs", proofs, [tokens]), ("ends", ends, [tokens]), ("users", users, []), ("renews", renews, [tokens]),
+    for name, call, more in [("proofs", proofs, [tokens]), ("verbs", verbs, [tokens]), ("ends", ends, [tokens]), ("users", users, []), ("renews", renews, [tokens]),
                              ("recorded", recorded, [tokens]), ("too many", too_many, [tokens])]:
         step(name, call, *more)
     stop(child)

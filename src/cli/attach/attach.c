@@ -201,6 +201,7 @@ enum {
 	SOCKET,
 	URL,
 	TOKEN,
+	TLS,
 	N_OPTIONS
 };
 static const struct opt options[] = {

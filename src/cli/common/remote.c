@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define REPLY_MAX  ((size_t)256 << 20) /* bytes: a thousand tenants' histograms many times over */
 #define CONNECT_MS 5000L
@@ -18,8 +19,9 @@
 struct remote {
 	const struct verb *verb;
 	CURL *curl;
-	char *socket; /* path; NULL: use url */
-	char *url;    /* without the path */
+	char *socket;          /* path; NULL: use url */
+	char *url;             /* without the path */
+	char *ca, *cert, *key; /* files for https; NULL: the system's, none */
 	struct curl_slist *headers;
 };
 
@@ -74,16 +76,32 @@ static int set_address(struct remote *r, const char *socket, const char *url)
 	return r->socket && r->url ? -1 : opts_no_memory(r->verb);
 }
 
+/* The names of libnbd and QEMU. A folder may lack the client's own. */
+static int set_tls(struct remote *r, const char *folder)
+{
+	if (asprintf(&r->ca, "%s/ca-cert.pem", folder) < 0 ||
+		asprintf(&r->cert, "%s/client-cert.pem", folder) < 0 ||
+		asprintf(&r->key, "%s/client-key.pem", folder) < 0)
+		return opts_no_memory(r->verb);
+	if (access(r->ca, R_OK) < 0)
+		return opts_fail(r->verb, "%s: %s", r->ca, strerror(errno));
+	if (access(r->cert, F_OK) < 0 && errno == ENOENT) {
+		free(r->cert);
+		r->cert = NULL;
+	}
+	return -1;
+}
+
 int remote_open(const struct verb *v, const char *socket, const char *url, const char *token_file,
-	struct remote **ret_remote)
+	const char *tls, struct remote **ret_remote)
 {
 	struct remote *r;
 	int status;
 
 	if (socket && url)
 		return opts_fail(v, "--socket or --url, not both");
-	if (token_file && !url)
-		return opts_fail(v, "--token-file goes with --url");
+	if (tls && (!url || strncmp(url, "https://", 8) != 0))
+		return opts_fail(v, "--tls goes with --url https://HOST:PORT");
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return opts_no_memory(v);
@@ -92,6 +110,8 @@ int remote_open(const struct verb *v, const char *socket, const char *url, const
 	status = r->curl ? set_address(r, socket, url) : opts_fail(v, "libcurl does not start");
 	if (status < 0 && token_file)
 		status = read_token(r, token_file);
+	if (status < 0 && tls)
+		status = set_tls(r, tls);
 	if (status >= 0)
 		remote_close(r);
 	else
@@ -108,6 +128,9 @@ void remote_close(struct remote *r)
 	curl_slist_free_all(r->headers);
 	free(r->socket);
 	free(r->url);
+	free(r->ca);
+	free(r->cert);
+	free(r->key);
 	free(r);
 }
 
@@ -148,6 +171,9 @@ static int unreachable(const struct remote *r, CURLcode code, struct weir_err *e
 	if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY) /* not HTTP */
 		return weir_err_set(
 			err, -EPROTO, "%s: not the answer of a gateway", remote_name(r));
+	if (code == CURLE_PEER_FAILED_VERIFICATION)
+		return weir_err_set(err, -EACCES, "%s: its certificate is not trusted (--tls): %s",
+			r->url, curl_easy_strerror(code));
 	if (code == CURLE_COULDNT_CONNECT && r->socket)
 		return weir_err_set(err, -ENOENT,
 			"no gateway answers at %s (is weir serve running?)", r->socket);
@@ -189,6 +215,12 @@ static void prepare_request(struct remote *r, const char *url, const char *metho
 	if (r->socket) {
 		curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, r->socket);
 		curl_easy_setopt(c, CURLOPT_PROXY, "");
+	}
+	if (r->ca)
+		curl_easy_setopt(c, CURLOPT_CAINFO, r->ca);
+	if (r->cert) {
+		curl_easy_setopt(c, CURLOPT_SSLCERT, r->cert);
+		curl_easy_setopt(c, CURLOPT_SSLKEY, r->key);
 	}
 	curl_easy_setopt(c, CURLOPT_HTTPHEADER, r->headers);
 	curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method);

@@ -12,12 +12,13 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* The rows of a verb's table of options; its enum has SOCKET, URL, TOKEN in this order. */
+/* The rows of a verb's table of options; its enum has SOCKET, URL, TOKEN, TLS in this order. */
 #define REMOTE_ROWS                                                                                \
 	[SOCKET] = {"socket", 0, "PATH",                                                           \
 		"the gateway's API socket; else $WEIR_SOCKET or the usual one"},                   \
-	[URL] = {"url", 0, "URL", "a gateway on another machine: http://HOST:PORT"},               \
-	[TOKEN] = {"token-file", 0, "FILE", "with --url: file with the token of its API"}
+	[URL] = {"url", 0, "URL", "a gateway on another machine: http[s]://HOST:PORT"},            \
+	[TOKEN] = {"token-file", 0, "FILE", "file with the token of its API"},                     \
+	[TLS] = {"tls", 0, "DIR", "with --url: folder with ca-cert.pem, and perhaps client-*.pem"}
 
 struct remote;
 /*
@@ -25,12 +26,12 @@ struct remote;
  * exit status with the reason printed.
  */
 int remote_open(const struct verb *v, const char *socket, const char *url, const char *token_file,
-	struct remote **ret_remote);
+	const char *tls, struct remote **ret_remote);
 /* The same from the values of REMOTE_ROWS: values + SOCKET. */
 static inline int remote_of_options(
 	const struct verb *v, const char *const *values, struct remote **ret_remote)
 {
-	return remote_open(v, values[0], values[1], values[2], ret_remote);
+	return remote_open(v, values[0], values[1], values[2], values[3], ret_remote);
 }
 void remote_close(struct remote *r); /* NULL is fine */
 

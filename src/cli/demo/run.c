@@ -169,7 +169,7 @@ static int start_gateway(struct run *r, struct peer *p, struct weir_err *err)
 	snprintf(api, sizeof(api), "unix:%s,tcp:127.0.0.1:%u", r->api, port);
 	status = peer_start(p, argv, -1, r->socket, NULL, err);
 
-	if (status == 0 && remote_open(&verb_demo, r->api, NULL, NULL, &r->remote) >= 0)
+	if (status == 0 && remote_open(&verb_demo, r->api, NULL, NULL, NULL, &r->remote) >= 0)
 		status = weir_err_set(err, -EIO, "the gateway's API cannot be reached");
 	return status;
 }

@@ -10,7 +10,7 @@
 
 extern const struct verb verb_doctor;
 
-enum { JSON, QUIET, STORE, SOCKET, URL, TOKEN, N_OPTIONS };
+enum { JSON, QUIET, STORE, SOCKET, URL, TOKEN, TLS, N_OPTIONS };
 static const struct opt options[] = {
 	[JSON] = {"json", 0, NULL, "print a JSON list of findings"},
 	[QUIET] = {"quiet", 'q', NULL, "print errors and warnings only"},

@@ -251,7 +251,7 @@ static int wait_for(struct live_server *v, struct weir_err *err)
 	char said[250];
 	int status;
 
-	if (remote_open(&verb, v->api, NULL, NULL, &v->remote) >= 0)
+	if (remote_open(&verb, v->api, NULL, NULL, NULL, &v->remote) >= 0)
 		return weir_err_set(err, -EIO, "the API of '%s' cannot be reached", v->name);
 	if (remote_try(v->remote, "GET", "/v1/status", NULL, 0, &now, &why) == 0) {
 		json_decref(now);

@@ -51,7 +51,7 @@ int live_server_start(struct live *l, struct live_server *v, struct weir_err *er
 
 	if (r < 0)
 		return weir_err_set(err, r, "the process of '%s': %s", v->name, why.text);
-	if (!v->remote && remote_open(&verb, v->api, NULL, NULL, &v->remote) >= 0)
+	if (!v->remote && remote_open(&verb, v->api, NULL, NULL, NULL, &v->remote) >= 0)
 		return weir_err_set(err, -EIO, "the API of '%s' cannot be reached", v->name);
 	v->down = false;
 	json_decref(v->begin); /* of an earlier process: counters of this one begin at 0 */

@@ -37,6 +37,7 @@ enum {
 	SOCKET,
 	URL,
 	TOKEN,
+	TLS,
 	N_OPTIONS
 };
 static const struct opt options[] = {

@@ -31,6 +31,7 @@ enum {
 	SOCKET,
 	URL,
 	TOKEN,
+	TLS,
 	N_OPTIONS
 };
 static const struct opt options[] = {
@@ -83,6 +84,7 @@ static const unsigned goes_with[N_OPTIONS] = {
 	[SOCKET] = RECORD,
 	[URL] = RECORD,
 	[TOKEN] = RECORD,
+	[TLS] = RECORD,
 };
 
 /* ---- reading */

@@ -67,6 +67,7 @@ static int read_token(struct access *a, const char *file, struct weir_err *err)
 		tokens_hash(line, a->token);
 	a->has_token = rc == 0;
 	sodium_memzero(line, sizeof(line));
+	sodium_stackzero(4096);
 	return rc;
 }
 

@@ -8,8 +8,11 @@
 #include "serve/http/impl.h"
 #include "serve/http/route.h"
 #include <errno.h>
+#include <sodium.h>
 #include <string.h>
 #include <strings.h>
+
+#define STACK 8192 /* bytes: what comparing and hashing a token uses, and finding a symbol */
 
 static const struct sockaddr *from_of(const struct connection *k)
 {
@@ -41,8 +44,9 @@ static bool identify(struct http *h, struct connection *k, struct MHD_Connection
 
 	if (header) {
 		rc = access_token(h->access, header, ret, why);
-		/* no copy stays in the memory of the connection */
+		/* no copy stays in the memory of the connection, nor a part of one on the stack */
 		explicit_bzero((char *)(uintptr_t)header, strlen(header));
+		sodium_stackzero(STACK);
 		return rc == 0;
 	}
 	http_secure_look(k, c);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <seccomp.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 /* Names and not numbers: some exist on one architecture only, and those that this machine lacks are
@@ -79,6 +80,7 @@ int confine(struct weir_err *err)
 
 	if (setrlimit(RLIMIT_CORE, &none) < 0)
 		return weir_err_set(err, -errno, "no limit for core files: %s", strerror(errno));
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (SANITIZE_ADDRESS || SANITIZE_THREAD) /* the report of leaks at the end needs ptrace */
 		return weir_err_set(
 			err, -ENOTSUP, "no filter of system calls: a sanitizer's build");

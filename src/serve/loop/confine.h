@@ -9,7 +9,9 @@
  * of the kernel, the clock to set or the machine to stop. An intruder that runs code in the process
  * is left with what the process has open.
  *
- * And the process leaves no core file, since that would hold the keys and tokens of the policy.
+ * And the process leaves no core file, and no other process of its user may look into its memory (PR_SET_DUMPABLE), since that
+ * has the keys of the policy. Root may. (MADV_DONTDUMP would hide only memory that is known to hold a secret, and libraries
+ * copy keys.)
  */
 #pragma once
 
