@@ -212,8 +212,23 @@ static void those_that_come_and_go(void)
 	}
 }
 
+/* A request of 256 MiB pays for all its bytes: at equal weights 65,536 requests of 4 KiB pass between two of them. */
+static void large_ones_pay_in_full(void)
+{
+	struct bench b = bench_new((struct weir_gate_config){.cost = WEIR_UNIT_BYTES, .window = 1});
+	weir_node n = leaf(&b, WEIR_ROOT, 1), other = leaf(&b, WEIR_ROOT, 1);
+
+	submit_many(&b, n, 256 << 20, 2);
+	submit_many(&b, other, 4096, 2);
+	(void)passes_before(&b, n);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_NEAR(passes_before(&b, n), 65536, 1e-4);
+	weir_gate_free(b.g);
+}
+
 int main(void)
 {
+	RUN(large_ones_pay_in_full);
 	RUN(a_raised_weight);
 	RUN(the_heavy);
 	RUN(the_heavy_of_a_bank);
