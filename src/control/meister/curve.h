@@ -63,10 +63,4 @@ static inline double meister_curve_value(const struct meister_curve *c, double t
 	return c->n ? meister_knee_value(&c->knee[meister_curve_at(c, t)], t) : 0;
 }
 
-/* Return the slope after the last knee: the rate in the long run. */
-static inline double meister_curve_rate(const struct meister_curve *c)
-{
-	return c->n ? c->knee[c->n - 1].slope : 0;
-}
-
 #endif
