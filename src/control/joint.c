@@ -47,6 +47,14 @@ weir_time joint_take(struct joint *j, struct joint_size s, weir_time now, double
 	return start + span_of(s, fmin(units, s.size));
 }
 
+void joint_spend(struct joint *j, weir_time now)
+{
+	weir_time was = atomic_load(&j->empty);
+
+	while (was < now && !atomic_compare_exchange_weak(&j->empty, &was, now))
+		continue;
+}
+
 void joint_return(struct joint *j, struct joint_size s, double units)
 {
 	atomic_fetch_sub(&j->empty, span_of(s, units));

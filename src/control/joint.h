@@ -35,4 +35,5 @@ void joint_unuse(struct joint *j); /* frees it after the last; NULL: does nothin
 
 /* Return when the units are there. */
 weir_time joint_take(struct joint *j, struct joint_size s, weir_time now, double units);
+void joint_spend(struct joint *j, weir_time now); /* its level is 0, or less */
 void joint_return(struct joint *j, struct joint_size s, double units);

@@ -3,6 +3,7 @@
 #include "base/container.h"
 #include "serve/api/api-impl.h"
 #include "serve/history/history.h"
+#include "serve/loop/inherit.h"
 #include "serve/loop/log.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -48,10 +49,32 @@ static void looked(void *arg, struct snapshot *s)
 	warn_of_file(a);
 }
 
+/* The process that this one has replaced gives the file up when it ends. */
+static void open_late(struct api *a)
+{
+	struct history *h;
+	struct weir_err err;
+	int r = history_new(a->history_late, &h, &err);
+
+	if (r == -EBUSY)
+		return;
+	if (r == 0) {
+		history_free(a->history);
+		a->history = h;
+	} else {
+		log_event(LOG_LEVEL_WARNING, "history", "why", err.text, "so",
+			"it is kept in memory only", NULL);
+	}
+	free(a->history_late);
+	a->history_late = NULL;
+}
+
 static void on_due(struct loop_timer *t, weir_time now)
 {
 	struct api *a = container_of(t, struct api, history_due);
 
+	if (a->history_late)
+		open_late(a);
 	if (!a->history_looks && gateway_look(a->gateway, NULL, looked, a) == 0)
 		a->history_looks = true;
 	wait_for_next(a);
@@ -65,7 +88,9 @@ int api_history_start(struct api *a, const char *folder)
 	if (folder && mkdir(folder, 0700) < 0 && errno != EEXIST)
 		folder = NULL; /* the gateway has said so */
 	r = history_new(folder, &a->history, &err);
-	if (r < 0 && folder) {
+	if (r == -EBUSY && inherit_keeps_names() && (a->history_late = strdup(folder))) {
+		r = history_new(NULL, &a->history, &err);
+	} else if (r < 0 && folder) {
 		log_event(LOG_LEVEL_WARNING, "history", "why", err.text, "so",
 			"it is kept in memory only", NULL);
 		r = history_new(NULL, &a->history, &err);
@@ -82,6 +107,8 @@ void api_history_stop(struct api *a)
 	loop_set(gateway_loop(a->gateway), &a->history_due, WEIR_NEVER);
 	history_free(a->history);
 	a->history = NULL;
+	free(a->history_late);
+	a->history_late = NULL;
 }
 
 void api_get_history(struct api *a, struct http_request *q, struct http_reply *ret)

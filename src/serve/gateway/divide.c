@@ -382,6 +382,16 @@ int gateway_divide_start(struct gateway *g)
 }
 
 /* The main loop does not run any more: tasks that seats posted to it are never run. */
+void gateway_divide_spent(struct gateway *g)
+{
+	const struct books *b = g->divide ? g->divide->now : NULL;
+	struct joint *const *joints = b ? divide_table_joints(b->table) : NULL;
+
+	for (size_t row = 0; joints && row < divide_table_rows(b->table); row++)
+		if (joints[row])
+			joint_spend(joints[row], loop_clock());
+}
+
 void gateway_divide_stop(struct gateway *g)
 {
 	struct gateway_divide *d = g->divide;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
 #include "base/no-memory.h"
+#include "serve/gateway/each.h"
 #include "serve/gateway/handover.h"
 #include "serve/gateway/impl.h"
 #include "serve/loop/inherit.h"
@@ -39,6 +40,54 @@ int handover_get_inherited(struct record_in *in)
 			inherit_put(*address ? address : NULL, fd);
 	}
 	return in->bad ? -EBADMSG : 0;
+}
+
+/* ---- senders that have tenants of templates: the other process makes these tenants before it takes the clients */
+
+static void put_sender(
+	void *arg, const struct weir_policy *p, const struct weir_who *who, int tenant)
+{
+	struct record_out *o = arg;
+
+	if (!p->tenants[tenant].made)
+		return;
+	record_put_text(o, who->export_ ? who->export_ : "");
+	record_put_text(o, who->client ? who->client : "");
+	record_put_text(o, who->uid ? who->uid : "");
+}
+
+static int put_senders(void *arg, struct gateway_resource *r)
+{
+	resource_tenants(r->resource, put_sender, arg);
+	return 0;
+}
+
+void handover_put_senders(struct gateway *g, struct record_out *o)
+{
+	size_t begun = record_begin(o, "senders");
+
+	gateway_each(g, put_senders, o, NULL);
+	record_end(o, begun);
+}
+
+static const char *or_null(const char *text)
+{
+	return *text ? text : NULL;
+}
+
+bool handover_get_senders(struct gateway *g, struct record_in *in)
+{
+	bool wanted = false;
+
+	while (in->at < in->end && !in->bad) {
+		const char *export_ = record_get_text(in), *client = record_get_text(in);
+		const char *uid = record_get_text(in);
+		struct weir_who who = {
+			.export_ = export_, .client = or_null(client), .uid = or_null(uid)};
+
+		wanted |= !in->bad && gateway_admit(g, &who) == -EAGAIN;
+	}
+	return wanted;
 }
 
 /* ---- the parts of a resource: each is written and read on its thread */
@@ -230,6 +279,7 @@ void handover_start(struct gateway *g, struct handover_taken *t)
 	struct weir_err err;
 	uint32_t released;
 
+	gateway_divide_spent(g);
 	for (size_t i = 0; i < t->n; i++) {
 		struct handover_part *p = &t->parts[i];
 

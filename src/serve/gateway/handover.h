@@ -46,6 +46,11 @@ bool gateway_is_replaced(const struct gateway *g);
 void handover_put_inherited(struct record_out *o);
 int handover_get_inherited(struct record_in *in);
 
+/* Write the clients that have tenants of templates; read them, and ask for these tenants. Return true if the main loop must run to
+ * make them. */
+void handover_put_senders(struct gateway *g, struct record_out *o);
+bool handover_get_senders(struct gateway *g, struct record_in *in);
+
 /* Every resource is frozen and quiet. Write what its clients have. began: of the pause. */
 void handover_keep(struct gateway *g, weir_time began, struct record_out *o);
 

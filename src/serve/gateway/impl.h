@@ -373,6 +373,8 @@ int gateway_policy_sizes(struct gateway *g, struct weir_err *err);
 int gateway_divide_start(struct gateway *g);
 void gateway_divide_stop(struct gateway *g);
 void gateway_divide_policy(struct gateway *g);
+/* The process before this one has used all tokens of limits that are shared and not divided. */
+void gateway_divide_spent(struct gateway *g);
 /* on: divide nothing until it is off again. Return true if no message about parts is in flight
  * either, so that gateway_divide_prepare may be called from another thread. */
 bool gateway_divide_pause(struct gateway *g, bool on);

@@ -181,6 +181,7 @@ static void offer(struct gateway_replace *p)
 	int rc;
 
 	handover_put_inherited(&o);
+	handover_put_senders(p->gateway, &o);
 	rc = send_record(p, "offer", &o, false);
 	record_out_free(&o);
 	if (rc < 0)
@@ -195,6 +196,7 @@ static void leave_in_store(struct gateway_replace *p)
 	int memfd, rc;
 
 	handover_put_inherited(&o);
+	handover_put_senders(p->gateway, &o);
 	handover_keep(p->gateway, p->began, &o);
 	memfd = record_memfd(&o);
 	rc = memfd < 0 ? memfd : store_put(memfd, &o.fds);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* succeed: the process that replaces another one. handover.h has the steps; the main loop does not run yet. */
+#include "base/container.h"
 #include "serve/gateway/handover.h"
 #include "serve/gateway/impl.h"
 #include "serve/gateway/succeed.h"
@@ -16,11 +17,17 @@
 
 #define WAIT 180000 /* ms, for each answer: longer than the other process waits for anything */
 
+#define MADE (10 * WEIR_SEC) /* for tenants of templates */
+
 struct succession {
-	int sock; /* to the other process; -1: it has ended, and … */
+	int sock; /* to the other process; -1: it has ended */
+	/* its offer; or all that was in the store, with its descriptors */
 	struct record_map map;
-	struct record_in in;   /* … this was in the store, … */
-	struct record_fds fds; /* … with these */
+	struct record_in in;
+	struct record_fds fds;
+	struct loop_timer made; /* until the tenants of templates are made */
+	struct gateway *gateway;
+	weir_time made_by;
 };
 
 /* -EPIPE: it has ended, as one that gives up says so. */
@@ -52,16 +59,17 @@ static int read_inherited(const struct record_in *all)
 	return rc == 0 && in.bad ? -EBADMSG : rc;
 }
 
-static int read_offer(struct pass_message *m, struct weir_err *err)
+/* The offer stays mapped until its senders are read. */
+static int read_offer(struct succession *s, struct pass_message *m, struct weir_err *err)
 {
-	struct record_map map = {0};
-	struct record_in in = {.fds = &m->fds};
-	int rc = record_open(m->memfd, &map, &in, err);
+	int rc;
 
+	s->in.fds = &m->fds;
+	rc = record_open(m->memfd, &s->map, &s->in, err);
 	if (rc < 0)
 		return rc;
-	rc = read_inherited(&in);
-	record_unmap(&map);
+	rc = read_inherited(&s->in);
+	s->in.fds = NULL;
 	return rc < 0 ? weir_err_set(err, rc, "the record of the hand-over is damaged") : 0;
 }
 
@@ -76,7 +84,7 @@ static int ask(struct succession *s, struct weir_err *err)
 	rc = answer(s, "offer", &m, err);
 	if (rc < 0)
 		return rc;
-	rc = read_offer(&m, err);
+	rc = read_offer(s, &m, err);
 	pass_message_free(&m);
 	return rc;
 }
@@ -198,6 +206,38 @@ static int take_record(struct gateway *g, struct pass_message *m, struct weir_er
 	return rc;
 }
 
+static void look_if_made(struct loop_timer *t, weir_time now)
+{
+	struct succession *s = container_of(t, struct succession, made);
+
+	if (!s->gateway->changes || now >= s->made_by)
+		loop_stop(s->gateway->loop);
+	else
+		loop_set(s->gateway->loop, t, now + WEIR_MS);
+}
+
+/* Make the tenants of templates that clients have, else they would share the template's `others` for a while. Nothing else happens
+ * on the loop: no client is accepted. */
+static void make_tenants(struct succession *s, struct gateway *g)
+{
+	struct record_in in = s->in, part;
+	const char *name;
+	bool wanted = false;
+
+	while (record_section(&in, &name, &part))
+		if (strcmp(name, "senders") == 0)
+			wanted |= handover_get_senders(g, &part);
+	if (!wanted)
+		return;
+	s->gateway = g;
+	s->made.due = look_if_made;
+	s->made_by = loop_clock() + MADE;
+	gateway_accept(g, false);
+	if (loop_set(g->loop, &s->made, loop_clock()) == 0)
+		loop_run(g->loop);
+	gateway_accept(g, true);
+}
+
 static int hand_over(struct succession *s, struct gateway *g, struct weir_err *err)
 {
 	struct pass_message m;
@@ -219,7 +259,10 @@ static int hand_over(struct succession *s, struct gateway *g, struct weir_err *e
 int succession_end(struct succession *s, struct gateway *g, struct weir_err *err)
 {
 	bool stored = s->sock < 0;
-	int rc = stored ? take_opened(g, &s->map, &s->in, err) : hand_over(s, g, err);
+	int rc;
+
+	make_tenants(s, g);
+	rc = stored ? take_opened(g, &s->map, &s->in, err) : hand_over(s, g, err);
 
 	if (rc == -EPIPE) /* its clients are lost, and reconnect */
 		log_event(LOG_LEVEL_WARNING, "took-over-nothing", "why",
