@@ -36,9 +36,9 @@ struct api { /* the main thread's, but for `http` */
 	/* api-history.c */
 	struct history *history;
 	struct loop_timer history_due;
-	bool history_looks;  /* a snapshot for it is being gathered */
-	bool history_full;   /* and the last one had no room for some tenants */
-	char *history_late;  /* a folder whose history the process has that this one replaces; or NULL */
+	bool history_looks; /* a snapshot for it is being gathered */
+	bool history_full;  /* and the last one had no room for some tenants */
+	char *history_late; /* a folder whose history the process has that this one replaces; or NULL */
 	bool history_wrong;  /* the file did not take the last points */
 	struct plans *plans; /* serve/host/plans.h; NULL: none was asked for */
 };

@@ -9,7 +9,8 @@
  * THE MARK  The word by which a record is taken, once: OFFERED, then TAKEN by the process that acts on it, or REVOKED by the one
  *           that wrote it and goes on. Both map the same memory, and the change is one atomic exchange. So at any moment, also
  *           after a crash of either, one process at most acts on what the record holds.
- * DESCRIPTORS  A section names a descriptor by its device and inode, which every socket and file has of its own; so the order in
+ * DESCRIPTORS  A section names a descriptor by its device and inode, which every socket and file has of its own (but not the two
+ *           ends of a pipe); so the order in
  *           which they arrive, and others among them, do not matter.
  */
 #pragma once
