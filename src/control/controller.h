@@ -294,9 +294,8 @@ struct controller {
 		struct facts *ret);
 	/* Return the capacity per second that the controller has learned; 0: none yet. */
 	double (*learned)(const void *c, enum weir_unit unit);
-	/* Continue from facts of the moment `then` on the site's clock, before the first step.
-	 * -EINVAL: the facts are inconsistent; -EBUSY: the controller has stepped already; -ENOMEM.
-	 * On error the instance is unchanged. */
+	/* Continue from facts of the moment `then` on the site's clock, in place of what the instance
+	 * has, which has had no requests yet. -EINVAL: the facts are inconsistent; -ENOMEM. On error the instance is unchanged. */
 	int (*restore)(void *c, const struct facts *from, weir_time then);
 	uint64_t (*steps)(const void *c); /* so far, if state is kept or peers are told of them */
 };

@@ -6,7 +6,8 @@ from nbdraw import *
 UPGRADES = int(os.environ.get("WEIR_UPGRADES", "3"))
 HERE = pathlib.Path.cwd()
 SOCK = str(HERE / "s.sock")
-GATE = ["weir", "serve", "--api", "none"]
+API = str(HERE / "api.sock")
+GATE = ["weir", "serve", "--api", "unix:" + API]
 started = 0
 
 
@@ -100,10 +101,11 @@ class Unread:
 
 
 class Held:
-    """A client of a slow tenant: its requests wait in the gate; the last one is counted when all were answered."""
+    """A client of a slow tenant: its requests wait in the gate."""
 
-    def __init__(self):
-        self.s = client("slow", path=SOCK)
+    def __init__(self, export="slow"):
+        self.export = export
+        self.s = client(export, path=SOCK)
         self.sent = self.done = 0
         self.answered = set()
         self.begun = time.monotonic()
@@ -141,7 +143,7 @@ class Held:
     def end(self):
         while self.done < self.sent:
             self.read(1)
-        with open("slow.img", "rb") as f:
+        with open(f"{self.export}.img", "rb") as f:
             for i in range(self.sent):
                 assert f.read(4096) == block(i, 4096), f"block {i} of the slow client"
 
@@ -149,9 +151,9 @@ class Held:
 def check_upgrades(old):
     jobs = [load("u", "--length", "24M", "-t", f"{UPGRADES * 0.4 + 0.5}s"),
             load("v", "--structured", "--offset", "24M", "--length", "24M", "-t", f"{UPGRADES * 0.4 + 0.5}s")]
-    held = Held()
+    held, each = Held(), Held("each1")
     clients = [Half(4096, 1000, 48 << 20), Half(4096, 20, 49 << 20), Half(1 << 20, 600000, 50 << 20),
-               Half(200000, 199999, 52 << 20), Unread(), held]
+               Half(200000, 199999, 52 << 20), Unread(), held, each]
     pauses = []
     for _ in range(UPGRADES):
         for c in clients:
@@ -160,7 +162,13 @@ def check_upgrades(old):
         pauses.append((pause, inside))
         for c in clients:
             c.after()
+        if subprocess.run(["weir", "status", "--socket", API], stdout=subprocess.DEVNULL).returncode:
+            sys.exit("failed: no status from the new process")
+        for words in ("refused", "lost", "only", "not-replace"):
+            if words in log_of(started):
+                sys.exit("failed: " + log_of(started))
     held.end()
+    each.end()
     for name, job in zip("uv", jobs):
         if job.wait() != 0:
             sys.exit("failed: " + (HERE / f"{name}.out").read_text())

@@ -5,14 +5,16 @@
 
 trap 'for f in *.pid; do kill -KILL "$(cat "$f")"; done 2>/dev/null' EXIT
 truncate -s 64M disk.img
-truncate -s 64M slow.img
+truncate -s 64M slow.img each1.img
 cat >weir.yaml <<END
 listen: ["unix:$PWD/s.sock"]
 state: $PWD/state
 resources:
   - {name: disk, back: "file:$PWD/disk.img", depth: 4}
   - {name: slow, back: "file:$PWD/slow.img"}
+  - {name: each1, back: "file:$PWD/each1.img"}
 tenants:
+  - {name: each, each: {match: {export: "each*"}, max: 40 iops}}
   - {name: a, match: {export: disk}}
   - {name: s, match: {export: slow}, max: 40 iops}
 END

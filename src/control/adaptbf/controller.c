@@ -359,8 +359,6 @@ static int restore(void *c, const struct facts *from, weir_time then)
 	struct lend *made;
 	int r;
 
-	if (steps(s))
-		return -EBUSY;
 	r = adaptbf_facts_restore(from, then, &s->names, &made);
 	if (r < 0)
 		return r;

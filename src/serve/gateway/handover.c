@@ -4,6 +4,7 @@
 #include "serve/gateway/each.h"
 #include "serve/gateway/handover.h"
 #include "serve/gateway/impl.h"
+#include "serve/gateway/ledger.h"
 #include "serve/loop/inherit.h"
 #include "serve/loop/log.h"
 #include <errno.h>
@@ -170,6 +171,9 @@ void handover_keep(struct gateway *g, weir_time began, struct record_out *o)
 	record_put(o, (uint64_t)began);
 	record_put(o, (uint64_t)loop_clock());
 	record_end(o, begun);
+	begun = record_begin(o, "ledger");
+	gateway_ledger_keep(g, o);
+	record_end(o, begun);
 	gateway_each(g, keep_resource, o, NULL);
 }
 
@@ -226,6 +230,8 @@ int handover_take(
 	while (rc == 0 && record_section(in, &name, &part)) {
 		if (strcmp(name, "pause") == 0)
 			get_pause(&part, ret);
+		else if (strcmp(name, "ledger") == 0)
+			ret->ledger = part;
 		else if (strcmp(name, "resource") == 0)
 			rc = take_part(g, &part, ret);
 	}
@@ -280,6 +286,8 @@ void handover_start(struct gateway *g, struct handover_taken *t)
 	uint32_t released;
 
 	gateway_divide_spent(g);
+	if (t->ledger.at && gateway_ledger_take(g, &t->ledger) < 0)
+		log_event(LOG_LEVEL_ERROR, "ledger-lost", "why", "it cannot be read", NULL);
 	for (size_t i = 0; i < t->n; i++) {
 		struct handover_part *p = &t->parts[i];
 

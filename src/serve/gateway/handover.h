@@ -56,6 +56,7 @@ void handover_keep(struct gateway *g, weir_time began, struct record_out *o);
 
 struct handover_taken {         /* read, and not started */
 	weir_time began, quiet; /* of the pause; when the back ends had returned everything */
+	struct record_in ledger;
 	size_t n, room;
 	struct handover_part *parts;
 };

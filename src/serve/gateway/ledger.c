@@ -16,6 +16,7 @@
 #include "base/container.h"
 #include "serve/gateway/impl.h"
 #include "serve/gateway/ledger.h"
+#include "serve/handover/record.h"
 #include "serve/show/facts-json.h"
 #include "serve/resource/control.h"
 #include "serve/loop/log.h"
@@ -429,6 +430,43 @@ int gateway_ledger_run(struct gateway *g)
 		return -rc;
 	l->running = true;
 	return loop_set(g->loop, &l->timer, loop_clock() + EVERY);
+}
+
+void gateway_ledger_keep(struct gateway *g, struct record_out *o)
+{
+	char *text = NULL;
+	json_t *json;
+	size_t len = 0;
+
+	if (g->ledger && gateway_ledger(g, &json) == 0) {
+		text = make_file(json_object_get(json, "resources"), &len);
+		json_decref(json);
+	}
+	record_put_bytes(o, text, text ? len : 0);
+	free(text);
+}
+
+static int take_there(void *arg, struct gateway_resource *r)
+{
+	return gateway_ledger_restore(arg, r);
+}
+
+int gateway_ledger_take(struct gateway *g, struct record_in *in)
+{
+	struct gateway_ledger *l = g->ledger;
+	const char *why;
+	size_t n;
+	const uint8_t *text = record_get_bytes(in, &n);
+	int rc;
+
+	if (in->bad || n == 0 || !l)
+		return in->bad ? -EBADMSG : 0;
+	rc = restore_text(l, (const char *)text, n, &why);
+	if (rc == 0)
+		rc = gateway_each(g, take_there, g, NULL);
+	arena_free(&l->memory);
+	l->n_kept = 0;
+	return rc == -EINVAL ? -EBADMSG : rc;
 }
 
 void gateway_ledger_stop(struct gateway *g)

@@ -22,5 +22,11 @@ int gateway_ledger_restore(struct gateway *g, struct gateway_resource *r);
 /* All resources are restored, and clients can come: start saving. Not earlier: this gateway may
  * fail to start because another one runs, which may be saving its own ledger. */
 int gateway_ledger_run(struct gateway *g);
+/* Write it for the process that replaces this one, while every resource is frozen; and read it there, in place of the one in the
+ * file, before the main loop runs. Without a state folder nothing is written. 0; or -EBADMSG, or -ENOMEM. */
+struct record_in;
+struct record_out;
+void gateway_ledger_keep(struct gateway *g, struct record_out *o);
+int gateway_ledger_take(struct gateway *g, struct record_in *in);
 /* Save once more; the main loop does not run. */
 void gateway_ledger_stop(struct gateway *g);

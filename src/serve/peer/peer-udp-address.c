@@ -8,7 +8,9 @@
  * at the port from which it sends.
  */
 #include "serve/peer/peer-impl.h"
+#include "serve/loop/inherit.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -158,7 +160,17 @@ const char *peer_udp_name(const struct sockaddr_storage *at, char text[80])
 
 /* ---- sockets */
 
-static int bound(const struct peer_udp_target *at, bool shared)
+/* Return the socket of the process that this one replaces, which may be asked for again. */
+static int inherited(const char *name)
+{
+	int fd = inherit_take(name), again = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (again >= 0)
+		inherit_put(name, again);
+	return fd;
+}
+
+static int bind_anew(const struct peer_udp_target *at, bool shared)
 {
 	int fd = socket(at->at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int on = 1, room = RECEIVE_ROOM, r;
@@ -173,6 +185,20 @@ static int bound(const struct peer_udp_target *at, bool shared)
 	r = -errno;
 	close(fd);
 	return r;
+}
+
+static int bound(const struct peer_udp_target *at, bool shared)
+{
+	char text[80], name[90];
+	int fd;
+
+	snprintf(name, sizeof(name), "udp:%s", peer_udp_name(&at->at, text));
+	fd = inherited(name);
+	if (fd < 0)
+		fd = bind_anew(at, shared);
+	if (fd >= 0)
+		inherit_note(name, fd);
+	return fd;
 }
 
 int peer_own(const char *const *addresses, struct sockaddr_storage *ret_at, struct weir_err *err)
