@@ -123,6 +123,27 @@ int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_
 	return 0;
 }
 
+static int all_call(void *arg, struct worker *w)
+{
+	const struct each *e = arg;
+	int rc = 0;
+
+	for (size_t i = 0; rc >= 0 && i < w->gateway->n_resources; i++)
+		if (w->gateway->resources[i]->worker == w)
+			rc = e->fn(e->arg, w->gateway->resources[i]);
+	return rc < 0 ? rc : 0;
+}
+
+int gateway_all(struct gateway *g, gateway_each_fn *fn, void *arg)
+{
+	struct each e = {.fn = fn, .arg = arg};
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < g->n_workers; i++)
+		rc = worker_call(&g->workers[i], all_call, &e);
+	return rc;
+}
+
 struct resource_change gateway_version_change(const struct gateway_version *v, const char *resource)
 {
 	struct resource_change c = {.to = v->policy, .bounds = v->bounds};

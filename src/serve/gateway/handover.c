@@ -67,7 +67,7 @@ void handover_put_senders(struct gateway *g, struct record_out *o)
 {
 	size_t begun = record_begin(o, "senders");
 
-	gateway_each(g, put_senders, o, NULL);
+	gateway_all(g, put_senders, o);
 	record_end(o, begun);
 }
 
@@ -95,11 +95,10 @@ bool handover_get_senders(struct gateway *g, struct record_in *in)
 
 struct handover_part { /* of one resource, as it was read */
 	struct gateway_resource *resource;
-	struct record_in *in; /* while it is read */
+	struct record_in in;
 	struct record_in levels;
 	struct front_taken *clients;
 	bool bypassed;
-	int rc;
 };
 
 static void keep_levels(struct gateway_resource *r, struct record_out *o)
@@ -174,32 +173,40 @@ void handover_keep(struct gateway *g, weir_time began, struct record_out *o)
 	begun = record_begin(o, "ledger");
 	gateway_ledger_keep(g, o);
 	record_end(o, begun);
-	gateway_each(g, keep_resource, o, NULL);
+	gateway_all(g, keep_resource, o);
 }
 
 /* ---- reading */
 
+static struct handover_part *part_of(
+	const struct handover_taken *t, const struct gateway_resource *r)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->parts[i].resource == r)
+			return &t->parts[i];
+	return NULL;
+}
+
 static int take_resource(void *arg, struct gateway_resource *r)
 {
-	struct handover_part *p = arg;
+	struct handover_part *p = part_of(arg, r);
 	struct record_in part;
 	const char *name;
 	int rc = 0;
 
-	while (rc == 0 && record_section(p->in, &name, &part))
+	while (p && rc == 0 && record_section(&p->in, &name, &part))
 		for (size_t i = 0; rc == 0 && i < N_PLUGS; i++)
 			if (strcmp(plugs[i].name, name) == 0)
 				rc = plugs[i].take(p, &part);
-	return rc == 0 && p->in->bad ? -EBADMSG : rc;
+	return rc == 0 && p && p->in.bad ? -EBADMSG : rc;
 }
 
-static int take_part(struct gateway *g, struct record_in *in, struct handover_taken *t)
+static int get_part(struct gateway *g, struct record_in *in, struct handover_taken *t)
 {
 	const char *name = record_get_text(in);
 	struct gateway_resource *r = gateway_resource(g, name);
-	struct handover_part *p;
 
-	if (in->bad)
+	if (in->bad || (r && part_of(t, r)))
 		return -EBADMSG;
 	if (!r) {
 		log_event(LOG_LEVEL_WARNING, "resource-gone", "resource", name, "why",
@@ -208,9 +215,8 @@ static int take_part(struct gateway *g, struct record_in *in, struct handover_ta
 	}
 	if (array_grow(&t->parts, &t->room, t->n + 1) < 0)
 		return -ENOMEM;
-	p = &t->parts[t->n++];
-	*p = (struct handover_part){.resource = r, .in = in};
-	return gateway_at(r, take_resource, p);
+	t->parts[t->n++] = (struct handover_part){.resource = r, .in = *in};
+	return 0;
 }
 
 static void get_pause(struct record_in *in, struct handover_taken *t)
@@ -233,10 +239,12 @@ int handover_take(
 		else if (strcmp(name, "ledger") == 0)
 			ret->ledger = part;
 		else if (strcmp(name, "resource") == 0)
-			rc = take_part(g, &part, ret);
+			rc = get_part(g, &part, ret);
 	}
 	if (rc == 0 && in->bad)
 		rc = -EBADMSG;
+	if (rc == 0)
+		rc = gateway_all(g, take_resource, ret);
 	if (rc == 0)
 		return 0;
 	handover_drop(g, ret);
@@ -246,27 +254,27 @@ int handover_take(
 
 static int drop_there(void *arg, struct gateway_resource *r)
 {
-	struct handover_part *p = arg;
+	struct handover_part *p = part_of(arg, r);
 
-	front_taken_free(p->clients);
+	if (p)
+		front_taken_free(p->clients);
 	return 0;
 }
 
 void handover_drop(struct gateway *g, struct handover_taken *t)
 {
-	for (size_t i = 0; i < t->n; i++)
-		gateway_at(t->parts[i].resource, drop_there, &t->parts[i]);
+	gateway_all(g, drop_there, t);
 	free(t->parts);
 	*t = (struct handover_taken){0};
 }
 
 static int start_there(void *arg, struct gateway_resource *r)
 {
-	struct handover_part *p = arg;
+	struct handover_part *p = part_of(arg, r);
 
-	if (p->levels.at && resource_take(r->resource, &p->levels) < 0)
+	if (p && p->levels.at && resource_take(r->resource, &p->levels) < 0)
 		log_event(LOG_LEVEL_ERROR, "levels-lost", "resource", r->name, NULL);
-	if (p->clients)
+	if (p && p->clients)
 		front_taken_start(p->clients);
 	return 0;
 }
@@ -289,13 +297,12 @@ void handover_start(struct gateway *g, struct handover_taken *t)
 	if (t->ledger.at && gateway_ledger_take(g, &t->ledger) < 0)
 		log_event(LOG_LEVEL_ERROR, "ledger-lost", "why", "it cannot be read", NULL);
 	for (size_t i = 0; i < t->n; i++) {
-		struct handover_part *p = &t->parts[i];
+		const char *name = t->parts[i].resource->name;
 
-		if (p->bypassed && gateway_bypass(g, p->resource->name, true, &released, &err) < 0)
-			log_event(LOG_LEVEL_ERROR, "bypass-lost", "resource", p->resource->name,
-				NULL);
-		gateway_at(p->resource, start_there, p);
+		if (t->parts[i].bypassed && gateway_bypass(g, name, true, &released, &err) < 0)
+			log_event(LOG_LEVEL_ERROR, "bypass-lost", "resource", name, NULL);
 	}
+	gateway_all(g, start_there, t);
 	say(t);
 	free(t->parts);
 	*t = (struct handover_taken){0};

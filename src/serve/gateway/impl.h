@@ -241,6 +241,8 @@ void gateway_accept(struct gateway *g, bool yes);
  * NULL). Main thread, workers running. */
 typedef int gateway_each_fn(void *arg, struct gateway_resource *r);
 int gateway_each(struct gateway *g, gateway_each_fn *fn, void *arg, size_t *ret_index);
+/* The same in one call for each thread, in the order of threads: on a busy machine each call waits for its thread to run. */
+int gateway_all(struct gateway *g, gateway_each_fn *fn, void *arg);
 /* Call fn for one of them. */
 int gateway_at(struct gateway_resource *r, gateway_each_fn *fn, void *arg);
 /* A resource has left: the one of its name that replaced it is bypassed as it was. */

@@ -434,11 +434,14 @@ int gateway_ledger_run(struct gateway *g)
 
 void gateway_ledger_keep(struct gateway *g, struct record_out *o)
 {
+	struct gathering steps = {0};
 	char *text = NULL;
 	json_t *json;
 	size_t len = 0;
 
-	if (g->ledger && gateway_ledger(g, &json) == 0) {
+	if (g->ledger)
+		gateway_all(g, count_steps, &steps);
+	if (steps.steps && gateway_ledger(g, &json) == 0) {
 		text = make_file(json_object_get(json, "resources"), &len);
 		json_decref(json);
 	}

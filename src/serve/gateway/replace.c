@@ -22,6 +22,7 @@
 #define OPEN_TIME   (120 * WEIR_SEC) /* for the other process to open everything */
 #define DRAIN_TIME  (5 * WEIR_SEC)   /* for handshakes, and clients with TLS */
 #define FREEZE_TIME (30 * WEIR_SEC)  /* for the back ends to return what they have */
+#define STOP_TIME   (5 * WEIR_SEC)   /* … if it stops after that: systemd waits for the end of both */
 #define TAKE_TIME   (10 * WEIR_SEC)  /* for the other process to read the record */
 
 enum state {
@@ -55,30 +56,33 @@ static void enter(struct gateway_replace *p, enum state state, weir_time most)
 
 /* ---- what the threads do */
 
-static int freeze_there(void *arg, struct gateway_resource *r)
+static int freeze_there(void *arg, struct worker *w)
 {
-	resource_freeze(r->resource, *(bool *)arg);
-	return 0;
-}
+	const struct gateway *g = w->gateway;
+	bool on = *(const bool *)arg;
 
-static int freeze_front(void *arg, struct worker *w)
-{
-	front_freeze(w->front, *(bool *)arg);
+	if (on)
+		front_freeze(w->front, true);
+	for (size_t i = 0; i < g->n_resources; i++)
+		if (g->resources[i]->worker == w)
+			resource_freeze(g->resources[i]->resource, on);
+	if (!on)
+		front_freeze(w->front, false);
 	return 0;
 }
 
 static void freeze(struct gateway *g, bool on)
 {
-	for (unsigned i = 0; on && i < g->n_workers; i++)
-		worker_call(&g->workers[i], freeze_front, &on);
-	gateway_each(g, freeze_there, &on, NULL);
-	for (unsigned i = 0; !on && i < g->n_workers; i++)
-		worker_call(&g->workers[i], freeze_front, &on);
+	for (unsigned i = 0; i < g->n_workers; i++)
+		worker_call(&g->workers[i], freeze_there, &on);
 }
 
-static int is_busy(void *arg, struct gateway_resource *r)
+/* Return 0, -EBUSY, or -EAGAIN: it has to be flushed. */
+static int is_ready(void *arg, struct gateway_resource *r)
 {
-	return resource_is_quiet(r->resource) ? 0 : -EBUSY;
+	if (!resource_is_quiet(r->resource))
+		return -EBUSY;
+	return resource_unflushed(r->resource) ? -EAGAIN : 0;
 }
 
 static int count_clients(void *arg, struct worker *w)
@@ -105,11 +109,6 @@ static int flush_there(void *arg, struct gateway_resource *r)
 	if (resource_unflushed(r->resource))
 		gateway_resource_flush(r);
 	return 0;
-}
-
-static int is_unflushed(void *arg, struct gateway_resource *r)
-{
-	return resource_unflushed(r->resource) ? -EAGAIN : 0;
 }
 
 /* ---- the end of it */
@@ -231,31 +230,30 @@ static void pass(struct gateway_replace *p)
 static void step_drain(struct gateway_replace *p, weir_time now)
 {
 	struct gateway *g = p->gateway;
-	bool busy = is_draining(g) || front_door_talking(g->door) || gateway_flushing(g);
+	bool leaving = g->resources_leaving || g->volumes_leaving;
+	bool busy = is_draining(g) || front_door_talking(g->door) || gateway_flushing(g) || leaving;
 
 	if (busy && now < p->until)
 		return;
 	p->began = loop_clock();
 	freeze(g, true);
-	enter(p, FREEZING, FREEZE_TIME);
+	enter(p, FREEZING, p->stored ? STOP_TIME : FREEZE_TIME);
 }
 
 static void step_freeze(struct gateway_replace *p, weir_time now)
 {
 	struct gateway *g = p->gateway;
+	int rc = gateway_flushing(g) ? -EBUSY : gateway_all(g, is_ready, NULL);
 
-	if (gateway_each(g, is_busy, NULL, NULL) < 0 || gateway_flushing(g)) {
-		if (now >= p->until)
-			give_up(p, "a back end does not return its requests");
-		return;
-	}
-	if (gateway_each(g, is_unflushed, NULL, NULL) == 0) {
+	if (rc == 0) {
 		pass(p);
-	} else if (p->state == FREEZING) {
-		p->state = FLUSHING;
-		gateway_each(g, flush_there, NULL, NULL);
-	} else {
+	} else if (now >= p->until) {
+		give_up(p, "a back end does not return its requests");
+	} else if (rc == -EAGAIN && p->state == FLUSHING) {
 		give_up(p, "an upstream has writes that it could not flush");
+	} else if (rc == -EAGAIN) {
+		p->state = FLUSHING;
+		gateway_all(g, flush_there, NULL);
 	}
 }
 
@@ -320,7 +318,7 @@ static void begin(struct gateway_replace *p)
 static void drain(struct gateway_replace *p)
 {
 	gateway_accept(p->gateway, false);
-	gateway_each(p->gateway, flush_there, NULL, NULL);
+	gateway_all(p->gateway, flush_there, NULL);
 	enter(p, DRAINING, DRAIN_TIME);
 }
 
