@@ -22,8 +22,8 @@
 #define OPEN_TIME   (120 * WEIR_SEC) /* for the other process to open everything */
 #define DRAIN_TIME  (5 * WEIR_SEC)   /* for handshakes, and clients with TLS */
 #define FREEZE_TIME (30 * WEIR_SEC)  /* for the back ends to return what they have */
-#define STOP_TIME   (5 * WEIR_SEC)   /* … if it stops after that: systemd waits for the end of both */
-#define TAKE_TIME   (10 * WEIR_SEC)  /* for the other process to read the record */
+#define STOP_TIME   (5 * WEIR_SEC) /* … if it stops after that: systemd waits for the end of both */
+#define TAKE_TIME   (10 * WEIR_SEC) /* for the other process to read the record */
 
 enum state {
 	IDLE,

@@ -124,7 +124,9 @@ static void damaged(void)
 	for (size_t cut = 0; cut < (size_t)n; cut++)
 		CHECK_INT(opens(sealed(data, cut)), -EBADMSG);
 	for (size_t at = 0; at < (size_t)n; at++) {
-		int want = at >= 8 && at < 12 ? -EPROTONOSUPPORT : at >= 12 && at < 16 ? -ESTALE : -EBADMSG;
+		int want = at >= 8 && at < 12    ? -EPROTONOSUPPORT
+			   : at >= 12 && at < 16 ? -ESTALE
+						 : -EBADMSG;
 
 		data[at] ^= 0x40;
 		CHECK_INT(opens(sealed(data, (size_t)n)), want);
