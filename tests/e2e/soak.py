@@ -278,19 +278,14 @@ def per_second(began):
     return {t: (began, parts) for t, parts in by.items()}
 
 
-def served(series, tenant, at):
-    """Requests of a tenant in the second that ends at a time."""
-    began, parts = series[tenant]
-    last = int((at - began) * 10)
-    return sum(parts.get(k, 0) for k in range(last - 10, last))
-
-
 def last_missed(series, begin, end):
-    """Return the last time at which a loaded tenant had less than its min in the second before; None: none had."""
+    """Return the last time at which a loaded tenant had less than 0.9 of its min over the two periods before; None: none had."""
     at, last = begin, None
     while at <= end:
-        if any(served(series, f"t{i}", at) < MIN * 0.95 for i in range(LOADED)):
-            last = at
+        for began, parts in (series[f"t{i}"] for i in range(LOADED)):
+            k = int((at - began) * 10)
+            if sum(parts.get(k - n, 0) for n in range(1, 10 * TWO + 1)) < TWO * MIN * 0.9:
+                last = at
         at += 0.1
     return last
 
@@ -312,7 +307,7 @@ def judge_mins(series, log, watch, probe, end):
         print(f"  {name} {how}: back after {BACK} s, a leader after {max(0, lead - begin):.1f} s, every min from {times[-1]:.1f} s on")
         if lead - back > LEADER:
             late.append(f"{name} {how}: a leader only after {lead - begin:.1f} s")
-        if last > max(back, lead) + TWO + 1:  # the second before
+        if last > max(back, lead) + 2 * TWO:  # two periods, and those over which it is counted
             late.append(f"{name} {how}: a min was missed {last - max(back, lead):.1f} s after it was back and a leader in force")
     times.sort()
     print(f"{len(times)} of {len(log)} faults were judged")
