@@ -89,7 +89,8 @@ until_status "node1 *1  *ok"
 until_status "node2 *1  *ok"
 
 # A version through one member's API reaches the other.
-run 0 weir policy apply --socket "$PWD/api1.sock" -m "more for db" three.yaml
+weir token add anna --role admin --socket "$PWD/api1.sock" >anna
+run 0 weir policy apply --socket "$PWD/api1.sock" --token-file anna -m "more for db" three.yaml
 has stdout "db.weight: 3 -> 5"
 has stdout "version 2 is stored"
 until_status "node1 *2  *ok"
@@ -97,6 +98,8 @@ until_status "node2 *2  *ok"
 run 0 weir policy show --socket "$PWD/api2.sock"
 grep -q "^db *5 " stdout || fail "node2 has another weight: $(cat stdout)"
 
+run 0 weir policy history --socket "$PWD/api2.sock"
+has stdout anna # the name of the token
 run 0 weir policy history --socket "$PWD/api2.sock" --number 1
 has stdout "2  "
 has stdout "more for db"

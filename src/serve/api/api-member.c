@@ -106,6 +106,15 @@ static bool copy_key(const struct http_request *q, const char *key, char **to)
 	return *to;
 }
 
+/* Who made the version: a token or a certificate says so, and a client of the unix socket itself. */
+static bool copy_user(const struct http_request *q, char **to)
+{
+	if (strcmp(q->who->by, "unix") == 0)
+		return copy_key(q, "user", to);
+	*to = strdup(q->who->name);
+	return *to;
+}
+
 static struct shared *shared_new(struct api *a, const struct http_request *q)
 {
 	struct shared *s = calloc(1, sizeof(*s));
@@ -113,7 +122,7 @@ static struct shared *shared_new(struct api *a, const struct http_request *q)
 	if (!s)
 		return NULL;
 	s->api = a;
-	if (!copy_key(q, "user", &s->user) || !copy_key(q, "message", &s->message)) {
+	if (!copy_user(q, &s->user) || !copy_key(q, "message", &s->message)) {
 		shared_free(s);
 		return NULL;
 	}
