@@ -12,8 +12,8 @@
  *         level when its slot comes near: into the calendar and the levels above ahead of time, a few entries with
  *         every call, and to the ticks when its slot has begun; an entry that is due at the start of a slot
  *         (timer_set_coarse) never moves to the ticks.
- *         The slots of the new and the old time are mostly not in the cache: they are fetched, and the time waits in
- *         a short ring until others have followed, or another function of the timer is called.
+ *         The slots of the new and the old time of a large calendar are mostly not in the cache: they are fetched, and
+ *         the time waits in a short ring until others have followed, or another function of the timer is called.
  * SYMBOLS A tick is 1.024 µs; an entry expires at the first tick at or after its time. edge[l] is the
  *         first tick that is beyond level l: entries from there on are at a higher level. While a slot moves down,
  *         the entries moved already are from edge[l] on, too; an entry set to that slot meanwhile is put behind
@@ -176,7 +176,7 @@ POOL_HOT void timer_set_now(struct timer *t, struct timer_entry *e, uint32_t i, 
 }
 /* The same for the times in the ring, oldest first. */
 void timer_set_all(struct timer *t);
-/* The same, soon: the slots are fetched into the cache meanwhile. */
+/* The same; in a large calendar soon: the slots are fetched into the cache meanwhile. */
 POOL_HOT void timer_set_tick(struct timer *t, struct timer_entry *e, uint32_t i, uint64_t tick)
 {
 	uint32_t s = (uint32_t)(tick >> TIMER_COARSE_BITS) & t->mask;
