@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // api: requests to the gateway that served the page. The token stays in the session's storage and in a header, never in a URL.
+// same-origin: a browser then shows the certificate that it has for the gateway, which needs no token.
 
 const KEY = "weir-token";
 
@@ -19,7 +20,7 @@ async function request(method, path, body, signal) {
   const token = sessionStorage.getItem(KEY);
 
   return fetch(path, {
-    method, body, signal, cache: "no-store", credentials: "omit", redirect: "error",
+    method, body, signal, cache: "no-store", credentials: "same-origin", redirect: "error",
     headers: token ? { Authorization: `Bearer ${token}` } : {},
   });
 }
