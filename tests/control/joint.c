@@ -20,6 +20,10 @@ static void test_example(void)
 	CHECK_INT(joint_take(j, ten, 10 * WEIR_SEC, 1), 10 * WEIR_SEC);    /* a pause fills one */
 	CHECK_INT(joint_take(j, ten, 20 * WEIR_SEC, 1000), 20 * WEIR_SEC); /* more than it holds: */
 	CHECK_INT(joint_take(j, ten, 20 * WEIR_SEC, 1), 120 * WEIR_SEC);   /* the debt is paid */
+	joint_spend(j, 110 * WEIR_SEC); /* it owes more than that */
+	CHECK_INT(joint_take(j, ten, 120 * WEIR_SEC, 1), 120 * WEIR_SEC + 100 * WEIR_MS);
+	joint_spend(j, 200 * WEIR_SEC);
+	CHECK_INT(joint_take(j, ten, 200 * WEIR_SEC, 1), 200 * WEIR_SEC + 100 * WEIR_MS);
 	joint_unuse(joint_use(j));
 	joint_unuse(j);
 }
