@@ -166,7 +166,7 @@ static void look_at_machines(struct brokers *b, weir_time now)
 		log_rack(b, stale ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
 			stale ? "rack-stale" : "rack-fresh", "machines",
 			log_number(text, (double)alive),
-			stale ? "no other machine is heard: all count with their mins"
+			stale ? "no other machine is heard for 5 s: the static policy holds"
 			      : "others are heard");
 	}
 	b->stale = stale;
@@ -193,7 +193,8 @@ static void divide(struct brokers *b, weir_time now)
 	log_scaled(b, scaled);
 	for (size_t k = 0; k < SHAPE_DIRS * n; k++)
 		b->caps[k] = (struct parley_cap){
-			rack_cap(b->rack, k / n, k % n), INFINITY, now + PARLEY_RACK};
+			b->stale ? INFINITY : rack_cap(b->rack, k / n, k % n), INFINITY,
+			now + PARLEY_RACK};
 }
 
 void brokers_step(struct brokers *b, const double *const usage[SHAPE_DIRS], weir_time now)

@@ -3,7 +3,8 @@
  * brokers: what limits services at this machine beyond its own policy: the rack's broker, which runs here, and the fabric's.
  *
  * Each second the usage of services goes to all machines of the rack (talk.h), and both links of the rack are divided by what
- * they said (control/parley/rack.h). A cap holds for PARLEY_RACK, then the service's static max does. The machine that has the
+ * they said (control/parley/rack.h). A cap holds for PARLEY_RACK, then the service's static max does; also at a
+ * machine that has heard no other for so long: it does not know what the rack's links carry. The machine that has the
  * lowest name of those alive leads: it connects to the fabric's broker (weir control), reports the usage of the rack each period,
  * and tells the others the limits that come back, which count as maxes of services in the rack until their time is over. The most
  * constrained of machine, rack and fabric holds.
