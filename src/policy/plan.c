@@ -3,7 +3,7 @@
  * plan: an slo, and the keys that only a planner uses: links of the network, a tenant's trace and path.
  *
  *   slo     pN [reads | writes] < time [over time]
- *   links   [{name, rate, levels, overhead, mtu}, …]
+ *   links   [{name, rate, levels, overhead, mtu, device, dir, dscp}, …]
  *   path    names of one resource and of links: those before the resource carry requests, those after it replies
  *   together [a, b] or [[a, b], …]: tenants whose bursts come together
  */
@@ -11,10 +11,11 @@
 #include "policy/plan.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const link_keys[] = {
-	"name", "rate", "levels", "overhead", "mtu", "device", "dir", NULL};
+	"name", "rate", "levels", "overhead", "mtu", "device", "dir", "dscp", NULL};
 
 /* ---- slo */
 
@@ -170,6 +171,32 @@ static void read_device(struct policy_reading *r, yamldoc_node n, struct policy_
 		policy_refuse(r, yamldoc_get(n, "rate"), "is above the rate of '%s'", name);
 }
 
+/* Read the marks of priorities: a list of numbers. */
+static void read_dscp(struct policy_reading *r, yamldoc_node list, struct policy_link *to)
+{
+	if (!list.id)
+		return;
+	if (to->device < 0 || to->dir != POLICY_NET_OUT || yamldoc_kind(list) != YAMLDOC_LIST ||
+		yamldoc_size(list) > POLICY_LINK_LEVELS) {
+		policy_refuse(r, list,
+			"must be a list of at most %d numbers, of a link with a device and 'dir: "
+			"out'",
+			POLICY_LINK_LEVELS);
+		return;
+	}
+	for (size_t i = 0; i < yamldoc_size(list); i++) {
+		const char *text = yamldoc_text(yamldoc_at(list, i));
+		char *end;
+		unsigned long v = text ? strtoul(text, &end, 10) : 64;
+
+		if (!text || *end || !*text || v > 63) {
+			policy_refuse(r, yamldoc_at(list, i), "must be a DSCP, from 0 to 63");
+			return;
+		}
+		to->dscp[to->n_dscp++] = (uint8_t)v;
+	}
+}
+
 /* Return false if it was refused. */
 static bool read_link(struct policy_reading *r, yamldoc_node n, struct policy_link *to)
 {
@@ -199,6 +226,7 @@ static bool read_link(struct policy_reading *r, yamldoc_node n, struct policy_li
 	if (policy_took(r, yamldoc_size_of(n, "mtu", &to->mtu, &r->err)) == 0 && !to->mtu)
 		policy_refuse(r, yamldoc_get(n, "mtu"), "must be more than 0");
 	read_device(r, n, to);
+	read_dscp(r, yamldoc_get(n, "dscp"), to);
 	return r->remarks->n_errors == errors && !r->no_memory;
 }
 

@@ -109,6 +109,7 @@ struct policy_lab_resource { /* `lab` of a resource, for experiments */
 	struct weir_place at;
 };
 
+#define POLICY_LINK_LEVELS 7
 struct policy_link { /* a stage of a planner: a port of the network, in one direction */
 	const char *name;
 	double rate;       /* bytes per second */
@@ -117,9 +118,11 @@ struct policy_link { /* a stage of a planner: a port of the network, in one dire
 	uint64_t mtu;      /* bytes: packets of messages interleave; 0: they do not */
 	int device;        /* of `network`, in this direction; negative: not stated */
 	enum policy_net_dir dir;
+	/* DSCP of packets of a plan's priorities from 0 on, for switches; those beyond are left as they are. */
+	uint8_t dscp[POLICY_LINK_LEVELS];
+	unsigned n_dscp;
 	struct weir_place at;
 };
-#define POLICY_LINK_LEVELS   7
 #define POLICY_LINK_OVERHEAD 128
 
 struct policy_stage { /* of a path */

@@ -8,7 +8,7 @@ net_up python3 sha256sum
 cat >weir.yaml <<'END'
 network:
   devices: [{name: v0, rate: 40 Mbit/s}]
-links: [{name: out, rate: 40 Mbit/s, device: v0, dir: out}, {name: in, rate: 40 Mbit/s}]
+links: [{name: out, rate: 40 Mbit/s, device: v0, dir: out, dscp: [46, 10]}, {name: in, rate: 40 Mbit/s}]
 tenants:
   - {name: a, net: {}, match: {port: 5001}}
   - {name: b, net: {}, match: {port: 5002}}
@@ -72,6 +72,48 @@ wait $receiver || fail "packets were lost: $(cat counts)"
 
 load 1 5001 5002 5003
 shares 5001=8 5002=20 5003=12 || fail "the plan does not hold: $(cat rates)"
+
+# Marks of its priorities, over IPv4 and IPv6: b's socket reads the class of each packet; other packets keep theirs, and ECN stays.
+in_a ip -6 addr add fd00:9::1/64 dev v0 nodad
+in_b ip -6 addr add fd00:9::2/64 dev v0 nodad
+cat >marks.py <<'END'
+import socket
+import struct
+import sys
+
+if sys.argv[1:] == ["send"]:
+    for port, traffic in ((5001, 1), (5002, 0), (5003, 0x22)):
+        for family, to in ((socket.AF_INET, "10.9.0.2"), (socket.AF_INET6, "fd00:9::2")):
+            s = socket.socket(family, socket.SOCK_DGRAM)
+            if family == socket.AF_INET:
+                s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, traffic)
+            else:
+                s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, traffic)
+            s.bind(("", port))
+            s.sendto(b"x", (to, 7000))
+    sys.exit()
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVTCLASS, 1)
+s.bind(("::", 7000))
+s.settimeout(10)
+print("ready", file=sys.stderr, flush=True)
+for _ in range(6):
+    _, extra, _, sender = s.recvmsg(10, 200)
+    print(sender[1], *(data[0] for level, kind, data in extra if (level, kind) in ((0, 1), (41, 67))))
+END
+: >receiver
+nsenter --net="/run/netns/$b" python3 marks.py >marks 2>receiver &
+receiver=$!
+until grep -q ready receiver; do
+	kill -0 $receiver 2>/dev/null || fail "no receiver: $(cat receiver)"
+	sleep 0.02
+done
+in_a python3 marks.py send
+wait $receiver || fail "no packets: $(cat receiver marks)"
+sort marks >got
+printf '5001 185\n5001 185\n5002 40\n5002 40\n5003 34\n5003 34\n' >wanted # DSCP 46 with ECN 1, 10, and what was sent
+cmp got wanted || fail "other marks: $(cat got)"
 shape_down KILL
 shape_up weir.yaml
 load 1 5001 5002 5003

@@ -99,6 +99,9 @@ static void refusals(void)
 	refused("network: {machine: m}\n", "needs 'devices'");
 	refused(NETWORK "links: [{name: l, rate: 1 Gbit/s, device: eth1, dir: out}]\n",
 		"no device 'eth1'");
+	refused(NETWORK "links: [{name: l, rate: 1 Gbit/s, device: eth0, dir: out, dscp: [64]}]\n",
+		"from 0 to 63");
+	refused(NETWORK "links: [{name: l, rate: 1 Gbit/s, dscp: [46]}]\n", "'dir: out'");
 	refused(NETWORK "links: [{name: l, rate: 11 Gbit/s, device: eth0, dir: out}]\n",
 		"above the rate of 'eth0'");
 }

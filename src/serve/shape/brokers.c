@@ -192,9 +192,9 @@ static void divide(struct brokers *b, weir_time now)
 	rack_step(b->rack, now, scaled);
 	log_scaled(b, scaled);
 	for (size_t k = 0; k < SHAPE_DIRS * n; k++)
-		b->caps[k] = (struct parley_cap){
-			b->stale ? INFINITY : rack_cap(b->rack, k / n, k % n), INFINITY,
-			now + PARLEY_RACK};
+		b->caps[k] =
+			(struct parley_cap){b->stale ? INFINITY : rack_cap(b->rack, k / n, k % n),
+				INFINITY, now + PARLEY_RACK};
 }
 
 void brokers_step(struct brokers *b, const double *const usage[SHAPE_DIRS], weir_time now)

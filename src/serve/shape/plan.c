@@ -48,6 +48,18 @@ static int check_claim(
 	return 0;
 }
 
+/* Return the DSCP of a claim's priority at a link, plus 1; 0: none. */
+static uint8_t mark_of(const struct weir_policy *p, const struct gateway_plan_stage *stage)
+{
+	struct policy_stage s;
+	const struct policy_link *l =
+		policy_plan_stage(p, stage->name, &s) ? &p->links[s.index] : NULL;
+
+	return l && stage->claim.priority < (int)l->n_dscp
+		       ? (uint8_t)(l->dscp[stage->claim.priority] + 1)
+		       : 0;
+}
+
 /* Give a service of the plan its priority and buckets. Return 1, 0: it has none here, or a negative errno. */
 static int lay_one(const struct weir_policy *p, const struct gateway_plan_tenant *of,
 	struct tree *t, struct weir_err *err)
@@ -64,6 +76,7 @@ static int lay_one(const struct weir_policy *p, const struct gateway_plan_tenant
 		if ((e = check_claim(of->path, stage, err)))
 			return e;
 		t->nodes[node].planned = device + 1;
+		t->nodes[node].mark = mark_of(p, stage);
 		t->nodes[node].priority = (uint8_t)stage->claim.priority;
 		t->nodes[node].n_buckets = (uint8_t)stage->claim.n;
 		t->nodes[node].buckets = stage->claim.profile;

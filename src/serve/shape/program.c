@@ -235,8 +235,10 @@ int program_detach(int index, bool clsact, struct weir_err *err)
 
 void program_slots(struct program *p, const struct tree *t)
 {
-	for (size_t i = 0; i < t->n; i++)
+	for (size_t i = 0; i < t->n; i++) {
 		p->bpf->bss->slots[i] = t->nodes[i].slot;
+		p->bpf->bss->marks[i] = t->nodes[i].mark;
+	}
 }
 
 void program_beat(struct program *p, uint64_t now)

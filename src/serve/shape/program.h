@@ -22,7 +22,7 @@ struct program_config {
 struct program;
 /* Load the programs and fill the maps. 0, or a negative errno and a message: -EPERM, … */
 int program_new(const struct program_config *c, struct program **ret, struct weir_err *err);
-/* Use these slots of the tree; before it is attached. */
+/* Use these slots and marks of the tree; before it is attached. */
 void program_slots(struct program *p, const struct tree *t);
 /* What is attached to a device stays. */
 void program_free(struct program *p);

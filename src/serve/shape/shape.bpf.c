@@ -38,6 +38,7 @@ uint16_t dscps[64];
 uint16_t owners[SHAPE_RULES]; /* node by rule */
 uint16_t interface_sets[SHAPE_INTERFACES];
 uint16_t slots[SHAPE_SLOTS]; /* by node */
+uint8_t marks[SHAPE_SLOTS];  /* DSCP + 1 by node; 0: packets are left as they are */
 uint32_t nothing;            /* 0 */
 uint64_t beat;               /* ns: when the shaper was last alive */
 
@@ -443,6 +444,30 @@ static __always_inline uint32_t class_of(const struct packet *p, uint32_t node)
 					 : SHAPE_DEFAULT + slots[INDEX(node, SHAPE_SLOTS)];
 }
 
+/* Write the DSCP of a service into a packet without a tag in it. */
+static __always_inline void mark_packet(struct __sk_buff *skb, struct packet *p, uint8_t dscp)
+{
+	uint32_t at = config.header;
+
+	if (p->dscp == dscp)
+		return;
+	if (skb->protocol == bpf_htons(ETH_P_IP)) {
+		uint8_t to = (uint8_t)(dscp << 2 | p->ecn), was = (uint8_t)(p->dscp << 2 | p->ecn);
+
+		if (bpf_l3_csum_replace(skb, at + 10, bpf_htons(was), bpf_htons(to), 2) == 0)
+			bpf_skb_store_bytes(skb, at + 1, &to, 1, 0);
+		p->dscp = dscp;
+	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+		uint16_t word; /* 4 bits of the version, 6 of DSCP, 2 of ECN, 4 of the flow */
+
+		if (bpf_skb_load_bytes(skb, at, &word, 2))
+			return;
+		word = bpf_htons((bpf_ntohs(word) & 0xf03f) | (uint16_t)dscp << 6);
+		bpf_skb_store_bytes(skb, at, &word, 2, 0);
+		p->dscp = dscp;
+	}
+}
+
 SEC("tc")
 int weir_out(struct __sk_buff *skb)
 {
@@ -458,6 +483,8 @@ int weir_out(struct __sk_buff *skb)
 		skb->priority = SHAPE_MAJOR | SHAPE_DIRECT;
 		return TC_ACT_UNSPEC;
 	}
+	if (marks[INDEX(node, SHAPE_SLOTS)])
+		mark_packet(skb, &p, marks[INDEX(node, SHAPE_SLOTS)] - 1);
 	c = count_of(node, SHAPE_OUT);
 	if (c) {
 		count(c, skb, &p, skb->len - config.header, 1);

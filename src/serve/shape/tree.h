@@ -42,6 +42,7 @@ struct tree_node {        /* a service, or a tenant that has services in it */
 	double weight;                          /* at this machine, for what it sends */
 	uint8_t priority, n_buckets;            /* of a plan, at one device … */
 	int planned;                            /* … whose index + 1 this is; 0: none */
+	uint8_t mark;                           /* DSCP of its packets + 1; 0: as they are */
 	const struct weir_bucket_spec *buckets; /* bytes; borrowed */
 	double min, max; /* the same, bytes/s; min: at least its children's */
 	uint64_t burst;  /* bytes; 0: not stated */
