@@ -55,6 +55,11 @@ grep -E ' (warning|error) |not-confined' gate.log && fail "see above"
 
 under weir-control.service
 control c control.yaml
-[ "$(filters "$(cat c.pid)")" = "$((before + 2)) " ] || fail "the controller's filters: $(filters "$(cat c.pid)")"
+i=0
+until [ "$(filters "$(cat c.pid)" 2>/dev/null)" = "$((before + 2)) " ]; do # it is confined after its pidfile is written
+	i=$((i + 1))
+	[ $i -lt 100 ] || fail "the controller's filters: $(filters "$(cat c.pid)")"
+	sleep 0.05
+done
 grep -E 'not-confined' c.log && fail "see above"
 exit 0
