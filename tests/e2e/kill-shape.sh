@@ -63,6 +63,7 @@ tenants:
   - {name: b, net: {min: 1 Mbit/s}, match: {port: 600$m}}
 END
 	state "$m" >"before$m"
+	: >"echo$m"
 	nsenter --net="/run/netns/$hub" python3 "$WEIR_SOURCE/tests/e2e/netload.py" echo 600$m 2>"echo$m" &
 	later 100 "no echo: $(cat "echo$m")" grep -q ready "echo$m"
 	nsenter --net="/run/netns/weir-m$m-$$" python3 "$WEIR_SOURCE/tests/e2e/netload.py" talk 10.9.0.100 600$m "talk$m" 2>"talker$m" &

@@ -50,7 +50,7 @@ rate() # JOB: in MiB/s
 # read_both SIZE: the MiB/s of both are in $backup and $web
 read_both()
 {
-	in_b weir load --json -t 1s --warm-up 1s --depth 32 --size "$1" backup=nbd://10.9.0.1:10809/backup web=nbd://10.9.0.1:10810/web >load.json 2>load.err ||
+	in_b weir load --json -t 1500ms --warm-up 500ms --depth 32 --size "$1" backup=nbd://10.9.0.1:10809/backup web=nbd://10.9.0.1:10810/web >load.json 2>load.err ||
 		fail "no load: $(cat load.err)"
 	backup=$(rate backup) web=$(rate web)
 	echo "backup $backup web $web MiB/s"
