@@ -320,7 +320,7 @@ static size_t gate_pass_flat(
 	size_t n = 0, fetch = max; /* number passed at which the next prefetch is due */
 
 	g->looks = 0;
-	if (timer_due(&g->timer, now) | gate_waits(g) | (g->n_pending > 0))
+	if ((int)timer_due(&g->timer, now) | (int)gate_waits(g) | (int)(g->n_pending > 0))
 		n = gate_prepare_flat(g, now, ret_reqs, max);
 	ahead_soon(g, now);
 	if (g->ahead.soon)

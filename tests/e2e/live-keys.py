@@ -26,6 +26,7 @@ TOP = {
     "cluster": "cluster: {name: x, key: peer.key, controller: \"tcp:127.0.0.1:7098\", servers: [a]}",
     "api": f'api: "unix:{HERE}/other.sock"',
     "token": "token: token",
+    "access": "access: {tokens: tokens}",
     "state": "state: elsewhere",
     "recordings": "recordings: elsewhere",
     "links": "links: [{name: l, rate: 1 Gbit/s}]",

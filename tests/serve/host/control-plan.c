@@ -45,7 +45,12 @@ static void ask(const char *method, const char *body, unsigned status)
 		.method = method, .path = "/v1/plan", .body = body, .length = strlen(body)};
 	struct http_reply r = {0};
 
-	control_plan_handle(&l, &q, &r);
+	if (strcmp(method, "PUT") == 0)
+		control_put_plan(&l, &q, &r);
+	else if (strcmp(method, "DELETE") == 0)
+		control_delete_plan(&l, &q, &r);
+	else
+		control_get_plan(&l, &q, &r);
 	if (r.status != status)
 		FAIL("%s: %u: %s", method, r.status, r.body);
 	free(r.body);
