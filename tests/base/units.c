@@ -233,8 +233,8 @@ static void refused_int(const char *text, const char *why)
 
 static void bare_numbers_are_told_which_unit(void)
 {
-	refused_time("500", "\"500\": needs a unit: ns, us, ms, s, m, h");
-	refused_time("500 ", "\"500 \": needs a unit: ns, us, ms, s, m, h");
+	refused_time("500", "\"500\": needs a unit: ns, us, ms, s, m, h, d");
+	refused_time("500 ", "\"500 \": needs a unit: ns, us, ms, s, m, h, d");
 	refused_size("4096", "\"4096\": needs a unit: B, KiB, MiB, GiB, TiB or kB, MB, GB, TB");
 	refused_rate("500", "\"500\": needs a unit: iops, B/s, KiB/s, MiB/s, GiB/s, MB/s, GB/s, "
 			    "Mbit/s, Gbit/s");
@@ -245,11 +245,11 @@ static void bare_numbers_are_told_which_unit(void)
 static void wrong_units_are_refused(void)
 {
 	refused_time("4MS", "\"4MS\": unknown unit \"MS\" (did you mean ms?)");
-	refused_time("4 M", "\"4 M\": unknown unit \"M\"; it may be ns, us, ms, s, m, h");
+	refused_time("4 M", "\"4 M\": unknown unit \"M\"; it may be ns, us, ms, s, m, h, d");
 	refused_time("4ms/s", "\"4ms/s\": unknown unit \"ms/s\" (did you mean ms?)");
-	refused_time("1h30m", "\"1h30m\": unknown unit \"h30m\"; it may be ns, us, ms, s, m, h");
+	refused_time("1h30m", "\"1h30m\": unknown unit \"h30m\"; it may be ns, us, ms, s, m, h, d");
 	refused_time("\xC2\xB5s", "\"µs\": must be a number, such as 10ms");
-	refused_time("1\xC2\xB5", "\"1µ\": unknown unit \"µ\"; it may be ns, us, ms, s, m, h");
+	refused_time("1\xC2\xB5", "\"1µ\": unknown unit \"µ\"; it may be ns, us, ms, s, m, h, d");
 	refused_size("1mb", "\"1mb\": unknown unit \"mb\" (did you mean MB?)");
 	refused_size("1 GIB", "\"1 GIB\": unknown unit \"GIB\" (did you mean GiB?)");
 	refused_size("1 B B", "\"1 B B\": unknown unit \"B B\"; it may be B, KiB, MiB, GiB, TiB or "

@@ -283,7 +283,7 @@ static void wrong_values_are_refused(void)
 		"46: p: \"random\": must be one of fifo, edf, sfq");
 	WRONG(yamldoc_choice(n, "l", orders, &c, &e), "57: l: must be text, not a list");
 	WRONG(yamldoc_string(n, "m", &s, &e), "65: m: must be text, not a map");
-	WRONG(yamldoc_time(n, "t", &t, &e), "76: t: \"5\": needs a unit: ns, us, ms, s, m, h");
+	WRONG(yamldoc_time(n, "t", &t, &e), "76: t: \"5\": needs a unit: ns, us, ms, s, m, h, d");
 	WRONG(yamldoc_time(n, "l", &t, &e), "57: l: must be a time, not a list");
 	WRONG(yamldoc_size_of(n, "z", &z, &e),
 		"82: z: \"5q\": unknown unit \"q\"; it may be B, KiB, "
