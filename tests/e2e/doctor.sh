@@ -24,7 +24,7 @@ has stdout "error    gateway: no gateway answers at $here/api.sock"
 # ---- storage
 cat >bad.yaml <<END
 listen: ["unix:$here/none/nbd.sock"]
-state: $here/none
+state: $here/none/state
 resources:
   - {name: missing, back: "file:missing.raw"}
   - {name: away, back: "nbd+unix:///x?socket=$here/away.sock"}
@@ -54,7 +54,7 @@ wait $holder
 has stdout "error    resource 'missing': file:missing.raw: No such file"
 has stdout "error    resource 'away': nbd+unix:///x?socket=$here/away.sock: does not answer"
 has stdout "error    resource 'deep': disk.raw: another program has it open"
-has stdout "error    state: $here/none"
+has stdout "error    state: $here/none/state"
 has stdout "error    listen: $here/none"
 has stdout "'x': no export is called 'nothing'"
 disk=$(df --output=source . | tail -n 1)
@@ -73,7 +73,12 @@ has stdout "error    store: sqlite:$here/store: there is none"
 [ ! -e store ] || fail "a store was made"
 
 # ---- a gateway: its own locks are no fault
-serve gate --api "unix:$here/api.sock" good.yaml
+sed "s|^tenants|api: \"unix:$here/own.sock\"\nstate: $here/made\n&|" good.yaml >own.yaml
+run 0 weir doctor own.yaml
+has stdout "note     state: $here/made is made when the gateway starts"
+serve gate --api "unix:$here/api.sock,unix:$here/own.sock" good.yaml
+run 0 env -u WEIR_SOCKET weir doctor own.yaml # the policy names the socket
+has stdout 'ok       gateway: answers'
 run 0 weir doctor --json good.yaml
 python3 -c '
 import json

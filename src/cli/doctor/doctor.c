@@ -121,6 +121,15 @@ static void free_findings(struct doctor *d)
 	free(d->findings);
 }
 
+/* Return the API's unix socket that the policy states, malloc'ed; NULL: none. */
+static char *own_socket(const struct weir_policy *p)
+{
+	for (size_t i = 0; p && i < p->n_api; i++)
+		if (strncmp(p->api[i], "unix:", 5) == 0)
+			return strndup(p->api[i], strcspn(p->api[i], "?"));
+	return NULL;
+}
+
 static int doctor_main(const char *const *values, char **operands, int n)
 {
 	const char *store = values[STORE] ? values[STORE] : getenv("WEIR_STORE");
@@ -128,23 +137,27 @@ static int doctor_main(const char *const *values, char **operands, int n)
 	struct weir_policy *policy = NULL;
 	struct doctor d = {0};
 	struct remote *r = NULL;
+	char *own;
 	int status;
 
 	if (n > 1)
 		return opts_fail(&verb_doctor, "takes one FILE, or none");
-	status = remote_of_options(&verb_doctor, values + SOCKET, &r);
-	if (status >= 0)
-		return status;
 	log_open(LOG_LEVEL_ERROR, LOG_FORM_TEXT); /* back ends log what becomes a finding */
-	doctor_gateway(&d, r, asked);
-	remote_close(r);
 	if (n)
 		d.policy = policy = doctor_policy(&d, operands[0]);
-	doctor_storage(&d);
-	doctor_machine(&d);
-	if (store && *store)
-		doctor_store(&d, store);
-	status = report(&d, values[JSON], values[QUIET]);
+	own = asked ? NULL : own_socket(policy);
+	status = own ? remote_open(&verb_doctor, own, NULL, values[TOKEN], NULL, &r)
+		     : remote_of_options(&verb_doctor, values + SOCKET, &r);
+	if (status < 0) {
+		doctor_gateway(&d, r, asked);
+		remote_close(r);
+		doctor_storage(&d);
+		doctor_machine(&d);
+		if (store && *store)
+			doctor_store(&d, store);
+		status = report(&d, values[JSON], values[QUIET]);
+	}
+	free(own);
 	free_findings(&d);
 	weir_policy_free(policy);
 	return status;

@@ -157,13 +157,29 @@ static void check_backs(struct doctor *d, const struct weir_policy *p)
 		loop_free(s.loop);
 }
 
+/* Return true if the gateway makes the folder at its start: only its last part is missing. */
+static bool can_be_made(const char *path)
+{
+	char above[PATH_MAX], *slash;
+
+	snprintf(above, sizeof(above), "%s", path);
+	slash = strrchr(above, '/');
+	if (slash)
+		slash[slash == above] = '\0';
+	return faccessat(AT_FDCWD, slash ? above : ".", W_OK | X_OK, AT_EACCESS) == 0;
+}
+
 static void check_folder(struct doctor *d, const char *subject, const char *path)
 {
 	struct stat st;
 
 	if (!path)
 		return;
-	if (stat(path, &st) < 0)
+	if (stat(path, &st) < 0 && errno == ENOENT && strcmp(subject, "state") == 0 &&
+		can_be_made(path))
+		doctor_say(
+			d, DOCTOR_NOTE, subject, NULL, "%s is made when the gateway starts", path);
+	else if (stat(path, &st) < 0)
 		doctor_say(d, DOCTOR_ERROR, subject, "make it, for the gateway's user", "%s: %s",
 			path, strerror(errno));
 	else if (!S_ISDIR(st.st_mode))
