@@ -56,6 +56,8 @@ def certificates():
     server = ['cn = "gateway"', 'dns_name = "localhost"', 'ip_address = "127.0.0.1"', "tls_www_server", "signing_key", days]
     certificate("server", "ca", *server)
     certificate("renewed", "ca", *server)
+    certificate("served", "ca", 'cn = "served.ops.example.org"', "tls_www_server", "signing_key", days)
+    certificate("any", "ca", 'cn = "any.ops.example.org"', "signing_key", days)
     for name, authority, cn, more in [("anna", "ca", "anna.ops.example.org", [days]), ("mallory", "other", "anna.ops.example.org", [days]),
                                       ("bert", "ca", "bert.example.org", [days]),
                                       ("late", "ca", "late.ops.example.org", ["activation_date = \"2020-01-01\"", "expiration_date = \"2020-01-02\""])]:
@@ -268,6 +270,8 @@ def proofs(tokens):
     check(role(tls("mallory"))[0] == 401 and "certificate is refused" in role(tls("mallory"))[1], role(tls("mallory")))
     check(role(tls("late"))[0] == 401 and "expired" in role(tls("late"))[1], role(tls("late")))
     check(role(tls())[0] == 401, role(tls()))
+    check(role(tls("served"))[0] == 401 and "purpose" in role(tls("served"))[1], "a certificate for servers only")
+    check(role(tls("any")) == "operate", "a certificate that states no purpose")
     # a certificate that the client does not trust, and no TLS at all
     try:
         role(tls(authority="other"))

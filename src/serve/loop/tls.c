@@ -150,6 +150,16 @@ static char *status_text(unsigned status)
 	return copy;
 }
 
+/* Verify a client's certificate: one that its authority gave out for servers only is none of a client; one that states no purpose
+ * is for all. Return 0 or an error of GnuTLS, as gnutls_certificate_verify_peers. */
+static int verify_client(gnutls_session_t session, unsigned *ret_status)
+{
+	gnutls_typed_vdata_st purpose = {
+		GNUTLS_DT_KEY_PURPOSE_OID, (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_CLIENT, 0};
+
+	return gnutls_certificate_verify_peers(session, &purpose, 1, ret_status);
+}
+
 /* Verify the client's certificate. Return 0, or -ENOMEM: without a reason the client must not be
  * accepted. */
 static int check_client(struct tls_session *s)
@@ -160,7 +170,7 @@ static int check_client(struct tls_session *s)
 	if (!s->tls->server || !s->tls->checks ||
 		gnutls_auth_get_type(s->session) == GNUTLS_CRD_PSK)
 		return 0;
-	r = gnutls_certificate_verify_peers2(s->session, &status);
+	r = verify_client(s->session, &status);
 	if (r == GNUTLS_E_NO_CERTIFICATE_FOUND)
 		s->refusal = strdup("this server requires a TLS client certificate from its "
 				    "authority, and the client sent none");
@@ -261,7 +271,7 @@ int tls_client(struct tls *t, gnutls_session_t session, char **ret_name, struct 
 	*ret_name = NULL;
 	if (!t->checks)
 		return 0;
-	r = gnutls_certificate_verify_peers2(session, &status);
+	r = verify_client(session, &status);
 	if (r == GNUTLS_E_NO_CERTIFICATE_FOUND)
 		return 0;
 	if (r < 0)

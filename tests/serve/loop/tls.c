@@ -24,6 +24,7 @@ static const char certs[] =
 	"--load-privkey $1.key --template t --outfile $1.pem; }\n"
 	"ca ca; ca other; cert server.test ca tls_www_server; cert client.test ca tls_www_client\n"
 	"cert stranger.test other tls_www_client; cert rsa.test ca tls_www_server --rsa\n"
+	"cert any.test ca\n"
 	"psktool -u alice -p keys; psktool -u bob -p keys; psktool -u alice -p wrong\n"
 	"psktool -u carol -p unknown; : >empty; echo '# no key' >comment; echo nokey >broken\n"
 	"printf 'alice:00ff\\nbob:00f\\n' >odd\n"
@@ -179,6 +180,16 @@ static void client_certificate(void)
 	CHECK_INT(server_said, 0);
 	CHECK(tls_refusal(&server)); /* of another authority: most clients do not even send it */
 	CHECK(!tls_identity(&server));
+	end();
+	begin(s, CONFIG{.ca = "ca.pem", .cert = "server.test.pem", .key = "server.test.key"},
+		"server.test");
+	has(tls_refusal(&server), "purpose"); /* for servers only */
+	CHECK(!tls_identity(&server));
+	end();
+	begin(s, CONFIG{.ca = "ca.pem", .cert = "any.test.pem", .key = "any.test.key"},
+		"server.test");
+	CHECK_STR(tls_identity(&server), "any.test"); /* states no purpose */
+	CHECK(!tls_refusal(&server));
 	end();
 }
 
