@@ -7,19 +7,45 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Write the new file to disk. 0 or a negative errno. */
-static int write_new(int dir, const char *name, const char *text, size_t len)
+/* Give the new file the owner, the group and the mode of the file that it replaces; a file that root makes, the owner and group of
+ * the folder: the process that reads it may be another user's. */
+static int keep_owner(int dir, const char *name, int fd)
 {
-	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), rc = 0;
+	struct stat from, own;
+	bool root = geteuid() == 0;
+	bool old = fstatat(dir, name, &from, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(from.st_mode);
+	mode_t mode = old ? from.st_mode & 0777 : 0600;
 
+	if (fstat(fd, &own) < 0 || (!old && fstat(dir, &from) < 0))
+		return -errno;
+	if (!old && !root)
+		return 0;
+	if ((from.st_uid != own.st_uid || from.st_gid != own.st_gid) &&
+		fchown(fd, root ? from.st_uid : (uid_t)-1, from.st_gid) < 0) {
+		if (root)
+			return -errno;
+		mode &= ~(mode_t)S_IRWXG; /* it was another group's */
+	}
+	return mode != (own.st_mode & 0777) && fchmod(fd, mode) < 0 ? -errno : 0;
+}
+
+/* Write the new file, `new`, to disk. 0 or a negative errno. */
+static int write_new(int dir, const char *new, const char *name, const char *text, size_t len)
+{
+	int fd, rc;
+
+	unlinkat(dir, new, 0); /* of a crash; and no link of another user is followed */
+	fd = openat(dir, new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
+	rc = keep_owner(dir, name, fd);
 	while (len && rc == 0) {
 		ssize_t n = write(fd, text, len);
 
@@ -49,7 +75,7 @@ int state_file_put(const char *folder, const char *name, const char *text, size_
 	dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
-	rc = write_new(dir, new, text, len);
+	rc = write_new(dir, new, name, text, len);
 	if (rc == 0 && (renameat(dir, new, dir, name) < 0 || fsync(dir) < 0))
 		rc = -errno;
 	if (rc < 0)

@@ -12,8 +12,8 @@
 #include <weir/err.h>
 #include <stddef.h>
 
-/* Write a file. 0, or a negative errno with the file unchanged. Makes the folder (not its parents).
- * Any thread; one at a time per file. */
+/* Write a file, which keeps its owner, group and mode; a new one is readable by its owner only, which is the folder's if root makes
+ * it. 0, or a negative errno with the file unchanged. Makes the folder (not its parents). Any thread; one at a time per file. */
 int state_file_put(const char *folder, const char *name, const char *text, size_t len);
 /* Make the folder if it is missing; log if nothing can be stored in it. */
 void state_file_check(const char *folder);
