@@ -8,7 +8,7 @@ here=$PWD
 truncate -s 16M disk.img
 umask 077
 for secret in token key.pem keys.psk peers.key cluster.key up.pem; do
-	head -c 64 /dev/urandom >$secret
+	head -c 48 /dev/urandom | base64 >$secret
 done
 : >cert.pem
 cat >good.yaml <<END
@@ -59,6 +59,28 @@ chmod 644 token
 run 2 weir serve --check --token-file token option.yaml
 has stderr "token: readable or writable by all users"
 chmod 640 token
+# A token that could be guessed, or a file of tokens that others may write, as at a start.
+: >empty
+echo short >short
+for bad in empty short; do
+	run 2 weir serve --check --token-file $bad option.yaml
+	has stderr "$bad: "
+	run 0 weir serve --check --api none --token-file $bad option.yaml
+done
+cat >tokens.yaml <<END
+listen: unix:$here/s.sock
+access: {tokens: tokens}
+resources: [{name: disk, back: "memory:8M"}]
+tenants: [{name: t, match: {export: "*"}}]
+END
+run 0 weir serve --check tokens.yaml
+weir token add one --role read --file tokens >/dev/null
+run 0 weir serve --check tokens.yaml
+chmod 602 tokens
+for option in --check --read-only; do
+	run 2 weir serve $option --api "unix:$here/api.sock" tokens.yaml
+	has stderr "tokens: writable by all users; use chmod 600"
+done
 cat >cluster.yaml <<END
 cluster: {name: c, key: cluster.key, controller: "tcp:127.0.0.1:7400", servers: [disk]}
 resources: [{name: disk, back: "memory:8M", controller: pshift}]

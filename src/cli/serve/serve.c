@@ -337,17 +337,23 @@ static int start_gateway(struct setup *s, struct serve_policy *p, const char *co
 	return status;
 }
 
-static int check_policy(struct serve_policy *p, const struct setup *s, const char *token)
+static int check_policy(struct serve_policy *p, const struct setup *s, const char *const *values)
 {
+	const struct access_config access = {
+		.token_file = values[TOKEN_FILE] ? values[TOKEN_FILE] : p->policy->token,
+		.policy = &p->policy->access,
+		.state = values[STATE] ? values[STATE] : p->policy->state};
 	struct weir_err err;
 	int rc = serve_policy_check(p->policy, &err);
-	const char *bare = serve_policy_bare_secret(p->policy, token);
+	const char *bare = serve_policy_bare_secret(p->policy, values[TOKEN_FILE]);
 
 	for (size_t i = 0; rc == 0 && i < s->api.n; i++)
 		rc = http_reach_check(s->api.words[i], p->policy->access.tls.cert, &err);
 	if (rc == 0 && bare)
 		rc = weir_err_set(&err, -EINVAL,
 			"%s: readable or writable by all users; use chmod 600", bare);
+	if (rc == 0 && !(values[API] && strcmp(values[API], "none") == 0))
+		rc = access_check(&access, &err);
 	if (rc == 0)
 		printf("%s: ok\n", p->name);
 	weir_policy_free(p->policy);
@@ -389,7 +395,7 @@ static int serve_main(const char *const *values, char **operands, int n)
 			status = serve_fail(rc == -ENOMEM || values[JOIN] ? rc : -EINVAL, &err);
 		} else {
 			serve_disks_hint(p.policy, stderr);
-			status = values[CHECK] ? check_policy(&p, &s, values[TOKEN_FILE])
+			status = values[CHECK] ? check_policy(&p, &s, values)
 					       : start_gateway(&s, &p, values);
 			free(p.text);
 		}

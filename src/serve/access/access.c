@@ -287,17 +287,32 @@ static int open_tokens(struct access *a, const struct access_config *c, struct w
 	return tokens_open(a->tokens_file, &a->tokens) < 0 ? no_memory(err) : 0;
 }
 
+static int open_secrets(struct access *a, const struct access_config *c, struct weir_err *err)
+{
+	int rc = sodium_init() < 0 ? weir_err_set(err, -EIO, "libsodium does not start") : 0;
+
+	if (rc == 0 && c->token_file)
+		rc = read_token(a, c->token_file, err);
+	return rc == 0 ? open_tokens(a, c, err) : rc;
+}
+
+int access_check(const struct access_config *c, struct weir_err *err)
+{
+	struct access a = {0};
+	int rc = open_secrets(&a, c, err);
+
+	tokens_close(a.tokens);
+	free(a.tokens_file);
+	return rc;
+}
+
 static int open_all(struct access *a, const struct access_config *c, struct weir_err *err)
 {
 	const struct policy_access *p = c->policy;
 	const char *files[TLS_FILES] = {
 		p ? p->tls.cert : NULL, p ? p->tls.key : NULL, p ? p->tls.ca : NULL};
-	int rc = sodium_init() < 0 ? weir_err_set(err, -EIO, "libsodium does not start") : 0;
+	int rc = open_secrets(a, c, err);
 
-	if (rc == 0 && c->token_file)
-		rc = read_token(a, c->token_file, err);
-	if (rc == 0)
-		rc = open_tokens(a, c, err);
 	if (rc == 0 && p)
 		rc = read_clients(a, p, err);
 	for (size_t i = 0; rc == 0 && i < TLS_FILES; i++)

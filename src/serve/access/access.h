@@ -29,6 +29,8 @@ struct access_config {          /* zero: a unix peer is admin, none else has a r
 /* Files are read, and users and groups looked up. 0; -EINVAL, -ENOENT or another errno with a message. */
 int access_new(const struct access_config *c, struct access **ret_access, struct weir_err *err);
 void access_free(struct access *a); /* NULL is fine */
+/* Check the files of tokens only. 0, or the error of access_new. */
+int access_check(const struct access_config *c, struct weir_err *err);
 
 /* Return true if a client by TCP can have a role. */
 bool access_takes_tcp(const struct access *a);

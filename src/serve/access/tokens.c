@@ -140,13 +140,14 @@ int tokens_read(const char *path, struct tokens_list *ret, struct weir_err *err)
 	if (fd < 0)
 		return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		rc = -EINVAL;
-	else
-		rc = read_fd(fd, &text, &len);
+		rc = weir_err_set(err, -EINVAL, "%s: not a regular file", path);
+	else if (st.st_mode & S_IWOTH)
+		rc = weir_err_set(err, -EINVAL, "%s: writable by all users; use chmod 600", path);
+	else if ((rc = read_fd(fd, &text, &len)) < 0)
+		weir_err_set(err, rc, "%s: %s", path, strerror(-rc));
 	close(fd);
 	if (rc < 0)
-		return weir_err_set(err, rc, "%s: %s", path,
-			rc == -EINVAL ? "not a regular file" : strerror(-rc));
+		return rc;
 	rc = tokens_parse(text, len, ret, &why);
 	free(text);
 	return rc < 0 ? weir_err_set(err, rc, "%s: %s", path, why.text) : 0;

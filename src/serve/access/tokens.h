@@ -8,7 +8,8 @@
  *   {"name": "prometheus", "role": "read", "hash": "9f86…", "made": 1763580000, "end": 1766172000}
  *
  * with times in seconds since 1970, and end 0: none. Any process that may write the file may change it: changes are made one at a
- * time, and each replaces the file. A gateway notices a change at the next request. A damaged file has no tokens.
+ * time, and each replaces the file. A gateway notices a change at the next request. A damaged file, or one that all users may
+ * write, has no tokens.
  */
 #pragma once
 

@@ -104,6 +104,65 @@ static void damaged(void)
 	tokens_close(t);
 }
 
+/* A change keeps the owner, the group and the mode of the file, and a file made by root is the folder's owner's: a gateway of another
+ * user goes on reading it. A link in the place of the new file is not followed. */
+static void owned(void)
+{
+	char secret[TOKENS_SECRET], new[110], other[110];
+	struct weir_err err;
+	struct stat st;
+
+	snprintf(new, sizeof(new), "%s.new", path);
+	snprintf(other, sizeof(other), "%s/other", folder);
+	CHECK_INT(tokens_add(path, "anna", POLICY_ROLE_READ, 0, secret, &err), 0);
+	CHECK_INT(chmod(path, 0640), 0);
+	CHECK_INT(symlink(other, new), 0);
+	CHECK_INT(tokens_add(path, "bert", POLICY_ROLE_READ, 0, secret, &err), 0);
+	CHECK_INT(stat(path, &st), 0);
+	CHECK_INT(st.st_mode & 07777, 0640);
+	CHECK_INT(stat(other, &st), -1);
+	if (geteuid() == 0) {
+		CHECK_INT(chown(path, 65533, 65532), 0);
+		CHECK_INT(tokens_remove(path, "bert", &err), 0);
+		CHECK_INT(stat(path, &st), 0);
+		CHECK_INT(st.st_uid, 65533);
+		CHECK_INT(st.st_gid, 65532);
+		CHECK_INT(st.st_mode & 07777, 0640);
+		CHECK_INT(unlink(path), 0);
+		CHECK_INT(chown(folder, 65531, 65530), 0);
+		CHECK_INT(tokens_add(path, "anna", POLICY_ROLE_READ, 0, secret, &err), 0);
+		CHECK_INT(stat(path, &st), 0);
+		CHECK_INT(st.st_uid, 65531);
+		CHECK_INT(st.st_gid, 65530);
+		CHECK_INT(st.st_mode & 07777, 0600);
+		CHECK_INT(chown(folder, 0, 0), 0);
+	}
+	unlink(path);
+}
+
+/* All users may write it: none of its tokens is taken, and it is not changed. */
+static void written_by_all(void)
+{
+	char secret[TOKENS_SECRET], more[TOKENS_SECRET];
+	struct tokens_list l;
+	struct tokens_entry e;
+	struct tokens *t;
+	struct weir_err err;
+
+	CHECK_INT(tokens_open(path, &t), 0);
+	CHECK_INT(tokens_add(path, "anna", POLICY_ROLE_ADMIN, 0, secret, &err), 0);
+	CHECK_INT(find(t, secret, 0, &e), 0);
+	CHECK_INT(chmod(path, 0602), 0);
+	CHECK_INT(find(t, secret, 0, &e), -ENOENT);
+	CHECK_INT(tokens_read(path, &l, &err), -EINVAL);
+	CHECK(strstr(err.text, "writable by all users; use chmod 600"));
+	CHECK_INT(tokens_add(path, "bert", POLICY_ROLE_ADMIN, 0, more, &err), -EINVAL);
+	CHECK_INT(chmod(path, 0600), 0);
+	CHECK_INT(find(t, secret, 0, &e), 0);
+	tokens_close(t);
+	unlink(path);
+}
+
 #define EACH 20
 static void *adds(void *arg)
 {
@@ -139,6 +198,8 @@ int main(void)
 	snprintf(path, sizeof(path), "%s/tokens", folder);
 	RUN(life);
 	RUN(damaged);
+	RUN(owned);
+	RUN(written_by_all);
 	RUN(at_once);
 	CHECK_INT(rmdir(folder), 0);
 	return 0;
