@@ -3,7 +3,8 @@
  * audit: the record of changes, one JSON object per line, in a file; without a file, in the log.
  *
  * A file that was renamed or removed is made anew with the next line, so that no signal is needed to rotate it. A line that the file
- * does not take goes to the log, as an error.
+ * does not take goes to the log, as an error; no part of it stays in the file. In the log a request that was refused (a "status" of
+ * 4xx) is the event audit-refused, which the log limits; other lines are not limited.
  */
 #pragma once
 

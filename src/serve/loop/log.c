@@ -255,7 +255,8 @@ static void say_unsaid(weir_time now)
 	}
 }
 
-void log_event_pairs(enum log_level level, const char *event, const char *const *pairs)
+static void log_line(
+	enum log_level level, bool limited, const char *event, const char *const *pairs)
 {
 	struct timespec t;
 	weir_time now;
@@ -267,7 +268,7 @@ void log_event_pairs(enum log_level level, const char *event, const char *const 
 	now = t.tv_sec * WEIR_SEC + t.tv_nsec;
 	pthread_mutex_lock(&lock);
 	say_unsaid(now);
-	if (log_admit(event, now)) {
+	if (!limited || log_admit(event, now)) {
 		begin(&l, level, event);
 		for (; pairs[0]; pairs += 2)
 			if (pairs[1])
@@ -277,20 +278,40 @@ void log_event_pairs(enum log_level level, const char *event, const char *const 
 	pthread_mutex_unlock(&lock);
 }
 
-void log_event(enum log_level level, const char *event, ...)
+void log_event_pairs(enum log_level level, const char *event, const char *const *pairs)
+{
+	log_line(level, true, event, pairs);
+}
+
+static void log_args(enum log_level level, bool limited, const char *event, va_list args)
 {
 	const char *pairs[2 * PAIRS + 1];
 	size_t n = 0;
-	va_list args;
 
-	va_start(args, event);
 	while (n < 2 * PAIRS && (pairs[n] = va_arg(args, const char *))) {
 		pairs[n + 1] = va_arg(args, const char *);
 		n += 2;
 	}
-	va_end(args);
 	pairs[n] = NULL;
-	log_event_pairs(level, event, pairs);
+	log_line(level, limited, event, pairs);
+}
+
+void log_event(enum log_level level, const char *event, ...)
+{
+	va_list args;
+
+	va_start(args, event);
+	log_args(level, true, event, args);
+	va_end(args);
+}
+
+void log_always(enum log_level level, const char *event, ...)
+{
+	va_list args;
+
+	va_start(args, event);
+	log_args(level, false, event, args);
+	va_end(args);
 }
 
 const char *log_number(char text[24], double value)

@@ -20,7 +20,9 @@ void log_open(enum log_level most, enum log_form form); /* before the first thre
 /* Pairs of key and value, all strings, then NULL: log_event(LOG_LEVEL_INFO, "client-lost",
  * "client", name, "why", text, NULL). A NULL value is omitted with its key. */
 void log_event(enum log_level level, const char *event, ...) __attribute__((sentinel));
-/* The same from an array. */
+/* The same, however often: for lines that must not be lost, which no client can cause that is not trusted. */
+void log_always(enum log_level level, const char *event, ...) __attribute__((sentinel));
+/* log_event from an array. */
 void log_event_pairs(enum log_level level, const char *event, const char *const *pairs);
 const char *log_number(char text[24], double value); /* "12.5"; returns text */
 
