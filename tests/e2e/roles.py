@@ -398,8 +398,10 @@ def recorded(tokens):
     check(done[0]["from"].startswith("127.0.0.1:") and "T" in done[0]["time"], done[0])
     refused = [r for r in lines if r["path"] == "/v1/policy" and r["status"] == 403 and r["who"] == "read-token"]
     check(refused and "needs the role admin" in refused[0]["error"], refused)
+    mine = [r for r in lines if r["path"] == "/v1/tokens/mine"]
+    check(mine and mine[0]["role"] == "read" and mine[0]["query"] == {"role": "admin"}, mine)
     big = [r for r in lines if r["path"] == "/v1/policy" and r["status"] == 200]
-    check(big and big[0]["bytes"] == len(POLICY) and len(big[0]["sha256"]) == 64 and big[0]["dry"] == "1", big)
+    check(big and big[0]["bytes"] == len(POLICY) and len(big[0]["sha256"]) == 64 and big[0]["query"] == {"dry": "1"}, big)
     check(any(r["by"] == "unix" and r["who"] == "uid %d" % os.getuid() for r in lines), "no change by the unix socket")
     check(any(r["by"] == "certificate" and r["who"] == "anna.ops.example.org" for r in lines), "no change by a certificate")
     for file in ("audit.json", "log"):

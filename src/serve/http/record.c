@@ -37,7 +37,7 @@ json_t *http_record_begin(const struct connection *k, struct MHD_Connection *c, 
 	const char *path, const struct http_admission *a)
 {
 	char from[HTTP_FROM_MAX];
-	json_t *record;
+	json_t *record, *query;
 
 	if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 || !a->route)
 		return NULL;
@@ -49,12 +49,16 @@ json_t *http_record_begin(const struct connection *k, struct MHD_Connection *c, 
 	record_text(record, "from", from);
 	record_text(record, "method", method);
 	record_text(record, "path", path);
+	query = json_object(); /* by itself: no key of it is taken for one of the record's */
 	for (const char *const *key = a->route->keys; key && *key; key++) {
 		const char *value = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, *key);
 
 		if (value)
-			record_text(record, *key, value);
+			record_text(query, *key, value);
 	}
+	if (json_object_size(query))
+		json_object_set(record, "query", query);
+	json_decref(query);
 	return record;
 }
 
