@@ -5,6 +5,7 @@
 #include "cli/view/table.h"
 #include "serve/access/tokens.h"
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -30,21 +31,34 @@ static int fail(int code, const struct weir_err *err)
 
 /* ---- add */
 
-static int add_to_file(const char *file, const char *name, const char *role, weir_time t)
+static int rm(const char *const *values, struct remote *r, const char *name);
+
+/* Print a new token; if that fails, remove the token, which is not known then. */
+static int print_secret(
+	const char *const *values, struct remote *r, const char *name, const char *secret)
+{
+	if (secret && printf("%s\n", secret) >= 0 && fflush(stdout) == 0)
+		return 0;
+	opts_fail(&verb_token, "the token '%s' cannot be printed: it is removed", name);
+	rm(values, r, name); /* a failure is printed */
+	return 1;
+}
+
+static int add_to_file(const char *const *values, const char *name, weir_time t)
 {
 	char secret[TOKENS_SECRET];
-	int r = policy_role_read(role), rc;
+	int r = policy_role_read(values[ROLE]), rc;
 	struct weir_err err;
 
 	if (r < 0)
 		return opts_fail(&verb_token, "--role: must be read, operate or admin");
-	rc = tokens_add(
-		file, name, (enum policy_role)r, t ? time(NULL) + t / WEIR_SEC : 0, secret, &err);
+	rc = tokens_add(values[FILE_], name, (enum policy_role)r, t ? time(NULL) + t / WEIR_SEC : 0,
+		secret, &err);
 	if (rc < 0)
 		return fail(rc, &err);
-	printf("%s\n", secret);
+	rc = print_secret(values, NULL, name, secret);
 	explicit_bzero(secret, sizeof(secret));
-	return 0;
+	return rc;
 }
 
 static int add(const char *const *values, struct remote *r, const char *name)
@@ -60,20 +74,20 @@ static int add(const char *const *values, struct remote *r, const char *name)
 	if (values[FOR] && (weir_units_time(values[FOR], &t, &err) < 0 || t < WEIR_SEC))
 		return opts_fail(&verb_token, "--for: must be a time of 1s or more, such as 30d");
 	if (!r)
-		return add_to_file(values[FILE_], name, values[ROLE], t);
+		return add_to_file(values, name, t);
 	path = remote_path("/v1/tokens/", name, "?role=", values[ROLE], "&for=", values[FOR], NULL);
 	status = remote_ask(r, "PUT", path, NULL, 0, &j);
 	free(path);
 	if (status >= 0)
 		return status;
-	printf("%s\n", json_string_value(json_object_get(j, "token")));
+	status = print_secret(values, r, name, json_string_value(json_object_get(j, "token")));
 	json_decref(j);
-	return 0;
+	return status;
 }
 
 /* ---- list */
 
-static void put_time(struct table *t, int64_t s)
+static void put_time(struct table *t, int64_t s, bool is_end)
 {
 	time_t at = s;
 	char text[40];
@@ -81,7 +95,7 @@ static void put_time(struct table *t, int64_t s)
 
 	gmtime_r(&at, &tm);
 	strftime(text, sizeof(text), "%Y-%m-%d %H:%M", &tm);
-	table_cell(t, "%s%s", s ? text : "-", s && s <= time(NULL) ? " (ended)" : "");
+	table_cell(t, "%s%s", s ? text : "-", is_end && s && s <= time(NULL) ? " (ended)" : "");
 }
 
 static json_t *list_of_file(const char *file, struct weir_err *err)
@@ -127,8 +141,8 @@ static int list(const char *const *values, struct remote *r)
 		{
 			table_cell(&t, "%s", json_string_value(json_object_get(one, "name")));
 			table_cell(&t, "%s", json_string_value(json_object_get(one, "role")));
-			put_time(&t, json_integer_value(json_object_get(one, "made")));
-			put_time(&t, json_integer_value(json_object_get(one, "end")));
+			put_time(&t, json_integer_value(json_object_get(one, "made")), false);
+			put_time(&t, json_integer_value(json_object_get(one, "end")), true);
 		}
 		table_print(&t);
 	}
@@ -176,6 +190,7 @@ static int token_main(const char *const *values, char **operands, int n)
 		status = remote_of_options(&verb_token, values + SOCKET, &r);
 	if (status >= 0)
 		return status;
+	signal(SIGPIPE, SIG_IGN); /* add must see that its output is not read */
 	if (which == 0)
 		status = add(values, r, operands[1]);
 	else if (which == 1)

@@ -40,6 +40,13 @@ serve_ready gate "weir serve"
 pid=$(cat gate.pid)
 weir token add ops --role operate --socket api.sock >named
 named=$(cat named)
+# A token that cannot be printed is removed again, and a list knows the time of the end only as such.
+run 1 sh -c 'weir token add unseen --role admin --socket api.sock >/dev/full'
+has stderr "the token 'unseen' cannot be printed: it is removed"
+run 1 sh -c 'weir token add unseen --role admin --file state/tokens >&-'
+weir token list --socket api.sock >list
+hasnt list unseen
+hasnt list ended
 for file in token named; do
 	weir status --url "http://127.0.0.1:$port" --token-file $file >/dev/null
 	weir set db.weight 5 --url "http://127.0.0.1:$port" --token-file $file >/dev/null
