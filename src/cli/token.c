@@ -39,7 +39,9 @@ static int print_secret(
 {
 	if (secret && printf("%s\n", secret) >= 0 && fflush(stdout) == 0)
 		return 0;
-	opts_fail(&verb_token, "the token '%s' cannot be printed: it is removed", name);
+	opts_fail(&verb_token, "the token '%s' cannot be printed (%s): it is removed", name,
+		secret ? strerror(errno) : "there is none");
+	clearerr(stdout);    /* it is said */
 	rm(values, r, name); /* a failure is printed */
 	return 1;
 }

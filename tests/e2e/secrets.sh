@@ -42,8 +42,9 @@ weir token add ops --role operate --socket api.sock >named
 named=$(cat named)
 # A token that cannot be printed is removed again, and a list knows the time of the end only as such.
 run 1 sh -c 'weir token add unseen --role admin --socket api.sock >/dev/full'
-has stderr "the token 'unseen' cannot be printed: it is removed"
+has stderr "the token 'unseen' cannot be printed (No space left on device): it is removed"
 run 1 sh -c 'weir token add unseen --role admin --file state/tokens >&-'
+has stderr "(Bad file descriptor)"
 weir token list --socket api.sock >list
 hasnt list unseen
 hasnt list ended
