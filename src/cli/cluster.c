@@ -82,13 +82,13 @@ static json_t *read_all(struct asking *a, const char *prefix, bool exact)
 	return NULL;
 }
 
-static int open_it(const char *store, struct asking *a)
+/* Report that a store could not be opened. Return the exit status; -1: it was. */
+static int opened(int rc, const struct weir_err *err)
 {
-	struct weir_err err;
-
-	*a = (struct asking){0};
-	return store_wait_open(&a->wait, store, &err) < 0 ? opts_fail(&verb_cluster, "%s", err.text)
-							  : -1;
+	if (rc == 0)
+		return -1;
+	opts_fail(&verb_cluster, "%s", err->text);
+	return rc == -EINVAL || rc == -EIO ? 2 : 1;
 }
 
 /* ---- init */
@@ -140,7 +140,7 @@ static int store_cluster(const struct token *t, struct asking *a)
 static int init(const char *store, const char *name)
 {
 	struct token t = {0};
-	struct asking a;
+	struct asking a = {0};
 	struct weir_err err;
 	int status;
 
@@ -148,7 +148,7 @@ static int init(const char *store, const char *name)
 		return opts_fail(&verb_cluster, "init needs --store and --name");
 	if (token_new(name, store, &t, &err) < 0)
 		return opts_fail(&verb_cluster, "%s", err.text);
-	status = open_it(t.store, &a);
+	status = opened(store_wait_open(&a.wait, t.store, &err), &err);
 	if (status < 0) {
 		status = write_token(&t);
 		if (status < 0) {
@@ -338,7 +338,7 @@ static int show_status(const struct token *token, struct asking *a, bool json)
 static int status_of(const char *file, bool json)
 {
 	struct token t;
-	struct asking a;
+	struct asking a = {0};
 	struct weir_err err;
 	int status;
 
@@ -347,7 +347,7 @@ static int status_of(const char *file, bool json)
 		return opts_fail(&verb_cluster, "status needs --join FILE, or $WEIR_CLUSTER");
 	if (files_read_token(file, &t, &err) < 0)
 		return opts_fail(&verb_cluster, "%s", err.text);
-	status = open_it(t.store, &a);
+	status = opened(token_open(&t, true, &a.wait, &err), &err);
 	if (status < 0) {
 		status = show_status(&t, &a, json);
 		store_wait_close(&a.wait);

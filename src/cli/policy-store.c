@@ -74,27 +74,30 @@ static int read_version(struct policy_store *s, uint64_t number, const struct ve
 }
 
 /* Open the store of that name, or of the cluster whose token is in a file of that name. */
-static int open_it(const char *name, struct policy_store *s)
+static int open_it(const char *name, bool stale, struct policy_store *s)
 {
 	bool is_name = strchr(name, ':') || access(name, F_OK) < 0;
 	struct token t = {0};
 	struct weir_err err;
 	int rc;
 
-	*s = (struct policy_store){0};
-	rc = is_name ? 0 : files_read_token(name, &t, &err);
-	if (rc == 0)
-		rc = store_wait_open(&s->wait, is_name ? name : t.store, &err);
+	*s = (struct policy_store){.stale = stale};
+	rc = is_name ? store_wait_open(&s->wait, name, &err) : files_read_token(name, &t, &err);
+	if (rc == 0 && !is_name)
+		rc = token_open(&t, stale, &s->wait, &err);
 	token_free(&t);
-	return rc < 0 ? opts_fail(&verb_policy, "--store: %s", err.text) : -1;
+	if (rc == 0)
+		return -1;
+	opts_fail(&verb_policy, "--store: %s", err.text);
+	return is_name || rc == -EINVAL || rc == -EIO ? 2 : 1;
 }
 
-/* The same for a verb that changes nothing without a version: it must not make an embedded store. */
+/* The same for a verb that only reads: an older state will do, and it must not make an embedded store. */
 static int open_existing(const char *name, struct policy_store *s)
 {
 	if (!store_made(name))
 		return opts_fail(&verb_policy, "there is no policy in %s yet", name);
-	return open_it(name, s);
+	return open_it(name, true, s);
 }
 
 static void close_it(struct policy_store *s)
@@ -374,7 +377,7 @@ int policy_store_apply(const char *store, const struct policy_sent *sent, const 
 	int status = check_text(sent->text, sent->len, sent->tenants, name);
 
 	if (status < 0)
-		status = open_it(store, &s);
+		status = open_it(store, false, &s);
 	if (status >= 0)
 		return status;
 	status = check_members(&s, &q);
@@ -389,7 +392,7 @@ int policy_store_rollback(const char *store, uint64_t number, const struct polic
 	struct versions_request q = {.kind = VERSIONS_ROLLBACK, .from = number, .base = c->base};
 	char message[64];
 	struct policy_store s;
-	int status = open_it(store, &s);
+	int status = open_it(store, false, &s);
 
 	if (status >= 0)
 		return status;
@@ -440,7 +443,6 @@ int policy_store_history(const char *store, size_t most, bool json)
 
 	if (status >= 0)
 		return status;
-	s.stale = true;
 	rc = read_version(&s, 0, NULL, &head);
 	if (rc == 0 && !json && head.record.number > most)
 		from = head.record.number - most + 1;
@@ -478,7 +480,6 @@ int policy_store_diff(const char *store, uint64_t a, uint64_t b)
 
 	if (status >= 0)
 		return status;
-	s.stale = true;
 	rc = read_version(&s, a, NULL, &from);
 	if (rc == 0)
 		rc = read_version(&s, b, &from, &to);
@@ -499,7 +500,6 @@ int policy_store_export(const char *store, uint64_t number)
 
 	if (status >= 0)
 		return status;
-	s.stale = true;
 	rc = read_version(&s, number, NULL, &v);
 	if (rc == 0)
 		fwrite(v.text, 1, record_length(&v.record), stdout);

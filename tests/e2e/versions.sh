@@ -75,6 +75,26 @@ at_once()
 versions "sqlite:$PWD/state"
 at_once
 
+# The store of a token has its cluster, and no other: not after it was made again at the same place.
+token_refused() # TEXT: by every verb that opens a store by a token
+{
+	for verb in "apply two.yaml" "apply --dry-run two.yaml" "rollback 1" history "diff 1 1" "export 1"; do
+		run 2 weir policy $verb --store old.token
+		has stderr "$1"
+	done
+	run 2 weir cluster status --join old.token
+	has stderr "$1"
+}
+run 0 weir cluster init --name twice --store "sqlite:$PWD/twice"
+mv twice.token old.token
+rm -r twice
+token_refused "there is no cluster in"
+[ ! -e twice ] || fail "a token made a store"
+run 0 weir cluster init --name twice --store "sqlite:$PWD/twice"
+run 0 weir policy apply --store twice.token one.yaml
+token_refused "the store is that of another cluster (twice)"
+run 0 weir policy history --store twice.token
+
 etcd_start 3
 versions "etcd:$etcd_urls?prefix=prod"
 at_once

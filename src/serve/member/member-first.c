@@ -92,12 +92,8 @@ static void cluster_came(
 
 	if (f->done)
 		return;
-	if (rc == 0 && a->n == 0)
-		rc = weir_err_set(&why, -EINVAL, "there is no cluster in %s; use weir cluster init",
-			store_name(f->call.store)),
-		err = &why;
-	else if (rc == 0)
-		rc = token_check(f->token, a->keys[0].value, &why), err = &why;
+	if (rc == 0)
+		rc = token_check(f->token, f->call.store, a, &why), err = &why;
 	if (rc < 0)
 		first_came(f, rc, NULL, err);
 	else

@@ -124,18 +124,66 @@ int token_read(const char *text, const char *name, struct token *ret, struct wei
 	return 0;
 }
 
-int token_check(const struct token *t, const char *record, struct weir_err *err)
+static int no_cluster(const char *store, struct weir_err *err)
 {
-	json_t *j = json_loads(record, 0, NULL);
+	return weir_err_set(
+		err, -EINVAL, "there is no cluster in %s; use weir cluster init", store);
+}
+
+int token_check(const struct token *t, const struct store *s, const struct store_result *a,
+	struct weir_err *err)
+{
+	json_t *j = a->n ? json_loads(a->keys[0].value, 0, NULL) : NULL;
 	const char *id = json_string_value(json_object_get(j, "id"));
 	const char *name = json_string_value(json_object_get(j, "name"));
 	int rc = 0;
 
-	if (!id || strcmp(id, t->id) != 0)
+	if (a->n == 0)
+		rc = no_cluster(store_name(s), err);
+	else if (!id || strcmp(id, t->id) != 0)
 		rc = weir_err_set(err, -EINVAL,
 			"the store is that of another cluster (%s), and not of %s, which made the "
 			"token",
 			name ? name : "?", t->cluster);
 	json_decref(j);
+	return rc;
+}
+
+/* ---- open */
+
+struct opening {
+	struct store_wait *wait;
+	const struct token *token;
+};
+
+static void cluster_came(
+	void *arg, int rc, const struct store_result *a, const struct weir_err *err)
+{
+	struct opening *o = arg;
+	struct weir_err why;
+
+	if (rc == 0)
+		rc = token_check(o->token, o->wait->store, a, &why), err = &why;
+	store_wait_end(o->wait, rc, err);
+}
+
+int token_open(const struct token *t, bool stale, struct store_wait *w, struct weir_err *err)
+{
+	struct store_request q = {
+		.kind = STORE_LIST, .prefix = TOKEN_KEY, .exact = true, .stale = stale};
+	struct opening o = {w, t};
+	int rc;
+
+	if (!store_made(t->store)) /* an embedded one, whose name has no options */
+		return no_cluster(t->store, err);
+	rc = store_wait_open(w, t->store, err);
+	if (rc < 0)
+		return rc;
+	store_ask(w->store, &q, cluster_came, &o);
+	rc = store_wait(w);
+	if (rc < 0) {
+		*err = w->err;
+		store_wait_close(w);
+	}
 	return rc;
 }
