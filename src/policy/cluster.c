@@ -145,7 +145,7 @@ void policy_cluster_read_tenant(struct policy_reading *r, yamldoc_node n, struct
 {
 	if (!n.id || policy_took(r, yamldoc_list(n, &r->err)) != 0)
 		return;
-	if (!r->policy->cluster.n_servers) {
+	if (!r->policy->cluster.n_servers && !r->tenants_only) {
 		policy_refuse(r, n, "is for tenants of a cluster, but the policy has none");
 		return;
 	}
@@ -153,7 +153,7 @@ void policy_cluster_read_tenant(struct policy_reading *r, yamldoc_node n, struct
 	for (size_t i = 0; t->servers && i < yamldoc_size(n); i++) {
 		const char *name = yamldoc_text(yamldoc_at(n, i));
 
-		if (!name || !is_server(&r->policy->cluster, name))
+		if (!name || (!r->tenants_only && !is_server(&r->policy->cluster, name)))
 			policy_refuse(r, yamldoc_at(n, i), "is not a server of the cluster");
 		else if ((t->servers[t->n_servers] = policy_string(r, name)))
 			t->n_servers++;

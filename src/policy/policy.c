@@ -387,6 +387,19 @@ int policy_parse_more(const struct policy_text *policy, const struct policy_text
 	return end(&r, ret_policy);
 }
 
+int policy_parse_tenants(const struct policy_text *tenants, struct weir_policy **ret_policy,
+	struct weir_policy_remarks *ret_remarks)
+{
+	struct policy_reading r;
+	int rc = begin(&r, ret_remarks, false, NULL, NULL);
+
+	if (rc < 0)
+		return rc;
+	r.tenants_only = true;
+	read_text(&r, tenants, read_file);
+	return end(&r, ret_policy);
+}
+
 int policy_parse_lab(const char *text, size_t len, const char *name, bool lab,
 	weir_policy_reader *reader, void *reader_arg, struct weir_policy **ret_policy,
 	struct weir_policy_remarks *ret_remarks)

@@ -337,13 +337,17 @@ int policy_parse_lab(const char *text, size_t len, const char *name, bool lab,
 	weir_policy_reader *reader, void *reader_arg, struct weir_policy **ret_policy,
 	struct weir_policy_remarks *ret_remarks);
 
-/* As weir_policy_parse_all of a policy with more tenants after its own: a list of tenants, or a map with the key `tenants`.
+/* policy_parse_tenants: as weir_policy_parse_all of such a list or map alone. Their `servers` may have any names.
+ *
+ * policy_parse_more: as weir_policy_parse_all of a policy with more tenants after its own: a list of tenants, or a map with the key `tenants`.
  * *ret_first is the index of the first of them. */
 struct policy_text {
 	const char *text;
 	size_t len;
 	const char *name; /* for messages */
 };
+int policy_parse_tenants(const struct policy_text *tenants, struct weir_policy **ret_policy,
+	struct weir_policy_remarks *ret_remarks);
 int policy_parse_more(const struct policy_text *policy, const struct policy_text *more,
 	weir_policy_reader *reader, void *reader_arg, struct weir_policy **ret_policy,
 	size_t *ret_first, struct weir_policy_remarks *ret_remarks);

@@ -46,6 +46,14 @@ static bool same_matches(const struct weir_tenant *a, const struct weir_tenant *
 	return true;
 }
 
+static bool same_servers(const struct weir_tenant *a, const struct weir_tenant *b)
+{
+	for (unsigned i = 0; a->n_servers == b->n_servers && i < a->n_servers; i++)
+		if (strcmp(a->servers[i], b->servers[i]) != 0)
+			return false;
+	return a->n_servers == b->n_servers;
+}
+
 /* Note a tenant of a template that has no min any more, as there is no room for it. */
 static void min_of(struct changes *c, const struct weir_tenant *was, const struct weir_tenant *is)
 {
@@ -72,6 +80,8 @@ static void tenants(struct changes *c)
 			key_of(c, t->path, keys[k]);
 		if (!same_matches(&c->from->tenants[was], t))
 			gateway_note_add(next(c), "%s: matches differently", t->path);
+		if (!same_servers(&c->from->tenants[was], t))
+			gateway_note_add(next(c), "%s: has other servers", t->path);
 	}
 	for (size_t i = 0; i < c->from->n_tenants; i++)
 		if (weir_policy_find(c->to, c->from->tenants[i].path) < 0)

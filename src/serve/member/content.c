@@ -73,7 +73,8 @@ int content_parse(const char *text, size_t length, size_t tenants, const char *n
 	struct part part = {tenants ? text + length - tenants : NULL, tenants};
 
 	if (content_is_list(text, length))
-		return content_parse_at("", name, text, length, name, ret_policy, ret_remarks);
+		return policy_parse_tenants(
+			&(struct policy_text){text, length, name}, ret_policy, ret_remarks);
 	return policy_parse_lab(
 		text, length - tenants, name, false, read_part, &part, ret_policy, ret_remarks);
 }
@@ -136,6 +137,52 @@ static void set_differences(
 	}
 }
 
+/* Skip the lines that two texts begin with. */
+static void skip_same(const char **a, const char **b)
+{
+	size_t n = strcspn(*a, "\n");
+
+	while (**a && n == strcspn(*b, "\n") && strncmp(*a, *b, n) == 0) {
+		*a += n + ((*a)[n] == '\n');
+		*b += n + ((*b)[n] == '\n');
+		n = strcspn(*a, "\n");
+	}
+}
+
+static bool is_line(const char *text, const char *at) /* at the beginning of one */
+{
+	return at == text || at[-1] == '\n';
+}
+
+static void note_lines(const char *at, const char *end, char sign, struct gateway_note *note)
+{
+	for (size_t n; at < end; at += n + (at[n] == '\n')) {
+		n = strcspn(at, "\n");
+		gateway_note_add(note, "%c %.*s", sign, (int)n, at);
+	}
+}
+
+/* List the lines from the first that differs to the last. */
+static void text_differences(const char *from, const char *to, struct gateway_note *note)
+{
+	const char *from_end, *to_end;
+
+	skip_same(&from, &to);
+	from_end = from + strlen(from);
+	to_end = to + strlen(to);
+	while (from_end > from && to_end > to && from_end[-1] == to_end[-1]) {
+		from_end--;
+		to_end--;
+	}
+	if (!is_line(from, from_end) ||
+		!is_line(to, to_end)) { /* to the end of the line that differs */
+		from_end += strcspn(from_end, "\n");
+		to_end += strcspn(to_end, "\n");
+	}
+	note_lines(from, from_end, '-', note);
+	note_lines(to, to_end, '+', note);
+}
+
 void content_differences(
 	const struct versions_text *from, const struct versions_text *to, struct gateway_note *note)
 {
@@ -145,7 +192,7 @@ void content_differences(
 
 	set_differences(&from->record, &to->record, note);
 	if (content_policy(from, &a, &err) < 0 || content_policy(to, &b, &err) < 0)
-		gateway_note_add(note, "%s", err.text);
+		text_differences(from->text, to->text, note);
 	else
 		gateway_note_changes(note, a, b, true);
 	weir_policy_free(a);

@@ -23,6 +23,6 @@ int content_policy(
 	const struct versions_text *v, struct weir_policy **ret_policy, struct weir_err *err);
 /* Set the values of a version that have not ended in its policy; those of keys that it does not have are left out. */
 void content_sets(struct weir_policy *p, const struct record *r, double now);
-/* List the differences of two versions, at most 100; a line says that one cannot be read. */
+/* List the differences of two versions; if one is not a policy here, the lines that differ. */
 void content_differences(const struct versions_text *from, const struct versions_text *to,
 	struct gateway_note *note);
