@@ -75,6 +75,17 @@ at_once()
 versions "sqlite:$PWD/state"
 at_once
 
+# Tenants that name servers of a cluster, which only the members know.
+printf -- '- {name: db, servers: [s1]}\n- {name: web}\n' >servers.yaml
+run 0 weir policy apply servers.yaml
+has stdout "db: has other servers"
+number=$(sed -n 's/version \([0-9]*\) is stored/\1/p' stdout)
+run 0 weir policy history
+hasnt stdout "version $number:"
+run 0 weir policy diff "$number" 1
+has stdout "db.weight: 1 -> 3"
+has stdout "db: has other servers"
+
 # The store of a token has its cluster, and no other: not after it was made again at the same place.
 token_refused() # TEXT: by every verb that opens a store by a token
 {
@@ -94,6 +105,18 @@ run 0 weir cluster init --name twice --store "sqlite:$PWD/twice"
 run 0 weir policy apply --store twice.token one.yaml
 token_refused "the store is that of another cluster (twice)"
 run 0 weir policy history --store twice.token
+
+# The password of a URL is in no message.
+for name in "etcd:http://anna:se-cret@127.0.0.1:1" "etcd:http://a.invalid,http://anna:se-cret@127.0.0.1:1" \
+	"etcd:anna:se-cret@127.0.0.1:1" "etcd:http://anna:x,se-cret@127.0.0.1:1" "etcd:http://anna:x?se-cret@127.0.0.1:1" \
+	"etdc:http://anna:se-cret@127.0.0.1:1"; do
+	case $name in *\?*) options= ;; *) options="?timeout=1s" ;; esac
+	for verb in "policy history --store" "policy apply one.yaml --store" "cluster init --name p --store" "doctor --store"; do
+		weir $verb "$name$options" >said 2>&1 && fail "there is a store at $name"
+		grep -q "127.0.0.1:1" said || fail "$verb does not name the server: $(cat said)"
+		hasnt said "se-cret"
+	done
+done
 
 etcd_start 3
 versions "etcd:$etcd_urls?prefix=prod"

@@ -252,7 +252,7 @@ static void call_try(struct etcd_call *c)
 	c->server = s->at;
 	c->n = 0;
 	free(c->url);
-	if (asprintf(&c->url, "%s/v3%s", s->urls[c->server], c->path) < 0)
+	if (asprintf(&c->url, "%s/v3%s", s->reach[c->server], c->path) < 0)
 		c->url = NULL;
 	c->fetch.url = c->url;
 	c->fetch.authorization = c->login ? NULL : s->token;

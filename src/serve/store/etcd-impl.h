@@ -16,7 +16,8 @@ struct etcd_call;
 struct etcd_store {
 	struct store store; /* must be first */
 	struct fetcher *fetcher;
-	char **urls;       /* without a slash at their end */
+	char **urls;       /* for messages (store_shown), without a slash at their end */
+	char **reach;      /* the same with a user and password */
 	size_t n_urls, at; /* at: the one in use */
 	char *space;
 	struct fetch_tls tls;

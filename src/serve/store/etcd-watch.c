@@ -243,7 +243,7 @@ static void connect_watch(struct store_watch *w)
 	w->n = 0;
 	w->why.text[0] = 0;
 	w->server = s->at;
-	if (asprintf(&w->url, "%s/v3/watch", s->urls[w->server]) < 0)
+	if (asprintf(&w->url, "%s/v3/watch", s->reach[w->server]) < 0)
 		w->url = NULL;
 	if (!w->url || etcd_json_watch(s->space, w->prefix, w->from, &w->body, &length) < 0) {
 		no_memory(&err);

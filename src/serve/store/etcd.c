@@ -179,17 +179,35 @@ static char *cut(char **rest, char separator)
 	return part;
 }
 
+/* Refuse a part of the name, which may be one of a password that was not escaped. */
+static int refuse(struct weir_err *err, const char *part, const char *like)
+{
+	char *shown = store_shown(part);
+
+	weir_err_set(err, -EINVAL, "etcd: '%s' is not like %s", shown ? shown : "", like);
+	free(shown);
+	return -EINVAL;
+}
+
 static int add_url(struct etcd_store *s, const char *url, struct weir_err *err)
 {
 	size_t n = strlen(url);
+	char *whole, *shown;
 
 	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-		return weir_err_set(err, -EINVAL, "etcd: '%s' is not like https://HOST:2379", url);
+		return refuse(err, url, "https://HOST:2379");
 	while (n && url[n - 1] == '/')
 		n--;
-	if (array_resize(&s->urls, s->n_urls + 1) < 0 || !(s->urls[s->n_urls] = strndup(url, n)))
+	whole = strndup(url, n);
+	shown = whole ? store_shown(whole) : NULL;
+	if (!shown || array_resize(&s->urls, s->n_urls + 1) < 0 ||
+		array_resize(&s->reach, s->n_urls + 1) < 0) {
+		free(whole);
+		free(shown);
 		return no_memory(err);
-	s->n_urls++;
+	}
+	s->urls[s->n_urls] = shown;
+	s->reach[s->n_urls++] = whole;
 	return 0;
 }
 
@@ -203,8 +221,7 @@ static int parse(struct etcd_store *s, char *text, struct weir_err *err)
 	while (rc == 0 && (part = cut(&options, '&'))) {
 		char *value = part, *key = cut(&value, '=');
 
-		rc = value ? set_option(s, key, value, err)
-			   : weir_err_set(err, -EINVAL, "etcd: '%s' is not like prefix=weir/", key);
+		rc = value ? set_option(s, key, value, err) : refuse(err, key, "prefix=weir/");
 	}
 	if (rc == 0 && !s->user != !s->password)
 		rc = weir_err_set(err, -EINVAL, "etcd: user and password-file go together");
@@ -221,9 +238,12 @@ static void etcd_close(struct store *store)
 
 	etcd_calls_end(s);
 	fetcher_free(s->fetcher);
-	for (size_t i = 0; i < s->n_urls; i++)
+	for (size_t i = 0; i < s->n_urls; i++) {
 		free(s->urls[i]);
+		free(s->reach[i]);
+	}
 	free(s->urls);
+	free(s->reach);
 	free(s->space);
 	free(s->tls.ca);
 	free(s->tls.cert);

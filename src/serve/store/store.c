@@ -23,8 +23,30 @@
 static const struct store_ops *const kinds[] = {&store_sqlite_ops, &store_etcd_ops};
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
 
+char *store_shown(const char *name)
+{
+	char *shown = strndup(name, strcspn(name, "?")), *at;
+
+	if (!shown || strncmp(shown, "sqlite:", 7) == 0)
+		return shown;
+	at = strstr(shown, "://");
+	at = at ? at + 3 : shown;
+	while (at) { /* a password may have any of the other separators */
+		char *next = strstr(at, "://");
+		char *end = memrchr(at, '@', next ? (size_t)(next - at) : strlen(at));
+
+		if (end)
+			memmove(at, end + 1, strlen(end));
+		next = strstr(at, "://");
+		at = next ? next + 3 : NULL;
+	}
+	return shown;
+}
+
 int store_open(struct loop *l, const char *name, struct store **ret_store, struct weir_err *err)
 {
+	char *shown;
+
 	for (size_t i = 0; i < KINDS; i++) {
 		size_t n = strlen(kinds[i]->name);
 		struct store *s;
@@ -35,7 +57,7 @@ int store_open(struct loop *l, const char *name, struct store **ret_store, struc
 		rc = kinds[i]->open(l, name + n + 1, &s, err);
 		if (rc < 0)
 			return rc;
-		s->shown = strndup(name, strcspn(name, "?"));
+		s->shown = store_shown(name);
 		if (!s->shown) {
 			store_close(s);
 			return no_memory(err);
@@ -43,8 +65,13 @@ int store_open(struct loop *l, const char *name, struct store **ret_store, struc
 		*ret_store = s;
 		return 0;
 	}
-	return weir_err_set(err, -EINVAL,
-		"'%s' is no store; use sqlite:FOLDER or etcd:https://HOST:2379,…", name);
+	shown = store_shown(name);
+	if (!shown)
+		return no_memory(err);
+	weir_err_set(err, -EINVAL,
+		"'%s' is no store; use sqlite:FOLDER or etcd:https://HOST:2379,…", shown);
+	free(shown);
+	return -EINVAL;
 }
 
 bool store_made(const char *name)

@@ -88,7 +88,10 @@ int store_open(struct loop *l, const char *name, struct store **ret_store, struc
 bool store_made(const char *name);
 /* End the requests and followers, and free it. On the loop's thread, or after it. NULL is fine. */
 void store_close(struct store *s);
-const char *store_name(const struct store *s); /* for messages, without options */
+const char *store_name(const struct store *s); /* for messages, as store_shown */
+/* Copy the name of a store, or a URL of one, for messages: without options, and without a user and password before an '@'. NULL: no
+ * memory. */
+char *store_shown(const char *name);
 
 void store_ask(struct store *s, const struct store_request *q, store_done *done, void *arg);
 
