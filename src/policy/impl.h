@@ -28,7 +28,7 @@ struct policy_reading {
 	bool no_memory;      /* sticky: what was read is not whole */
 	const char *file;    /* the last file named by policy_place, in the policy's memory */
 	size_t tenants_room, labs_room, exports_room, folders_room;
-	bool tenants_only;      /* the policies that have them are others, with the servers of a cluster */
+	bool tenants_only; /* the policies that have them are others, with the servers of a cluster */
 	bool names_controllers; /* a resource names its controller, or states that it has none */
 	void *export_names;     /* tsearch's, until all exports are read */
 };
