@@ -70,8 +70,8 @@ static int send_policy(struct remote *r, const char *name, const struct policy_s
 	snprintf(tenants, sizeof(tenants), "%zu", s->tenants);
 	snprintf(base, sizeof(base), "%llu", (unsigned long long)c->base);
 	path = remote_path("/v1/policy?keep=", c->keep ? "1" : "0", "&dry=", c->dry ? "1" : "0",
-		"&name=", name, "&tenants=", tenants, "&message=", c->message,
-		"&base=", c->base ? base : NULL, NULL);
+		"&name=", name, "&tenants=", tenants, "&user=", remote_user(),
+		"&message=", c->message, "&base=", c->base ? base : NULL, NULL);
 	status = remote_ask(r, "PUT", path, s->text, s->len, ret_reply);
 	free(path);
 	return status;

@@ -3,13 +3,13 @@
 #include "base/no-memory.h"
 #include "cli/policy-verb.h"
 #include "cli/common/files.h"
+#include "cli/common/remote.h"
 #include "cli/view/table.h"
 #include "serve/member/content.h"
 #include "serve/member/publish.h"
 #include "serve/store/wait.h"
 #include <errno.h>
 #include <jansson.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -130,20 +130,12 @@ static void show_differences(
 	gateway_note_free(&note);
 }
 
-static const char *user_name(void)
-{
-	const char *name = getenv("SUDO_USER");
-	const struct passwd *p = name && geteuid() == 0 ? NULL : getpwuid(geteuid());
-
-	return p ? p->pw_name : name ? name : "";
-}
-
 static void fill_origin(struct versions_request *q, char host[256], const char *message)
 {
 	if (gethostname(host, 256) < 0)
 		host[0] = 0;
 	host[255] = 0;
-	q->user = user_name();
+	q->user = remote_user();
 	q->member = host;
 	q->message = message;
 }

@@ -53,11 +53,8 @@ static int change_value(
 	struct remote *r, const char *key, const char *value, const char *span, const char *message)
 {
 	json_t *j;
-	char *path = remote_path("/v1/set/", key, span ? "?for=" : "", span ? span : "",
-		!message ? ""
-		: span   ? "&message="
-			 : "?message=",
-		message ? message : "", NULL);
+	char *path = remote_path("/v1/set/", key, "?user=", remote_user(), "&for=", span,
+		"&message=", message, NULL);
 	int status =
 		remote_ask(r, value ? "PUT" : "DELETE", path, value, value ? strlen(value) : 0, &j);
 

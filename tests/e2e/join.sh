@@ -153,6 +153,16 @@ until_status "node1 *6  *ok"
 until_status "node2 *6  *ok"
 has node1.log store-back
 
+# A version through the unix socket has its user.
+run 0 weir set --socket "$PWD/api1.sock" -m "of a user" db.weight 4
+until_status "node1 *7  *ok"
+run 0 weir policy history --socket "$PWD/api1.sock" --number 1
+has stdout " ${SUDO_USER:-$(id -un)}"
+curl -s --unix-socket "$PWD/api1.sock" -X DELETE http://localhost/v1/set/db.weight >reply
+until_status "node1 *8  *ok"
+run 0 weir policy history --socket "$PWD/api1.sock" --number 1
+has stdout " uid $(id -u)@node1"
+
 # The cluster of the token, and no other.
 sed 's/^id: ..../id: 0000/' prod.token >stranger.token
 run 2 weir serve --join stranger.token --local node1.yaml --name node3

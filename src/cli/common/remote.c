@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include <curl/curl.h>
 #include <errno.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -348,4 +349,12 @@ void remote_notes(const json_t *reply)
 
 	for (size_t i = 0; i < json_array_size(notes); i++)
 		printf("%s\n", json_string_value(json_array_get(notes, i)));
+}
+
+const char *remote_user(void)
+{
+	const char *name = getenv("SUDO_USER");
+	const struct passwd *p = name && geteuid() == 0 ? NULL : getpwuid(geteuid());
+
+	return p ? p->pw_name : name ? name : "";
 }

@@ -70,3 +70,6 @@ char *remote_status(const char *tenant, bool all);
 
 /* Print the strings of the reply's "notes" to standard output, one per line. */
 void remote_notes(const json_t *reply);
+
+/* Return the name of the user that makes a change, for the history: with sudo, that of the user of sudo. "": it has none. */
+const char *remote_user(void);

@@ -106,12 +106,18 @@ static bool copy_key(const struct http_request *q, const char *key, char **to)
 	return *to;
 }
 
-/* Who made the version: a token or a certificate says so, and a client of the unix socket itself. */
+/* Who made the version: a token, a certificate or the kernel says so. A client of the unix socket may add its name: to look it up
+ * could take long. Root is believed, since the user of sudo is another one. */
 static bool copy_user(const struct http_request *q, char **to)
 {
-	if (strcmp(q->who->by, "unix") == 0)
-		return copy_key(q, "user", to);
-	*to = strdup(q->who->name);
+	const char *own = q->who->name, *user = http_query(q, "user");
+
+	if (strcmp(q->who->by, "unix") != 0 || !user || !*user)
+		*to = strdup(own);
+	else if (strcmp(own, "uid 0") == 0)
+		*to = strdup(user);
+	else if (asprintf(to, "%.60s (%s)", user, own) < 0)
+		*to = NULL;
 	return *to;
 }
 
