@@ -88,6 +88,12 @@ member 2
 until_status "node1 *1  *ok"
 until_status "node2 *1  *ok"
 
+# Another member of that name is refused, and may be checked; the same one was started again above.
+sed 's/state1/state3/; s/1.sock/3.sock/' node1.yaml >node3.yaml
+run 2 weir serve --join prod.token --local node3.yaml --name node1
+has stderr "there is a member 'node1' already, on $(uname -n) (process $(cat node1.pid)"
+run 0 weir serve --join prod.token --local node3.yaml --name node1 --check
+
 # A version through one member's API reaches the other.
 weir token add anna --role admin --socket "$PWD/api1.sock" >anna
 run 0 weir policy apply --socket "$PWD/api1.sock" --token-file anna -m "more for db" three.yaml
@@ -143,6 +149,12 @@ has stderr "store"
 kill -KILL "$(cat node2.pid)"
 member 2
 has node2.log store-lost
+mkdir state3
+cp state2/version.json state3/ # of a member that was there before, under another name
+weir serve --join prod.token --local node3.yaml --name node1 --pidfile node3.pid >node3.out 2>node3.log </dev/null &
+serve_child=$!
+serve_all="$serve_all $!"
+serve_ready node3 "member 3"
 wait "$load" || { cat load.out >&2; fail "a client lost I/O"; }
 run 0 weir policy show --socket "$PWD/api2.sock"
 grep -q "^db *5 " stdout || fail "node2 does not have the last version: $(cat stdout)"
@@ -152,6 +164,15 @@ run 0 weir policy apply --store "$weir_store" -m "after the loss" one.yaml
 until_status "node1 *6  *ok"
 until_status "node2 *6  *ok"
 has node1.log store-back
+tries=0
+until grep -q "name-taken.*on $(uname -n) (process $(cat node1.pid)" node3.log; do
+	tries=$((tries + 1))
+	[ "$tries" -lt 200 ] || fail "two members have a name"
+	sleep 0.05
+done
+kill -KILL "$(cat node3.pid)"
+hasnt node1.log name-taken
+hasnt node2.log name-taken
 
 # A version through the unix socket has its user.
 run 0 weir set --socket "$PWD/api1.sock" -m "of a user" db.weight 4

@@ -114,6 +114,8 @@ static int join_read(const char *token, const char *local, const char *name,
 		rc = read_local(j, local, &o.state, &keep, err);
 	if (rc == 0) {
 		o.token = &j->token;
+		o.name = o.bare ? NULL : j->name;
+		o.file = j->file;
 		rc = member_first(&o, WAIT, &j->version, err);
 	}
 	if (rc == 0)
@@ -127,10 +129,10 @@ static int join_read(const char *token, const char *local, const char *name,
 }
 
 int serve_join_read(const char *token, const char *local, const char *name, const char *state,
-	struct serve_join **ret_join, struct serve_policy *ret, struct weir_err *err)
+	bool check, struct serve_join **ret_join, struct serve_policy *ret, struct weir_err *err)
 {
-	return join_read(
-		token, local, name, (struct member_options){.state = state}, ret_join, ret, err);
+	return join_read(token, local, name, (struct member_options){.state = state, .bare = check},
+		ret_join, ret, err);
 }
 
 int serve_join_control(const char *token, const char *local, struct serve_join **ret_join,

@@ -389,7 +389,7 @@ static int serve_main(const char *const *values, char **operands, int n)
 		status = take_sockets(&s);
 	if (status < 0) {
 		rc = values[JOIN] ? serve_join_read(values[JOIN], values[LOCAL], values[NAME],
-					    values[STATE], &s.join, &p, &err)
+					    values[STATE], values[CHECK], &s.join, &p, &err)
 				  : serve_policy_read(operands[0], values[LAB], &p, &err);
 		if (rc < 0) {
 			status = serve_fail(rc == -ENOMEM || values[JOIN] ? rc : -EINVAL, &err);

@@ -46,10 +46,10 @@ struct gateway;
 struct member;
 /*
  * Read the token and the own file, and get the version from the cluster's store, or its copy in the folder `state` (NULL: the
- * file's). name NULL: the machine's. Return 0, or a negative errno: -EINVAL: a file or the version is wrong.
+ * file's). name NULL: the machine's. check: the name may be taken. Return 0, or a negative errno: -EINVAL: a file or the version is wrong.
  */
 int serve_join_read(const char *token, const char *local, const char *name, const char *state,
-	struct serve_join **ret_join, struct serve_policy *ret, struct weir_err *err);
+	bool check, struct serve_join **ret_join, struct serve_policy *ret, struct weir_err *err);
 /* The same for a controller; *ret_control is valid as long as the join. */
 struct control_join;
 int serve_join_control(const char *token, const char *local, struct serve_join **ret_join,

@@ -304,7 +304,8 @@ int follower_new(const struct follower_options *o, struct versions_text *v,
 		rc = store_open(o->loop, o->store, &m->store, err);
 	if (rc == 0)
 		rc = publish_start(o->loop, m->store,
-			&(struct publish_options){o->members, o->known, o->name, o->local},
+			&(struct publish_options){
+				o->members, o->known, o->name, o->local, o->instance},
 			&m->publish, err);
 	if (rc < 0) {
 		follower_stop(m);

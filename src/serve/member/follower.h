@@ -18,7 +18,7 @@ struct follower;
 struct follower_options { /* strings are copied */
 	struct loop *loop;
 	const char *store, *name, *local, *state; /* state NULL: no copy is kept */
-	const char *members, *known;              /* publish.h */
+	const char *members, *known, *instance;   /* publish.h */
 	/* Put a version in force, then call follower_done, from the loop. */
 	void (*put)(void *arg, const struct versions_text *v);
 	void *arg;

@@ -4,6 +4,7 @@
 #include "base/no-memory.h"
 #include "serve/loop/log.h"
 #include "serve/member/member-impl.h"
+#include "serve/member/publish.h"
 #include "serve/store/state-file.h"
 #include "serve/store/state.h"
 #include "serve/store/wait.h"
@@ -57,7 +58,7 @@ static int read_copy(json_t *root, void *arg)
 
 struct first {
 	struct store_wait call;
-	const struct token *token;
+	const struct member_options *o;
 	struct loop_timer wait;
 	struct versions_text v;
 	bool done;
@@ -84,6 +85,34 @@ static void first_late(struct loop_timer *t, weir_time now)
 	first_came(f, -EAGAIN, NULL, &err);
 }
 
+static void name_came(void *arg, int rc, const struct store_result *a, const struct weir_err *err)
+{
+	struct first *f = arg;
+	char instance[PIECES_DIGEST];
+	struct weir_err why;
+
+	if (f->done)
+		return;
+	publish_instance(f->o->file, instance);
+	if (rc == 0 && a->n)
+		rc = publish_check(&a->keys[0], instance, &why), err = &why;
+	if (rc < 0)
+		first_came(f, rc, NULL, err);
+	else
+		versions_read(f->call.store, 0, NULL, false, first_came, f);
+}
+
+/* Look whether another member has the name. */
+static void ask_name(struct first *f)
+{
+	struct store_request q = {.kind = STORE_LIST, .exact = true};
+	char key[STORE_KEY_MAX];
+
+	snprintf(key, sizeof(key), PUBLISH_MEMBERS "%s", f->o->name);
+	q.prefix = key;
+	store_ask(f->call.store, &q, name_came, f);
+}
+
 static void cluster_came(
 	void *arg, int rc, const struct store_result *a, const struct weir_err *err)
 {
@@ -93,9 +122,11 @@ static void cluster_came(
 	if (f->done)
 		return;
 	if (rc == 0)
-		rc = token_check(f->token, f->call.store, a, &why), err = &why;
+		rc = token_check(f->o->token, f->call.store, a, &why), err = &why;
 	if (rc < 0)
 		first_came(f, rc, NULL, err);
+	else if (f->o->name)
+		ask_name(f);
 	else
 		versions_read(f->call.store, 0, NULL, false, first_came, f);
 }
@@ -107,7 +138,7 @@ static int ask_first(const struct member_options *o, weir_time wait, struct firs
 
 	if (rc < 0)
 		return rc;
-	f->token = o->token;
+	f->o = o;
 	f->wait.due = first_late;
 	loop_set(f->call.loop, &f->wait, loop_clock() + wait);
 	store_ask(f->call.store, &q, cluster_came, f);

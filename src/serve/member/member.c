@@ -106,6 +106,7 @@ int member_start(struct gateway *g, const struct member_options *o, struct versi
 	struct member **ret_member, struct weir_err *err)
 {
 	struct member *m = calloc(1, sizeof(*m));
+	char instance[PIECES_DIGEST];
 	struct follower_options f = {.loop = gateway_loop(g),
 		.store = o->token->store,
 		.name = o->name,
@@ -113,6 +114,7 @@ int member_start(struct gateway *g, const struct member_options *o, struct versi
 		.state = o->state,
 		.members = PUBLISH_MEMBERS,
 		.known = PUBLISH_KNOWN,
+		.instance = instance,
 		.put = put_version,
 		.arg = m};
 	int rc;
@@ -122,6 +124,7 @@ int member_start(struct gateway *g, const struct member_options *o, struct versi
 		free(m);
 		return no_memory(err);
 	}
+	publish_instance(o->file, instance);
 	m->gateway = g;
 	m->files.reader = o->reader;
 	m->files.reader_arg = o->reader_arg;

@@ -5,7 +5,8 @@
  * Its own file states devices and listeners, and no tenants. It follows the newest version in the store, puts it in force, and
  * publishes what it has:
  *
- *   members/NAME   while it lives: {"name", "version", "id", "fault", "wanted", "local", "weir", "capacities"}
+ *   members/NAME   while it lives: {"name", "version", "id", "fault", "wanted", "local", "weir", "capacities", "instance", "host",
+ *                  "process"}; the instance tells members apart that were given the same name
  *   known/NAME     since it joined for the first time
  *
  * A version that cannot be put in force leaves the one before it there, and the reason is published as "fault". While the store is
@@ -28,7 +29,7 @@ struct member_options {            /* strings are copied */
 	const char *file;          /* its own policy file */
 	const char *local;         /* the text of that */
 	const char *state;         /* folder; NULL: no copy is kept */
-	bool bare; /* no gateway: values that were set are not written to the state folder */
+	bool bare; /* no gateway, or a check: values that were set are not written to the state folder */
 	weir_policy_reader *reader; /* reads the file again with SIGHUP, and those that it names */
 	void *reader_arg;
 };
