@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """upgrade: the checks of upgrade.sh. WEIR_UPGRADES: how often, 3 without it."""
-import array, os, pathlib, re, signal, socket, struct, subprocess, sys, time
+import array, os, pathlib, re, shutil, signal, socket, struct, subprocess, sys, time
 from nbdraw import *
 
 UPGRADES = int(os.environ.get("WEIR_UPGRADES", "3"))
@@ -349,6 +349,88 @@ def check_old_killed(old):
     return new
 
 
+def check_old_ends_early(old):
+    """The old process is killed before it has offered anything: the new one starts as any other, too."""
+    fake = Fake()
+    new, m = start("--replace")
+    s, _ = fake.s.accept()
+    assert get(s)[0] == "replace"
+    old.kill()
+    old.wait()
+    s.close()
+    fake.s.close()
+    wait_for("the new process is not ready", lambda: is_ready(m) or new.poll() is not None)
+    assert new.poll() is None, log_of(m)
+    return new
+
+
+def reads(c):
+    """Return true if the client is still connected."""
+    try:
+        c.sendall(request(READ, 0, 4096))
+        return reply(c, 4096) == (0, 0)
+    except (EOFError, OSError):
+        return False
+
+
+def check_other_data(old):
+    """Clients whose export has other data in the new process are disconnected: they would read and write those unawares."""
+    policy = pathlib.Path("weir.yaml").read_text()
+    parts = policy.replace("tenants:", "exports:\n  - {name: disk, resource: disk, size: 16 MiB%s}\n  - {name: slow, resource: slow}\ntenants:")
+    texts = {"the same": (policy, True), "another file": (policy.replace("disk.img", "other.img"), False),
+             "a part": (parts % "", False), "another part": (parts % ", offset: 16 MiB", False), "whole again": (policy, False),
+             "a file that was made anew": (policy, False)}
+    with open("other.img", "wb") as f:
+        f.truncate(64 << 20)
+    for what, (text, stays) in texts.items():
+        disk, slow = client("disk", path=SOCK), client("slow", path=SOCK)
+        pathlib.Path("next.yaml").write_text(text)
+        if what == "a file that was made anew":
+            os.rename("disk.img", "disk.old")
+            with open("disk.img", "wb") as f:
+                f.truncate(64 << 20)
+        new, m = start("--replace", policy="next.yaml")
+        wait_for("the new process is not ready", lambda: is_ready(m))
+        assert old.wait(10) == 0
+        assert reads(slow), what
+        assert reads(disk) == stays, what
+        old = new
+    return old
+
+
+def check_storage_away(old):
+    """While the storage of a client is not reached no other process takes over."""
+    if not shutil.which("nbdkit"):
+        return old
+    text = pathlib.Path("weir.yaml").read_text()
+    pathlib.Path("up.yaml").write_text(text.replace("tenants:", f'  - {{name: up, back: "nbd+unix:///?socket={HERE}/up.sock", timeout: 60s}}\ntenants:\n  - {{name: u, match: {{export: up}}}}'))
+
+    def upstream():
+        pathlib.Path("up.sock").unlink(missing_ok=True)
+        return subprocess.Popen(["nbdkit", "-f", "-U", f"{HERE}/up.sock", "memory", "16M"])
+
+    up = upstream()
+    try:
+        new, m = start("--replace", policy="up.yaml")
+        wait_for("the new process is not ready", lambda: is_ready(m))
+        old.wait(10)
+        wait_for("the upstream", lambda: "upstream-not-reached" not in log_of(m) or "upstream-reached" in log_of(m))
+        c, disk = client("up", path=SOCK), client("disk", path=SOCK)
+        up.kill()
+        up.wait()
+        wait_for("the upstream is away", lambda: "upstream-lost" in log_of(m))
+        last, n = start("--replace", policy="up.yaml")
+        assert last.wait(30) == 1 and "not reached" in log_of(n), log_of(n)
+        wait_for("the reason", lambda: re.search("not-replaced.*not reached", log_of(m)))
+        assert new.poll() is None and reads(disk)
+        up = upstream()
+        wait_for("the upstream is back", lambda: "upstream-back" in log_of(m))
+        assert reads(c)
+    finally:
+        up.kill()
+    return new
+
+
 gate, number = start()
 wait_for("the first gateway", lambda: is_ready(number))
 check_old_goes_on(gate, number)
@@ -356,6 +438,9 @@ check_new_refuses(gate, number)
 check_records(gate, number)
 gate = check_upgrades(gate)
 gate = check_old_killed(gate)
+gate = check_old_ends_early(gate)
+gate = check_other_data(gate)
+gate = check_storage_away(gate)
 gate.send_signal(signal.SIGTERM)
 assert gate.wait(10) == 0
 assert not (HERE / "s.sock").exists(), "the socket's file stays"

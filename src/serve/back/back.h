@@ -136,6 +136,8 @@ struct back { /* first member of every back end */
 	struct back_info info;
 	_Atomic(enum back_state) state; /* read by any thread, as is `trouble` */
 	uint64_t lost;                  /* transitions from UP to LOST */
+	uint64_t
+		file; /* of a file or device: a hash of what it is, whatever its name; 0: it is none */
 	/* A problem although requests still pass; a constant, such as "a FLUSH failed: data may be
 	 * lost". NULL: none. */
 	const char *_Atomic trouble;

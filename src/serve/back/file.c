@@ -4,6 +4,7 @@
  * serve/back/file-steps.c carries out requests, by serve/back/file-ring.c and
  * serve/back/file-call.c.
  */
+#include "base/hash.h"
 #include "serve/back/file.h"
 #include "serve/back/name.h"
 #include <errno.h>
@@ -228,6 +229,15 @@ static void probe_regular(struct file *f, const struct stat *st, bool direct)
 	i->can_trim = i->can_fast_zero = !f->no_punch;
 }
 
+/* A block device is the same by any path to it; a file that was renamed and made anew is another one. */
+static uint64_t identify(const struct stat *st)
+{
+	bool block = S_ISBLK(st->st_mode);
+	uint64_t is[3] = {block, block ? st->st_rdev : st->st_dev, block ? 0 : st->st_ino};
+
+	return hash_more(HASH_BEGIN, is, sizeof(is));
+}
+
 static int probe(struct file *f, bool direct, struct weir_err *err)
 {
 	struct back_info *i = &f->back.info;
@@ -236,6 +246,7 @@ static int probe(struct file *f, bool direct, struct weir_err *err)
 
 	if (fstat(f->fd, &st) < 0)
 		return weir_err_set(err, -errno, "%s: %s", f->name, strerror(errno));
+	f->back.file = identify(&st);
 	i->can_flush = i->can_fua = i->can_zero = i->can_cache = i->multi_conn = true;
 	if (S_ISBLK(st.st_mode))
 		r = probe_block(f, err);

@@ -451,6 +451,7 @@ static void init_conn(struct front_conn *c, const struct front_start *s)
 	c->info = s->place.info;
 	c->offset = s->place.offset;
 	c->size = s->place.size;
+	c->storage = s->place.storage;
 	c->read_only = s->place.read_only || c->info->read_only;
 	c->part = (uint8_t *)c + s->ops->conn_size;
 	request_list_clear(&c->out);

@@ -114,6 +114,8 @@ struct front_place {         /* where the requests of an export go */
 	struct resource *resource;
 	const struct back_info *info;
 	uint64_t offset, size; /* of the export in the resource */
+	uint64_t
+		storage; /* a hash: of another process's export, too, it is the same only if the data are */
 	bool read_only;
 	bool known; /* false: its storage was not reached yet; size and read_only are undefined */
 	weir_time timeout; /* how long a client should wait for that */
@@ -215,6 +217,7 @@ struct front_conn {        /* the first member of the protocol's own */
 	const struct front_gate *gate;
 	const struct back_info *info;
 	uint64_t offset, size; /* bytes */
+	uint64_t storage;      /* as in front_place */
 	bool read_only;
 
 	bool stopping; /* reads no more; ends when all is answered */
@@ -349,9 +352,12 @@ size_t front_drain(struct front *f);
 /* Write the frozen connections of a resource that has nothing inside. From then on nothing is sent either, until front_freeze
  * ends that. */
 void front_keep(struct front *f, struct resource *r, struct record_out *o);
-/* Read them, and make connections that do nothing yet, while the main thread waits. Return 0, -ENOMEM, or -EBADMSG; connections whose export is gone, or is another one, are closed. */
+/* Read them, and make connections that do nothing yet, while the main thread waits. Return 0, -ENOMEM, or -EBADMSG; connections
+ * whose export is gone, or has other data, are closed. whole: -EAGAIN if the storage of one was not reached yet; else such a connection
+ * is closed, too. */
 struct front_taken;
-int front_take(struct front *f, struct resource *r, struct record_in *in, struct front_taken **ret);
+int front_take(struct front *f, struct resource *r, struct record_in *in, bool whole,
+	struct front_taken **ret);
 /* Start them, and submit their requests in their order. Frees t. */
 void front_taken_start(struct front_taken *t);
 void front_taken_free(struct front_taken *t); /* they were not started; NULL is fine */

@@ -134,6 +134,7 @@ static void put_conn(struct front_conn *c, struct record_out *o)
 	record_put(o, c->client.requests);
 	record_put(o, c->client.bytes);
 	record_put(o, c->size);
+	record_put(o, c->storage);
 	c->ops->keep(c, o);
 	put_receiving(c, o);
 	put_heads(c, o);

@@ -21,6 +21,7 @@ struct front_taken {
 	struct front_conn **conns; /* by number, from 1 on; NULL: refused */
 	size_t n, room;
 	struct request_list waiting; /* in order; `user` is the operation */
+	bool whole;
 };
 
 /* ---- jobs */
@@ -227,9 +228,9 @@ static void copy(char *to, size_t room, struct record_in *in)
 	snprintf(to, room, "%s", record_get_text(in));
 }
 
-/* Find the export again. 0, or -ESTALE with the reason. */
-static int find_place(
-	const struct front_taken *t, struct front_start *s, uint64_t size, const char **ret_why)
+/* Find the export again. 0, or -ESTALE with the reason; -EAGAIN: front_take. */
+static int find_place(const struct front_taken *t, struct front_start *s, uint64_t size,
+	uint64_t storage, const char **ret_why)
 {
 	const struct client *l = &s->client;
 	struct weir_who who = {.export_ = l->export_,
@@ -237,10 +238,14 @@ static int find_place(
 		.uid = *l->uid ? l->uid : NULL};
 	int rc = t->front->site->find(t->front->gateway, &who, &s->place);
 
-	if (rc == 0 && s->place.known && s->place.resource == t->resource && s->place.size == size)
+	if (rc == 0 && !s->place.known && t->whole)
+		return -EAGAIN;
+	if (rc == 0 && s->place.known && s->place.resource == t->resource &&
+		s->place.size == size && s->place.storage == storage)
 		return 0;
-	*ret_why = rc == -EACCES ? "the policy has no tenant for it"
-				 : "its export is gone, or another one";
+	*ret_why = rc == -EACCES                ? "the policy has no tenant for it"
+		   : rc == 0 && !s->place.known ? "its storage is not reached"
+						: "its export is gone, or another one";
 	return -ESTALE;
 }
 
@@ -248,7 +253,8 @@ static int fill(struct front_taken *t, struct front_start *s, uint64_t flags, st
 	struct front_conn **ret, const char **ret_why)
 {
 	uint64_t since = record_get(in), requests = record_get(in), bytes = record_get(in);
-	int rc = find_place(t, s, record_get(in), ret_why);
+	uint64_t size = record_get(in), storage = record_get(in);
+	int rc = find_place(t, s, size, storage, ret_why);
 	struct front_conn *c = rc == 0 ? front_conn_new(s) : NULL;
 
 	if (!c)
@@ -382,7 +388,8 @@ static int get_waiting(struct front_taken *t, struct record_in *in)
 
 /* ---- all of them */
 
-int front_take(struct front *f, struct resource *r, struct record_in *in, struct front_taken **ret)
+int front_take(struct front *f, struct resource *r, struct record_in *in, bool whole,
+	struct front_taken **ret)
 {
 	struct front_taken *t = calloc(1, sizeof(*t));
 	struct record_in part;
@@ -393,6 +400,7 @@ int front_take(struct front *f, struct resource *r, struct record_in *in, struct
 		return -ENOMEM;
 	t->front = f;
 	t->resource = r;
+	t->whole = whole;
 	request_list_clear(&t->waiting);
 	while (rc == 0 && record_section(in, &name, &part)) {
 		bool client = strcmp(name, "client") == 0;

@@ -6,6 +6,7 @@
  * Nothing is stored: each question is answered from the policy in force, so a swap needs no step
  * here.
  */
+#include "base/hash.h"
 #include "policy/index.h"
 #include "serve/back/volumes.h"
 #include "serve/back/back.h"
@@ -75,6 +76,15 @@ const char *gateway_export(const struct gateway *g, size_t i)
 }
 
 /* Where the bytes of an export are. */
+/* A file is what it is by any name; other storage is what its name says. */
+static uint64_t identify(const struct back *b, const char *name, uint64_t offset)
+{
+	uint64_t file = back_real(b)->file;
+	uint64_t hash = file ? file : hash_more(HASH_BEGIN, name, strlen(name));
+
+	return hash_more(hash, &offset, sizeof(offset));
+}
+
 static void locate(struct gateway_resource *r, const struct weir_export *e, struct front_place *ret)
 {
 	*ret = (struct front_place){
@@ -94,6 +104,7 @@ static void locate_volume(const struct gateway_volume *v, struct front_place *re
 	ret->offset = back_volumes_offset(v->slot);
 	ret->size = v->size;
 	ret->known = v->known;
+	ret->storage = identify(v->back, v->back_name, 0);
 }
 
 uint64_t gateway_export_size(struct gateway *g, const struct weir_policy *p,
@@ -136,6 +147,8 @@ int gateway_find(struct gateway *g, const struct weir_who *who, struct front_pla
 	locate(r, &e, &place);
 	if (v)
 		locate_volume(v, &place);
+	else
+		place.storage = identify(resource_back(r->resource), r->back_name, e.offset);
 	place.known &= !gateway_resource_blocked(r, v ? v->back_name : r->back_name);
 	place.read_only =
 		e.read_only || g->options.read_only || (place.known && place.info->read_only);

@@ -99,6 +99,7 @@ struct handover_part { /* of one resource, as it was read */
 	struct record_in levels;
 	struct front_taken *clients;
 	bool bypassed;
+	bool whole; /* front_take */
 };
 
 static void keep_levels(struct gateway_resource *r, struct record_out *o)
@@ -127,7 +128,8 @@ static int take_clients(struct handover_part *p, struct record_in *in)
 {
 	if (p->clients)
 		return -EBADMSG;
-	return front_take(p->resource->worker->front, p->resource->resource, in, &p->clients);
+	return front_take(
+		p->resource->worker->front, p->resource->resource, in, p->whole, &p->clients);
 }
 
 static int take_bypass(struct handover_part *p, struct record_in *in)
@@ -215,7 +217,7 @@ static int get_part(struct gateway *g, struct record_in *in, struct handover_tak
 	}
 	if (array_grow(&t->parts, &t->room, t->n + 1) < 0)
 		return -ENOMEM;
-	t->parts[t->n++] = (struct handover_part){.resource = r, .in = *in};
+	t->parts[t->n++] = (struct handover_part){.resource = r, .in = *in, .whole = t->whole};
 	return 0;
 }
 
@@ -225,14 +227,14 @@ static void get_pause(struct record_in *in, struct handover_taken *t)
 	t->quiet = (weir_time)record_get(in);
 }
 
-int handover_take(
-	struct gateway *g, struct record_in *in, struct handover_taken *ret, struct weir_err *err)
+int handover_take(struct gateway *g, struct record_in *in, bool whole, struct handover_taken *ret,
+	struct weir_err *err)
 {
 	struct record_in part;
 	const char *name;
 	int rc = 0;
 
-	*ret = (struct handover_taken){.began = loop_clock()};
+	*ret = (struct handover_taken){.began = loop_clock(), .whole = whole};
 	while (rc == 0 && record_section(in, &name, &part)) {
 		if (strcmp(name, "pause") == 0)
 			get_pause(&part, ret);
@@ -248,6 +250,8 @@ int handover_take(
 	if (rc == 0)
 		return 0;
 	handover_drop(g, ret);
+	if (rc == -EAGAIN)
+		return weir_err_set(err, rc, "the storage of a client is not reached");
 	return rc == -ENOMEM ? no_memory(err)
 			     : weir_err_set(err, rc, "the record of the hand-over is damaged");
 }

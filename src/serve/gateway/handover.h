@@ -59,9 +59,11 @@ struct handover_taken {         /* read, and not started */
 	struct record_in ledger;
 	size_t n, room;
 	struct handover_part *parts;
+	bool whole; /* front_take */
 };
-/* Read it, before the loop runs. 0, or a negative errno with a message. */
-int handover_take(
-	struct gateway *g, struct record_in *in, struct handover_taken *ret, struct weir_err *err);
+/* Read it, before the loop runs. whole: -EAGAIN if a client's storage was not reached yet; else such clients are disconnected. 0, or a
+ * negative errno with a message. */
+int handover_take(struct gateway *g, struct record_in *in, bool whole, struct handover_taken *ret,
+	struct weir_err *err);
 void handover_start(struct gateway *g, struct handover_taken *t); /* and free */
 void handover_drop(struct gateway *g, struct handover_taken *t);

@@ -107,12 +107,17 @@ int succession_begin(const char *state, struct succession **ret, struct weir_err
 	s->sock = sock;
 	inherit_keep_names(true);
 	rc = ask(s, err);
-	if (rc < 0) {
-		succession_fail(s, err->text);
-		return rc;
+	if (rc == 0) {
+		*ret = s;
+		return 0;
 	}
-	*ret = s;
-	return 0;
+	succession_fail(s, err->text);
+	if (rc != -EPIPE && rc != -ECONNRESET)
+		return rc;
+	inherit_keep_names(false);
+	log_event(LOG_LEVEL_WARNING, "took-over-nothing", "why", "the process before has ended",
+		NULL);
+	return 0; /* and this one starts as usual */
 }
 
 /* Find the record among the descriptors. */
@@ -178,11 +183,12 @@ void succession_fail(struct succession *s, const char *why)
 	inherit_end();
 }
 
-static int take_opened(
-	struct gateway *g, struct record_map *map, struct record_in *in, struct weir_err *err)
+/* Without the process before there is no other one that could go on with a client. */
+static int take_opened(struct succession *s, struct gateway *g, struct record_map *map,
+	struct record_in *in, struct weir_err *err)
 {
 	struct handover_taken t;
-	int rc = handover_take(g, in, &t, err);
+	int rc = handover_take(g, in, s->sock >= 0, &t, err);
 
 	if (rc == 0 && !record_mark(map, RECORD_TAKEN)) {
 		handover_drop(g, &t);
@@ -193,7 +199,8 @@ static int take_opened(
 	return rc;
 }
 
-static int take_record(struct gateway *g, struct pass_message *m, struct weir_err *err)
+static int take_record(
+	struct succession *s, struct gateway *g, struct pass_message *m, struct weir_err *err)
 {
 	struct record_map map = {0};
 	struct record_in in = {.fds = &m->fds};
@@ -201,7 +208,7 @@ static int take_record(struct gateway *g, struct pass_message *m, struct weir_er
 
 	if (rc < 0)
 		return rc;
-	rc = take_opened(g, &map, &in, err);
+	rc = take_opened(s, g, &map, &in, err);
 	record_unmap(&map);
 	return rc;
 }
@@ -249,7 +256,7 @@ static int hand_over(struct succession *s, struct gateway *g, struct weir_err *e
 	rc = answer(s, "state", &m, err);
 	if (rc < 0)
 		return rc;
-	rc = take_record(g, &m, err);
+	rc = take_record(s, g, &m, err);
 	pass_message_free(&m);
 	if (rc == 0)
 		pass_send(s->sock, "taken", NULL, -1, NULL);
@@ -262,7 +269,7 @@ int succession_end(struct succession *s, struct gateway *g, struct weir_err *err
 	int rc;
 
 	make_tenants(s, g);
-	rc = stored ? take_opened(g, &s->map, &s->in, err) : hand_over(s, g, err);
+	rc = stored ? take_opened(s, g, &s->map, &s->in, err) : hand_over(s, g, err);
 
 	if (rc == -EPIPE) /* its clients are lost, and reconnect */
 		log_event(LOG_LEVEL_WARNING, "took-over-nothing", "why",

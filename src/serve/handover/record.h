@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECORD_VERSION 1
+#define RECORD_VERSION 2
 
 struct record_fd {
 	int fd; /* -1: it was taken */
