@@ -65,6 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = strndup((const char *)data, size);
 	json_t *root = json_loadb((const char *)data, size, 0, NULL);
+	const struct store_key key = {.key = TOKEN_KEY, .value = text, .length = size};
+	const struct store_result found = {.keys = &key, .n = 1};
 	struct weir_err err;
 	struct token t;
 
@@ -73,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	records((const char *)data, size);
 	if (token_read(text, "token", &t, &err) == 0) {
 		MUST(t.cluster && t.id && t.store);
-		token_check(&t, text, &err);
+		token_check(&t, "store", &found, &err);
 		token_free(&t);
 	}
 	json_decref(root);

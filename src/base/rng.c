@@ -23,8 +23,10 @@
  *
  * EXAMPLE  n = 3, s = 1: probabilities 6/11, 3/11, 2/11.
  */
+#include "base/hash.h"
 #include "base/rng.h"
 #include <math.h>
+#include <string.h>
 
 __extension__ typedef unsigned __int128 rng_u128;
 
@@ -37,20 +39,11 @@ static uint64_t rng_splitmix(uint64_t *x)
 	return z ^ (z >> 31);
 }
 
-static uint64_t rng_fnv1a(const char *name)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 void rng_init(struct rng *r, uint64_t seed, const char *name)
 {
 	/* Scramble the seed before mixing in the name: neighbouring seeds and names that differ in
 	 * few bits must not collide. Four successive splitmix outputs are never all zero. */
-	uint64_t x = rng_splitmix(&seed) ^ rng_fnv1a(name);
+	uint64_t x = rng_splitmix(&seed) ^ hash_more(HASH_BEGIN, name, strlen(name));
 
 	for (int i = 0; i < 4; i++)
 		r->s[i] = rng_splitmix(&x);

@@ -7,6 +7,7 @@
  *         tenant of a sender is found by that name; its own match holds the values of the fields, and two senders whose
  *         names are equal by accident are told apart by it: the second shares `others`.
  */
+#include "base/hash.h"
 #include "policy/each.h"
 #include "base/utf8.h"
 #include "policy/impl.h"
@@ -284,14 +285,12 @@ static bool is_good(const char *raw)
 	return true;
 }
 
-/* Cut the name, replace what no name may have, and add a hash (FNV-1a) of all of it. */
+/* Cut the name, replace what no name may have, and add a hash of all of it. */
 static void make_safe(const char *raw, char ret[POLICY_EACH_NAME])
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	uint64_t hash = hash_more(HASH_BEGIN, raw, strlen(raw));
 	size_t used = 0;
 
-	for (const char *c = raw; *c; c++)
-		hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
 	for (const unsigned char *c = (const unsigned char *)raw; *c;) {
 		size_t n = *c == '/' || (*c == ' ' && !used) ? 0 : utf8_shown(c);
 

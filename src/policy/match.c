@@ -18,6 +18,7 @@
  * EXAMPLE {export: web-*, client: 10.0.0.0/24} (2 fields) wins over {export: web-1} (1 field),
  *         which wins over {export: web-*} (rank 6 against 4), which wins over {export: "*"}.
  */
+#include "base/hash.h"
 #include "policy/index.h"
 #include "policy/pattern.h"
 #include "base/same.h"
@@ -38,11 +39,10 @@ static const char *field_of(const struct weir_match *m, int f)
 
 /* ---- specificity */
 
-/* FNV-1a's step. Hashes only separate matches that differ: a deliberate collision costs time, but
- * no mistake. */
+/* Hashes only separate matches that differ: a deliberate collision costs time, but no mistake. */
 static uint64_t mix(uint64_t hash, uint8_t byte)
 {
-	return (hash ^ byte) * UINT64_C(0x100000001b3);
+	return hash_more(hash, &byte, 1);
 }
 
 static void rank_block(struct policy_addresses *block, struct policy_match_key *key, uint16_t *rank)
@@ -52,8 +52,7 @@ static void rank_block(struct policy_addresses *block, struct policy_match_key *
 	for (unsigned bit = block->bits; bit < 128; bit++)
 		block->address[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
 	key->begin = mix(key->begin, block->v6);
-	for (int i = 0; i < 16; i++)
-		key->begin = mix(key->begin, block->address[i]);
+	key->begin = hash_more(key->begin, block->address, 16);
 }
 
 /* Compute a field's rank in four numbers, and its literal beginning. */

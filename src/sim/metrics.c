@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An array of entries in the order in which they were put, and an open hash of indices. */
+#include "base/hash.h"
 #include "sim/metrics.h"
 #include "base/array.h"
 #include <weir/err.h>
@@ -90,13 +91,13 @@ static char clean_char(char c)
 	return c == '-' ? c : '_';
 }
 
-/* FNV-1a over the cleaned name, so that "a b" and "a_b" are one. */
+/* Of the cleaned name, so that "a b" and "a_b" are one. */
 static uint64_t hash_of(const char *name)
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
+	uint64_t h = HASH_BEGIN;
 
 	for (; *name; name++)
-		h = (h ^ (unsigned char)clean_char(*name)) * UINT64_C(0x100000001b3);
+		h = hash_more(h, (const char[]){clean_char(*name)}, 1);
 	return h;
 }
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/hash.h"
 #include "control/adaptbf/jobnames.h"
 #include "base/array.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a: names come from the policy and are short. */
+/* Names come from the policy and are short. */
 static size_t place(const struct jobnames *j, const char *name)
 {
-	uint64_t h = 0xcbf29ce484222325u;
+	uint64_t h = hash_more(HASH_BEGIN, name, strlen(name));
 
-	for (; *name; name++)
-		h = (h ^ (unsigned char)*name) * 0x100000001b3u;
 	return (size_t)(h ^ h >> 32) & (j->table_room - 1);
 }
 

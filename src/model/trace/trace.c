@@ -7,6 +7,7 @@
  *         the first is known (MSR's, in ns since 1601, would not fit 63 bits). An unsorted text is
  *         merge-sorted, in O(n) if it was nearly sorted.
  */
+#include "base/hash.h"
 #include "model/trace/line.h"
 #include "base/array.h"
 #include <errno.h>
@@ -73,9 +74,8 @@ struct streams {
 
 static size_t stream_hash(const char *key, size_t len)
 {
-	uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (unsigned char)key[i]) * UINT64_C(1099511628211);
+	uint64_t h = hash_more(HASH_BEGIN, key, len);
+
 	return (size_t)(h ^ h >> 32);
 }
 

@@ -122,7 +122,7 @@ static void cluster_came(
 	if (f->done)
 		return;
 	if (rc == 0)
-		rc = token_check(f->o->token, f->call.store, a, &why), err = &why;
+		rc = token_check(f->o->token, store_name(f->call.store), a, &why), err = &why;
 	if (rc < 0)
 		first_came(f, rc, NULL, err);
 	else if (f->o->name)

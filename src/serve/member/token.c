@@ -130,7 +130,7 @@ static int no_cluster(const char *store, struct weir_err *err)
 		err, -EINVAL, "there is no cluster in %s; use weir cluster init", store);
 }
 
-int token_check(const struct token *t, const struct store *s, const struct store_result *a,
+int token_check(const struct token *t, const char *store, const struct store_result *a,
 	struct weir_err *err)
 {
 	json_t *j = a->n ? json_loads(a->keys[0].value, 0, NULL) : NULL;
@@ -139,7 +139,7 @@ int token_check(const struct token *t, const struct store *s, const struct store
 	int rc = 0;
 
 	if (a->n == 0)
-		rc = no_cluster(store_name(s), err);
+		rc = no_cluster(store, err);
 	else if (!id || strcmp(id, t->id) != 0)
 		rc = weir_err_set(err, -EINVAL,
 			"the store is that of another cluster (%s), and not of %s, which made the "
@@ -163,7 +163,7 @@ static void cluster_came(
 	struct weir_err why;
 
 	if (rc == 0)
-		rc = token_check(o->token, o->wait->store, a, &why), err = &why;
+		rc = token_check(o->token, store_name(o->wait->store), a, &why), err = &why;
 	store_wait_end(o->wait, rc, err);
 }
 

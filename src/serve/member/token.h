@@ -24,8 +24,8 @@ int token_read(const char *text, const char *name, struct token *ret, struct wei
 char *token_write(const struct token *t);  /* malloc'ed; NULL: no memory */
 char *token_record(const struct token *t); /* for the store: JSON; the same */
 int token_new(const char *cluster, const char *store, struct token *ret, struct weir_err *err);
-/* Check what a store has under TOKEN_KEY. 0, or -EINVAL with a message. */
-int token_check(const struct token *t, const struct store *s, const struct store_result *a,
+/* Check what a store of that name has under TOKEN_KEY. 0, or -EINVAL with a message. */
+int token_check(const struct token *t, const char *store, const struct store_result *a,
 	struct weir_err *err);
 /* Open the store of a token, which must have its cluster. stale: as in store.h. 0, -EINVAL: it has none or another one; or an
  * error of the store. */

@@ -2,15 +2,20 @@
 /* content: differences of versions, also of those that are not a policy here. */
 #include "test.h"
 #include "serve/member/content.h"
+#include <stdlib.h>
+#include <string.h>
 
 /* Return the differences of two texts, each line with a newline. */
 static const char *differences(const char *from, const char *to)
 {
+	char *texts[2] = {strdup(from), strdup(to)};
 	struct piece pieces[2] = {{.length = strlen(from)}, {.length = strlen(to)}};
 	struct versions_text a = {
-		{.number = 1, .name = "a", .pieces = &pieces[0], .n_pieces = 1}, (char *)from};
+		{.number = 1, .name = (char[]){"a"}, .pieces = &pieces[0], .n_pieces = 1},
+		texts[0]};
 	struct versions_text b = {
-		{.number = 2, .name = "b", .pieces = &pieces[1], .n_pieces = 1}, (char *)to};
+		{.number = 2, .name = (char[]){"b"}, .pieces = &pieces[1], .n_pieces = 1},
+		texts[1]};
 	static char text[1000];
 	struct gateway_note note = {0};
 
@@ -21,6 +26,8 @@ static const char *differences(const char *from, const char *to)
 		strcat(text, "\n");
 	}
 	gateway_note_free(&note);
+	free(texts[0]);
+	free(texts[1]);
 	return text;
 }
 
