@@ -261,6 +261,7 @@ static void call_try(struct etcd_call *c)
 	c->fetch.connect = ETCD_CONNECT;
 	c->fetch.whole = left < WEIR_MS ? WEIR_MS : left < attempt ? left : attempt;
 	c->fetch.tls = &s->tls;
+	c->fetch.once = c->kind == STORE_TXN && !c->login;
 	c->fetch.data = on_data;
 	c->fetch.done = fetched;
 	if (c->url && fetch_start(s->fetcher, &c->fetch) == 0)

@@ -249,6 +249,7 @@ static void set_options(struct fetch *f)
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, f);
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, f->why);
 	curl_easy_setopt(c, CURLOPT_PRIVATE, f);
+	curl_easy_setopt(c, CURLOPT_FRESH_CONNECT, (long)f->once);
 	if (!f->tls)
 		return;
 	if (f->tls->ca) {

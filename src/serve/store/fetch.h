@@ -25,6 +25,8 @@ struct fetch { /* owned by the caller until done or cancelled; zero it */
 	size_t length;
 	weir_time connect, whole; /* time; whole WEIR_NEVER: a stream */
 	const struct fetch_tls *tls;
+	/* Never sent twice: by a new connection, since libcurl sends a request again if one that it reuses turns out to be closed. */
+	bool once;
 	/* false: enough, the fetch ends, with -EPROTO */
 	bool (*data)(struct fetch *f, const char *bytes, size_t n);
 	/* status: of HTTP. rc: 0; -ENOTCONN: nothing was sent; -ETIMEDOUT: no answer, or only a part; -EACCES: the certificates do
