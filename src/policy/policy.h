@@ -17,7 +17,7 @@ struct weir_policy_tls {        /* files; NULL: not stated */
 	bool required;          /* gateway: clients without TLS are refused */
 };
 
-/* What a client of the API may do; a role may do what those before it may. */
+/* Rights of a client of the API; each role has those of the roles before it. */
 enum policy_role { POLICY_ROLE_NONE, POLICY_ROLE_READ, POLICY_ROLE_OPERATE, POLICY_ROLE_ADMIN };
 #define POLICY_ROLES 4
 const char *policy_role_name(enum policy_role r); /* "none", "read", "operate", "admin" */

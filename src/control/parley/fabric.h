@@ -56,6 +56,6 @@ void fabric_rack(const struct fabric *f, size_t rack, struct fabric_rack *ret);
 /* Write the limits of all services in a rack, USAGE_MAX for none; ret has room for n_services words. Return how many; 0: there was no
  * fabric_step since its first report. */
 size_t fabric_limits(const struct fabric *f, size_t rack, uint64_t *ret);
-/* What a service was given in all racks, and what it used, bytes/s. */
+/* The limits of a service in all racks together, and its usage, bytes/s. */
 double fabric_rate(const struct fabric *f, int dir, size_t service);
 double fabric_usage(const struct fabric *f, int dir, size_t service);

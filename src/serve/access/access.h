@@ -47,8 +47,8 @@ struct access_who {
 
 /* Get the user of a connection on a unix socket, and its role. */
 void access_unix(const struct access *a, int fd, struct access_who *ret);
-/* Get who a verified certificate is; without a rule for it the role is none. */
+/* Get the client that a verified certificate names; without a rule for it the role is none. */
 void access_cert(const struct access *a, const char *name, struct access_who *ret);
-/* Get who sent a token, "Bearer …". 0, or -EACCES and the reason. */
+/* Get the client of a token, "Bearer …". 0, or -EACCES and the reason. */
 int access_token(
 	struct access *a, const char *header, struct access_who *ret, struct weir_err *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * throttle: what clients by TCP may ask for before they have proven who they are, per address.
+ * throttle: the requests that an address may send by TCP before its clients have proven an identity.
  *
  * LAW     An address has a bucket of THROTTLE_BURST units, which fills by THROTTLE_RATE a second. A request takes one before its
- *         token is looked at, the first one by TLS before its handshake; a request that proves who sent it gives back all that its
+ *         token is looked at, the first one by TLS before its handshake; a request that proves its sender gives back all that its
  *         connection took. An address is one of IPv4, or 64 bits of IPv6, which is what one customer has.
  * METHOD  A table of THROTTLE_ADDRESSES buckets in sets of 8: a further address replaces the one of its set whose bucket is fullest,
  *         which is that which asked least.

@@ -106,7 +106,7 @@ static bool copy_key(const struct http_request *q, const char *key, char **to)
 	return *to;
 }
 
-/* Who made the version: a token, a certificate or the kernel says so. A client of the unix socket may add its name: to look it up
+/* The author of the version is named by a token, a certificate or the kernel. A client of the unix socket may add its name: to look it up
  * could take long. Root is believed, since the user of sudo is another one. */
 static bool copy_user(const struct http_request *q, char **to)
 {

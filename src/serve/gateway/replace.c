@@ -2,7 +2,7 @@
 /*
  * replace: the process that is replaced. handover.h has the steps.
  *
- * METHOD  A state and a timer on the main loop. What can be done while clients are served is done before the pause: waiting for
+ * METHOD  A state and a timer on the main loop. Steps that do not need the pause come before it: waiting for
  *         handshakes, draining TLS, and a first flush of upstreams.
  *         The process ends by _exit: another one has all that it had, and nothing may be closed, removed or written any more.
  */

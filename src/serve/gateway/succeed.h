@@ -13,7 +13,7 @@ struct succession;
  * negative errno with a message: it goes on. */
 int succession_begin(const char *state, struct succession **ret, struct weir_err *err);
 struct record_fds;
-/* The same with what the service manager's store had for this process; the descriptors are owned. What cannot be read is dropped,
+/* The same with what the service manager's store had for this process; the descriptors are owned. A part that cannot be read is dropped,
  * with a line in the log, and *ret is NULL: this process starts as any other. */
 void succession_restart(struct record_fds *stored, struct succession **ret);
 /* After gateway_new, before gateway_run: take over its clients; the other process ends, or has ended. 0, and s is freed; or a negative errno with a

@@ -170,7 +170,7 @@ void record_out_free(struct record_out *o)
 
 /* ---- the whole */
 
-/* (Against accidents, not against malice: whoever can write the record can send the process anything.) */
+/* The checksum finds accidents, not malice: a process that can write the record can also write its checksum. */
 static uint64_t checksum(const uint8_t *p, size_t n)
 {
 	uint64_t sum = UINT64_C(0x9e3779b97f4a7c15) ^ n, word;

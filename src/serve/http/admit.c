@@ -35,7 +35,7 @@ static bool is_foreign(struct MHD_Connection *c)
 	return origin && (!at || !host || strcasecmp(at + 3, host) != 0);
 }
 
-/* Get who it is. Return false and the reason if that is not known. */
+/* Get the client and its role. Return false and the reason if they are not known. */
 static bool identify(struct http *h, struct connection *k, struct MHD_Connection *c,
 	struct access_who *ret, struct weir_err *why)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* http-own: the routes that every API has: who am I, what may I do, and the tokens. */
+/* http-own: the routes that every API has: the client's own name and role, the table of routes, and the tokens. */
 #include "serve/http/impl.h"
 #include "serve/http/json.h"
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* http-record: who asked for which change, from where, and with which result. */
+/* http-record: each change that was asked for, with its author, its origin and its result. */
 #include "serve/http/impl.h"
 #include "serve/http/json.h"
 #include <arpa/inet.h>

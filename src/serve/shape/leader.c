@@ -120,7 +120,7 @@ static void tell(struct brokers *b, weir_time now)
 	}
 }
 
-/* ---- who leads */
+/* ---- the leader of the rack */
 
 const char *leader_name(const struct brokers *b)
 {
